@@ -1,0 +1,1 @@
+"""Everything that crosses a process border, as pydantic models."""

@@ -1,0 +1,101 @@
+"""The AsyncAPI 3.0 document of all topics, seen from noonmark: it receives submissions and sends the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from noonmark.schemas import lifecycle, run_message, submissions
+from noonmark.schemas.documents import POOL_PATTERN
+from noonmark.schemas.envelope import STRUCTURED_TYPE
+
+_SCHEMA_FORMAT: Final = "application/schema+json;version=draft-2020-12"
+
+_CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
+    "submissions": (
+        "noonmark.submissions",
+        "What clients ask for. Key: anything that is the same for all events of one job.",
+        submissions.TYPES,
+    ),
+    "submissionsBulk": (
+        "noonmark.submissions.bulk",
+        "The same, for loads that may wait: read after noonmark.submissions.",
+        submissions.TYPES,
+    ),
+    "runs": (
+        "noonmark.runs.{pool}.{lane}",
+        "Queued runs on their way to the workers of a pool. Written by noonmark alone.",
+        (run_message.QUEUED,),
+    ),
+    "lifecycle": (
+        "noonmark.lifecycle",
+        "Outcomes of runs, many in one event. Key: the namespace.",
+        (lifecycle.SETTLED,),
+    ),
+    "rejections": (
+        "noonmark.rejections",
+        "Submissions that were not taken, with every reason.",
+        (lifecycle.REJECTED,),
+    ),
+    "dead": ("noonmark.dead", "Runs whose attempts are used up.", (lifecycle.DEAD,)),
+}
+_RECEIVED: Final = ("submissions", "submissionsBulk", "runs")
+
+
+def document(schema_files: Mapping[str, str]) -> dict[str, Any]:
+    """Return the AsyncAPI document.
+
+    Args:
+        schema_files: file of the JSON Schema of each event type, relative to the document's own.
+    """
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "noonmark",
+            "version": "1.0.0",
+            "description": (
+                "CloudEvents 1.0 on Kafka. Submissions are read in structured and in binary content mode; "
+                "noonmark writes structured mode. The type of an event carries its major version."
+            ),
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": STRUCTURED_TYPE,
+        "channels": {name: _channel(name) for name in _CHANNELS},
+        "operations": _operations(),
+        "components": {"messages": {name: _message(name, file) for name, file in schema_files.items()}},
+    }
+
+
+def _channel(name: str) -> dict[str, Any]:
+    address, description, types = _CHANNELS[name]
+    channel: dict[str, Any] = {
+        "address": address,
+        "description": description,
+        "messages": {kind: {"$ref": f"#/components/messages/{kind}"} for kind in types},
+    }
+    if name == "runs":
+        channel["parameters"] = {
+            "pool": {"description": f"Name of the pool: {POOL_PATTERN}", "default": "default"},
+            "lane": {"description": "Lane of the runs.", "enum": ["high", "normal", "low"]},
+        }
+    return channel
+
+
+def _operations() -> dict[str, Any]:
+    operations: dict[str, Any] = {}
+    for name in _CHANNELS:
+        title = name[0].upper() + name[1:]
+        channel = {"$ref": f"#/channels/{name}"}
+        if name in _RECEIVED:
+            operations[f"receive{title}"] = {"action": "receive", "channel": channel}
+        if name not in _RECEIVED or name == "runs":
+            operations[f"send{title}"] = {"action": "send", "channel": channel}
+    return operations
+
+
+def _message(name: str, file: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "contentType": STRUCTURED_TYPE,
+        "payload": {"schemaFormat": _SCHEMA_FORMAT, "schema": {"$ref": f"./{file}"}},
+    }

@@ -1,0 +1,136 @@
+"""Writes the JSON Schemas and the AsyncAPI document: `python -m noonmark.schemas.export [--check] DIR`.
+
+The files describe events in structured mode, as JSON Schema 2020-12. With `--check` nothing is written;
+the exit code is 1 if a file differs from the models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from noonmark.schemas import asyncapi, lifecycle, run_message, submissions
+from noonmark.schemas.documents import JobDocument
+from noonmark.schemas.envelope import MAX_ATTRIBUTE
+from noonmark.schemas.http_payload import HttpPayload
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+JOB_FILE: Final = "job.json"
+ASYNCAPI_FILE: Final = "asyncapi.json"
+
+_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": MAX_ATTRIBUTE}
+
+
+def event_models() -> dict[str, type[BaseModel]]:
+    """Return the model of the data of every event type."""
+    models: dict[str, type[BaseModel]] = {name: submissions.data_model(name) for name in submissions.TYPES}
+    models[run_message.QUEUED] = run_message.RunQueued
+    models.update(lifecycle.MODELS)
+    return models
+
+
+def documents() -> dict[str, bytes]:
+    """Return every file by name."""
+    files = {JOB_FILE: {**_head("job", "noonmark job document"), **_with_definitions(JobDocument)}}
+    for name, model in event_models().items():
+        files[f"{name}.json"] = _event_schema(name, model)
+    files[ASYNCAPI_FILE] = asyncapi.document({name: f"{name}.json" for name in event_models()})
+    return {name: _encode(content) for name, content in files.items()}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write or check the files; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m noonmark.schemas.export", description=__doc__)
+    parser.add_argument("directory", type=Path, help="where the files are, such as schemas/json")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file differs")
+    options = parser.parse_args(arguments)
+    files = documents()
+    if options.check:
+        stale = [name for name, content in files.items() if _content(options.directory / name) != content]
+        extra = sorted({path.name for path in options.directory.glob("*.json")} - files.keys())
+        for name in [*stale, *extra]:
+            sys.stderr.write(
+                f"{options.directory / name} is not what the models say; "
+                f"run python -m noonmark.schemas.export {options.directory}\n"
+            )
+        return 1 if stale or extra else 0
+    options.directory.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (options.directory / name).write_bytes(content)
+    sys.stdout.write(f"{len(files)} files in {options.directory}\n")
+    return 0
+
+
+def _encode(content: dict[str, Any]) -> bytes:
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n"
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _head(name: str, title: str) -> dict[str, Any]:
+    return {"$schema": DIALECT, "$id": f"urn:noonmark:schema:{name}", "title": title}
+
+
+def _with_definitions(model: type[BaseModel]) -> dict[str, Any]:
+    """Return `$ref` to the model and `$defs` with all it needs, at the root where its refs point."""
+    needed: list[tuple[type[BaseModel], Any]] = [(model, "validation")]
+    if issubclass(model, JobDocument):
+        needed.append((HttpPayload, "validation"))
+    _, schema = models_json_schema(needed, ref_template="#/$defs/{model}")
+    definitions = {name: _tidy(definition) for name, definition in schema["$defs"].items()}
+    return {"$ref": f"#/$defs/{model.__name__}", "$defs": definitions}
+
+
+def _tidy(schema: Any) -> Any:
+    """Drop what pydantic adds and editors only repeat; close objects whose keys have patterns."""
+    if isinstance(schema, list):
+        return [_tidy(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    tidy: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "properties":
+            tidy[key] = {name: _tidy(field) for name, field in value.items()}
+        elif not (key == "title" or (key == "default" and value is None)):
+            tidy[key] = _tidy(value)
+    if "patternProperties" in tidy:
+        tidy.setdefault("additionalProperties", False)
+    return tidy
+
+
+def _event_schema(name: str, model: type[BaseModel]) -> dict[str, Any]:
+    data = _with_definitions(model)
+    return {
+        **_head(name, name),
+        "description": (model.__doc__ or "").strip(),
+        "type": "object",
+        "properties": {
+            "specversion": {"const": "1.0"},
+            "id": {**_TEXT, "description": "Unique within the source; the two tell a repeated event."},
+            "source": {**_TEXT, "description": "Who sent it: a URI reference."},
+            "type": {"const": name},
+            "subject": {**_TEXT, "description": "What it is about."},
+            "time": {"type": "string", "format": "date-time", "description": "When it happened."},
+            "sequence": {
+                "anyOf": [{"type": "string", "pattern": "^[0-9]{1,19}$"}, {"type": "integer", "minimum": 0}],
+                "description": "Place among the events of one job: a lower one never overwrites a higher.",
+            },
+            "datacontenttype": {"type": "string", "examples": ["application/json"]},
+            "data": {"$ref": data["$ref"]},
+        },
+        "required": ["specversion", "id", "source", "type", "data"],
+        "$defs": data["$defs"],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,337 @@
+"""From a job document to what the store keeps: checked, with every default spelt out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+from pydantic import ValidationError
+
+from noonmark.core.instants import format_instant, parse_instant
+from noonmark.core.planning import Misfire, MisfirePolicy
+from noonmark.core.retry import Jitter, RetryPolicy
+from noonmark.core.schedule import Interval, Schedule, ScheduleError, parse_schedule
+from noonmark.core.words import Lane, Overlap
+from noonmark.schemas.documents import (
+    SHORT_FORMS,
+    JobDocument,
+    JobType,
+    MisfireDocument,
+    RetryDocument,
+    ScheduleDocument,
+)
+from noonmark.schemas.http_payload import HttpPayload
+from noonmark.schemas.problems import field_errors, unknown_field
+from noonmark.schemas.refusal import FieldError, Refused, kind_of, shown
+from noonmark.schemas.screening import screen
+
+__all__ = ["DEFAULT_TIMEOUT_SECONDS", "MAX_PAYLOAD_BYTES", "JobDocument", "JobSpec", "effective", "parse_job"]
+
+MAX_PAYLOAD_BYTES: Final = 128 * 1024
+"""A payload is stored with each job version and read for each run; larger data belongs elsewhere."""
+
+DEFAULT_TIMEOUT_SECONDS: Final[Mapping[str, float]] = {"http": 30.0, "python": 3600.0}
+
+_DEFAULT_RETRY: Final = RetryPolicy()
+_DEFAULT_MISFIRE: Final = Misfire()
+# A cron string means the same whenever its job was made; any instant will do to read it.
+_ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(slots=True, frozen=True)
+class JobSpec:
+    """A checked job, as the store takes it. Durations are seconds, instants aware UTC.
+
+    Attributes:
+        name: unique in the namespace where `schedule` is set; otherwise a label.
+        kind: the document's `type`.
+        handler: registered name of the Python handler; None for http.
+        payload_json: the payload as JSON; of http with all its defaults spelt out.
+        schedule: of a recurring job, else None.
+        run_at: of a one-time job; None with `schedule` None means due on arrival.
+    """
+
+    name: str | None
+    kind: JobType
+    handler: str | None
+    payload_json: bytes
+    schedule: Schedule | None
+    run_at: datetime | None
+    timeout_seconds: float
+    retry: RetryPolicy
+    lane: Lane
+    pool: str
+    namespace: str
+    labels: Mapping[str, str]
+    misfire: Misfire
+    overlap: Overlap
+    start_deadline_seconds: float | None
+    idempotency_key: str | None
+    description: str | None
+    owner: str | None
+
+
+def parse_job(
+    data: object,
+    *,
+    now: datetime,
+    ledger_floor: datetime,
+    screened: bool = False,
+    name_required: bool = True,
+    max_payload_bytes: int = MAX_PAYLOAD_BYTES,
+) -> JobSpec:
+    """Check a job document.
+
+    Args:
+        data: the parsed document.
+        now: the instant of the submission, by the database's clock where there is one at hand.
+        ledger_floor: runs before it were dropped; a `run_at` below it is refused.
+        screened: True where `data` comes from `screening.parse_json`, which has made part of the checks.
+        name_required: whether a recurring job must have a name here.
+        max_payload_bytes: limit of the payload as JSON.
+
+    Raises:
+        Refused: with every problem found; pointers are relative to the document.
+    """
+    if not isinstance(data, dict):
+        raise Refused([FieldError("", f"is {kind_of(data)}", "a job document: a JSON object")])
+    if not screened and (unfit := screen(data)):
+        raise Refused(unfit)
+    problems: list[FieldError] = []
+    document: JobDocument | None = None
+    try:
+        document = JobDocument.model_validate(data)
+    except ValidationError as error:
+        problems += field_errors(error, JobDocument)
+    schedule = _schedule(data.get("schedule"), now, problems)
+    run_at = _run_at(data.get("run_at"), ledger_floor, problems)
+    misfire = _misfire(data.get("misfire"), problems)
+    payload_json = _payload(data, max_payload_bytes, problems)
+    _check_between_fields(data, problems, name_required=name_required)
+    retry = _retry(document, problems) if document else _DEFAULT_RETRY
+    if problems or document is None:
+        raise Refused(problems)
+    recurring = schedule is not None
+    return JobSpec(
+        document.name,
+        document.type,
+        document.handler,
+        payload_json,
+        schedule,
+        run_at,
+        document.timeout_seconds or DEFAULT_TIMEOUT_SECONDS[document.type],
+        retry,
+        document.priority,
+        document.pool,
+        document.namespace,
+        document.labels,
+        misfire,
+        Overlap(document.overlap) if document.overlap else Overlap.SKIP if recurring else Overlap.ALLOW,
+        document.start_deadline_seconds,
+        document.idempotency_key,
+        document.description,
+        document.owner,
+    )
+
+
+def effective(spec: JobSpec) -> dict[str, Any]:
+    """Return the full job document of a spec, every default spelt out; `parse_job` takes it back."""
+    retry, misfire = spec.retry, spec.misfire
+    return {
+        "name": spec.name,
+        "type": spec.kind,
+        "handler": spec.handler,
+        "payload": orjson.loads(spec.payload_json),
+        "schedule": _schedule_document(spec.schedule),
+        "run_at": format_instant(spec.run_at) if spec.run_at else None,
+        "retry": {
+            "max_retries": retry.max_retries,
+            "delay_seconds": _number(retry.delay_seconds),
+            "factor": _number(retry.factor),
+            "max_delay_seconds": _number(retry.max_delay_seconds),
+            "jitter": retry.jitter.value,
+        },
+        "timeout_seconds": _number(spec.timeout_seconds),
+        "priority": spec.lane.label,
+        "pool": spec.pool,
+        "namespace": spec.namespace,
+        "labels": dict(spec.labels),
+        "misfire": {
+            "policy": misfire.policy.value,
+            "grace_seconds": _number(misfire.grace_seconds),
+            "look_back_seconds": _number(misfire.look_back_seconds),
+        },
+        "overlap": spec.overlap.value,
+        "delivery": "at_least_once",
+        "start_deadline_seconds": _number(spec.start_deadline_seconds),
+        "idempotency_key": spec.idempotency_key,
+        "description": spec.description,
+        "owner": spec.owner,
+    }
+
+
+def _schedule_document(schedule: Schedule | None) -> dict[str, object] | None:
+    if schedule is None:
+        return None
+    document = schedule.spec()
+    anchor = document.pop("anchor", None)
+    if isinstance(schedule, Interval) and schedule.start is None:
+        document["start"] = anchor  # the rhythm of a submitted interval, spelt out
+    return document
+
+
+def _number(value: float | None) -> float | None:
+    return int(value) if value is not None and float(value).is_integer() else value
+
+
+@lru_cache(maxsize=16_384)
+def _cron_schedule(text: str) -> Schedule:
+    return parse_schedule(text, created_at=_ANY_TIME)
+
+
+def _schedule(value: object, now: datetime, problems: list[FieldError]) -> Schedule | None:
+    if value is None:
+        return None
+    known: object = value
+    if isinstance(value, dict):
+        fields = ScheduleDocument.model_fields
+        unknown = [key for key in value if key not in fields]
+        problems += [unknown_field(key, ScheduleDocument, ("schedule", key)) for key in unknown]
+        known = {key: item for key, item in value.items() if key in fields and item is not None}
+        if unknown and "cron" not in known and "every" not in known:
+            return None
+    try:
+        return _cron_schedule(known) if isinstance(known, str) else parse_schedule(known, created_at=now)
+    except ScheduleError as error:
+        message, _, expected = error.message.partition("; allowed: ")
+        at = f" (character {error.position})" if error.position is not None else ""
+        problems.append(FieldError("/schedule" + error.pointer, message + at, expected))
+        return None
+
+
+def _run_at(value: object, ledger_floor: datetime, problems: list[FieldError]) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        at = parse_instant(value)
+    except ValueError as error:
+        message, _, expected = str(error).partition("; allowed: ")
+        problems.append(FieldError("/run_at", message, expected))
+        return None
+    if at < ledger_floor:
+        floor = format_instant(ledger_floor)
+        problems.append(
+            FieldError(
+                "/run_at",
+                f"{shown(value)} is before the ledger floor {floor}, below which runs were dropped",
+                f"an instant from {floor} on",
+            )
+        )
+    return at
+
+
+def _misfire(value: object, problems: list[FieldError]) -> Misfire:
+    if value is None or value == "fire_latest":
+        return _DEFAULT_MISFIRE
+    short = not isinstance(value, dict)
+    try:
+        document = MisfireDocument.model_validate({"policy": value} if short else value)
+    except ValidationError as error:
+        found = field_errors(error, MisfireDocument, ("misfire",))
+        problems += (
+            [FieldError("/misfire", item.message, item.expected + ", or an object") for item in found]
+            if short
+            else found
+        )
+        return _DEFAULT_MISFIRE
+    look_back = document.look_back_seconds
+    if look_back is not None and look_back < document.grace_seconds:
+        problems.append(
+            FieldError(
+                "/misfire/look_back_seconds",
+                f"{look_back:g} is below grace_seconds, {document.grace_seconds:g}",
+                "a number of seconds not below grace_seconds",
+            )
+        )
+        return _DEFAULT_MISFIRE
+    return Misfire(MisfirePolicy(document.policy), document.grace_seconds, look_back)
+
+
+def _payload(data: dict[str, Any], limit: int, problems: list[FieldError]) -> bytes:
+    kind = data.get("type")
+    payload = data.get("payload", {})
+    if isinstance(kind, str) and kind.lower() == "http":
+        if "payload" not in data or not isinstance(payload, dict):
+            message = f"is {kind_of(payload)}" if "payload" in data else "is missing"
+            problems.append(FieldError("/payload", message, "an object with the url to call"))
+            return b""
+        try:
+            payload = HttpPayload.model_validate(payload).request()
+        except ValidationError as error:
+            problems += field_errors(error, HttpPayload, ("payload",))
+            return b""
+    encoded = orjson.dumps(payload)
+    if len(encoded) > limit:
+        problems.append(
+            FieldError(
+                "/payload",
+                f"is {len(encoded)} bytes of JSON",
+                f"at most {limit} bytes; keep larger data elsewhere and pass a reference",
+            )
+        )
+    return encoded
+
+
+def _check_between_fields(data: dict[str, Any], problems: list[FieldError], *, name_required: bool) -> None:
+    """Check what one field's presence says about another; on the raw document, so that all is reported."""
+    kind = data.get("type")
+    handler = data.get("handler")
+    if isinstance(kind, str):
+        if kind.lower() == "http" and handler is not None:
+            problems.append(FieldError("/handler", "is for python jobs only", "the field left out"))
+        if kind.lower() == "python" and handler is None:
+            problems.append(
+                FieldError("/handler", "is missing", "the registered name, such as mails.send_welcome")
+            )
+    if data.get("schedule") is not None:
+        if data.get("run_at") is not None:
+            problems.append(
+                FieldError("/run_at", "is given beside schedule", "one of the two, or neither for now")
+            )
+        if name_required and data.get("name") is None:
+            problems.append(
+                FieldError("/name", "is missing: a recurring job is known by its name", "1 to 200 characters")
+            )
+    retry = data.get("retry")
+    if isinstance(retry, dict):
+        for short, full in SHORT_FORMS.items():
+            if short in data and full in retry:
+                told = f"is given twice, also as /{short}"
+                problems.append(FieldError(f"/retry/{full}", told, "one of the two"))
+
+
+def _retry(document: JobDocument, problems: list[FieldError]) -> RetryPolicy:
+    full = document.retry
+    if full is None:
+        if document.max_retries == 3 and document.retry_delay_seconds == 60:
+            return _DEFAULT_RETRY
+        full = RetryDocument()
+    given = full.model_fields_set
+    retries = full.max_retries if "max_retries" in given else document.max_retries
+    delay = full.delay_seconds if "delay_seconds" in given else document.retry_delay_seconds
+    longest = full.max_delay_seconds
+    if longest < delay:
+        if "max_delay_seconds" in given:
+            problems.append(
+                FieldError(
+                    "/retry/max_delay_seconds",
+                    f"{longest:g} is below the delay, {delay:g}",
+                    "a number of seconds not below the delay",
+                )
+            )
+        longest = delay
+    return RetryPolicy(retries, delay, full.factor, longest, Jitter(full.jitter))

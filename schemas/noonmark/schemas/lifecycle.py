@@ -1,0 +1,298 @@
+"""What noonmark tells the world: settled runs, dead letters, refused submissions.
+
+The models are for consumers. They ignore fields they do not know, and take values of `state`, `origin` and
+`lane` that a later version may add. The builders are for producers and do without the models: one event
+carries the outcomes of a whole batch.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from noonmark.core.ids import uuid7
+from noonmark.core.transitions import VERDICTS
+from noonmark.core.words import Lane, Origin, RunState
+from noonmark.schemas.envelope import Event, render_structured
+from noonmark.schemas.refusal import FieldError, Refused, pointer, shown
+
+SOURCE: Final = "/noonmark"
+SETTLED: Final = "noonmark.runs.settled.v1"
+DEAD: Final = "noonmark.run.dead.v1"
+REJECTED: Final = "noonmark.submission.rejected.v1"
+
+MAX_MESSAGE_BYTES: Final = 900_000
+"""Kafka's default limit is 1,048,588 bytes, with key, headers and framing."""
+
+_MAX_ERROR: Final = 4000
+
+
+def _open_enum(values: Sequence[str], about: str) -> Any:
+    """Annotate text whose known values are listed, while later ones stay valid."""
+    return WithJsonSchema(
+        {"anyOf": [{"enum": list(values)}, {"type": "string"}], "description": f"{about} More may be added."}
+    )
+
+
+StateName = Annotated[
+    str,
+    _open_enum(
+        [state.value for state in RunState if state in VERDICTS or state is RunState.RETRYING],
+        "How the run stands: a verdict, or retrying.",
+    ),
+]
+OriginName = Annotated[str, _open_enum([origin.value for origin in Origin], "What asked for the run.")]
+LaneName = Annotated[str, _open_enum([lane.label for lane in Lane], "Lane of the run.")]
+
+
+class Published(BaseModel):
+    """Base of what consumers read: unknown fields are ignored, so that fields can be added."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class RunOutcome(Published):
+    """Where one run stands after an attempt, or without one."""
+
+    run_id: UUID
+    job_id: UUID
+    namespace: str
+    scheduled_for: Annotated[datetime, Field(description="The nominal instant, UTC.")]
+    origin: OriginName
+    state: StateName
+    reason: Annotated[str | None, Field(description="Why it was skipped, is dead or waits.")] = None
+    attempt: Annotated[int, Field(description="Attempts of the retry budget used.")]
+    fence: Annotated[int, Field(description="Rises with every queueing; the highest is the newest word.")]
+    lane: LaneName
+    pool: str
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    error: Annotated[str | None, Field(description="Last error, cut to a few thousand characters.")] = None
+
+
+class RunsSettled(Published):
+    """Outcomes of one namespace, as they were recorded together."""
+
+    outcomes: list[RunOutcome]
+
+
+class RunDead(Published):
+    """A run whose attempts are used up. It may be redriven later."""
+
+    run_id: UUID
+    job_id: UUID
+    namespace: str
+    scheduled_for: datetime
+    origin: OriginName
+    reason: Annotated[str | None, Field(description="retries_exhausted, not_retryable, lost …")] = None
+    attempts: Annotated[int, Field(description="Attempts made.")]
+    fence: int
+    lane: LaneName
+    pool: str
+    finished_at: datetime | None = None
+    error: str | None = None
+
+
+class Problem(Published):
+    """One thing that was wrong with a submission."""
+
+    pointer: Annotated[str, Field(description="RFC 6901 pointer into the event; empty: the whole event.")]
+    message: Annotated[str, Field(description="What is wrong.")]
+    expected: Annotated[str, Field(description="What would be right; empty where the message says it.")] = ""
+
+
+class SubmissionRejected(Published):
+    """A record of a submission topic that was not taken, where it stood and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    event_source: Annotated[str | None, Field(description="Source of the event, if it could be read.")] = None
+    event_id: Annotated[str | None, Field(description="Id of the event, if it could be read.")] = None
+    errors: list[Problem]
+    value_base64: Annotated[
+        str | None, Field(description="The record's value, its first bytes at least; null for no value.")
+    ] = None
+    truncated: Annotated[bool, Field(description="Whether the value was cut.")] = False
+
+
+MODELS: Final[dict[str, type[Published]]] = {
+    SETTLED: RunsSettled,
+    DEAD: RunDead,
+    REJECTED: SubmissionRejected,
+}
+
+
+def read_published(event: Event) -> Published:
+    """Read the data of one of our events, as a consumer does.
+
+    Raises:
+        Refused: the type is not one of `MODELS`, or a field it promises is missing or wrong.
+    """
+    model = MODELS.get(event.type)
+    if model is None:
+        raise Refused(
+            [FieldError("/type", f"{shown(event.type)} is not read here", "one of " + ", ".join(MODELS))]
+        )
+    try:
+        return model.model_validate(event.data)
+    except ValidationError as error:
+        raise Refused(
+            FieldError(pointer(("data", *item["loc"])), item["msg"])
+            for item in error.errors(include_url=False, include_input=False)
+        ) from None
+
+
+@dataclass(slots=True)
+class SettledRun:
+    """One outcome for `settled_event`; the fields of `RunOutcome` in their order."""
+
+    run_id: UUID
+    job_id: UUID
+    namespace: str
+    scheduled_for: datetime
+    origin: str
+    state: str
+    reason: str | None
+    attempt: int
+    fence: int
+    lane: str
+    pool: str
+    started_at: datetime | None
+    finished_at: datetime | None
+    error: str | None
+
+
+def settled_event(namespace: str, outcomes: Sequence[SettledRun], *, at: datetime | None = None) -> bytes:
+    """Return the structured-mode value of one event with all outcomes of a namespace.
+
+    Args:
+        namespace: of every outcome; the subject of the event.
+        outcomes: recorded together.
+        at: when, by the database's clock.
+    """
+    return _render(SETTLED, namespace, {"outcomes": outcomes}, at)
+
+
+def settled_events(
+    namespace: str,
+    outcomes: Sequence[SettledRun],
+    *,
+    at: datetime | None = None,
+    max_bytes: int = MAX_MESSAGE_BYTES,
+) -> list[bytes]:
+    """Return the fewest events that hold the outcomes with none above `max_bytes`, by halving."""
+    value = settled_event(namespace, outcomes, at=at)
+    if len(value) <= max_bytes:
+        return [value]
+    if len(outcomes) == 1:
+        cut = dataclasses.replace(outcomes[0], error=_cut(outcomes[0].error))
+        return [settled_event(namespace, [cut], at=at)]
+    middle = len(outcomes) // 2
+    halves = (outcomes[:middle], outcomes[middle:])
+    return [event for half in halves for event in settled_events(namespace, half, at=at, max_bytes=max_bytes)]
+
+
+def dead_event(
+    *,
+    run_id: UUID,
+    job_id: UUID,
+    namespace: str,
+    scheduled_for: datetime,
+    origin: str,
+    reason: str | None,
+    attempts: int,
+    fence: int,
+    lane: str,
+    pool: str,
+    finished_at: datetime | None,
+    error: str | None,
+) -> bytes:
+    """Return the structured-mode value of a dead letter."""
+    data = {
+        "run_id": run_id,
+        "job_id": job_id,
+        "namespace": namespace,
+        "scheduled_for": scheduled_for,
+        "origin": origin,
+        "reason": reason,
+        "attempts": attempts,
+        "fence": fence,
+        "lane": lane,
+        "pool": pool,
+        "finished_at": finished_at,
+        "error": _cut(error),
+    }
+    return _render(DEAD, str(run_id), data, finished_at)
+
+
+def rejection_event(
+    refused: Refused,
+    *,
+    topic: str,
+    partition: int,
+    offset: int,
+    value: bytes | None,
+    cap_bytes: int,
+    event_source: str | None = None,
+    event_id: str | None = None,
+    at: datetime | None = None,
+) -> bytes:
+    """Return the structured-mode value that tells why a record was refused.
+
+    Args:
+        refused: the verdict with its problems.
+        topic: where the record stands.
+        partition: likewise.
+        offset: likewise.
+        value: the record's value; at most `cap_bytes` of it are sent along.
+        cap_bytes: see there.
+        event_source: from `envelope.identify`.
+        event_id: likewise.
+        at: when.
+    """
+    data = {
+        "topic": topic,
+        "partition": partition,
+        "offset": offset,
+        "event_source": event_source,
+        "event_id": event_id,
+        "errors": refused.errors,
+        "value_base64": None if value is None else base64.b64encode(value[:cap_bytes]).decode(),
+        "truncated": value is not None and len(value) > cap_bytes,
+    }
+    return _render(REJECTED, f"{topic}/{partition}/{offset}", data, at)
+
+
+def _render(kind: str, subject: str, data: dict[str, Any], at: datetime | None) -> bytes:
+    event_id = str(uuid7())
+    try:
+        return render_structured(id=event_id, source=SOURCE, type=kind, data=data, subject=subject, time=at)
+    except TypeError:
+        # An error text of a handler may hold half a surrogate pair; the outcome must be told all the same.
+        return render_structured(
+            id=event_id, source=SOURCE, type=kind, data=_encodable(data), subject=subject, time=at
+        )
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {key: _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name.name: _encodable(getattr(value, name.name)) for name in dataclasses.fields(value)}
+    return value
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _MAX_ERROR else text[: _MAX_ERROR - 1] + "…"

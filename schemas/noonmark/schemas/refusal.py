@@ -1,0 +1,107 @@
+"""How bad input is answered: every problem with its JSON pointer and what would be right."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+MAX_ERRORS: Final = 100
+"""Problems listed of one document; the rest is counted."""
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_MAX_POINTER: Final = 500
+_MAX_SHOWN: Final = 60
+
+
+@dataclass(slots=True, frozen=True)
+class FieldError:
+    """One problem of a document.
+
+    Attributes:
+        pointer: RFC 6901 pointer to the value; "" is the whole document.
+        message: what is wrong.
+        expected: what would be right; "" where the message already says it.
+    """
+
+    pointer: str
+    message: str
+    expected: str = ""
+
+    def __str__(self) -> str:
+        where = self.pointer or "document"
+        return f"{where}: {self.message}" + (f"; expected {self.expected}" if self.expected else "")
+
+
+class Refused(Exception):  # noqa: N818 - a verdict on input, not a fault of ours
+    """The input is not taken. `errors` lists every problem found, at most `MAX_ERRORS` and a count."""
+
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        found = list(errors)
+        if len(found) > MAX_ERRORS:
+            more = len(found) - MAX_ERRORS
+            found = [*found[:MAX_ERRORS], FieldError("", f"{more} further problems are not listed")]
+        self.errors: Final[tuple[FieldError, ...]] = tuple(found)
+        super().__init__(". ".join(map(str, found)))
+
+    def below(self, prefix: str) -> Refused:
+        """Return the same verdict with pointers that start at an outer document."""
+        return Refused(FieldError(prefix + item.pointer, item.message, item.expected) for item in self.errors)
+
+
+def pointer(parts: Sequence[str | int]) -> str:
+    """Return the RFC 6901 pointer of a path.
+
+    The pointer can always be stored and sent: control characters and lone surrogates are shown as escapes,
+    and a very long one is cut with an ellipsis.
+    """
+    text = "".join("/" + printable(str(part)).replace("~", "~0").replace("/", "~1") for part in parts)
+    return text if len(text) <= _MAX_POINTER else text[: _MAX_POINTER - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """Show control characters and lone surrogates as escapes: Postgres, UTF-8 or a terminal choke on them."""
+    if text.isascii() and text.isprintable():
+        return text
+    escaped = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return escaped.encode("utf-8", "backslashreplace").decode()
+
+
+def shown(value: object) -> str:
+    """Return the value as short JSON text for a message."""
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "an array"
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
+        return "an integer of more than 60 digits"
+    text = printable(json.dumps(value, ensure_ascii=False, default=lambda other: type(other).__name__))
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+
+
+def kind_of(value: object) -> str:
+    """Name the JSON type of a value, with its article."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    names: tuple[tuple[type, str], ...] = (
+        (str, "a string"),
+        (int, "an integer"),
+        (float, "a number with a fraction"),
+        (dict, "an object"),
+        (list, "an array"),
+    )
+    return next((name for kind, name in names if isinstance(value, kind)), f"a {type(value).__name__}")
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` for the closest known word, or nothing."""
+    names = list(known)
+    near = get_close_matches(word[:80], names, n=1, cutoff=0.6)
+    if not near and len(word) > 2:
+        near = [name for name in names if name.startswith(word)]
+    return f"; did you mean {near[0]!r}?" if near else ""

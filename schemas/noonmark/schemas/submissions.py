@@ -1,0 +1,237 @@
+"""What clients ask for on the submission topics: six event types, one class of submission each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final, NamedTuple
+from uuid import UUID
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.config import JsonDict
+
+from noonmark.schemas.documents import JobDocument, Line, Namespace, field_rules
+from noonmark.schemas.envelope import Event
+from noonmark.schemas.job import MAX_PAYLOAD_BYTES, JobSpec, parse_job
+from noonmark.schemas.problems import Document, Expected, field_errors
+from noonmark.schemas.refusal import FieldError, Refused, kind_of, shown, suggestion
+from noonmark.schemas.screening import screen
+
+CREATE: Final = "noonmark.job.create.v1"
+UPDATE: Final = "noonmark.job.update.v1"
+CANCEL: Final = "noonmark.job.cancel.v1"
+PAUSE: Final = "noonmark.job.pause.v1"
+RESUME: Final = "noonmark.job.resume.v1"
+TRIGGER: Final = "noonmark.job.trigger.v1"
+TYPES: Final = (CREATE, UPDATE, CANCEL, PAUSE, RESUME, TRIGGER)
+
+_UUID_PATTERN: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+_ONE_NAME: Final[JsonDict] = {"oneOf": [{"required": ["job_id"]}, {"required": ["name"]}]}
+
+JobId = Annotated[
+    str | None,
+    Field(pattern=_UUID_PATTERN, description="Id of the job."),
+    Expected("a UUID in its usual form of 36 characters"),
+]
+Reason = Annotated[
+    str | None,
+    Field(min_length=1, max_length=500, description="Why, for people and the audit log."),
+    Expected("text of 1 to 500 characters"),
+]
+
+
+class JobReference(Document):
+    """Which job is meant: by `job_id`, or by `name` in `namespace`."""
+
+    model_config = ConfigDict(json_schema_extra=_ONE_NAME)
+
+    job_id: JobId = None
+    namespace: Namespace = "default"
+    name: Annotated[
+        Line | None, Field(description="Name of the job."), Expected("1 to 200 characters on one line")
+    ] = None
+
+
+class ReasonedReference(JobReference):
+    """Which job is meant, and why."""
+
+    reason: Reason = None
+
+
+class JobUpdate(JobDocument):
+    """The new document of a job, whole: what is left out returns to its default."""
+
+    model_config = ConfigDict(
+        title="noonmark job update",
+        json_schema_extra={
+            **field_rules(name_required=False),
+            "anyOf": [{"required": ["job_id"]}, {"required": ["name"]}],
+        },
+    )
+
+    job_id: Annotated[
+        JobId, Field(description="Id of the job; without it `name` in `namespace` is meant.")
+    ] = None
+
+
+class JobRef(NamedTuple):
+    """One job: by its id, or by name in a namespace."""
+
+    job_id: UUID | None
+    namespace: str
+    name: str | None
+
+
+@dataclass(slots=True, frozen=True)
+class CreateJob:
+    """Make a job."""
+
+    spec: JobSpec
+
+
+@dataclass(slots=True, frozen=True)
+class UpdateJob:
+    """Replace the document of a job. `spec.name` may be None where the job is named by its id: it is kept."""
+
+    ref: JobRef
+    spec: JobSpec
+
+
+@dataclass(slots=True, frozen=True)
+class CancelJob:
+    """End a job: nothing of it is due any more, and its unfinished runs are cancelled."""
+
+    ref: JobRef
+    reason: str | None
+
+
+@dataclass(slots=True, frozen=True)
+class PauseJob:
+    """Hold a job until it is resumed."""
+
+    ref: JobRef
+    reason: str | None
+
+
+@dataclass(slots=True, frozen=True)
+class ResumeJob:
+    """Let a paused job go on."""
+
+    ref: JobRef
+
+
+@dataclass(slots=True, frozen=True)
+class TriggerJob:
+    """Run a job once now, beside its schedule."""
+
+    ref: JobRef
+
+
+Submission = CreateJob | UpdateJob | CancelJob | PauseJob | ResumeJob | TriggerJob
+
+
+def parse_submission(
+    event: Event, *, now: datetime, ledger_floor: datetime, max_payload_bytes: int = MAX_PAYLOAD_BYTES
+) -> Submission:
+    """Check an event of a submission topic.
+
+    Args:
+        event: from `envelope.parse_event`.
+        now: the instant of the submission.
+        ledger_floor: runs before it were dropped; a `run_at` below it is refused.
+        max_payload_bytes: limit of a job's payload as JSON.
+
+    Raises:
+        Refused: with every problem found; pointers are relative to the event, so data is below `/data`.
+    """
+    if event.type not in _READERS:
+        raise Refused([_unknown_type(event.type)])
+    try:
+        return _read(event, now, ledger_floor, max_payload_bytes)
+    except Refused as refused:
+        raise refused.below("/data") from None
+
+
+_READERS: Final[Mapping[str, type[Document]]] = {
+    CREATE: JobDocument,
+    UPDATE: JobUpdate,
+    CANCEL: ReasonedReference,
+    PAUSE: ReasonedReference,
+    RESUME: JobReference,
+    TRIGGER: JobReference,
+}
+
+
+def data_model(event_type: str) -> type[Document]:
+    """Return the model of a submission type's data."""
+    return _READERS[event_type]
+
+
+def _unknown_type(name: str) -> FieldError:
+    stem, dot, version = name.rpartition(".v")
+    known = ", ".join(TYPES)
+    if dot and version.isdecimal() and f"{stem}.v1" in TYPES:
+        return FieldError("/type", f"major version {version} of {stem} is not read here", f"{stem}.v1")
+    return FieldError("/type", f"{shown(name)} is no submission{suggestion(name, TYPES)}", f"one of {known}")
+
+
+def _read(event: Event, now: datetime, floor: datetime, limit: int) -> Submission:
+    data = event.data
+    if not isinstance(data, dict):
+        raise Refused([FieldError("", f"is {kind_of(data)}", "a JSON object")])
+    if not event.screened and (unfit := screen(data)):
+        raise Refused(unfit)
+    if event.type == CREATE:
+        return CreateJob(_spec(data, now, floor, limit))
+    if event.type == UPDATE:
+        return _update(data, now, floor, limit)
+    return _order(event.type, data)
+
+
+def _spec(
+    data: dict[str, Any], now: datetime, floor: datetime, limit: int, *, by_id: bool = False
+) -> JobSpec:
+    return parse_job(
+        data, now=now, ledger_floor=floor, screened=True, name_required=not by_id, max_payload_bytes=limit
+    )
+
+
+def _update(data: dict[str, Any], now: datetime, floor: datetime, limit: int) -> UpdateJob:
+    document = dict(data)
+    problems: list[FieldError] = []
+    job_id = document.pop("job_id", None)
+    named = isinstance(job_id, str) or document.get("name") is not None
+    spec = None
+    try:
+        # Without any name there is one problem to report, not two.
+        spec = _spec(document, now, floor, limit, by_id=not named or job_id is not None)
+    except Refused as refused:
+        problems += refused.errors
+    if job_id is not None:
+        try:
+            JobReference.model_validate({"job_id": job_id})
+        except ValidationError as error:
+            problems += field_errors(error, JobReference)
+    elif not named:
+        problems.append(FieldError("", "names no job", "job_id, or name with its namespace"))
+    if problems or spec is None:
+        raise Refused(problems)
+    return UpdateJob(JobRef(UUID(job_id) if job_id else None, spec.namespace, spec.name), spec)
+
+
+def _order(kind: str, data: dict[str, Any]) -> Submission:
+    model = _READERS[kind]
+    try:
+        order = model.model_validate(data)
+    except ValidationError as error:
+        raise Refused(field_errors(error, model)) from None
+    assert isinstance(order, JobReference)
+    if order.job_id is None and order.name is None:
+        raise Refused([FieldError("", "names no job", "job_id, or name with its namespace")])
+    if order.job_id is not None and order.name is not None:
+        raise Refused([FieldError("/name", "is given beside job_id", "one of the two")])
+    ref = JobRef(UUID(order.job_id) if order.job_id else None, order.namespace, order.name)
+    if isinstance(order, ReasonedReference):
+        return CancelJob(ref, order.reason) if kind == CANCEL else PauseJob(ref, order.reason)
+    return ResumeJob(ref) if kind == RESUME else TriggerJob(ref)

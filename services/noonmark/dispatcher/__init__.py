@@ -1,0 +1,1 @@
+"""Relays the outbox to Kafka, and measures how far everybody is behind."""

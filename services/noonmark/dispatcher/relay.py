@@ -1,0 +1,164 @@
+"""The relay loop: read the outbox, send, await acknowledgements, delete exactly what was acknowledged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import psycopg
+
+from noonmark.core.faults import hit
+from noonmark.core.words import Lane
+from noonmark.dispatcher.keys import PoolKeys
+from noonmark.kafka.delivery import BatchResult, Header, OutboundMessage
+from noonmark.kafka.messages import encode_run
+from noonmark.kafka.producer import RelayProducer
+from noonmark.kafka.topics import Topics
+from noonmark.service.dbloop import DatabaseLoop
+from noonmark.service.runner import Service
+from noonmark.service.startup import kafka_config
+from noonmark.store import relay
+from noonmark.store.members import Membership
+from noonmark.store.relay import Parked
+from noonmark.store.rows import OutboxRow
+from noonmark.telemetry.metrics import PARKED_RUNS, RELAY_BATCH_SIZE, RELAY_SECONDS
+
+_PARKED_RETRY_SECONDS = 60.0
+_REFUSED_EVENT_SECONDS = 60.0
+_NO_KEY = "pool {pool} has no signing key: run `noonmark pool create {pool}`"
+_STRUCTURED: list[Header] = [("content-type", b"application/cloudevents+json; charset=utf-8")]
+
+
+class RelayLoop(DatabaseLoop):
+    """Sends what the owned slices hold. A crash before the delete sends again; workers drop the copy."""
+
+    def __init__(self, service: Service, membership: Membership, topics: Topics) -> None:
+        """Make the loop and its producer."""
+        super().__init__(service, "relay", max_age_seconds=30.0)
+        self._membership = membership
+        self._topics = topics
+        self._keys = PoolKeys()
+        self._refused_events: dict[int, float] = {}
+        self._producer = RelayProducer(
+            kafka_config(service.settings),
+            should_stop=service.stop.is_set,
+            on_wait=self._while_waiting,
+        )
+        service.health.require("kafka", "nothing has been asked of it yet")
+        service.health.set_ready("kafka", ready=True)
+
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Relay one batch; return at once for more when the batch was full."""
+        owned = self._membership.owned
+        if not owned:
+            return 0.2
+        began = time.perf_counter()
+        limit = self._service.settings.relay_batch
+        rows = relay.read(connection, owned, limit)
+        if self._refused_events:
+            rows = self._without_refused(rows)
+        if not rows:
+            return 1.0
+        sent = self._send(connection, rows)
+        RELAY_BATCH_SIZE.observe(len(rows))
+        RELAY_SECONDS.observe(time.perf_counter() - began)
+        return 0.0 if sent else 0.2
+
+    def ending(self, connection: psycopg.Connection) -> None:
+        """Release the client; nothing is under way between batches."""
+        del connection
+        self._producer.close()
+
+    def _send(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:
+        self._keys.know(connection, {row.pool for row in rows if row.pool is not None})
+        sendable = [row for row in rows if row.pool is None or self._keys.get(row.pool) is not None]
+        if len(sendable) < len(rows):
+            unsigned = [row for row in rows if row.pool is not None and self._keys.get(row.pool) is None]
+            self._park(connection, [(row, _NO_KEY.format(pool=row.pool)) for row in unsigned])
+        messages = [self._message(row) for row in sendable]
+        hit("dispatcher.before_produce")
+        result = self._producer.send_batch(messages)
+        hit("dispatcher.after_produce")
+        acknowledged = sendable if result.all_acknowledged else [sendable[i] for i in result.acknowledged()]
+        if acknowledged:
+            relay.delete(connection, acknowledged)
+            hit("dispatcher.after_delete")
+        if not result.all_acknowledged:
+            self._deal_with_failures(connection, sendable, result)
+        transient = any(not failure.is_permanent for failure in result.failed.values())
+        self._service.health.set_ready("kafka", ready=not transient, missing="not taking messages")
+        return len(acknowledged)
+
+    def _message(self, row: OutboxRow) -> OutboundMessage:
+        if row.run_id is None:
+            assert row.topic is not None
+            assert row.value is not None
+            return OutboundMessage(row.topic, row.key, row.value, _STRUCTURED)
+        assert row.pool is not None
+        assert row.namespace is not None
+        assert row.job_id is not None
+        assert row.scheduled_for is not None
+        assert row.fence is not None
+        assert row.job_version is not None
+        signer = self._keys.get(row.pool)
+        assert signer is not None
+        lane = Lane(row.lane)
+        value = encode_run(
+            signer,
+            run_id=row.run_id,
+            job_id=row.job_id,
+            namespace=row.namespace,
+            pool=row.pool,
+            lane=lane,
+            scheduled_for=row.scheduled_for,
+            fence=row.fence,
+            job_version=row.job_version,
+        )
+        return OutboundMessage(self._topics.runs(row.pool, lane), row.job_id.bytes, value, _STRUCTURED)
+
+    def _park(self, connection: psycopg.Connection, refused: Sequence[tuple[OutboxRow, str]]) -> None:
+        """Make runs wait whose message cannot be sent as things are."""
+        parked = relay.park(
+            connection,
+            [row for row, _ in refused],
+            [_parked(row, reason) for row, reason in refused],
+            retry_seconds=_PARKED_RETRY_SECONDS,
+        )
+        PARKED_RUNS.inc(parked)
+        self._log.warning("runs_parked", count=parked, reason=refused[0][1])
+
+    def _deal_with_failures(
+        self, connection: psycopg.Connection, rows: Sequence[OutboxRow], result: BatchResult
+    ) -> None:
+        """Park runs that Kafka refuses for good; leave the rest where it is, to be sent again."""
+        permanent = [(rows[i], failure) for i, failure in result.failed.items() if failure.is_permanent]
+        runs = [(row, failure) for row, failure in permanent if row.run_id is not None]
+        if runs:
+            self._park(connection, [(row, failure.reason) for row, failure in runs])
+        for row, failure in permanent:
+            if row.run_id is None:
+                # An event has no run to wait in: it stays, is tried again later, and stops nobody else.
+                self._refused_events[row.seq] = time.monotonic() + _REFUSED_EVENT_SECONDS
+                self._log.error("event_refused", topic=row.topic, seq=row.seq, reason=failure.reason)
+        transient = len(result.failed) - len(permanent)
+        if transient:
+            reason = next(f.reason for f in result.failed.values() if not f.is_permanent)
+            self._log.warning("messages_not_acknowledged", count=transient, reason=reason)
+
+    def _without_refused(self, rows: Sequence[OutboxRow]) -> list[OutboxRow]:
+        now = time.monotonic()
+        self._refused_events = {seq: at for seq, at in self._refused_events.items() if at > now}
+        return [row for row in rows if row.seq not in self._refused_events]
+
+    def _while_waiting(self, seconds: float) -> None:
+        """Show that the loop lives while the brokers are away; it works as soon as they are back."""
+        self._progress.beat()
+        if seconds > 5:
+            self._service.health.set_ready("kafka", ready=False, missing="not taking messages")
+
+
+def _parked(row: OutboxRow, reason: str) -> Parked:
+    assert row.run_id is not None
+    assert row.scheduled_for is not None
+    assert row.fence is not None
+    return Parked(row.run_id, row.scheduled_for, row.fence, reason)

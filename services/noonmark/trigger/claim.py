@@ -1,0 +1,120 @@
+"""The claim loop: what is due now, high lane first, then sleep to the next due instant."""
+
+from __future__ import annotations
+
+import time
+
+import psycopg
+
+from noonmark.core.words import Lane, TimerKind
+from noonmark.service.dbloop import DatabaseLoop, Pace
+from noonmark.service.runner import Service
+from noonmark.store import claims, relay
+from noonmark.store.claims import ClaimResult
+from noonmark.store.events import EventTopics
+from noonmark.store.hints import HintSender
+from noonmark.store.members import Membership
+from noonmark.telemetry.metrics import CLAIM_BATCH_SIZE, CLAIM_SECONDS, CLAIMED, PLANNING_BROKEN, RUNS_SETTLED
+from noonmark.trigger.plans import Planner
+
+_PRESSURE_SECONDS = 1.0
+_KINDS = (TimerKind.ONCE, TimerKind.RETRY, TimerKind.PLANNED)
+
+
+class ClaimLoop(DatabaseLoop):
+    """Moves due timers of the owned shards into runs and outbox rows."""
+
+    def __init__(
+        self, service: Service, membership: Membership, topics: EventTopics, hints: HintSender, *, shards: int
+    ) -> None:
+        """Make the loop; it claims nothing before the membership owns a shard."""
+        super().__init__(service, "claim")
+        settings = service.settings
+        self._membership = membership
+        self._topics = topics
+        self._hints = hints
+        self._shards = shards
+        self._planner = Planner(catch_up_cap=settings.catch_up_cap, ledger_cap=settings.ledger_cap)
+        self._pace = Pace(settings.claim_pause_ms / 1000)
+        self._blocked: frozenset[int] = frozenset()
+        self._pressure_at = 0.0
+
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Claim one batch of each lane and kind that has something due."""
+        owned = self._membership.owned
+        if not owned:
+            return 0.2
+        self._pace.hold(self._service.stop)
+        self._look_at_pressure(connection, owned)
+        probe = claims.probe(connection, [shard for shard in owned if shard not in self._blocked])
+        if probe is None:
+            return 1.0
+        more = False
+        for lane in Lane:
+            for kind in _KINDS:
+                shards = probe.due.get((lane, kind))
+                if shards:
+                    more |= self._claim(connection, lane, kind, shards).claimed > 0
+        if more:
+            return 0.0
+        if probe.next_at is None:
+            return 1.0
+        return max(0.001, (probe.next_at - probe.now).total_seconds())
+
+    def _claim(
+        self, connection: psycopg.Connection, lane: Lane, kind: TimerKind, shards: list[int]
+    ) -> ClaimResult:
+        began = time.perf_counter()
+        try:
+            result = self._claim_kind(connection, lane, kind, shards)
+        except psycopg.errors.CheckViolation:
+            # The instant lies on a day without a ledger partition: make the day, then claim again.
+            if not claims.missing_days(connection, shards, self._service.settings.claim_batch):
+                raise
+            result = self._claim_kind(connection, lane, kind, shards)
+        CLAIM_SECONDS.labels(f"claim_{kind.name.lower()}").observe(time.perf_counter() - began)
+        CLAIM_BATCH_SIZE.observe(result.claimed)
+        CLAIMED.labels(lane.label).inc(result.claimed)
+        if result.queued:
+            self._hints.outbox()
+        for count in result.skipped.values():
+            RUNS_SETTLED.labels("skipped", lane.label).inc(count)
+        for job_id, reason in result.broken:
+            PLANNING_BROKEN.inc()
+            self._log.error("job_broken", job_id=str(job_id), reason=reason)
+        return result
+
+    def _claim_kind(
+        self, connection: psycopg.Connection, lane: Lane, kind: TimerKind, shards: list[int]
+    ) -> ClaimResult:
+        limit = self._service.settings.claim_batch
+        if kind is TimerKind.ONCE:
+            return claims.claim_once(connection, lane, shards, limit)
+        if kind is TimerKind.RETRY:
+            return claims.claim_retries(connection, lane, shards, limit)
+        return claims.claim_planned(
+            connection,
+            lane,
+            shards,
+            limit,
+            plan=self._planner,
+            topics=self._topics,
+            install_shards=self._shards,
+        )
+
+    def _look_at_pressure(self, connection: psycopg.Connection, owned: tuple[int, ...]) -> None:
+        """Stop claiming for slices whose relay is far behind: what stays unclaimed becomes a misfire."""
+        now = time.monotonic()
+        if now < self._pressure_at:
+            return
+        self._pressure_at = now + _PRESSURE_SECONDS
+        settings = self._service.settings
+        blocked = frozenset(
+            p.slice
+            for p in relay.pressure(connection, owned, cap=settings.outbox_depth_limit)
+            if (p.age_seconds or 0) > settings.outbox_age_limit_seconds
+            or p.rows >= settings.outbox_depth_limit
+        )
+        if blocked != self._blocked:
+            self._log.warning("claims_held_back" if blocked else "claims_go_on", slices=sorted(blocked))
+            self._blocked = blocked

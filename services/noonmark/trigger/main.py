@@ -1,0 +1,39 @@
+"""`noonmark trigger`: build the loops and run them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from noonmark.kafka.topics import Topics
+from noonmark.service.ownership import OwnershipLoop
+from noonmark.service.runner import Loop, Service, run_service
+from noonmark.service.startup import await_install
+from noonmark.settings import Settings
+from noonmark.store.events import EventTopics
+from noonmark.store.hints import DUE_CHANNEL, HintListener, HintSender
+from noonmark.store.members import Membership
+from noonmark.trigger.claim import ClaimLoop
+from noonmark.trigger.sweep import HouseLoop, LeaseLoop
+
+
+def build(service: Service) -> Sequence[Loop]:
+    """Make the trigger's loops."""
+    settings = service.settings
+    install = await_install(service)
+    topics = Topics(settings.topic_prefix)
+    events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
+    membership = Membership("trigger", shards=install.shards, timeout_seconds=settings.owner_timeout_seconds)
+    hints = HintSender(settings.dsn)
+    claim = ClaimLoop(service, membership, events, hints, shards=install.shards)
+    return [
+        OwnershipLoop(service, membership, (claim.wake,)),
+        HintListener(settings.dsn, {DUE_CHANNEL: claim.wake}),
+        claim,
+        LeaseLoop(service, membership, events, hints, shards=install.shards),
+        HouseLoop(service, membership, topics, hints),
+    ]
+
+
+def run(settings: Settings) -> int:
+    """Run the service; return its exit code."""
+    return run_service("trigger", settings, build)

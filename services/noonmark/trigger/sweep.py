@@ -1,0 +1,90 @@
+"""What the leading trigger does once for all: lapse leases, resend vanished runs, keep house."""
+
+from __future__ import annotations
+
+import time
+
+import psycopg
+
+from noonmark.core.words import Lane, RunState
+from noonmark.kafka.topics import Topics
+from noonmark.service.dbloop import DatabaseLoop
+from noonmark.service.runner import Service
+from noonmark.store import housekeeping, leases
+from noonmark.store.events import EventTopics
+from noonmark.store.hints import HintSender
+from noonmark.store.members import Membership
+from noonmark.telemetry.metrics import LAPSED_WORKERS, LOST_RUNS, RESENT_RUNS, RUNS_SETTLED
+
+_LEASE_GAP_SECONDS = 5.0
+"""Passes come every second; a longer gap means that beats may have been refused as well."""
+
+_RESEND_SECONDS = 60.0
+_HOUSE_SECONDS = 60.0
+
+
+class LeaseLoop(DatabaseLoop):
+    """Finds workers whose lease has lapsed and takes up their runs.
+
+    Every statement is guarded, so a second leader for a moment does no harm.
+    """
+
+    def __init__(
+        self, service: Service, membership: Membership, topics: EventTopics, hints: HintSender, *, shards: int
+    ) -> None:
+        """Make the loop; it idles while this trigger does not lead."""
+        super().__init__(service, "leases")
+        self._membership = membership
+        self._topics = topics
+        self._hints = hints
+        self._shards = shards
+
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Look at all leases once."""
+        if not self._membership.leads:
+            return 1.0
+        done = leases.run_pass(connection, self._topics, shards=self._shards, gap_seconds=_LEASE_GAP_SECONDS)
+        if done.lapsed:
+            LAPSED_WORKERS.inc(done.lapsed)
+            self._log.warning("workers_lapsed", count=done.lapsed, watched_seconds=done.watched_seconds)
+        if not done.lost:
+            return 1.0
+        LOST_RUNS.inc(len(done.lost))
+        for run in done.lost:
+            if run.state != RunState.QUEUED:
+                RUNS_SETTLED.labels(run.state, Lane(run.lane).label).inc()
+        self._log.warning("runs_lost", count=len(done.lost))
+        self._hints.outbox()
+        return 0.0
+
+
+class HouseLoop(DatabaseLoop):
+    """Makes and drops ledger days, prunes what has served its time, resends what provably vanished."""
+
+    def __init__(self, service: Service, membership: Membership, topics: Topics, hints: HintSender) -> None:
+        """Make the loop; it idles while this trigger does not lead."""
+        super().__init__(service, "housekeeping", max_age_seconds=120.0)
+        self._membership = membership
+        self._topics = topics
+        self._hints = hints
+        self._house_at = 0.0
+        self._resend_at = time.monotonic() + _RESEND_SECONDS
+
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Do what is due of the slow duties."""
+        if not self._membership.leads:
+            return 1.0
+        now = time.monotonic()
+        if now >= self._house_at:
+            self._house_at = now + _HOUSE_SECONDS
+            report = housekeeping.keep(connection, self._service.settings)
+            if report.worth_telling:
+                self._log.info("housekeeping_done", **report.as_fields())
+        if now >= self._resend_at:
+            self._resend_at = now + _RESEND_SECONDS
+            resent = housekeeping.resend_vanished(connection, self._topics)
+            if resent:
+                RESENT_RUNS.inc(resent)
+                self._log.warning("runs_resent", count=resent)
+                self._hints.outbox()
+        return 1.0

@@ -1,0 +1,1 @@
+"""The worker: takes runs from the lanes, executes them, records what happened, then commits offsets."""

@@ -1,0 +1,109 @@
+"""Runs async handlers and HTTP calls on an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import uvloop
+
+from noonmark.store.work import Outcome
+from noonmark.worker.hand import Hand
+from noonmark.worker.outcomes import cancelled, timed_out
+
+
+class LoopExecutor:
+    """An event loop that takes whole batches of runs and gives back whole batches of outcomes."""
+
+    def __init__(
+        self,
+        execute: Callable[[Hand], Awaitable[Outcome | None]],
+        done: Callable[[Sequence[Outcome]], None],
+        closing: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Start the loop's thread.
+
+        Args:
+            execute: runs one handler and never raises except when cancelled.
+            done: takes finished outcomes, called from the loop's thread.
+            closing: awaited on the loop when the executor is closed.
+        """
+        self._execute = execute
+        self._done = done
+        self._closing = closing
+        self._loop = uvloop.new_event_loop()
+        self._tasks: dict[Any, asyncio.Task[None]] = {}
+        self._unwanted: set[Any] = set()
+        self._finished: list[Outcome] = []
+        self._flush_due = False
+        self._thread = threading.Thread(target=self._run, name="coroutines", daemon=True)
+        self._thread.start()
+
+    def submit(self, hands: Sequence[Hand]) -> None:
+        """Start a batch of runs on the loop."""
+        self._loop.call_soon_threadsafe(self._begin, hands)
+
+    def cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
+        """Cancel running handlers by the key of their run; with `verdict` each ends as `cancelled`."""
+        self._loop.call_soon_threadsafe(self._cancel, keys, verdict)
+
+    def close(self, timeout_seconds: float = 5.0) -> None:
+        """Cancel what still runs and end the loop."""
+
+        async def end() -> None:
+            for task in list(self._tasks.values()):
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await self._closing()
+            self._loop.stop()
+
+        asyncio.run_coroutine_threadsafe(end(), self._loop)
+        self._thread.join(timeout_seconds)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _begin(self, hands: Sequence[Hand]) -> None:
+        now = time.monotonic()
+        for hand in hands:
+            hand.began_at = now
+            self._tasks[hand.key] = self._loop.create_task(self._one(hand))
+
+    def _cancel(self, keys: Sequence[Any], verdict: bool) -> None:
+        for key in keys:
+            task = self._tasks.get(key)
+            if task is not None:
+                if verdict:
+                    self._unwanted.add(key)
+                task.cancel()
+
+    async def _one(self, hand: Hand) -> None:
+        try:
+            async with asyncio.timeout(hand.timeout_seconds) as limit:
+                outcome = await self._execute(hand)
+        except TimeoutError:
+            # `execute` turns a handler's own TimeoutError into an outcome: this one is the limit's.
+            assert limit.expired()
+            outcome = timed_out(hand)
+        except asyncio.CancelledError:
+            # Whoever cancels says why: a wish of a user gets its verdict, an abandoned run gets none.
+            if hand.key not in self._unwanted:
+                raise
+            outcome = cancelled(hand)
+        finally:
+            self._tasks.pop(hand.key, None)
+            self._unwanted.discard(hand.key)
+        if outcome is not None:
+            self._finished.append(outcome)
+            if not self._flush_due:
+                self._flush_due = True
+                self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        finished, self._finished = self._finished, []
+        self._flush_due = False
+        self._done(finished)

@@ -1,0 +1,310 @@
+"""The engine: takes messages high first, starts as many runs as can run, and keeps books on all in hand."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import psycopg
+
+from noonmark.core.faults import hit
+from noonmark.core.words import Lane
+from noonmark.kafka.records import Record
+from noonmark.service.backoff import Backoff
+from noonmark.service.dberrors import DbFault, classify
+from noonmark.service.runner import Service
+from noonmark.store import work
+from noonmark.store.connect import connect
+from noonmark.store.events import EventTopics
+from noonmark.store.hints import HintSender
+from noonmark.store.rows import StartedRun
+from noonmark.store.work import Outcome
+from noonmark.telemetry.metrics import ATTEMPT_DURATION, HANDED_BACK, HEARTBEAT_AGE, START_DELAY, WORKER_SLOTS
+from noonmark.worker.batches import Batches
+from noonmark.worker.execute import Executors
+from noonmark.worker.hand import Delivery, Hand
+from noonmark.worker.lanes import LaneReader
+from noonmark.worker.lease import Lease
+from noonmark.worker.recorder import Recorder
+from noonmark.worker.slots import Slots
+
+_IDLE_SECONDS = 0.25
+_TEND_SECONDS = 0.005
+_RECONCILE_SECONDS = 2.0
+_OVERDUE_SECONDS = 1.0
+
+
+class Engine:
+    """One thread that starts runs and looks after them.
+
+    The executors, the recorder and the readers talk to it through `wake`, `settled` and their buffers.
+    """
+
+    name = "engine"
+
+    def __init__(
+        self,
+        service: Service,
+        pool: str,
+        topics: EventTopics,
+        hints: HintSender,
+        lease: Lease,
+        *,
+        shards: int,
+    ) -> None:
+        """Make the engine; `attach` gives it its parts, which need it in turn."""
+        self._service = service
+        self._log = service.log.bind(loop=self.name)
+        self._pool = pool
+        self._topics = topics
+        self._hints = hints
+        self._lease = lease
+        self._shards = shards
+        self._wake = threading.Event()
+        self._progress = service.health.progress(self.name, 30.0)
+        self._held: dict[Any, Hand] = {}
+        self._reconcile_at = 0.0
+        self._overdue_at = 0.0
+        self.batches = Batches()
+        self.slots = Slots(service.settings)
+        self.readers: Sequence[LaneReader] = ()
+        self.executors: Executors
+        self.recorder: Recorder
+        service.health.require("lease", "no lease yet")
+
+    def attach(self, readers: Sequence[LaneReader], executors: Executors, recorder: Recorder) -> None:
+        """Give the engine the parts that it works with."""
+        self.readers, self.executors, self.recorder = readers, executors, recorder
+
+    def wake(self) -> None:
+        """Tell the engine that there is something to start, or room for it."""
+        self._wake.set()
+
+    def settled(self, outcomes: Sequence[Outcome]) -> None:
+        """Told by the recorder: these outcomes' fate is in Postgres, so their records may be committed."""
+        now = time.monotonic()
+        ended: list[Hand] = []
+        durations: dict[tuple[str, str], list[float]] = {}
+        for outcome in outcomes:
+            hand = self._held.pop((outcome.run.id, outcome.fence), None)
+            if hand is None:
+                continue
+            ended.append(hand)
+            if hand.began_at:
+                labels = (hand.run.kind or "", outcome.attempt_outcome.value)
+                durations.setdefault(labels, []).append(now - hand.began_at)
+        self._settle(_by_lane(ended))
+        self.slots.completed(len(outcomes))
+        for (kind, result), seconds in durations.items():
+            ATTEMPT_DURATION.labels(kind, result).observe_many(seconds)
+        self._wake.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Start and look after runs until stopped, then drain."""
+        backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
+        drained = False
+        while not drained:
+            try:
+                with connect(self._service.settings.dsn, application="worker", autocommit=True) as connection:
+                    drained = self._work(connection, stop, backoff)
+            except psycopg.Error as error:
+                if classify(error) is DbFault.PERMANENT:
+                    raise
+                self._log.warning("database_unavailable", error=str(error).strip())
+                self._service.health.set_ready("lease", ready=False, missing="the database is unreachable")
+                self._progress.beat()
+                drained = stop.is_set() and backoff.failures > 20
+                backoff.wait(threading.Event())
+        self._close()
+
+    def _work(self, connection: psycopg.Connection, stop: threading.Event, backoff: Backoff) -> bool:
+        while not stop.is_set():
+            if self._lease.identity.worker == 0 or self._lease.lost.is_set():
+                self._renew(connection)
+            self._progress.beat()
+            started = self._start_some(connection)
+            if backoff.failures:
+                backoff.reset()
+            self._service.health.set_ready("lease", ready=True)
+            self._look_after(connection)
+            if not started:
+                self._wake.wait(_TEND_SECONDS if self.executors.threads.waiting else _IDLE_SECONDS)
+                self._wake.clear()
+        return self._drain(connection)
+
+    def _start_some(self, connection: psycopg.Connection) -> bool:
+        """Start one batch, taken from the lanes by their shares; tell whether there was one."""
+        in_hand = list(self._held.values())
+        lower = sum(1 for hand in in_hand if hand.lane is not Lane.HIGH)
+        picked = self.slots.pick(self.readers, in_hand=len(in_hand), lower_in_hand=lower)
+        if not picked:
+            return False
+        fresh = self._without_twice(picked)
+        if not fresh:
+            return True
+        hit("worker.before_start")
+        try:
+            runs, refused = work.start(
+                connection, self._lease.identity, self._pool, [delivery.ticket for delivery in fresh]
+            )
+            lapsed = bool(refused) and not work.beat(connection, self._lease.identity)
+        except psycopg.Error:
+            self._put_back(fresh)
+            raise
+        if lapsed:
+            # Refused because we are nobody any more: the messages are good, and wait for the next lease.
+            self._lease.lost.set()
+            self._put_back(fresh)
+            return False
+        hit("worker.after_start")
+        self._begin(fresh, runs)
+        if refused:
+            work.expire(connection, self._topics, refused, shards=self._shards)
+            gone = {(ticket.run_id, ticket.fence) for ticket in refused}
+            self._settle(_by_lane(d for d in fresh if (d.ticket.run_id, d.ticket.fence) in gone))
+        return True
+
+    def _without_twice(self, picked: Sequence[Delivery]) -> list[Delivery]:
+        """Drop copies of messages whose run is in hand already."""
+        fresh: dict[Any, Delivery] = {}
+        twice: list[Delivery] = []
+        for delivery in picked:
+            key = (delivery.ticket.run_id, delivery.ticket.fence)
+            if key in self._held or key in fresh:
+                twice.append(delivery)
+            else:
+                fresh[key] = delivery
+        self._settle(_by_lane(twice))
+        return list(fresh.values())
+
+    def _begin(self, deliveries: Sequence[Delivery], runs: Sequence[StartedRun]) -> None:
+        by_run = {delivery.ticket.run_id: delivery for delivery in deliveries}
+        hands = [Hand.of(run, by_run[run.id], self._pool) for run in runs]
+        self._held.update((hand.key, hand) for hand in hands)
+        self.batches.started(runs)
+        self.executors.submit(hands)
+        delays: dict[Lane, list[float]] = {}
+        for hand in hands:
+            delay = hand.run.started_at - hand.run.scheduled_for
+            delays.setdefault(hand.lane, []).append(delay.total_seconds())
+        for lane, seconds in delays.items():
+            START_DELAY.labels(lane.label).observe_many(seconds)
+        for lane, begun in _by_lane(deliveries).items():
+            self.readers[lane].consumer.started(begun)
+
+    def _put_back(self, deliveries: Sequence[Delivery]) -> None:
+        """Return messages to the front of their buffers: nothing is known about their start."""
+        for delivery in reversed(deliveries):
+            self.readers[delivery.lane].buffer.appendleft(delivery)
+
+    def _settle(self, records: dict[Lane, list[Record]]) -> None:
+        for lane, done in records.items():
+            self.readers[lane].consumer.settle(done)
+
+    def _look_after(self, connection: psycopg.Connection) -> None:
+        """Do what is due besides starting: stuck queues, overdue handlers, the books in Postgres."""
+        self.executors.threads.tend()
+        now = time.monotonic()
+        if now >= self._overdue_at:
+            self._overdue_at = now + _OVERDUE_SECONDS
+            self.executors.end_overdue(now)
+            busy = len(self._held)
+            WORKER_SLOTS.labels("busy").set(busy)
+            WORKER_SLOTS.labels("free").set(max(0, self._service.settings.worker_slots - busy))
+            HEARTBEAT_AGE.set(self._lease.age_seconds())
+        if now >= self._reconcile_at:
+            self._reconcile_at = now + _RECONCILE_SECONDS
+            self._reconcile(connection)
+
+    def _reconcile(self, connection: psycopg.Connection) -> None:
+        """Compare what Postgres believes that we run with what we do run."""
+        identity = self._lease.identity
+        known = self.batches.known()
+        held = work.held(connection, identity)
+        if not held.batches:
+            return
+        mine = {hand.run.id: hand for hand in list(self._held.values())}
+        unwanted = [
+            mine[run_id].key
+            for run_id, live in held.live.items()
+            if live.state == "cancelling" and run_id in mine
+        ]
+        if unwanted:
+            self.executors.cancel(unwanted)
+        orphans = [(run_id, live.scheduled_for) for run_id, live in held.live.items() if run_id not in mine]
+        if orphans:
+            count = work.hand_back(connection, identity, orphans)
+            HANDED_BACK.inc(count)
+            self._log.warning("runs_handed_back", count=count, why="not held in memory")
+            self._hints.outbox()
+        done = [
+            batch
+            for batch, run_ids in held.batches.items()
+            if batch not in known and not any(run_id in held.live for run_id in run_ids)
+        ]
+        if done:
+            work.delete_batches(connection, done)
+
+    def _renew(self, connection: psycopg.Connection) -> None:
+        """Take a lease; after a lost one, first drop everything: it belongs to somebody else now."""
+        if self._lease.identity.worker:
+            dropped = _by_lane(list(self._held.values()))
+            self._log.error("runs_abandoned", count=len(self._held), worker=self._lease.identity.worker)
+            self.executors.abandon()
+            self.recorder.forget()
+            self.batches.clear()
+            self._held.clear()
+        else:
+            dropped = {}
+        self._lease.take(connection)
+        # Their fate is in Postgres: the lapse takes them up from their start batches.
+        self._settle(dropped)
+
+    def _drain(self, connection: psycopg.Connection) -> bool:
+        """Finish what fits into the grace, hand back the rest, leave in good order."""
+        for reader in self.readers:
+            reader.stop_taking()
+        until = time.monotonic() + self._service.settings.drain_seconds
+        self._return(connection, self.executors.threads.withdraw())
+        while self._held and time.monotonic() < until and not self._lease.lost.is_set():
+            self._progress.beat()
+            self.executors.end_overdue(time.monotonic())
+            self._wake.wait(0.05)
+            self._wake.clear()
+        if not self._lease.lost.is_set():
+            self._return(connection, list(self._held.values()))
+            self._lease.leave(connection)
+        return True
+
+    def _return(self, connection: psycopg.Connection, hands: Sequence[Hand]) -> None:
+        """Hand runs back: the fence rises, the attempt is not burnt, and another worker takes them."""
+        if not hands:
+            return
+        self.executors.release([hand.key for hand in hands])
+        count = work.hand_back(
+            connection, self._lease.identity, [(h.run.id, h.run.scheduled_for) for h in hands]
+        )
+        HANDED_BACK.inc(count)
+        self._log.info("runs_handed_back", count=count, why="drain")
+        self._hints.outbox()
+        for hand in hands:
+            self._held.pop(hand.key, None)
+        self._settle(_by_lane(hands))
+
+    def _close(self) -> None:
+        """End the parts in their order: executors, recorder, consumers with a last commit, heartbeat."""
+        self.executors.close()
+        self.recorder.close()
+        for reader in self.readers:
+            reader.closed.set()
+        self._lease.close()
+
+
+def _by_lane(items: Iterable[Delivery | Hand]) -> dict[Lane, list[Record]]:
+    """Sort the records of messages or runs by lane, for their consumers."""
+    records: dict[Lane, list[Record]] = {}
+    for item in items:
+        records.setdefault(item.lane, []).append(item.record)
+    return records

@@ -1,0 +1,307 @@
+"""The executor of HTTP jobs: one guarded request per attempt, and a sentence about what came back.
+
+The guard acts three times: on the URL, on every address its name resolves to, and on the address of
+each socket just before it connects, which is the same one. Redirects are not followed, the
+environment's proxies are not used, cookies are not kept, and a request is never sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC
+from functools import lru_cache
+from importlib.metadata import version
+from ipaddress import ip_address
+from typing import Any, Final, Self
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from noonmark.handlers import Context
+from noonmark.worker.guard import AddressRefusedError, Guard, Target, UrlRefusedError, parse_target
+from noonmark.worker.http_request import BadRequestError, Request, prepare
+
+MAX_BODY_BYTES: Final = 64 * 1024
+"""Decoded bytes of an answer that are read; where there are more, the connection is closed."""
+
+EXCERPT_BYTES: Final = 4 * 1024
+"""Decoded bytes of an answer that are kept."""
+
+# Below the shortest common idle time of servers (5 s): a connection that the server is about to
+# close must not be picked up, because a request lost on it is not sent again.
+_KEEPALIVE_SECONDS: Final = 4.0
+_DNS_THREADS: Final = 8
+_AGENT: Final = f"noonmark/{version('noonmark')}"
+
+Lookup = Callable[[str], Awaitable[Sequence[str]]]
+"""Resolves a name to all its addresses, IPv4 and IPv6, in text."""
+
+_parsed = lru_cache(maxsize=4096)(parse_target)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResult:
+    """What one request came to.
+
+    Attributes:
+        ok: the target answered with an expected status.
+        status: the status, where there was an answer.
+        error: a sentence, where it is not ok.
+        body_excerpt: the beginning of the answer's body as text.
+        timed_out: the time was up before the answer was complete; the target may have acted.
+        refused: nothing was sent, and the same job will be refused again: a wrong spec, or an
+            address that the guard does not let through.
+    """
+
+    ok: bool
+    status: int | None = None
+    error: str | None = None
+    body_excerpt: str = ""
+    timed_out: bool = False
+    refused: bool = False
+
+
+class HttpExecutor:
+    """Sends the requests of HTTP jobs over one pool of connections. Belongs to one event loop.
+
+    Use it as an async context manager, or call `close`.
+
+    Args:
+        allow_networks: CIDR blocks that may be called though they are not public.
+        lookup: resolves names; the system's resolver by default.
+        dns_cache_seconds: how long vetted addresses of a name are reused for new connections; 0
+            resolves for each.
+
+    Raises:
+        NetworkListError: a block cannot be read.
+    """
+
+    def __init__(
+        self,
+        allow_networks: Iterable[str] = (),
+        *,
+        lookup: Lookup | None = None,
+        dns_cache_seconds: int = 10,
+    ) -> None:
+        self._guard = Guard(allow_networks)
+        self._lookup = lookup
+        self._dns_cache_seconds = dns_cache_seconds
+        self._dns_threads: ThreadPoolExecutor | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; requests under way fail."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+        if self._dns_threads is not None:
+            self._dns_threads.shutdown(wait=False, cancel_futures=True)
+            self._dns_threads = None
+
+    async def execute(self, spec: Mapping[str, Any], ctx: Context, timeout_seconds: float) -> HttpResult:
+        """Send the request of one attempt.
+
+        Args:
+            spec: the job's payload: `url`, and optionally `method` (POST), `headers`, `body`,
+                `expected_status` (200 to 299).
+            ctx: the attempt; its ids travel as headers.
+            timeout_seconds: for everything together: DNS, connect, TLS, sending, the whole answer.
+        """
+        try:
+            target = _target_of(spec)
+            if target.is_address:
+                self._guard.check(target.host, target.port)
+            request = prepare(spec, _own_headers(ctx))
+        except (UrlRefusedError, BadRequestError, AddressRefusedError) as error:
+            return HttpResult(ok=False, error=f"not sent: {error}", refused=True)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                return await self._send(target, request)
+        except TimeoutError:
+            error_text = f"{target.host} gave no complete answer within {timeout_seconds:g} s"
+            return HttpResult(ok=False, error=error_text, timed_out=True)
+        except (aiohttp.ClientError, OSError) as error:
+            refused = isinstance(getattr(error, "os_error", error), AddressRefusedError)
+            return HttpResult(ok=False, error=_sentence(error, target)[:1000], refused=refused)
+
+    async def _send(self, target: Target, request: Request) -> HttpResult:
+        if self._session is None:
+            self._session = self._open_session()
+        async with self._session.request(
+            request.method,
+            _url(target),
+            headers=request.headers,
+            data=request.body,
+            allow_redirects=False,
+        ) as response:
+            excerpt = await _read_excerpt(response)
+            status = response.status
+        if request.expects(status):
+            return HttpResult(ok=True, status=status, body_excerpt=excerpt)
+        redirect = ", a redirect, and redirects are not followed" if 300 <= status < 400 else ""
+        error = f"{target.host} answered {status}{redirect}; expected is {request.expected_text}"
+        return HttpResult(ok=False, status=status, error=error, body_excerpt=excerpt)
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        lookup = self._lookup
+        if lookup is None:
+            self._dns_threads = ThreadPoolExecutor(_DNS_THREADS, thread_name_prefix="dns")
+            lookup = _system_lookup(self._dns_threads)
+        connector = aiohttp.TCPConnector(
+            resolver=GuardedResolver(self._guard, lookup),
+            use_dns_cache=self._dns_cache_seconds > 0,
+            ttl_dns_cache=self._dns_cache_seconds,
+            socket_factory=self._vetted_socket,
+            # The worker's slots bound the number of requests; a second bound would only add waits.
+            limit=0,
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+        )
+        session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+            trust_env=False,
+            read_bufsize=MAX_BODY_BYTES,
+        )
+        # aiohttp sends an idempotent request a second time when a kept connection breaks. That
+        # would be two calls under one fence; there is no public switch (a test watches this one).
+        session._retry_connection = False  # noqa: SLF001
+        return session
+
+    def _vetted_socket(self, info: tuple[Any, ...]) -> socket.socket:
+        family, kind, protocol, _, place = info
+        self._guard.check(place[0], place[1])
+        return socket.socket(family, kind, protocol)
+
+
+class GuardedResolver(AbstractResolver):
+    """Hands out the addresses of a name only if every one of them may be called."""
+
+    def __init__(self, guard: Guard, lookup: Lookup) -> None:
+        self._guard = guard
+        self._lookup = lookup
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - all families are judged
+    ) -> list[ResolveResult]:
+        """Resolve a name.
+
+        Raises:
+            AddressRefusedError: an address may not be called.
+            OSError: the name has no address.
+        """
+        addresses = await self._lookup(host)
+        if not addresses:
+            raise OSError(f"{host} has no address")
+        for address in addresses:
+            self._guard.check(address, port)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def _system_lookup(threads: ThreadPoolExecutor) -> Lookup:
+    """Look up in threads of our own: slow DNS must not hold up the loop's shared ones."""
+
+    def blocking(host: str) -> list[str]:
+        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(info[4][0]) for info in infos))
+
+    async def lookup(host: str) -> list[str]:
+        return await asyncio.get_running_loop().run_in_executor(threads, blocking, host)
+
+    return lookup
+
+
+@lru_cache(maxsize=4096)
+def _url(target: Target) -> URL:
+    """Build the URL from its parts; nothing is parsed or quoted again."""
+    return URL.build(
+        scheme=target.scheme,
+        host=target.host,
+        port=target.port,
+        path=target.path,
+        query_string=target.query,
+        encoded=True,
+    )
+
+
+def _target_of(spec: object) -> Target:
+    if not isinstance(spec, Mapping):
+        raise BadRequestError("the payload of an HTTP job must be an object with a url")
+    url = spec.get("url")
+    # Only strings can be looked up in the cache; the parser has words for the rest.
+    return _parsed(url) if isinstance(url, str) else parse_target(url)
+
+
+def _own_headers(ctx: Context) -> dict[str, str]:
+    return {
+        "User-Agent": f"{_AGENT} (run {ctx.run_id})",
+        "webhook-id": str(ctx.run_id),
+        "Idempotency-Key": ctx.idempotency_key,
+        "Noonmark-Run-Id": str(ctx.run_id),
+        "Noonmark-Attempt": str(ctx.attempt),
+        "Noonmark-Fence": str(ctx.fence),
+        "Noonmark-Scheduled-For": ctx.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+    }
+
+
+async def _read_excerpt(response: aiohttp.ClientResponse) -> str:
+    kept = bytearray()
+    read = 0
+    async for chunk in response.content.iter_any():
+        read += len(chunk)
+        kept += chunk[: EXCERPT_BYTES - len(kept)]
+        if read > MAX_BODY_BYTES:
+            response.close()
+            break
+    # Postgres stores no U+0000 in text.
+    return kept.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+_WORDS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    # The first class that fits speaks; the more special ones stand before their bases.
+    (aiohttp.ClientConnectorDNSError, "{host} cannot be resolved: {cause}"),
+    (aiohttp.ClientConnectorCertificateError, "the TLS certificate of {place} is not trusted: {cause}"),
+    (aiohttp.ClientConnectorSSLError, "no TLS connection to {place}: {cause}"),
+    (aiohttp.ClientConnectorError, "no connection to {place}: {cause}"),
+    (aiohttp.ServerDisconnectedError, "{place} closed the connection without an answer"),
+    (aiohttp.ClientPayloadError, "the answer of {place} broke off: {cause}"),
+    (aiohttp.ClientResponseError, "the answer of {place} is not proper HTTP: {cause}"),
+    (Exception, "the connection to {place} failed: {cause}"),
+)
+
+
+def _sentence(error: Exception, target: Target) -> str:
+    """Say in words what went wrong between us and the target."""
+    cause: Any = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
+    if isinstance(cause, AddressRefusedError):
+        return f"not sent: {target.host} may not be called: {cause}"
+    words = next(words for kind, words in _WORDS if isinstance(error, kind))
+    detail = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
+    return words.format(host=target.host, place=f"{target.host}:{target.port}", cause=detail)

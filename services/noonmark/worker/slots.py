@@ -1,0 +1,84 @@
+"""How many runs to start next, and from which lane."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from noonmark.settings import Settings
+from noonmark.worker.hand import Delivery
+from noonmark.worker.lanes import LaneReader
+
+_WINDOW_SECONDS = 0.05
+"""Short runs are started ahead of their threads by at most what is finished in this time."""
+
+_MOST = 1000
+_SMOOTHING_SECONDS = 0.5
+
+
+class Slots:
+    """Capacity and lane shares. Used by the engine's thread; `completed` by the recorder's."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Read the sizes from the settings."""
+        self._slots = settings.worker_slots
+        self._high_reserve = settings.worker_high_reserve
+        self._low_share = settings.worker_low_share
+        self._rate = 0.0
+        self._done = 0
+        self._measured_at = time.monotonic()
+
+    def completed(self, count: int) -> None:
+        """Count finished runs, from which the pace is measured."""
+        self._done += count
+
+    def capacity(self) -> int:
+        """Return how many runs may be in hand: the slots, or what the present pace finishes in a moment.
+
+        Handlers of a few microseconds would starve on a fixed number of slots, for a start and an
+        outcome take milliseconds each; slow ones must not be started before they can run.
+        """
+        now = time.monotonic()
+        elapsed = now - self._measured_at
+        if elapsed >= 0.05:
+            pace = self._done / elapsed
+            weight = min(1.0, elapsed / _SMOOTHING_SECONDS)
+            self._rate += (pace - self._rate) * weight
+            self._done, self._measured_at = 0, now
+        return max(self._slots, min(int(self._rate * _WINDOW_SECONDS), 10 * self._slots))
+
+    def pick(self, readers: Sequence[LaneReader], *, in_hand: int, lower_in_hand: int) -> list[Delivery]:
+        """Take messages for the next start: high first, with a small share kept for each lower lane.
+
+        Args:
+            readers: one per lane, in the order of the lanes.
+            in_hand: runs that were started and are not recorded yet.
+            lower_in_hand: those of them that are not of the high lane. They never fill the reserve, so
+                that high need not wait for one of them to end.
+        """
+        capacity = self.capacity()
+        free = min(capacity - in_hand, _MOST)
+        if free <= 0:
+            return []
+        high, normal, low = readers
+        room = max(0, min(free, capacity - int(capacity * self._high_reserve) - lower_in_hand))
+        share = max(1, int(free * self._low_share))
+        kept_low = min(share, len(low.buffer), room)
+        kept_normal = min(share, len(normal.buffer), room - kept_low)
+        picked = _take(high, free - kept_normal - kept_low)
+        room = min(room, free - len(picked))
+        from_normal = _take(normal, room - kept_low)
+        return picked + from_normal + _take(low, room - len(from_normal))
+
+
+def _take(reader: LaneReader, most: int) -> list[Delivery]:
+    buffer = reader.buffer
+    taken: list[Delivery] = []
+    while len(taken) < most and buffer:
+        delivery = buffer.popleft()
+        # A partition that was lost meanwhile is another worker's: its messages are started there.
+        if reader.consumer.is_current(delivery.record):
+            taken.append(delivery)
+    if taken:
+        reader.taken()
+    return taken

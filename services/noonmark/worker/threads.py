@@ -1,0 +1,146 @@
+"""Runs sync handlers on threads: one drains a queue of short ones, many share a queue of slow ones.
+
+Handing each run to a thread costs more than recording it does, so a thread takes the next run from
+the queue by itself, and further threads are woken only while the queue does not move.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from noonmark.store.work import Outcome
+from noonmark.worker.hand import Hand
+
+_SHORT_SECONDS = 0.001
+"""Handlers that take less on average are run one after the other by a single thread."""
+
+_FLUSH_SECONDS = 0.002
+_FLUSH_COUNT = 200
+_IDLE_SECONDS = 30.0
+
+
+class ThreadExecutor:
+    """A pool that grows to `limit` threads when handlers block, and needs one when they do not."""
+
+    def __init__(
+        self, limit: int, execute: Callable[[Hand], Outcome | None], done: Callable[[Sequence[Outcome]], None]
+    ) -> None:
+        """Make the pool; threads are started when there is something to do.
+
+        Args:
+            limit: most threads. Handlers that hang past their timeout are not counted.
+            execute: runs one handler and never raises; None where somebody else ended the run.
+            done: takes finished outcomes, called from any thread of the pool.
+        """
+        self._limit = limit
+        self._execute = execute
+        self._done = done
+        self._queue: deque[Hand] = deque()
+        self._wake = threading.Condition()
+        self._idle = 0
+        self._threads = 0
+        self._closed = False
+        self._average_seconds = 0.0
+        self._taken = 0
+        self._taken_before = 0
+        self._step = 1
+        self.running: dict[int, Hand] = {}
+        """What each thread executes at this moment, by thread id."""
+
+    @property
+    def waiting(self) -> int:
+        """How many runs wait for a thread."""
+        return len(self._queue)
+
+    def submit(self, hands: Sequence[Hand]) -> None:
+        """Queue runs; short ones go to a single thread."""
+        self._queue.extend(hands)
+        short = self._average_seconds < _SHORT_SECONDS
+        self._call(1 if short else len(hands))
+
+    def tend(self) -> None:
+        """Wake more threads if the queue has not moved since the last look; called every few milliseconds."""
+        if not self._queue:
+            self._step = 1
+        elif self._taken == self._taken_before:
+            self._call(self._step)
+            self._step = min(self._step * 2, self._limit)
+        else:
+            self._step = 1
+        self._taken_before = self._taken
+
+    def withdraw(self) -> list[Hand]:
+        """Take back what no thread has begun."""
+        taken = []
+        while self._queue:
+            try:
+                taken.append(self._queue.popleft())
+            except IndexError:
+                break
+        return taken
+
+    def close(self) -> None:
+        """Let idle threads go. Threads inside a handler are daemons and end with the process."""
+        with self._wake:
+            self._closed = True
+            self._wake.notify_all()
+
+    def replace_stuck(self, count: int) -> None:
+        """Allow that many more threads: their like hangs past its timeout and cannot be ended."""
+        self._limit += count
+
+    def _call(self, wanted: int) -> None:
+        with self._wake:
+            self._wake.notify(min(wanted, self._idle))
+            fresh = min(wanted - self._idle, self._limit - self._threads)
+            for _ in range(fresh):
+                self._threads += 1
+                threading.Thread(target=self._work, name="handler", daemon=True).start()
+
+    def _work(self) -> None:
+        finished: list[Outcome] = []
+        flushed_at = time.monotonic()
+        me = threading.get_ident()
+        while True:
+            try:
+                hand = self._queue.popleft()
+            except IndexError:
+                if finished:
+                    self._done(finished)
+                    finished = []
+                if not self._rest():
+                    return
+                flushed_at = time.monotonic()
+                continue
+            self._taken += 1
+            self.running[me] = hand
+            began = hand.began_at = time.monotonic()
+            outcome = self._execute(hand)
+            ended = time.monotonic()
+            self.running.pop(me, None)
+            self._average_seconds += ((ended - began) - self._average_seconds) * 0.05
+            if outcome is not None:
+                finished.append(outcome)
+            if finished and (len(finished) >= _FLUSH_COUNT or ended - flushed_at > _FLUSH_SECONDS):
+                self._done(finished)
+                finished = []
+                flushed_at = ended
+
+    def _rest(self) -> bool:
+        """Wait for work; False when the thread is not needed any more."""
+        with self._wake:
+            if self._closed:
+                self._threads -= 1
+                return False
+            if self._queue:
+                return True
+            self._idle += 1
+            woken = self._wake.wait(_IDLE_SECONDS)
+            self._idle -= 1
+            if (self._closed or not woken) and not self._queue:
+                self._threads -= 1
+                return False
+            return True

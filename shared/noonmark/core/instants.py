@@ -1,0 +1,86 @@
+"""Instants and durations as text: RFC 3339 and the part of ISO 8601 whose length is fixed."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+_RFC3339: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?"
+    r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+_DURATION: Final = re.compile(
+    r"P(?=.)(?:(?P<weeks>[0-9]{1,9})W)?(?:(?P<days>[0-9]{1,9})D)?"
+    r"(?:T(?=.)(?:(?P<hours>[0-9]{1,9})H)?(?:(?P<minutes>[0-9]{1,9})M)?"
+    r"(?:(?P<seconds>[0-9]{1,12}(?:\.[0-9]{1,6})?)S)?)?"
+)
+_CALENDAR_DURATION: Final = re.compile(r"P[0-9]{1,9}[YM][0-9A-Z.]*")
+
+
+def as_utc(at: datetime) -> datetime:
+    """Return the same instant with `tzinfo` UTC.
+
+    Raises:
+        ValueError: the datetime is naive: it names no instant.
+    """
+    if at.tzinfo is UTC:
+        return at
+    if at.utcoffset() is None:
+        raise ValueError(f"datetime {at.isoformat()} has no offset; give an aware datetime")
+    return at.astimezone(UTC)
+
+
+def format_instant(at: datetime) -> str:
+    """Return the RFC 3339 form in UTC, with microseconds only where there are some."""
+    return as_utc(at).isoformat().replace("+00:00", "Z")
+
+
+def parse_instant(value: object) -> datetime:
+    """Read an RFC 3339 instant such as 2026-06-01T09:00:00Z; digits beyond the microsecond are cut off.
+
+    Raises:
+        ValueError: not a string, no offset, no such date, or outside the years 1970 to 9999.
+    """
+    allowed = "allowed: an RFC 3339 instant with its offset, such as 2026-06-01T09:00:00Z, from 1970 on"
+    if not isinstance(value, str):
+        raise ValueError(f"is {type_name(value)}; {allowed}")  # noqa: TRY004 - the document is wrong, not the code
+    if not _RFC3339.fullmatch(value):
+        raise ValueError(f"{shortened(value)} is not an instant; {allowed}")
+    try:
+        at = datetime.fromisoformat(value.upper()).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{shortened(value)} is no such instant ({error}); {allowed}") from None
+    if at.year < 1970:
+        raise ValueError(f"{shortened(value)} is too early; {allowed}")
+    return at
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read an ISO 8601 duration of weeks, days (24 h each), hours, minutes and seconds.
+
+    Raises:
+        ValueError: not a duration, or one in months or years. The message is to follow the field's name.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        if _CALENDAR_DURATION.fullmatch(text):
+            raise ValueError(
+                f"{shortened(text)} counts in months or years: a month has no fixed length; use days"
+            )
+        raise ValueError(f"{shortened(text)} is not a duration")
+    try:
+        return timedelta(**{unit: float(number) for unit, number in found.groupdict("0").items()})
+    except OverflowError:
+        return timedelta.max
+
+
+def shortened(text: str) -> str:
+    """Return the text quoted for a message: short, and with nothing in it that a terminal would obey."""
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def type_name(value: object) -> str:
+    """Return what JSON calls the value's type, with its article."""
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "an array"}
+    return "null" if value is None else names.get(type(value), "an object")

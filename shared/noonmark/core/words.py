@@ -1,0 +1,119 @@
+"""The vocabulary of the domain: lanes, states, reasons. docs/glossary.md explains each word."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+
+class Lane(IntEnum):
+    """Priority class of a run. Lower numbers are claimed, relayed and started first."""
+
+    HIGH = 0
+    NORMAL = 1
+    LOW = 2
+
+    @property
+    def label(self) -> str:
+        """The name used in topics, metrics, documents and output."""
+        return self.name.lower()
+
+    @classmethod
+    def from_priority(cls, priority: str | int) -> Lane:
+        """Map a document's `priority`: a lane name, or 1 (most urgent) to 10.
+
+        Raises:
+            ValueError: neither a lane name nor an integer from 1 to 10.
+        """
+        if isinstance(priority, str):
+            try:
+                return cls[priority.upper()]
+            except KeyError:
+                raise ValueError(f"{priority!r} is no lane; use high, normal, low, or 1 to 10") from None
+        if not 1 <= priority <= 10:
+            raise ValueError(f"{priority} is out of range; use 1 to 10, or high, normal, low")
+        if priority <= 3:
+            return cls.HIGH
+        return cls.NORMAL if priority <= 7 else cls.LOW
+
+
+class JobState(StrEnum):
+    """What may happen to a job. `completed` is derived for one-time jobs (decision 0008)."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    BROKEN = "broken"
+
+
+class RunState(StrEnum):
+    """Where a run stands. `noonmark.core.transitions` holds the moves between these."""
+
+    WAITING = "waiting"
+    QUEUED = "queued"
+    RUNNING = "running"
+    RETRYING = "retrying"
+    CANCELLING = "cancelling"
+    SUCCEEDED = "succeeded"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+    DEAD = "dead"
+    DISCARDED = "discarded"
+
+
+class WaitReason(StrEnum):
+    """Why a run is `waiting`."""
+
+    PAUSED = "paused"
+    UNDELIVERABLE = "undeliverable"
+
+
+class SkipReason(StrEnum):
+    """Why an instant ended as `skipped` instead of running."""
+
+    MISFIRED = "misfired"
+    COALESCED = "coalesced"
+    LOOK_BACK = "look_back"
+    PAUSED = "paused"
+    START_DEADLINE = "start_deadline"
+    OVERLAP = "overlap"
+
+
+class AttemptOutcome(StrEnum):
+    """How one attempt of a run ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    LOST = "lost"
+    CANCELLED = "cancelled"
+    REJECTED = "rejected"
+    HANDED_BACK = "handed_back"
+
+
+class Origin(StrEnum):
+    """What asked for a run. Part of the run's key."""
+
+    SCHEDULE = "schedule"
+    MANUAL = "manual"
+    BACKFILL = "backfill"
+    EVENT = "event"
+
+
+class TimerKind(IntEnum):
+    """What a row of `timers` stands for, and so which statement claims it."""
+
+    ONCE = 0
+    """A one-time instant without any rule: moved to `runs` in SQL alone."""
+    PLANNED = 1
+    """An instant whose verdict needs the job's schedule and policies: planned in Python."""
+    RETRY = 2
+    """A run that is queued again at `fire_at`."""
+
+
+class Overlap(StrEnum):
+    """What a due instant does while the job's previous run is unfinished."""
+
+    ALLOW = "allow"
+    SKIP = "skip"

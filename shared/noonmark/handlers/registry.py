@@ -1,0 +1,201 @@
+"""The handlers of a process, by name, checked when they are registered."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, overload
+
+from noonmark.handlers.context import Context
+
+HandlerFunction = Callable[[Context], Any] | Callable[[Context], Awaitable[Any]]
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
+
+
+class HandlerError(ValueError):
+    """A handler cannot be registered; the message says which one, why, and what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A registered handler.
+
+    Attributes:
+        name: what a job document names.
+        function: called with the context as its only argument.
+        is_async: it returns an awaitable.
+        inline: it runs on the worker's executor thread itself, because handing it over would take
+            longer than running it.
+    """
+
+    name: str
+    function: Callable[[Context], Any]
+    is_async: bool
+    inline: bool
+
+
+class Registry:
+    """Handlers by name. Users meet only the one of the process, through `handler`."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def __len__(self) -> int:
+        return len(self._handlers)
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._handlers.values())
+
+    def get(self, name: str) -> Handler | None:
+        """Return the handler registered under exactly this name, or None."""
+        return self._handlers.get(name)
+
+    def names(self) -> list[str]:
+        """Return all names, sorted."""
+        return sorted(self._handlers)
+
+    def add(self, function: Callable[..., Any], *, name: str | None = None, inline: bool = False) -> Handler:
+        """Check a function and register it.
+
+        Args:
+            function: sync or async, called with one `Context`.
+            name: the dotted path of the function by default.
+            inline: see `handler`.
+
+        Raises:
+            HandlerError: the function or its name cannot serve.
+        """
+        _check_callable(function)
+        full_name = _name_of(function) if name is None else name
+        _check_name(full_name, given=name is not None)
+        _check_function(full_name, function)
+        is_async = inspect.iscoroutinefunction(_code_of(function))
+        if inline and is_async:
+            raise HandlerError(
+                f"handler {full_name!r} is async and inline: async handlers run on the event loop already, "
+                "leave inline out"
+            )
+        known = self._handlers.get(full_name)
+        if known is not None:
+            raise HandlerError(
+                f"two handlers are named {full_name!r}: {_place(known.function)} and {_place(function)}; "
+                'give one another name: @handler("other.name")'
+            )
+        entry = Handler(full_name, function, is_async, inline)
+        self._handlers[full_name] = entry
+        return entry
+
+
+REGISTRY: Final = Registry()
+"""The handlers of this process."""
+
+
+@overload
+def handler(function: F, /) -> F: ...
+
+
+@overload
+def handler(name: str | None = None, /, *, inline: bool = False) -> Callable[[F], F]: ...
+
+
+def handler(target: Any = None, /, *, inline: bool = False) -> Any:
+    """Register a function as a handler; the function itself stays as it is.
+
+    Use it as `@handler`, or as `@handler("mails.welcome", inline=True)`. The function takes the
+    context: `def send(ctx): ...`, sync (run in a thread) or async (run on the event loop). What it
+    returns is kept as the run's result and must be JSON of at most 64 KB; what it raises fails the
+    attempt.
+
+    Args:
+        target: the function, or the handler's name. The name is the dotted path by default.
+        inline: the handler is sync, takes well under a millisecond and never blocks: the worker
+            runs it on its executor thread without handing it over. A slow inline handler delays
+            every other run of its worker.
+
+    Raises:
+        HandlerError: at import time, if the function or its name cannot serve.
+    """
+    if target is None or isinstance(target, str):
+
+        def register(function: F) -> F:
+            REGISTRY.add(function, name=target, inline=inline)
+            return function
+
+        return register
+    REGISTRY.add(target, inline=inline)
+    return target
+
+
+def _code_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what runs when it is called: the function itself, a partial's function, or `__call__`."""
+    inner = inspect.unwrap(function)
+    while hasattr(inner, "func") and hasattr(inner, "keywords"):
+        inner = inner.func
+    if inspect.isroutine(inner):
+        return inner
+    call: Callable[..., Any] = type(inner).__call__
+    return call
+
+
+def _check_callable(function: object) -> None:
+    if isinstance(function, type):
+        raise HandlerError(
+            f"{function.__module__}.{function.__qualname__} is a class; a handler is a function: "
+            "def send(ctx): ..."
+        )
+    if not callable(function):
+        raise HandlerError(f"{function!r} is not callable; a handler is a function: def send(ctx): ...")
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    qualname = getattr(function, "__qualname__", None)
+    if qualname is None:
+        raise HandlerError(
+            f'{function!r} has no name of its own; give it one: handler("mails.send")(function)'
+        )
+    if "<" in qualname:
+        raise HandlerError(
+            f"{function.__module__}.{qualname} is defined inside a function or is a lambda, so its path "
+            'names nothing; give it a name: @handler("mails.send")'
+        )
+    return f"{function.__module__}.{qualname}"
+
+
+def _check_name(name: str, *, given: bool) -> None:
+    if _NAME.fullmatch(name) is None:
+        hint = "" if given else '; give it a name of its own: @handler("mails.send")'
+        raise HandlerError(
+            f"{name!r} cannot name a handler: use 1 to 200 ASCII letters, digits, dots, dashes and "
+            f"underscores, the first a letter, digit or underscore{hint}"
+        )
+
+
+def _check_function(name: str, function: Callable[..., Any]) -> None:
+    code = _code_of(function)
+    if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
+        raise HandlerError(
+            f"handler {name!r} is a generator (it has a yield), so calling it would run nothing; "
+            "return the result instead"
+        )
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        raise HandlerError(
+            f"handler {name!r} has no signature that can be checked; wrap it: def send(ctx): ..."
+        ) from None
+    try:
+        signature.bind(None)
+    except TypeError:
+        raise HandlerError(
+            f"handler {name!r} takes {signature}; it is called with one argument, the context: "
+            "def send(ctx): ..."
+        ) from None
+
+
+def _place(function: Callable[..., Any]) -> str:
+    code = getattr(_code_of(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)

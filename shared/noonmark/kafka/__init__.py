@@ -1,0 +1,1 @@
+"""Kafka: topics and lanes, clients, the lane consumer and its offset tracking."""

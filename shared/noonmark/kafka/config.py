@@ -1,0 +1,95 @@
+"""How to reach Kafka: one frozen value, and the librdkafka properties every client shares."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+CLIENT_LOGGER: Final = logging.getLogger("noonmark.kafka.client")
+"""Where librdkafka's own log lines go; it hands them over whenever a client polls or flushes."""
+
+GroupProtocol = Literal["consumer", "classic"]
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaConfig:
+    """Address, names and credentials of one Kafka cluster. An empty string means the same as None.
+
+    Attributes:
+        bootstrap: `host:port[,host:port…]`.
+        topic_prefix: first part of every topic and consumer group name.
+        group_protocol: `consumer` (KIP-848, brokers from 4.0) or `classic` (cooperative-sticky).
+        security_protocol: `PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`.
+        sasl_mechanism: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, …; only with a SASL protocol.
+        sasl_username: user of the SASL mechanism.
+        sasl_password: its password; kept out of `repr` and of every log line.
+        ssl_ca_location: file or directory of trusted CA certificates.
+        ssl_certificate_location: this client's certificate, for mutual TLS.
+        ssl_key_location: this client's private key, for mutual TLS.
+    """
+
+    bootstrap: str
+    topic_prefix: str = "noonmark"
+    group_protocol: GroupProtocol = "consumer"
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: str | None = field(default=None, repr=False)
+    ssl_ca_location: str | None = None
+    ssl_certificate_location: str | None = None
+    ssl_key_location: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no client could work with.
+
+        Raises:
+            ValueError: empty bootstrap, or an unknown group protocol.
+        """
+        if not self.bootstrap.strip():
+            raise ValueError("Kafka bootstrap is empty; set it to host:port of at least one broker")
+        if self.group_protocol not in ("consumer", "classic"):
+            raise ValueError(
+                f"Kafka group protocol {self.group_protocol!r} is unknown; use consumer or classic"
+            )
+
+    def client(self, **overrides: Any) -> dict[str, Any]:
+        """Return librdkafka properties for any kind of client.
+
+        `overrides` name properties with `_` for `.` (`client_id="relay"` sets `client.id`); the few
+        properties that contain underscores themselves (`error_cb`, `log_level`, `stats_cb`) keep them.
+        """
+        properties: dict[str, Any] = {
+            "bootstrap.servers": self.bootstrap,
+            "client.id": "noonmark",
+            "security.protocol": self.security_protocol,
+            # A peer that vanished without a FIN is noticed by the kernel, not after hours of silence.
+            "socket.keepalive.enable": True,
+            "socket.nagle.disable": True,
+            "socket.timeout.ms": 10_000,
+            "socket.connection.setup.timeout.ms": 5_000,
+            # A broker that returns after an outage is found within two seconds, not ten.
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 2_000,
+            "logger": CLIENT_LOGGER,
+        }
+        credentials = {
+            "sasl.mechanism": self.sasl_mechanism,
+            "sasl.username": self.sasl_username,
+            "sasl.password": self.sasl_password,
+            "ssl.ca.location": self.ssl_ca_location,
+            "ssl.certificate.location": self.ssl_certificate_location,
+            "ssl.key.location": self.ssl_key_location,
+        }
+        properties.update({name: value for name, value in credentials.items() if value})
+        properties.update({_property_name(name): value for name, value in overrides.items()})
+        return properties
+
+
+_UNDERSCORED: Final = frozenset(
+    {"error_cb", "stats_cb", "throttle_cb", "log_level", "on_commit", "on_delivery"}
+)
+
+
+def _property_name(name: str) -> str:
+    return name if name in _UNDERSCORED else name.replace("_", ".")

@@ -1,0 +1,147 @@
+"""What a batch of messages came to: which were acknowledged, which were not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from confluent_kafka import KafkaError
+
+Header = tuple[str, str | bytes | None]
+
+
+class OutboundMessage(msgspec.Struct, frozen=True, gc=False):
+    """One message to publish. Messages of one topic and key keep their order."""
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    headers: list[Header] | None = None
+
+
+class FailureKind(StrEnum):
+    """Whether sending the same message again can help."""
+
+    PERMANENT = "permanent"
+    TRANSIENT = "transient"
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFailure:
+    """Why a message was not acknowledged.
+
+    Attributes:
+        kind: permanent failures will fail again; transient ones are to be sent again.
+        code: the short name of the cause, from a fixed set (fit for a metric's label).
+        reason: a sentence for people.
+    """
+
+    kind: FailureKind
+    code: str
+    reason: str
+
+    @property
+    def is_permanent(self) -> bool:
+        """Whether sending it again is pointless."""
+        return self.kind is FailureKind.PERMANENT
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The outcome of one `send_batch`, by the messages' positions in the batch.
+
+    Attributes:
+        count: messages in the batch.
+        failed: position to failure. Every position that is not here was acknowledged by the brokers.
+    """
+
+    count: int
+    failed: Mapping[int, DeliveryFailure]
+
+    @property
+    def all_acknowledged(self) -> bool:
+        """Whether nothing failed: the hot path, which needs no look at single positions."""
+        return not self.failed
+
+    def acknowledged(self) -> Iterator[int]:
+        """Yield the positions of the acknowledged messages, in order."""
+        failed = self.failed
+        return (index for index in range(self.count) if index not in failed)
+
+
+UNKNOWN_TOPIC_CODES: Final = frozenset(
+    {
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - librdkafka's own codes are public names with an underscore
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
+"""What a client says when it knows no such topic; its knowledge may be out of date."""
+
+WHOLE_BATCH_CODES: Final = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError._INVALID_DIFFERENT_RECORD,  # noqa: SLF001
+    }
+)
+"""What a broker says of every message of a request when one of them is at fault."""
+
+_PERMANENT: Final = {
+    KafkaError.MSG_SIZE_TOO_LARGE: "larger than the topic or this client allows",
+    KafkaError.INVALID_RECORD: "refused by the broker's validation",
+    KafkaError.TOPIC_EXCEPTION: "the topic's name is not valid",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "this client may not write to the topic; grant it WRITE",
+}
+
+
+def classify(error: KafkaError, topic: str, client_error: KafkaError | None = None) -> DeliveryFailure:
+    """Say what an error means for a message to this topic; `client_error` is the client's last trouble."""
+    code = error.code()
+    if code in _PERMANENT:
+        return DeliveryFailure(
+            FailureKind.PERMANENT, error.name(), f"{topic}: {_PERMANENT[code]} ({error.str()})"
+        )
+    trouble = f"; the client's last trouble: {client_error.str()}" if client_error is not None else ""
+    return DeliveryFailure(
+        FailureKind.TRANSIENT, error.name(), f"{topic}: not acknowledged ({error.str()}){trouble}"
+    )
+
+
+def absent_topic(topic: str, bootstrap: str) -> DeliveryFailure:
+    """Return the failure of a message to a topic that the cluster does not have."""
+    return DeliveryFailure(
+        FailureKind.PERMANENT,
+        "UNKNOWN_TOPIC_OR_PART",
+        f"{topic}: no such topic at {bootstrap}, or this client may not see it; create it or grant DESCRIBE",
+    )
+
+
+def unconfirmed_topic(topic: str, bootstrap: str) -> DeliveryFailure:
+    """Return the failure of a message to a topic that was missing for too short a time to be sure."""
+    return DeliveryFailure(
+        FailureKind.TRANSIENT,
+        "UNKNOWN_TOPIC_OR_PART",
+        f"{topic}: not found at {bootstrap} so far, and the wait was cut short; it is looked up again",
+    )
+
+
+def unknown_outcome(topic: str) -> DeliveryFailure:
+    """Return the failure of a message that was given up before its acknowledgement came."""
+    return DeliveryFailure(
+        FailureKind.TRANSIENT,
+        "UNKNOWN_OUTCOME",
+        f"{topic}: given up before a broker answered; it may have been written, and is sent again",
+    )
+
+
+def out_of_turn(topic: str) -> DeliveryFailure:
+    """Return the failure of a message that was written before an earlier one of its key."""
+    return DeliveryFailure(
+        FailureKind.TRANSIENT,
+        "OUT_OF_TURN",
+        f"{topic}: sent again because an earlier message of its key was not acknowledged in turn",
+    )

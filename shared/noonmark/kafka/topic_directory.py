@@ -1,0 +1,89 @@
+"""Which topics exist, asked of the cluster as seldom as possible.
+
+librdkafka alone lets a message for an absent topic wait for its whole timeout, and the batch with it.
+The producer therefore asks here first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from enum import Enum, auto
+from typing import Final
+
+ABSENT_RECHECK_SECONDS: Final = 5.0
+"""For so long an absent topic stays absent without being asked for again."""
+
+GRACE_SECONDS: Final = 1.0
+"""A topic just created can be unknown to some broker for a moment: absence must hold for this long."""
+
+
+class Presence(Enum):
+    """What is known of a topic."""
+
+    PRESENT = auto()
+    ABSENT = auto()
+    SUSPECT = auto()
+    """Not listed, but for less than the grace period: ask again."""
+    UNCHECKED = auto()
+    """No broker answered."""
+
+
+class TopicDirectory:
+    """Remembers which topics were seen. One thread owns it.
+
+    Args:
+        list_topics: returns the names of all topics, or None when no broker answered in time.
+        clock: monotonic seconds.
+    """
+
+    __slots__ = ("_absent_since", "_clock", "_list_topics", "_recheck_at", "present")
+
+    def __init__(
+        self, list_topics: Callable[[], frozenset[str] | None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._list_topics = list_topics
+        self._clock = clock
+        self.present: set[str] = set()
+        self._absent_since: dict[str, float] = {}
+        self._recheck_at: dict[str, float] = {}
+
+    def doubt(self, topic: str) -> None:
+        """A client said that it does not know this topic: ask the cluster at the next look-up."""
+        self.present.discard(topic)
+
+    def look_up(self, topics: Iterable[str]) -> dict[str, Presence]:
+        """Return what is known of each topic; at most one request for all of them."""
+        now = self._clock()
+        answer: dict[str, Presence] = {}
+        asking: list[str] = []
+        for topic in topics:
+            if topic in self.present:
+                answer[topic] = Presence.PRESENT
+            elif now < self._recheck_at.get(topic, 0.0):
+                answer[topic] = Presence.ABSENT
+            else:
+                asking.append(topic)
+        if asking:
+            listed = self._list_topics()
+            for topic in asking:
+                answer[topic] = Presence.UNCHECKED if listed is None else self._note(topic, listed)
+        return answer
+
+    def wait_seconds(self, topics: Iterable[str]) -> float:
+        """Return how long until the suspects among these topics may be judged."""
+        now = self._clock()
+        since = [self._absent_since[topic] for topic in topics if topic in self._absent_since]
+        return max((start + GRACE_SECONDS - now for start in since), default=0.0)
+
+    def _note(self, topic: str, listed: frozenset[str]) -> Presence:
+        now = self._clock()
+        if topic in listed:
+            self._absent_since.pop(topic, None)
+            self._recheck_at.pop(topic, None)
+            self.present.add(topic)
+            return Presence.PRESENT
+        if now - self._absent_since.setdefault(topic, now) < GRACE_SECONDS:
+            return Presence.SUSPECT
+        self._recheck_at[topic] = now + ABSENT_RECHECK_SECONDS
+        return Presence.ABSENT

@@ -1,0 +1,67 @@
+"""What a database error means for the loop that met it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+import psycopg
+
+
+class DbFault(Enum):
+    """Three answers to an error of the database."""
+
+    TRANSIENT = "transient"
+    """Try again, on a new connection where `must_reconnect` says so."""
+    READ_ONLY = "read_only"
+    """This server is a standby now: drop the connection, connect anew, try again."""
+    PERMANENT = "permanent"
+    """The same statement will fail again: report it."""
+
+
+_READ_ONLY: Final = "25006"
+_TRANSIENT: Final = frozenset(
+    {
+        "40001",  # serialization_failure
+        "40P01",  # deadlock_detected
+        "25P03",  # idle_in_transaction_session_timeout: the server ended the session
+        "25P04",  # transaction_timeout (Postgres 17): the server ended the session
+        "55P03",  # lock_not_available: lock_timeout
+        "57014",  # query_canceled: statement_timeout
+        "57P01",  # admin_shutdown
+        "57P02",  # crash_shutdown
+        "57P03",  # cannot_connect_now
+        "57P05",  # idle_session_timeout
+    }
+)
+_SESSION_ENDED: Final = frozenset({"25P03", "25P04", "57P01", "57P02", "57P03", "57P04", "57P05"})
+# psycopg files these classes under OperationalError although repeating the statement cannot help:
+# 54 program_limit_exceeded (a row too wide for an index), 55 wrong state of an object, 3D no such database.
+_PERMANENT_CLASSES: Final = ("54", "55", "3D")
+
+
+def classify(error: BaseException) -> DbFault:
+    """Tell what to do about an exception that a database call raised.
+
+    An operational error without an SQLSTATE is a connection that could not be made or was cut.
+    """
+    if not isinstance(error, psycopg.Error):
+        return DbFault.PERMANENT
+    state = error.sqlstate or ""
+    if state == _READ_ONLY:
+        return DbFault.READ_ONLY
+    if state in _TRANSIENT or state.startswith(("08", "53")):
+        return DbFault.TRANSIENT
+    if state.startswith(_PERMANENT_CLASSES):
+        return DbFault.PERMANENT
+    return DbFault.TRANSIENT if isinstance(error, psycopg.OperationalError) else DbFault.PERMANENT
+
+
+def must_reconnect(error: BaseException) -> bool:
+    """Tell whether the connection is of no use after this error, though its object may not know it."""
+    if not isinstance(error, psycopg.Error):
+        return False
+    state = error.sqlstate
+    if state is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return state == _READ_ONLY or state in _SESSION_ENDED or state.startswith("08")

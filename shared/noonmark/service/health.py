@@ -1,0 +1,243 @@
+"""`/livez`, `/readyz` and `/metrics` on a port of their own.
+
+They say whether loops make progress, not merely that the process exists, and nothing about jobs.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from prometheus_client.exposition import choose_encoder
+
+from noonmark.telemetry.metrics import LAST_PROGRESS, LOOP_ITERATIONS, REGISTRY
+
+
+class HealthServerError(RuntimeError):
+    """The health server cannot listen; the message says why and what to do."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """The pulse of one loop; `beat` is cheap enough for every round."""
+
+    name: str
+    max_age_seconds: float
+    beaten_at: float
+    clock: Callable[[], float]
+    iterations: int = 0
+    exposed_iterations: int = 0
+    failure: str = ""
+
+    def beat(self) -> None:
+        """Note that the loop came round."""
+        self.beaten_at = self.clock()
+        self.iterations += 1
+
+    def problem(self, now: float) -> str:
+        """Say what is wrong, or return an empty string."""
+        if self.failure:
+            return self.failure
+        age = now - self.beaten_at
+        if age > self.max_age_seconds:
+            return f"no progress for {age:.1f} s, allowed are {self.max_age_seconds:g} s"
+        return ""
+
+
+class Health:
+    """What a process knows about its own loops and about what it needs to do its work."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._loops: dict[str, Progress] = {}
+        self._conditions: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def progress(self, name: str, max_age_seconds: float) -> Progress:
+        """Register a loop; from now on it must beat at least once in `max_age_seconds`.
+
+        Raises:
+            ValueError: the name is taken.
+        """
+        with self._lock:
+            if name in self._loops:
+                raise ValueError(f"a loop named {name!r} is registered already")
+            loop = Progress(name, max_age_seconds, self._clock(), self._clock)
+            self._loops[name] = loop
+        return loop
+
+    def beat(self, name: str) -> None:
+        """Note progress of a registered loop."""
+        self._loops[name].beat()
+
+    def fail(self, name: str, reason: str) -> None:
+        """Mark a loop as dead for good; registers it if it never was."""
+        with self._lock:
+            loop = self._loops.setdefault(name, Progress(name, 0, self._clock(), self._clock))
+        loop.failure = reason
+
+    def require(self, condition: str, missing: str = "not yet") -> None:
+        """Name something the process needs to be ready; it is missing until `set_ready`."""
+        with self._lock:
+            self._conditions[condition] = missing
+
+    def set_ready(self, condition: str, ready: bool, missing: str = "lost") -> None:
+        """Report a condition; `missing` is a fixed phrase, shown to whoever may read `/readyz`."""
+        with self._lock:
+            self._conditions[condition] = "" if ready else missing
+
+    def live(self) -> tuple[bool, dict[str, Any]]:
+        """Return whether all loops make progress, and the body of `/livez`."""
+        now = self._clock()
+        with self._lock:
+            loops = list(self._loops.values())
+        stuck = {loop.name: problem for loop in loops if (problem := loop.problem(now))}
+        body: dict[str, Any] = {"status": "stuck" if stuck else "ok", "loops": {}}
+        if stuck:
+            body["stuck"] = stuck
+        for loop in loops:
+            body["loops"][loop.name] = {
+                "age_seconds": round(now - loop.beaten_at, 3),
+                "max_age_seconds": loop.max_age_seconds,
+            }
+        return not stuck, body
+
+    def ready(self) -> tuple[bool, dict[str, Any]]:
+        """Return whether the process can do its work, and the body of `/readyz`."""
+        alive, body = self.live()
+        with self._lock:
+            conditions = dict(self._conditions)
+        missing = {name: why for name, why in conditions.items() if why}
+        body["conditions"] = {name: why or "ok" for name, why in conditions.items()}
+        if missing:
+            body["missing"] = missing
+            if alive:
+                body["status"] = "not ready"
+        return alive and not missing, body
+
+    def expose(self) -> None:
+        """Bring the loop metrics up to date; called before a scrape, so that beats stay cheap."""
+        now, wall = self._clock(), time.time()
+        with self._lock:
+            for loop in self._loops.values():
+                LAST_PROGRESS.labels(loop.name).set(wall - (now - loop.beaten_at))
+                counted = loop.iterations
+                LOOP_ITERATIONS.labels(loop.name).inc(counted - loop.exposed_iterations)
+                loop.exposed_iterations = counted
+
+
+class HealthServer:
+    """Serves a `Health` from threads of its own until closed.
+
+    Args:
+        health: what to serve.
+        host: address to listen on, IPv4 or IPv6.
+        port: 0 takes a free one; read it back from `port`.
+
+    Raises:
+        HealthServerError: the address cannot be listened on.
+    """
+
+    def __init__(self, health: Health, host: str, port: int) -> None:
+        try:
+            self._server = _Server(health, host, port)
+        except OSError as error:
+            raise HealthServerError(_cannot_listen(host, port, error)) from error
+        self.port: int = self._server.server_address[1]
+        self._closing = False
+        self._thread = threading.Thread(target=self._serve, name="health", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        # Not serve_forever: that wakes several times a second to ask whether it should end.
+        while not self._closing:
+            self._server.handle_request()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._closing = True
+        # Wakes the waiting thread: the listening socket becomes readable and accepts nobody.
+        self._server.socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._server.server_close()
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> str:
+    setting = "set NOONMARK_METRICS_PORT to another port, or to 0 for a free one"
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} on {host} is taken by another process: end that process, or {setting}."
+    if error.errno == errno.EACCES:
+        return f"Port {port} on {host} needs more rights than this process has: {setting}."
+    return (
+        f"Cannot listen on {host}, port {port} ({error.strerror or error}): "
+        "set NOONMARK_METRICS_HOST to an address of this machine."
+    )
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    # With it, two services could share one port and answer for each other.
+    allow_reuse_port = False
+
+    def __init__(self, health: Health, host: str, port: int) -> None:
+        self.health = health
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        super().__init__((host, port), _Requests)
+
+    def server_bind(self) -> None:
+        # HTTPServer's own version looks up the host's name, which can hang where DNS does.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = self.socket.getsockname()[:2]
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A caller that went away is no event of ours."""
+
+
+class _Requests(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = 5
+    server_version = "noonmark"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/livez":
+            self._answer_json(*self.server.health.live())
+        elif path == "/readyz":
+            self._answer_json(*self.server.health.ready())
+        elif path == "/metrics":
+            self.server.health.expose()
+            encode, content_type = choose_encoder(self.headers.get("Accept", ""))
+            self._answer(HTTPStatus.OK, content_type, encode(REGISTRY))
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"Try /livez, /readyz or /metrics.\n")
+
+    do_HEAD = do_GET  # noqa: N815 - the name that http.server looks up
+
+    def _answer_json(self, good: bool, body: dict[str, Any]) -> None:
+        status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
+        self._answer(status, "application/json", json.dumps(body).encode() + b"\n")
+
+    def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_parts: object) -> None:
+        """Probes come every few seconds; they are not logged."""

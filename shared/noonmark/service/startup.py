@@ -1,0 +1,62 @@
+"""What a service waits for before it works: a database with this release's schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+
+from noonmark.kafka.config import KafkaConfig
+from noonmark.service.backoff import retry_transient
+from noonmark.service.runner import Service, StartError
+from noonmark.settings import Settings
+from noonmark.store.connect import connect
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """Facts fixed when the database was first migrated."""
+
+    shards: int
+
+
+def await_install(service: Service) -> Install:
+    """Read the installation's facts, waiting while the database is away.
+
+    Raises:
+        StartError: the database has no noonmark schema.
+    """
+
+    def read() -> Install:
+        with connect(service.settings.dsn, application=service.name) as connection:
+            try:
+                row = connection.execute("select shards from install").fetchone()
+            except psycopg.errors.UndefinedTable:
+                row = None
+        if row is None:
+            raise StartError(
+                "the database holds no noonmark schema: run `noonmark db migrate`, then start again"
+            )
+        return Install(shards=row[0])
+
+    return retry_transient(
+        read,
+        service.stop,
+        on_fault=lambda error, _: service.log.warning("database_unavailable", error=str(error).strip()),
+    )
+
+
+def kafka_config(settings: Settings) -> KafkaConfig:
+    """Read the broker's address and credentials off the settings."""
+    return KafkaConfig(
+        bootstrap=settings.kafka_bootstrap,
+        topic_prefix=settings.topic_prefix,
+        group_protocol=settings.kafka_group_protocol,
+        security_protocol=settings.kafka_security_protocol,
+        sasl_mechanism=settings.kafka_sasl_mechanism or None,
+        sasl_username=settings.kafka_sasl_username or None,
+        sasl_password=settings.kafka_sasl_password.get_secret_value() or None,
+        ssl_ca_location=settings.kafka_ssl_ca_location or None,
+        ssl_certificate_location=settings.kafka_ssl_certificate_location or None,
+        ssl_key_location=settings.kafka_ssl_key_location or None,
+    )

@@ -1,0 +1,1 @@
+"""Postgres: tables, named statements, migrations, and the repositories that use them."""

@@ -1,0 +1,52 @@
+"""Connections to Postgres: every one bounded in time and able to notice a dead peer."""
+
+from __future__ import annotations
+
+import psycopg
+
+_KEEPALIVE = {
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    # A half-open connection must fail before a lease does.
+    "tcp_user_timeout": 10_000,
+    "target_session_attrs": "read-write",
+}
+
+
+def connect(
+    dsn: str, *, application: str, autocommit: bool = False, statement_timeout_seconds: float = 30
+) -> psycopg.Connection:
+    """Open a connection.
+
+    Statements are never prepared by name: each is planned with the values and table sizes of its
+    moment (no generic plan made while a queue was empty survives), and any transaction pooler may
+    stand in between.
+
+    Args:
+        dsn: libpq URL.
+        application: shown in `pg_stat_activity`.
+        autocommit: True where each statement is a transaction of its own.
+        statement_timeout_seconds: the server ends a statement after this.
+    """
+    return psycopg.connect(
+        dsn,
+        autocommit=autocommit,
+        prepare_threshold=None,
+        application_name=f"noonmark-{application}",
+        # Start-up options, not SET: a transaction pooler that ignores them leaves no session state behind.
+        options=f"-c statement_timeout={int(statement_timeout_seconds * 1000)}"
+        f" -c lock_timeout={int(statement_timeout_seconds * 500)}"
+        " -c idle_in_transaction_session_timeout=60000 -c TimeZone=UTC",
+        **_KEEPALIVE,  # type: ignore[arg-type]
+    )
+
+
+def sqlalchemy_url(dsn: str) -> str:
+    """Name the psycopg 3 driver in a libpq URL."""
+    for scheme in ("postgresql://", "postgres://"):
+        if dsn.startswith(scheme):
+            return "postgresql+psycopg://" + dsn.removeprefix(scheme)
+    return dsn

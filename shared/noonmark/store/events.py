@@ -1,0 +1,127 @@
+"""Lifecycle events and dead letters, written in the transaction that made them true."""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from noonmark.core.words import Lane, RunState
+from noonmark.schemas.lifecycle import SettledRun, dead_event, settled_events
+from noonmark.store.rows import EndedRun, LostRun
+from noonmark.store.statements import statement
+
+
+@dataclass(frozen=True, slots=True)
+class EventTopics:
+    """Names of the topics that state changes are announced on."""
+
+    lifecycle: str
+    dead: str
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    """An event for the outbox. `key` decides its partition, `slice` its order."""
+
+    slice: int
+    topic: str
+    key: bytes
+    value: bytes
+
+
+def settled_of(run: EndedRun | LostRun) -> SettledRun:
+    """Read off a row of a statement what the world is told about its run."""
+    return SettledRun(
+        run_id=run.id,
+        job_id=run.job_id,
+        namespace=run.namespace,
+        scheduled_for=run.scheduled_for,
+        origin=run.origin,
+        state=run.state,
+        reason=run.reason,
+        attempt=run.attempt,
+        fence=run.fence,
+        lane=Lane(run.lane).label,
+        pool=run.pool,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        error=run.error,
+    )
+
+
+def announce(
+    connection: psycopg.Connection, topics: EventTopics, settled: Sequence[SettledRun], *, shards: int
+) -> None:
+    """Put the events of a batch of state changes into the outbox, and dead runs among the dead letters."""
+    if not settled:
+        return
+    by_namespace: dict[str, list[SettledRun]] = defaultdict(list)
+    for one in settled:
+        by_namespace[one.namespace].append(one)
+    events = []
+    for namespace, members in by_namespace.items():
+        key = namespace.encode()
+        # One slice per namespace keeps its events in order.
+        home = zlib.crc32(key) % shards
+        events += [
+            RawEvent(home, topics.lifecycle, key, value) for value in settled_events(namespace, members)
+        ]
+        events += [
+            RawEvent(home, topics.dead, one.job_id.bytes, _obituary(one))
+            for one in members
+            if one.state == RunState.DEAD
+        ]
+    insert_events(connection, events)
+    _bury(connection, [one for one in settled if one.state == RunState.DEAD])
+
+
+def _obituary(dead: SettledRun) -> bytes:
+    return dead_event(
+        run_id=dead.run_id,
+        job_id=dead.job_id,
+        namespace=dead.namespace,
+        scheduled_for=dead.scheduled_for,
+        origin=dead.origin,
+        reason=dead.reason,
+        attempts=dead.attempt,
+        fence=dead.fence,
+        lane=dead.lane,
+        pool=dead.pool,
+        finished_at=dead.finished_at,
+        error=dead.error,
+    )
+
+
+def insert_events(connection: psycopg.Connection, events: Iterable[RawEvent]) -> None:
+    """Put raw events into the outbox."""
+    rows = list(events)
+    if rows:
+        connection.execute(
+            statement("insert_events"),
+            {
+                "slices": [e.slice for e in rows],
+                "topics": [e.topic for e in rows],
+                "keys": [e.key for e in rows],
+                "values": [e.value for e in rows],
+            },
+        )
+
+
+def _bury(connection: psycopg.Connection, dead: Sequence[SettledRun]) -> None:
+    if dead:
+        connection.execute(
+            statement("insert_dead"),
+            {
+                "run_ids": [one.run_id for one in dead],
+                "scheduled_for": [one.scheduled_for for one in dead],
+                "job_ids": [one.job_id for one in dead],
+                "namespaces": [one.namespace for one in dead],
+                "attempts": [one.attempt for one in dead],
+                "reasons": [one.reason or "attempts_used_up" for one in dead],
+                "errors": [one.error for one in dead],
+            },
+        )

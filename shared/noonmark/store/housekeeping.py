@@ -1,0 +1,128 @@
+"""Slow duties: ledger days made ahead and dropped, old rows pruned, vanished messages sent again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Protocol
+
+import psycopg
+from psycopg import sql
+
+from noonmark.core.words import Lane
+from noonmark.settings import Settings
+from noonmark.store.statements import statement
+
+
+class RunTopicParser(Protocol):
+    """What tells pool and lane from a topic's name (`noonmark.kafka.topics.Topics`)."""
+
+    def parse_runs(self, topic: str) -> tuple[str, Lane] | None:
+        """Return pool and lane, or None for any other topic."""
+
+
+@dataclass(slots=True)
+class HouseReport:
+    """Counts of one round."""
+
+    days_made: int = 0
+    days_dropped: int = 0
+    days_kept_unfinished: int = 0
+    pruned_rows: int = 0
+
+    @property
+    def worth_telling(self) -> bool:
+        """Whether anything was done."""
+        return any(asdict(self).values())
+
+    def as_fields(self) -> dict[str, int]:
+        """Return the counts for a log line."""
+        return asdict(self)
+
+
+def keep(connection: psycopg.Connection, settings: Settings) -> HouseReport:
+    """Do one round of housekeeping on an autocommit connection."""
+    report = HouseReport()
+    row = connection.execute("select (noonmark_now() at time zone 'UTC')::date").fetchone()
+    assert row is not None
+    today: date = row[0]
+    for ahead in range(-1, settings.partitions_ahead_days + 1):
+        made = connection.execute("select noonmark_make_day(%s)", [today + timedelta(days=ahead)]).fetchone()
+        report.days_made += bool(made and made[0])
+    _drop_days(connection, settings.retention_days, report)
+    prunes: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("prune_inbox", {"days": settings.inbox_days}),
+        ("prune_members", {}),
+        ("prune_workers", {}),
+    )
+    for name, values in prunes:
+        report.pruned_rows += connection.execute(statement(name), values).rowcount
+    return report
+
+
+def _drop_days(connection: psycopg.Connection, retention_days: int, report: HouseReport) -> None:
+    """Drop days after retention. The floor rises first, so that nothing new can land below it."""
+    days = connection.execute(statement("expired_days"), {"retention_days": retention_days}).fetchall()
+    if not days:
+        return
+    row = connection.execute("select (noonmark_now() at time zone 'UTC')::date").fetchone()
+    assert row is not None
+    floor = datetime.combine(row[0] - timedelta(days=retention_days), time(), UTC)
+    connection.execute(statement("raise_floor"), {"floor": floor})
+    for name, _day in days:
+        if drop_day(connection, name):
+            report.days_dropped += 1
+        else:
+            report.days_kept_unfinished += 1
+
+
+def drop_day(connection: psycopg.Connection, name: str) -> bool:
+    """Drop one ledger day with what hangs on it; False if a run of it is unfinished."""
+    table = sql.Identifier(name)
+    with connection.transaction():
+        connection.execute("set local lock_timeout = '2s'")
+        # Nobody may finish, redrive or insert while the day is judged and dropped.
+        connection.execute(sql.SQL("lock table {} in access exclusive mode").format(table))
+        unfinished = connection.execute(
+            sql.SQL("select exists (select from {} where finished_at is null)").format(table)
+        ).fetchone()
+        if unfinished and unfinished[0]:
+            return False
+        for follower in ("attempts", "dead_letters"):
+            connection.execute(
+                sql.SQL("delete from {} where run_id in (select id from {})").format(
+                    sql.Identifier(follower), table
+                )
+            )
+        # A finished one-time job goes with its run; a recurring one has a name of its own and stays.
+        connection.execute(
+            sql.SQL(
+                "delete from jobs where not unique_name and id in (select job_id from {table})"
+                " and not exists (select from timers where timers.job_id = jobs.id)"
+                " and not exists (select from runs where runs.job_id = jobs.id"
+                " and runs.id not in (select id from {table}))"
+            ).format(table=table)
+        )
+        connection.execute(sql.SQL("drop table {}").format(table))
+    return True
+
+
+def resend_vanished(
+    connection: psycopg.Connection, topics: RunTopicParser, *, look_back_days: int = 7
+) -> int:
+    """Send queued runs again whose message the group has provably passed; return how many."""
+    resent = 0
+    row = connection.execute("select noonmark_now()").fetchone()
+    assert row is not None
+    since = row[0] - timedelta(days=look_back_days)
+    for topic, passed_until in connection.execute(statement("resend_bounds")).fetchall():
+        parsed = topics.parse_runs(topic)
+        if parsed is None:
+            continue
+        pool, lane = parsed
+        row = connection.execute(
+            statement("resend_vanished"),
+            {"since": since, "pool": pool, "lane": int(lane), "passed_until": passed_until},
+        ).fetchone()
+        resent += row[0] if row else 0
+    return resent

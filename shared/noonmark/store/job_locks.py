@@ -1,0 +1,124 @@
+"""The locks of control statements, always in one order: timers, job, runs. And the job as they found it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.words import JobState
+from noonmark.schemas.submissions import JobRef
+from noonmark.store.job_requests import Reason, RejectedRequest, rejected
+from noonmark.store.rows import row_of
+from noonmark.store.statements import statement
+
+_TRIES = 5
+"""Looks at a name whose job was cancelled before it could be locked."""
+
+
+class LockedJob(NamedTuple):
+    """A job whose timers and row are locked. `schedule` and `policy` are as stored."""
+
+    id: UUID
+    namespace: str
+    name: str | None
+    lane: int
+    pool: str
+    shard: int
+    schedule: dict[str, Any] | None
+    policy: dict[str, Any] | None
+    unique_name: bool
+    state: str
+    state_reason: str | None
+    version: int
+    event_sequence: int | None
+
+    @property
+    def recurring(self) -> bool:
+        """Whether its schedule has more than one instant."""
+        return self.schedule is not None and "run_at" not in self.schedule
+
+    def __str__(self) -> str:
+        return f"job {self.id}" + (f" ({self.name})" if self.name else "")
+
+
+class LiveRun(NamedTuple):
+    """A locked run without a verdict."""
+
+    id: UUID
+    scheduled_for: datetime
+    state: str
+    reason: str | None
+
+
+def lock_job(connection: psycopg.Connection, ref: JobRef) -> LockedJob | None:
+    """Find the job that is meant and lock its timers, then its row; None if there is none."""
+    for _ in range(_TRIES):
+        job_id = ref.job_id or _id_of_name(connection, ref)
+        if job_id is None:
+            return None
+        connection.execute(statement("job_lock_timers"), {"job_id": job_id})
+        with connection.cursor(row_factory=row_of(LockedJob)) as cursor:
+            job = cursor.execute(statement("job_lock"), {"job_id": job_id}).fetchone()
+        if job is None or ref.job_id is not None:
+            return job
+        # Between the look and the lock it may have been cancelled, and its name have gone to another job.
+        if job.state != JobState.CANCELLED and (job.namespace, job.name) == (ref.namespace, ref.name):
+            return job
+    return None
+
+
+def lock_runs(connection: psycopg.Connection, job: LockedJob) -> list[LiveRun]:
+    """Lock the unfinished runs of a job that is locked."""
+    with connection.cursor(row_factory=row_of(LiveRun)) as cursor:
+        return cursor.execute(statement("job_live_runs"), {"job_id": job.id}).fetchall()
+
+
+def span(runs: Sequence[LiveRun]) -> dict[str, object]:
+    """Give the ids of runs with the range of their days, so that partitions are pruned; never empty."""
+    days = [run.scheduled_for for run in runs]
+    return {"ids": [run.id for run in runs], "first": min(days), "last": max(days)}
+
+
+def set_state(
+    connection: psycopg.Connection, job: LockedJob, state: JobState, reason: str | None, sequence: int | None
+) -> None:
+    """Move a locked job and remember the sequence of the event that asked for it."""
+    moved = connection.execute(
+        statement("job_set_state"),
+        {
+            "job_id": job.id,
+            "state": state.value,
+            "reason": reason,
+            "sequence": sequence,
+            "was": job.state,
+            "version": job.version,
+        },
+    ).fetchone()
+    assert moved is not None, f"{job} changed under its lock"
+
+
+def note_sequence(connection: psycopg.Connection, job: LockedJob, sequence: int | None) -> None:
+    """Remember the sequence of an event that changes nothing else about the job."""
+    if sequence is not None:
+        set_state(connection, job, JobState(job.state), job.state_reason, sequence)
+
+
+def refuse_in_state(job: LockedJob, verb: str) -> RejectedRequest:
+    """Make the verdict on an order that the job's state does not allow."""
+    why = f": {job.state_reason}" if job.state_reason else ""
+    return RejectedRequest(
+        rejected(Reason.CONFLICT, "", f"{job} is {job.state}{why} and cannot be {verb}")._replace(
+            job_id=job.id
+        )
+    )
+
+
+def _id_of_name(connection: psycopg.Connection, ref: JobRef) -> UUID | None:
+    row = connection.execute(
+        statement("job_by_name"), {"namespace": ref.namespace, "name": ref.name}
+    ).fetchone()
+    return row[0] if row else None

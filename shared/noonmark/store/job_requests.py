@@ -1,0 +1,146 @@
+"""What is asked of the store and what it answers: requests, results, and the batch they are part of."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.schemas.refusal import FieldError, Refused, printable
+from noonmark.schemas.submissions import Submission
+from noonmark.store.events import EventTopics
+from noonmark.store.known import KnownFacts
+
+_SOON: Final = timedelta(seconds=1)
+_OF_THE_DATA: Final = ("22", "23", "44", "54", "P0")
+"""SQLSTATE classes that blame what was written: data, constraints, program limits, raised by a trigger."""
+
+
+class EventRef(NamedTuple):
+    """The event that carried a submission: told apart by source and id, ordered per job by `sequence`."""
+
+    source: str
+    id: str
+    sequence: int | None
+
+    @property
+    def key(self) -> UUID:
+        """The key it is remembered by."""
+        # Neither part can hold U+0000, so no two pairs give one text.
+        text = f"{self.source}\0{self.id}".encode()
+        return UUID(bytes=hashlib.blake2b(text, digest_size=16).digest())
+
+
+class Request(NamedTuple):
+    """A checked submission, and the event it came by; None: it is taken in without looking for repeats."""
+
+    submission: Submission
+    event: EventRef | None
+
+
+class Status(StrEnum):
+    """What became of a request."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    """It had been taken in before; nothing was changed."""
+    STALE = "stale"
+    """A newer event of the job had been taken in before; nothing was changed."""
+    REJECTED = "rejected"
+
+
+class Reason(StrEnum):
+    """Why a request that was sound in itself is rejected."""
+
+    INVALID = "invalid"
+    CONFLICT = "conflict"
+    UNKNOWN_POOL = "unknown_pool"
+    NOT_FOUND = "not_found"
+
+
+class Result(NamedTuple):
+    """The answer to one request.
+
+    Attributes:
+        status: what became of it.
+        job_id: the job made, changed, or found in its place; None where there is none.
+        run_id: the run that a trigger made.
+        reason: why it was rejected.
+        refused: the problems of a rejected request; pointers are relative to the job document.
+    """
+
+    status: Status
+    job_id: UUID | None = None
+    run_id: UUID | None = None
+    reason: Reason | None = None
+    refused: Refused | None = None
+
+
+class Taken(NamedTuple):
+    """What `accept` did.
+
+    Attributes:
+        results: one per request, in their order.
+        now: the database's time in this transaction.
+        queued: runs were queued: after the commit, hint the dispatchers.
+        due_soon: a timer is due within a second: after the commit, hint the triggers.
+    """
+
+    results: list[Result]
+    now: datetime
+    queued: bool
+    due_soon: bool
+
+
+class RejectedRequest(Exception):  # noqa: N818 - a verdict on a request, not a fault of ours
+    """Ends the work on one request, so that its savepoint is rolled back."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(str(result.refused))
+        self.result = result
+
+
+@dataclass(slots=True)
+class Batch:
+    """The transaction that requests are part of, and what it must tell after its commit."""
+
+    connection: psycopg.Connection
+    shards: int
+    topics: EventTopics
+    known: KnownFacts
+    now: datetime
+    queued: bool = False
+    due_soon: bool = False
+
+    def note_timer(self, fire_at: datetime) -> None:
+        """Remember to hint the triggers if this timer is due soon."""
+        if fire_at <= self.now + _SOON:
+            self.due_soon = True
+
+
+def rejected(reason: Reason, pointer: str, message: str, expected: str = "") -> Result:
+    """Make the answer to a request that is not taken."""
+    refused = Refused([FieldError(pointer, message, expected)])
+    return Result(Status.REJECTED, reason=reason, refused=refused)
+
+
+def unknown_pool(pool: str, known: frozenset[str]) -> Result:
+    """Make the answer to a job for a pool that is not registered."""
+    names = ", ".join(sorted(known)[:20]) or "none is registered"
+    return rejected(Reason.UNKNOWN_POOL, "/pool", f"no pool is named {pool!r}", f"one of: {names}")
+
+
+def blames_data(error: psycopg.Error) -> bool:
+    """Tell whether Postgres refused what was written, rather than failed."""
+    return (error.sqlstate or "").startswith(_OF_THE_DATA)
+
+
+def refused_by_database(error: psycopg.Error) -> Result:
+    """Make the answer to a request that Postgres would not store."""
+    text = error.diag.message_primary or str(error)
+    return rejected(Reason.INVALID, "", f"the database cannot store it: {printable(text)[:500]}")

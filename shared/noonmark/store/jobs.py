@@ -1,0 +1,145 @@
+"""Taking in submissions: the one way by which jobs are made and changed, whoever asks.
+
+A batch is one transaction of the caller's. Repeated events are recognised, consecutive creates are written
+together, orders about existing jobs are carried out one by one in between, so that the events of one job
+keep their order.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import psycopg
+
+from noonmark.schemas.submissions import CancelJob, CreateJob
+from noonmark.store.events import EventTopics
+from noonmark.store.job_requests import Batch, EventRef, Reason, Request, Result, Status, Taken
+from noonmark.store.jobs_control import control
+from noonmark.store.jobs_create import Create, create_jobs
+from noonmark.store.known import KnownFacts
+from noonmark.store.statements import statement
+
+__all__ = ["EventRef", "KnownFacts", "Reason", "Request", "Result", "Status", "Taken", "accept"]
+
+_NAME_LOCKS: Final = 0x6E6F6F6E
+"""First key of the advisory locks on names."""
+
+_NAME_BUCKETS: Final = 256
+
+
+def accept(
+    connection: psycopg.Connection,
+    requests: Sequence[Request],
+    *,
+    shards: int,
+    topics: EventTopics,
+    known: KnownFacts,
+) -> Taken:
+    """Take in a batch of submissions inside the caller's transaction, which must be open.
+
+    Args:
+        connection: in a transaction at READ COMMITTED.
+        requests: checked submissions in the order of their arrival.
+        shards: of the installation.
+        topics: where verdicts of cancelled runs are announced.
+        known: what this process has seen of pools and days; kept between batches.
+
+    Raises:
+        psycopg.Error: the database failed, or lost a deadlock: roll back and take the whole batch again.
+    """
+    keys = [request.event.key if request.event else None for request in requests]
+    now, repeated = _remember(connection, requests, keys)
+    batch = Batch(connection, shards, topics, known, now)
+    results: dict[int, Result] = {place: Result(Status.DUPLICATE) for place in repeated}
+    fresh = [(place, request) for place, request in enumerate(requests) if place not in repeated]
+    _lock_names(connection, [request for _, request in fresh])
+    _take_in(batch, fresh, results)
+    _forget_rejected(connection, keys, results)
+    return Taken([results[place] for place in range(len(requests))], batch.now, batch.queued, batch.due_soon)
+
+
+def _remember(
+    connection: psycopg.Connection, requests: Sequence[Request], keys: Sequence[UUID | None]
+) -> tuple[datetime, set[int]]:
+    """Put the events into the inbox; return the time, and the places of those seen before or here twice."""
+    first: dict[UUID, int] = {}
+    repeated: set[int] = set()
+    for place, key in enumerate(keys):
+        if key is not None and first.setdefault(key, place) != place:
+            repeated.add(place)
+    # Sorted by bytes, as Postgres sorts them.
+    order = sorted(first.items(), key=_bytes_of_key)
+    events = [requests[place].event for _, place in order]
+    row = connection.execute(
+        statement("job_inbox"),
+        {
+            "keys": [key for key, _ in order],
+            "sources": [event.source if event else None for event in events],
+            "ids": [event.id if event else None for event in events],
+            "wanted": len(order),
+        },
+        binary=True,
+    ).fetchone()
+    assert row is not None
+    now, kept, joined = row
+    if kept < len(order):
+        fresh = {(joined or b"")[at : at + 16] for at in range(0, 16 * kept, 16)}
+        repeated.update(place for key, place in order if key.bytes not in fresh)
+    return now, repeated
+
+
+def _bytes_of_key(item: tuple[UUID, int]) -> int:
+    return item[0].int
+
+
+def _lock_names(connection: psycopg.Connection, requests: Sequence[Request]) -> None:
+    """Order sequenced creates and cancels of the same names among all processes."""
+    buckets: dict[int, bool] = {}
+    for submission, event in requests:
+        if event is None or event.sequence is None:
+            continue
+        if isinstance(submission, CreateJob) and submission.spec.schedule is not None:
+            spec = submission.spec
+            buckets.setdefault(_bucket(spec.namespace, spec.name), False)
+        elif isinstance(submission, CancelJob) and submission.ref.name is not None:
+            buckets[_bucket(submission.ref.namespace, submission.ref.name)] = True
+    if buckets:
+        connection.execute(
+            statement("job_name_locks"),
+            {"space": _NAME_LOCKS, "buckets": list(buckets), "exclusive": list(buckets.values())},
+        )
+
+
+def _bucket(namespace: str, name: str | None) -> int:
+    return zlib.crc32(f"{namespace}\0{name}".encode()) % _NAME_BUCKETS
+
+
+def _take_in(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[int, Result]) -> None:
+    creates: list[Create] = []
+    names: set[tuple[str, str | None]] = set()
+    for place, (submission, event) in fresh:
+        if isinstance(submission, CreateJob):
+            creates.append(Create(place, submission.spec, event.sequence if event else None))
+            names.add((submission.spec.namespace, submission.spec.name))
+            continue
+        # Only an order about a job of the open group must wait for it; by id nobody knows one of them yet.
+        if submission.ref.job_id is None and (submission.ref.namespace, submission.ref.name) in names:
+            create_jobs(batch, creates, results)
+            creates, names = [], set()
+        results[place] = control(batch, submission, event)
+    if creates:
+        create_jobs(batch, creates, results)
+
+
+def _forget_rejected(
+    connection: psycopg.Connection, keys: Sequence[UUID | None], results: dict[int, Result]
+) -> None:
+    refused = [
+        key for place, key in enumerate(keys) if key is not None and results[place].status is Status.REJECTED
+    ]
+    if refused:
+        connection.execute(statement("job_inbox_forget"), {"keys": refused})

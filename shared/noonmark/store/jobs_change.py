@@ -1,0 +1,175 @@
+"""Replacing the document of a locked job, and running it once beside its schedule."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from noonmark.core.ids import uuid7
+from noonmark.core.words import JobState, Lane, Origin, Overlap, RunState, SkipReason, TimerKind, WaitReason
+from noonmark.schemas.job import JobSpec
+from noonmark.schemas.lifecycle import SettledRun
+from noonmark.schemas.submissions import UpdateJob
+from noonmark.store.claims import slot_key
+from noonmark.store.events import announce
+from noonmark.store.job_forms import Due, first_due, labels_text, once_due, policy_text, work_text
+from noonmark.store.job_locks import LockedJob, note_sequence, refuse_in_state
+from noonmark.store.job_requests import (
+    Batch,
+    EventRef,
+    Reason,
+    RejectedRequest,
+    Result,
+    Status,
+    rejected,
+    unknown_pool,
+)
+from noonmark.store.jobs_create import Timer, insert_timers
+from noonmark.store.statements import statement
+
+
+def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None) -> Result:
+    """Replace a job's document. Instants that are in the ledger stay what they were, the next one is new."""
+    if job.state == JobState.CANCELLED:
+        raise refuse_in_state(job, "updated")
+    spec = order.spec
+    _check(batch, job, spec)
+    due = _next_due(spec, batch.now, paused=job.state == JobState.PAUSED)
+    state = JobState.COMPLETED if due.fire_at is None else JobState.ACTIVE
+    if job.state == JobState.PAUSED and due.fire_at is not None:
+        state = JobState.PAUSED
+    row = batch.connection.execute(
+        statement("job_update"),
+        {
+            "job_id": job.id,
+            "version": job.version,
+            "name": spec.name,
+            "kind": spec.kind,
+            "handler": spec.handler,
+            "lane": int(spec.lane),
+            "pool": spec.pool,
+            "schedule": due.schedule,
+            "policy": policy_text(spec),
+            "work": work_text(spec),
+            "labels": labels_text(spec),
+            "description": spec.description,
+            "owner": spec.owner,
+            "idempotency_key": spec.idempotency_key,
+            "unique_name": spec.schedule is not None,
+            "state": state.value,
+            "sequence": sequence,
+        },
+    ).fetchone()
+    assert row is not None, f"{job} changed under its lock"
+    batch.connection.execute(statement("job_drop_fire_timers"), {"job_id": job.id})
+    if due.fire_at is not None:
+        insert_timers(batch, [Timer(job.id, row[0], job.shard, job.namespace, spec, due)])
+    return Result(Status.ACCEPTED, job.id)
+
+
+def trigger(batch: Batch, job: LockedJob, event: EventRef | None) -> Result:
+    """Run a job once now: held while the job is paused, skipped where its runs may not overlap."""
+    if job.state == JobState.CANCELLED:
+        raise refuse_in_state(job, "triggered")
+    policy = job.policy or {}
+    run_id = uuid7()
+    state, reason = RunState.QUEUED, None
+    if job.state == JobState.PAUSED:
+        state, reason = RunState.WAITING, WaitReason.PAUSED.value
+    holds_slot = False
+    if policy.get("overlap") == Overlap.SKIP:
+        holds_slot = _take_slot(batch, job, run_id)
+        if not holds_slot:
+            state, reason = RunState.SKIPPED, SkipReason.OVERLAP.value
+    _insert_run(
+        batch,
+        job,
+        {
+            "ids": [run_id],
+            "states": [state.value],
+            "reasons": [reason],
+            "start_by": [_start_by(batch, policy.get("start_deadline_seconds"))],
+            "holds_slot": [holds_slot],
+            "request_ids": [event.key.hex if event else run_id.hex],
+        },
+    )
+    note_sequence(batch.connection, job, event.sequence if event else None)
+    if state is RunState.SKIPPED:
+        _tell_skip(batch, job, run_id)
+    batch.queued |= state is not RunState.WAITING
+    return Result(Status.ACCEPTED, job.id, run_id)
+
+
+def _check(batch: Batch, job: LockedJob, spec: JobSpec) -> None:
+    if batch.known.unknown_pools(batch.connection, [spec.pool]):
+        raise RejectedRequest(unknown_pool(spec.pool, batch.known.pools))
+    if job.recurring and spec.schedule is None and spec.run_at is None:
+        # An update replaces the whole document: a forgotten schedule must not end one and run the job now.
+        raise RejectedRequest(
+            rejected(
+                Reason.INVALID,
+                "/schedule",
+                f"is missing: {job} is recurring, and an update replaces its whole document",
+                "the schedule, or run_at to make it a one-time job",
+            )._replace(job_id=job.id)
+        )
+
+
+def _next_due(spec: JobSpec, now: datetime, *, paused: bool) -> Due:
+    due = first_due(spec, now)
+    if due.now:
+        due = once_due(spec, now)
+    # The claim in SQL does not look at the job, so a paused one is planned.
+    return due._replace(kind=TimerKind.PLANNED) if paused else due
+
+
+def _take_slot(batch: Batch, job: LockedJob, run_id: UUID) -> bool:
+    row = batch.connection.execute(
+        statement("take_slots"),
+        {"keys": [slot_key(job.id)], "run_ids": [run_id], "scheduled_for": [batch.now]},
+    ).fetchone()
+    return row is not None
+
+
+def _start_by(batch: Batch, deadline_seconds: float | None) -> datetime | None:
+    return batch.now + timedelta(seconds=deadline_seconds) if deadline_seconds is not None else None
+
+
+def _insert_run(batch: Batch, job: LockedJob, values: dict[str, object]) -> None:
+    batch.known.ensure_day(batch.connection, batch.now)
+    batch.connection.execute(
+        statement("insert_runs"),
+        {
+            "scheduled_for": [batch.now],
+            "last_scheduled_for": [None],
+            "instants": [1],
+            "job_ids": [job.id],
+            "job_versions": [job.version],
+            "shards": [job.shard],
+            "lanes": [job.lane],
+            "namespaces": [job.namespace],
+            "pools": [job.pool],
+            "origins": [Origin.MANUAL.value],
+            **values,
+        },
+    )
+
+
+def _tell_skip(batch: Batch, job: LockedJob, run_id: UUID) -> None:
+    told = SettledRun(
+        run_id=run_id,
+        job_id=job.id,
+        namespace=job.namespace,
+        scheduled_for=batch.now,
+        origin=Origin.MANUAL.value,
+        state=RunState.SKIPPED.value,
+        reason=SkipReason.OVERLAP.value,
+        attempt=0,
+        fence=1,
+        lane=Lane(job.lane).label,
+        pool=job.pool,
+        started_at=None,
+        finished_at=batch.now,
+        error=None,
+    )
+    announce(batch.connection, batch.topics, [told], shards=batch.shards)

@@ -1,0 +1,89 @@
+"""Orders about existing jobs: found, locked, judged by their sequence, carried out."""
+
+from __future__ import annotations
+
+import psycopg
+
+from noonmark.schemas.submissions import CancelJob, JobRef, PauseJob, ResumeJob, TriggerJob, UpdateJob
+from noonmark.store.job_locks import LockedJob, lock_job
+from noonmark.store.job_requests import (
+    Batch,
+    EventRef,
+    Reason,
+    RejectedRequest,
+    Result,
+    Status,
+    blames_data,
+    refused_by_database,
+    rejected,
+)
+from noonmark.store.jobs_change import trigger, update
+from noonmark.store.jobs_hold import bury_name, cancel, pause, resume
+
+Order = UpdateJob | CancelJob | PauseJob | ResumeJob | TriggerJob
+
+
+def control(batch: Batch, order: Order, event: EventRef | None) -> Result:
+    """Carry out one order in a savepoint of its own: what is wrong with it fails nothing else."""
+    try:
+        with batch.connection.transaction():
+            return _control(batch, order, event)
+    except RejectedRequest as verdict:
+        return verdict.result
+    except psycopg.errors.UniqueViolation as error:
+        if isinstance(order, UpdateJob):
+            return _key_taken(order, error)
+        raise
+    except psycopg.Error as error:
+        if not blames_data(error):
+            raise
+        return refused_by_database(error)
+
+
+def _control(batch: Batch, order: Order, event: EventRef | None) -> Result:
+    sequence = event.sequence if event else None
+    job = lock_job(batch.connection, order.ref)
+    if job is None:
+        return _not_found(batch, order, sequence)
+    if sequence is not None and job.event_sequence is not None and sequence <= job.event_sequence:
+        return Result(Status.STALE, job.id)
+    return _carry_out(batch, job, order, event)
+
+
+def _carry_out(batch: Batch, job: LockedJob, order: Order, event: EventRef | None) -> Result:
+    sequence = event.sequence if event else None
+    match order:
+        case UpdateJob():
+            return update(batch, job, order, sequence)
+        case CancelJob():
+            return cancel(batch, job, order, sequence)
+        case PauseJob():
+            return pause(batch, job, order, sequence)
+        case ResumeJob():
+            return resume(batch, job, sequence)
+        case TriggerJob():
+            return trigger(batch, job, event)
+
+
+def _not_found(batch: Batch, order: Order, sequence: int | None) -> Result:
+    ref: JobRef = order.ref
+    if ref.job_id is not None:
+        return rejected(Reason.NOT_FOUND, "/job_id", f"no job has the id {ref.job_id}", "the id of a job")
+    if isinstance(order, CancelJob) and sequence is not None:
+        # The create may still come, late; it must find that it was called off.
+        buried = bury_name(batch, ref.namespace, ref.name, sequence)
+        return Result(Status.ACCEPTED if buried else Status.STALE)
+    return rejected(
+        Reason.NOT_FOUND,
+        "/name",
+        f"namespace {ref.namespace!r} has no recurring job named {ref.name!r}",
+        "the name of a recurring job, or the job_id of any job",
+    )
+
+
+def _key_taken(order: UpdateJob, error: psycopg.errors.UniqueViolation) -> Result:
+    if error.diag.constraint_name == "jobs_idempotency_key":
+        return rejected(Reason.CONFLICT, "/idempotency_key", "another job of the namespace has this key")
+    return rejected(
+        Reason.CONFLICT, "/name", f"another job of the namespace is named {order.spec.name!r}", "another name"
+    )

@@ -1,0 +1,269 @@
+"""Making jobs: a run of consecutive creates is written with one statement per table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.ids import shard_of, uuid7_batch
+from noonmark.schemas.job import JobSpec
+from noonmark.store.job_forms import Due, first_due, labels_text, policy_text, work_text
+from noonmark.store.job_requests import (
+    Batch,
+    Reason,
+    Result,
+    Status,
+    blames_data,
+    refused_by_database,
+    rejected,
+    unknown_pool,
+)
+from noonmark.store.statements import statement
+
+_TRIES = 3
+"""Inserts of a job whose rival vanished between the insert and the look at it."""
+
+
+class Create(NamedTuple):
+    """A job to make; `place` is where its result goes."""
+
+    place: int
+    spec: JobSpec
+    sequence: int | None
+
+
+class _NewJob(NamedTuple):
+    id: UUID
+    shard: int
+    spec: JobSpec
+    due: Due
+
+
+class Timer(NamedTuple):
+    """The next instant of a job. The namespace is the job's own; an update by id need not name it."""
+
+    job_id: UUID
+    version: int
+    shard: int
+    namespace: str
+    spec: JobSpec
+    due: Due
+
+
+def create_jobs(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> None:
+    """Make jobs inside the caller's transaction and put a result in the place of each.
+
+    What Postgres will not store is found by halving, so that one bad job never fails its batch.
+    """
+    wanted = _of_known_pools(batch, creates, results)
+    wanted = _not_buried(batch, wanted, results)
+    if wanted:
+        _write_or_halve(batch, wanted, results)
+
+
+def _of_known_pools(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+    unknown = batch.known.unknown_pools(batch.connection, {create.spec.pool for create in creates})
+    if not unknown:
+        return creates
+    for create in creates:
+        if create.spec.pool in unknown:
+            results[create.place] = unknown_pool(create.spec.pool, batch.known.pools)
+    return [create for create in creates if create.spec.pool not in unknown]
+
+
+def _not_buried(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+    """Drop creates that are older than a cancel of their name."""
+    ordered = [create for create in creates if create.sequence is not None and _unique_name(create.spec)]
+    if not ordered:
+        return creates
+    rows = batch.connection.execute(
+        statement("job_tombstones"),
+        {
+            "namespaces": [create.spec.namespace for create in ordered],
+            "names": [create.spec.name for create in ordered],
+        },
+    ).fetchall()
+    buried: dict[tuple[str, str | None], int] = {(row[0], row[1]): row[2] for row in rows}
+    stale = {
+        create.place
+        for create in ordered
+        if (create.sequence or 0) <= buried.get((create.spec.namespace, create.spec.name), -1)
+    }
+    for place in stale:
+        results[place] = Result(Status.STALE)
+    return [create for create in creates if create.place not in stale]
+
+
+def _write_or_halve(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> None:
+    try:
+        with batch.connection.transaction():
+            _write(batch, creates, results)
+    except psycopg.Error as error:
+        if not blames_data(error):
+            raise
+        if len(creates) == 1:
+            results[creates[0].place] = refused_by_database(error)
+            return
+        middle = len(creates) // 2
+        _write_or_halve(batch, creates[:middle], results)
+        _write_or_halve(batch, creates[middle:], results)
+
+
+def _write(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> None:
+    left = creates
+    for _ in range(_TRIES):
+        left = _insert(batch, left, results)
+        if not left:
+            return
+    for create in left:
+        results[create.place] = rejected(
+            Reason.CONFLICT, "", "other events make and cancel this job at the same time; send it again"
+        )
+
+
+def _insert(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
+    """Insert jobs with their timers and runs; return those to try again."""
+    jobs = [
+        _NewJob(job_id, shard_of(job_id, batch.shards), create.spec, first_due(create.spec, batch.now))
+        for job_id, create in zip(uuid7_batch(len(creates)), creates, strict=True)
+    ]
+    written = _insert_jobs(batch, creates, jobs)
+    made = jobs
+    again: list[Create] = []
+    if written is not None:
+        made = [job for job in jobs if job.id.bytes in written]
+        left_out = [c for c, job in zip(creates, jobs, strict=True) if job.id.bytes not in written]
+        again = _explain(batch, left_out, results)
+    _insert_timers(batch, [job for job in made if job.due.fire_at is not None])
+    _insert_runs(batch, [job for job in made if job.due.now])
+    for create, job in zip(creates, jobs, strict=True):
+        if written is None or job.id.bytes in written:
+            results[create.place] = Result(Status.ACCEPTED, job.id)
+    return again
+
+
+def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[_NewJob]) -> set[bytes] | None:
+    """Return the ids of the rows that were written; None where all were."""
+    specs = [job.spec for job in jobs]
+    row = batch.connection.execute(
+        statement("job_insert"),
+        {
+            "now": batch.now,
+            "wanted": len(jobs),
+            "ids": [job.id for job in jobs],
+            "namespaces": [spec.namespace for spec in specs],
+            "names": [spec.name for spec in specs],
+            "kinds": [spec.kind for spec in specs],
+            "handlers": [spec.handler for spec in specs],
+            "lanes": [int(spec.lane) for spec in specs],
+            "pools": [spec.pool for spec in specs],
+            "shards": [job.shard for job in jobs],
+            "schedules": [job.due.schedule for job in jobs],
+            "policies": [policy_text(spec) for spec in specs],
+            "works": [work_text(spec) for spec in specs],
+            "labels": [labels_text(spec) for spec in specs],
+            "descriptions": [spec.description for spec in specs],
+            "owners": [spec.owner for spec in specs],
+            "idempotency_keys": [spec.idempotency_key for spec in specs],
+            "unique_names": [_unique_name(spec) for spec in specs],
+            "sequences": [create.sequence for create in creates],
+            "due": [job.due.now or job.due.fire_at is not None for job in jobs],
+        },
+        binary=True,
+    ).fetchone()
+    assert row is not None
+    if row[0] == len(jobs):
+        return None
+    joined = row[1] or b""
+    return {joined[at : at + 16] for at in range(0, len(joined), 16)}
+
+
+def _explain(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
+    """Say why jobs were not written; return those whose rival is gone again."""
+    rows = batch.connection.execute(
+        statement("job_conflicts"),
+        {
+            "places": [create.place for create in creates],
+            "namespaces": [create.spec.namespace for create in creates],
+            "idempotency_keys": [create.spec.idempotency_key for create in creates],
+            "names": [create.spec.name if _unique_name(create.spec) else None for create in creates],
+        },
+    ).fetchall()
+    rivals = {row[0]: row[1:] for row in rows}
+    again = []
+    for create in creates:
+        same_key, same_name, newest = rivals.get(create.place, (None, None, None))
+        if same_key is not None:
+            results[create.place] = Result(Status.DUPLICATE, same_key)
+        elif same_name is None:
+            again.append(create)
+        elif create.sequence is not None and newest is not None and create.sequence <= newest:
+            results[create.place] = Result(Status.STALE, same_name)
+        else:
+            results[create.place] = _name_taken(create.spec, same_name)
+    return again
+
+
+def _name_taken(spec: JobSpec, job_id: UUID) -> Result:
+    return rejected(
+        Reason.CONFLICT,
+        "/name",
+        f"job {job_id} of namespace {spec.namespace!r} is named {spec.name!r} already",
+        "another name, or an update of that job",
+    )._replace(job_id=job_id)
+
+
+def _insert_timers(batch: Batch, jobs: Sequence[_NewJob]) -> None:
+    if jobs:
+        insert_timers(
+            batch, [Timer(job.id, 1, job.shard, job.spec.namespace, job.spec, job.due) for job in jobs]
+        )
+
+
+def insert_timers(batch: Batch, timers: Sequence[Timer]) -> None:
+    """Write the next timer of jobs; each is due at some time."""
+    fire_at: list[datetime] = [timer.due.fire_at for timer in timers if timer.due.fire_at is not None]
+    batch.note_timer(min(fire_at))
+    batch.connection.execute(
+        statement("job_timers"),
+        {
+            "fire_at": fire_at,
+            "job_ids": [timer.job_id for timer in timers],
+            "job_versions": [timer.version for timer in timers],
+            "shards": [timer.shard for timer in timers],
+            "lanes": [int(timer.spec.lane) for timer in timers],
+            "kinds": [int(timer.due.kind) for timer in timers],
+            "namespaces": [timer.namespace for timer in timers],
+            "pools": [timer.spec.pool for timer in timers],
+        },
+    )
+
+
+def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
+    """Write the runs of jobs that are due on arrival, with their messages."""
+    if not jobs:
+        return
+    batch.known.ensure_day(batch.connection, batch.now)
+    batch.queued = True
+    batch.connection.execute(
+        statement("job_runs_now"),
+        {
+            "now": batch.now,
+            "ids": uuid7_batch(len(jobs)),
+            "job_ids": [job.id for job in jobs],
+            "start_by": [job.due.start_by for job in jobs],
+            "lanes": [int(job.spec.lane) for job in jobs],
+            "shards": [job.shard for job in jobs],
+            "namespaces": [job.spec.namespace for job in jobs],
+            "pools": [job.spec.pool for job in jobs],
+        },
+    )
+
+
+def _unique_name(spec: JobSpec) -> bool:
+    """Recurring jobs are known by their name; one-time jobs share names."""
+    return spec.schedule is not None

@@ -1,0 +1,108 @@
+"""Leases of workers: watched, lapsed and their runs taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import psycopg
+
+from noonmark.core.words import AttemptOutcome, RunState
+from noonmark.store.events import EventTopics, announce, settled_of
+from noonmark.store.rows import LostRun, row_of
+from noonmark.store.statements import statement
+from noonmark.store.work import free_slots
+
+LOSS_BUDGET = 5
+"""How often a run may lose its worker before it is dead; its retry budget is another."""
+
+
+class LeasePass(NamedTuple):
+    """What one look at the leases did."""
+
+    lapsed: int
+    lost: list[LostRun]
+    watched_seconds: float
+
+
+def run_pass(
+    connection: psycopg.Connection, topics: EventTopics, *, shards: int, gap_seconds: float, batches: int = 20
+) -> LeasePass:
+    """Lapse silent workers and take up runs that nobody owns any more. Safe from several processes at once.
+
+    Args:
+        connection: autocommit; the pass opens its own transactions.
+        topics: where verdicts are announced.
+        shards: of the installation.
+        gap_seconds: a longer silence between two passes starts the watch anew.
+        batches: most start batches taken up in one pass.
+    """
+    row = connection.execute(statement("watch_leases"), {"gap_seconds": gap_seconds}).fetchone()
+    assert row is not None
+    watched: float = row[0]
+    lapsed = connection.execute(statement("lapse_workers"), {"watched_seconds": watched}).fetchall()
+    with connection.transaction():
+        lost = _take_up(connection, topics, shards=shards, batches=batches)
+    return LeasePass(len(lapsed), lost, watched)
+
+
+def _take_up(
+    connection: psycopg.Connection, topics: EventTopics, *, shards: int, batches: int
+) -> list[LostRun]:
+    orphans = connection.execute(statement("lock_orphans"), {"limit": batches}).fetchall()
+    if not orphans:
+        return []
+    with connection.cursor(row_factory=row_of(LostRun)) as cursor:
+        lost = cursor.execute(
+            statement("lose_runs"),
+            {
+                "ids": [run_id for orphan in orphans for run_id in orphan[4]],
+                "workers": list({orphan[1] for orphan in orphans}),
+                "first": min(orphan[2] for orphan in orphans),
+                "last": max(orphan[3] for orphan in orphans),
+                "loss_budget": LOSS_BUDGET,
+            },
+        ).fetchall()
+    if lost:
+        _leave_traces(connection, lost)
+        tell(connection, [run for run in lost if run.state == RunState.QUEUED])
+        ended = [run for run in lost if run.state != RunState.QUEUED]
+        free_slots(connection, [run.id for run in ended if run.holds_slot])
+        announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
+    connection.execute(statement("delete_batches"), {"ids": [orphan[0] for orphan in orphans]})
+    return lost
+
+
+def _leave_traces(connection: psycopg.Connection, lost: Sequence[LostRun]) -> None:
+    connection.execute(
+        statement("insert_attempts"),
+        {
+            "run_ids": [run.id for run in lost],
+            "scheduled_for": [run.scheduled_for for run in lost],
+            "fences": [run.fence - 1 for run in lost],
+            "attempts": [run.attempt + 1 for run in lost],
+            "workers": [None] * len(lost),
+            "outcomes": [AttemptOutcome.LOST.value] * len(lost),
+            "errors": ["the worker vanished"] * len(lost),
+            "started_at": [run.started_at for run in lost],
+        },
+    )
+
+
+def tell(connection: psycopg.Connection, queued: Sequence[LostRun]) -> None:
+    """Write the outbox rows of runs that were queued again."""
+    if queued:
+        connection.execute(
+            statement("tell_runs"),
+            {
+                "slices": [run.shard for run in queued],
+                "lanes": [run.lane for run in queued],
+                "run_ids": [run.id for run in queued],
+                "job_ids": [run.job_id for run in queued],
+                "scheduled_for": [run.scheduled_for for run in queued],
+                "fences": [run.fence for run in queued],
+                "job_versions": [run.job_version for run in queued],
+                "namespaces": [run.namespace for run in queued],
+                "pools": [run.pool for run in queued],
+            },
+        )

@@ -1,0 +1,135 @@
+"""Bringing a database to this release's schema, and telling whether it is there."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, pool
+
+from noonmark.store.connect import sqlalchemy_url
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+DEFAULT_SHARDS = 4
+MINIMUM_SERVER = 150_000
+
+
+class SchemaError(RuntimeError):
+    """The database is not usable by this release; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    """What `noonmark db check` reports."""
+
+    server_version: int
+    current: str | None
+    wanted: str
+    shards: int | None
+    days_ahead: int
+
+    @property
+    def problems(self) -> list[str]:
+        """Sentences that say what is wrong and what to do; empty when all is well."""
+        found = []
+        if self.server_version < MINIMUM_SERVER:
+            found.append(f"Postgres {self.server_version // 10_000} is too old; noonmark needs 15 or newer")
+        if self.current != self.wanted:
+            found.append(
+                f"the schema is at {self.current or 'nothing'}, this release needs {self.wanted}:"
+                " run `noonmark db migrate`"
+            )
+        elif self.days_ahead < 1:
+            found.append(
+                "no ledger partition exists for tomorrow: start a trigger, or run `noonmark db migrate`"
+            )
+        return found
+
+
+def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> None:
+    """Bring the schema to this release and make the ledger's next days. Safe to repeat.
+
+    Args:
+        dsn: libpq URL of the database, as its owner.
+        shards: how many shards a new installation has; an existing one keeps its own.
+        days_ahead: for how many days beyond today partitions are made.
+
+    Raises:
+        SchemaError: the server is too old.
+    """
+    with psycopg.connect(dsn) as connection:
+        if connection.info.server_version < MINIMUM_SERVER:
+            raise SchemaError(
+                f"Postgres {connection.info.server_version // 10_000} is too old; noonmark needs 15 or newer"
+            )
+    command.upgrade(_config(dsn), "head")
+    with psycopg.connect(dsn) as connection:
+        connection.execute("insert into install (shards) values (%s) on conflict do nothing", [shards])
+        connection.execute(
+            "insert into pools (name) values ('default') on conflict do nothing",
+        )
+        ensure_pool_key(connection, "default")
+        today = datetime.now(UTC).date()
+        for ahead in range(-1, days_ahead + 1):
+            make_day(connection, today + timedelta(days=ahead))
+
+
+def ensure_pool_key(connection: psycopg.Connection, pool_name: str) -> None:
+    """Give a pool its first signing key, unless it has a live one."""
+    connection.execute(
+        """insert into pool_keys (pool, key_id, secret)
+           select %(pool)s, %(key_id)s, %(secret)s
+           where not exists (select from pool_keys where pool = %(pool)s and retired_at is null)""",
+        {"pool": pool_name, "key_id": secrets.token_hex(4), "secret": secrets.token_bytes(32)},
+    )
+
+
+def make_day(connection: psycopg.Connection, day: date) -> bool:
+    """Make the ledger's partition of a day; tell whether it was missing."""
+    row = connection.execute("select noonmark_make_day(%s)", [day]).fetchone()
+    return bool(row and row[0])
+
+
+def status(dsn: str) -> SchemaStatus:
+    """Read where the database stands, changing nothing."""
+    engine = create_engine(sqlalchemy_url(dsn), poolclass=pool.NullPool)
+    with engine.connect() as connection:
+        current = MigrationContext.configure(connection).get_current_revision()
+        raw = connection.connection.driver_connection
+        assert isinstance(raw, psycopg.Connection)
+        shards, days_ahead = None, -1
+        if current is not None:
+            row = raw.execute("select shards from install").fetchone()
+            shards = row[0] if row else None
+            days_ahead = _days_ahead(raw)
+        return SchemaStatus(
+            server_version=raw.info.server_version,
+            current=current,
+            wanted=ScriptDirectory.from_config(_config(dsn)).get_current_head() or "",
+            shards=shards,
+            days_ahead=days_ahead,
+        )
+
+
+def _days_ahead(connection: psycopg.Connection) -> int:
+    today = datetime.now(UTC).date()
+    ahead = -1
+    while connection.execute(
+        "select to_regclass(%s)", [f"runs_{today + timedelta(days=ahead + 1):%Y%m%d}"]
+    ).fetchone() != (None,):
+        ahead += 1
+    return ahead
+
+
+def _config(dsn: str) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.set_main_option("sqlalchemy.url", sqlalchemy_url(dsn).replace("%", "%%"))
+    return config

@@ -1,0 +1,326 @@
+-- The first schema. Why each table looks as it does: docs/data-model.md.
+
+-- The one clock of the system. STABLE, so that it may bound an index scan; tests replace it.
+create function noonmark_now() returns timestamptz
+    language sql stable parallel safe
+    as 'select statement_timestamp()';
+
+-- uuid7 (RFC 9562): keys made together lie together in an index. Postgres 18 brings its own.
+do $$
+begin
+    if to_regproc('pg_catalog.uuidv7') is not null then
+        execute 'create function noonmark_uuid7() returns uuid language sql volatile parallel safe
+                 as ''select pg_catalog.uuidv7()''';
+    else
+        execute 'create function noonmark_uuid7() returns uuid language sql volatile parallel safe as $f$
+            select encode(
+                set_bit(set_bit(
+                    overlay(uuid_send(gen_random_uuid())
+                            placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
+                            from 1 for 6),
+                    52, 1), 53, 1),
+                ''hex'')::uuid
+            $f$';
+    end if;
+end
+$$;
+
+-- Facts of this installation that can never change, and how far back the ledger reaches.
+create table install (
+    only_row boolean primary key default true check (only_row),
+    shards smallint not null check (shards between 1 and 1024),
+    created_at timestamptz not null default now(),
+    ledger_floor timestamptz not null default now() - interval '30 days'
+);
+
+create table pools (
+    name text primary key check (name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'),
+    created_at timestamptz not null default now()
+);
+
+-- Keys that sign run messages. Several may be valid at once, so that they can be rotated.
+create table pool_keys (
+    pool text not null references pools (name),
+    key_id text not null,
+    secret bytea not null check (length(secret) >= 32),
+    created_at timestamptz not null default now(),
+    retired_at timestamptz,
+    primary key (pool, key_id)
+);
+
+create table jobs (
+    id uuid primary key,
+    namespace text not null,
+    name text,
+    kind text not null,
+    handler text,
+    lane smallint not null check (lane between 0 and 2),
+    pool text not null,
+    shard smallint not null,
+    schedule jsonb,
+    policy jsonb,
+    work json not null,
+    labels jsonb,
+    description text,
+    owner text,
+    idempotency_key text,
+    unique_name boolean not null,
+    state text not null check (state in ('active', 'paused', 'completed', 'cancelled', 'broken')),
+    state_reason text,
+    version integer not null,
+    event_sequence bigint,
+    created_at timestamptz not null,
+    updated_at timestamptz not null
+) with (fillfactor = 90);
+
+create unique index jobs_name on jobs (namespace, name) where unique_name and state <> 'cancelled';
+create unique index jobs_idempotency_key on jobs (namespace, idempotency_key) where idempotency_key is not null;
+
+-- What a job was before an edit: a run pins the version it was planned with.
+create table job_versions (
+    job_id uuid not null,
+    version integer not null,
+    kind text not null,
+    handler text,
+    work json not null,
+    schedule jsonb,
+    policy jsonb,
+    replaced_at timestamptz not null default now(),
+    primary key (job_id, version)
+);
+
+-- A cancel or delete that names a job not yet seen: an older create must not revive it.
+create table tombstones (
+    namespace text not null,
+    name text not null,
+    event_sequence bigint not null,
+    made_at timestamptz not null default now(),
+    primary key (namespace, name)
+);
+
+-- Everything due later. Narrow on purpose: a claim deletes or moves these rows and leaves `jobs` alone.
+create table timers (
+    fire_at timestamptz not null,
+    scheduled_for timestamptz not null,
+    job_id uuid not null,
+    run_id uuid,
+    job_version integer not null,
+    shard smallint not null,
+    lane smallint not null,
+    kind smallint not null,
+    namespace text not null,
+    pool text not null
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.05, vacuum_truncate = off);
+
+create index timers_due on timers (shard, lane, kind, fire_at);
+create index timers_job on timers (job_id);
+
+-- The ledger: one row per due instant of a job, whatever became of it.
+create table runs (
+    id uuid not null,
+    scheduled_for timestamptz not null,
+    queued_at timestamptz,
+    started_at timestamptz,
+    finished_at timestamptz,
+    start_by timestamptz,
+    last_scheduled_for timestamptz,
+    job_id uuid not null,
+    owner bigint,
+    job_version integer not null,
+    epoch integer,
+    fence integer not null,
+    attempt integer not null default 0,
+    instants integer not null default 1,
+    lane smallint not null,
+    shard smallint not null,
+    losses smallint not null default 0,
+    holds_slot boolean not null default false,
+    state text not null,
+    reason text,
+    origin text not null,
+    request_id text not null default '',
+    namespace text not null,
+    pool text not null,
+    result json,
+    error text,
+    primary key (id, scheduled_for),
+    unique (job_id, scheduled_for, origin, request_id),
+    constraint runs_state check (state in ('waiting', 'queued', 'running', 'retrying', 'cancelling', 'succeeded',
+                                           'skipped', 'cancelled', 'unknown', 'dead', 'discarded')),
+    constraint runs_live_has_owner check (state not in ('running', 'cancelling')
+                                          or (owner is not null and started_at is not null)),
+    constraint runs_end_is_dated check ((finished_at is not null) = (state in ('succeeded', 'skipped', 'cancelled',
+                                                                               'unknown', 'dead', 'discarded')))
+) partition by range (scheduled_for);
+
+-- Makes the ledger's table of a day. ATTACH takes a weaker lock than CREATE ... PARTITION OF, so claims
+-- and outcomes go on; the advisory lock lets two callers ask for the same day. Returns whether it was made.
+create function noonmark_make_day(day date) returns boolean
+    language plpgsql as $$
+declare
+    name text := 'runs_' || to_char(day, 'YYYYMMDD');
+    lower_bound timestamptz := day::timestamp at time zone 'UTC';
+    upper_bound timestamptz := (day + 1)::timestamp at time zone 'UTC';
+begin
+    if to_regclass(name) is not null then
+        return false;
+    end if;
+    perform pg_advisory_xact_lock(hashtext('noonmark_make_day'));
+    if to_regclass(name) is not null then
+        return false;
+    end if;
+    execute format(
+        'create table %I (like runs including defaults including constraints)
+         with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0,
+               autovacuum_vacuum_insert_scale_factor = 0.2, vacuum_truncate = off)', name);
+    execute format('alter table runs attach partition %I for values from (%L) to (%L)', name, lower_bound, upper_bound);
+    return true;
+end
+$$;
+
+-- One row per worker process: the lease is the worker's, not the run's.
+create table workers (
+    id bigint generated always as identity primary key,
+    pool text not null,
+    host text not null,
+    pid integer not null,
+    epoch integer not null default 1,
+    lease_seconds double precision not null,
+    started_at timestamptz not null default now(),
+    beat_at timestamptz not null,
+    lapsed_at timestamptz,
+    left_at timestamptz
+) with (fillfactor = 50);
+
+-- One row per start statement: how the live runs of a worker are found without an index on `state`.
+create table start_batches (
+    id bigint generated always as identity primary key,
+    worker bigint not null,
+    epoch integer not null,
+    first_scheduled_for timestamptz not null,
+    last_scheduled_for timestamptz not null,
+    started_at timestamptz not null,
+    overdue_at timestamptz not null,
+    run_ids uuid[] not null
+) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
+alter table start_batches alter column run_ids set storage external;
+create index start_batches_worker on start_batches (worker);
+
+-- Concurrency and overlap slots: taken when a run is queued, kept through retries, freed with its verdict.
+create table slots (
+    key text not null,
+    slot_no smallint not null,
+    run_id uuid not null,
+    scheduled_for timestamptz not null,
+    taken_at timestamptz not null,
+    primary key (key, slot_no)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
+create index slots_run on slots (run_id);
+
+-- Runs that wait, and why: how they are found without an index on `runs.state`.
+create table waits (
+    run_id uuid primary key,
+    scheduled_for timestamptz not null,
+    job_id uuid not null,
+    reason text not null,
+    since timestamptz not null
+);
+create index waits_job on waits (job_id);
+
+-- What a failed, timed-out, lost or handed-back attempt left. A success is told by the run itself.
+create table attempts (
+    run_id uuid not null,
+    scheduled_for timestamptz not null,
+    fence integer not null,
+    attempt integer not null,
+    worker bigint,
+    outcome text not null,
+    error text,
+    started_at timestamptz,
+    finished_at timestamptz not null,
+    primary key (run_id, fence)
+);
+
+create table dead_letters (
+    run_id uuid primary key,
+    scheduled_for timestamptz not null,
+    job_id uuid not null,
+    namespace text not null,
+    attempts integer not null,
+    reason text not null,
+    error text,
+    died_at timestamptz not null
+);
+
+-- Event ids already taken in: a redelivered submission is a duplicate, not a second job.
+create table inbox (
+    event_key uuid primary key,
+    received_at timestamptz not null,
+    source text not null,
+    event_id text not null
+);
+create index inbox_received on inbox using brin (received_at);
+
+create table rejections (
+    id bigint generated always as identity primary key,
+    topic text not null,
+    partition integer not null,
+    record_offset bigint not null,
+    event_source text,
+    event_id text,
+    reason text not null,
+    errors jsonb not null,
+    value bytea,
+    truncated boolean not null,
+    received_at timestamptz not null,
+    unique (topic, partition, record_offset)
+);
+
+-- What Kafka must still be told. A row with a run is a run message; any other carries its own value.
+create table outbox (
+    seq bigint generated always as identity,
+    slice smallint not null,
+    lane smallint not null,
+    created_at timestamptz not null,
+    run_id uuid,
+    job_id uuid,
+    scheduled_for timestamptz,
+    fence integer,
+    job_version integer,
+    namespace text,
+    pool text,
+    topic text,
+    key bytea,
+    value bytea,
+    primary key (slice, lane, seq),
+    check ((run_id is not null) <> (value is not null))
+) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_vacuum_insert_scale_factor = 0.2, vacuum_truncate = off);
+
+-- Triggers and dispatchers that are alive; shards and slices are shared out among them.
+create table members (
+    role text not null,
+    id uuid not null,
+    host text not null,
+    pid integer not null,
+    joined_at timestamptz not null,
+    beat_at timestamptz not null,
+    primary key (role, id)
+) with (fillfactor = 50);
+
+-- Since when this very primary has taken beats without a gap. No lease lapses before one full lease of that.
+create table lease_watch (
+    only_row boolean primary key default true check (only_row),
+    timeline integer not null,
+    postmaster_started_at timestamptz not null,
+    last_pass_at timestamptz not null,
+    continuous_since timestamptz not null
+);
+
+-- Up to when every acknowledged run message of a topic has been passed by its consumer group.
+create table topic_progress (
+    topic text primary key,
+    passed_until timestamptz not null,
+    measured_at timestamptz not null
+);

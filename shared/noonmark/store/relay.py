@@ -1,0 +1,88 @@
+"""The outbox as the dispatcher sees it: read, delete what was acknowledged, park what never will be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.words import Lane
+from noonmark.store.rows import OutboxRow, row_of
+from noonmark.store.statements import statement
+
+EVENT_LANE = 3
+"""Events (lifecycle, rejections) are relayed after the run messages of every lane."""
+
+
+class Pressure(NamedTuple):
+    """How far the relay of a slice is behind. `rows` stops counting at the cap asked for."""
+
+    slice: int
+    age_seconds: float | None
+    rows: int
+
+
+class Parked(NamedTuple):
+    """A run message that Kafka refused for good."""
+
+    run_id: UUID
+    scheduled_for: datetime
+    fence: int
+    reason: str
+
+
+def read(connection: psycopg.Connection, slices: Sequence[int], limit: int) -> list[OutboxRow]:
+    """Read the next rows of the owned slices, high lanes first, in order within each slice and lane."""
+    per_slice = max(1, limit // max(1, len(slices)))
+    lanes = [*Lane, EVENT_LANE]
+    with connection.cursor(row_factory=row_of(OutboxRow), binary=True) as cursor:
+        cursor.execute(
+            statement("read_outbox"),
+            {
+                "slices": list(slices),
+                "lanes": [int(lane) for lane in lanes],
+                "limits": [per_slice] * len(lanes),
+            },
+        )
+        rows = cursor.fetchall()
+    rows.sort(key=lambda row: (row.lane, row.slice, row.seq))
+    return rows
+
+
+def delete(connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:
+    """Remove rows that Kafka has acknowledged; return how many were still there."""
+    return connection.execute(
+        statement("delete_outbox"), {"places": [row.place for row in rows], "seqs": [row.seq for row in rows]}
+    ).rowcount
+
+
+def park(
+    connection: psycopg.Connection,
+    rows: Sequence[OutboxRow],
+    parked: Sequence[Parked],
+    *,
+    retry_seconds: float,
+) -> int:
+    """Take refused rows out of the outbox and make their runs wait with the reason, in one transaction."""
+    with connection.transaction():
+        done = connection.execute(
+            statement("park_runs"),
+            {
+                "ids": [p.run_id for p in parked],
+                "scheduled_for": [p.scheduled_for for p in parked],
+                "fences": [p.fence for p in parked],
+                "reasons": [p.reason for p in parked],
+                "retry_seconds": retry_seconds,
+            },
+        ).fetchone()
+        delete(connection, rows)
+    return int(done[0]) if done else 0
+
+
+def pressure(connection: psycopg.Connection, slices: Sequence[int], *, cap: int) -> list[Pressure]:
+    """Measure age and depth of each slice; the depth stops at `cap`."""
+    with connection.cursor(row_factory=row_of(Pressure)) as cursor:
+        return cursor.execute(statement("pressure"), {"slices": list(slices), "cap": cap}).fetchall()

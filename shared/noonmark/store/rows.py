@@ -1,0 +1,124 @@
+"""Rows as the hot paths read them: light tuples, one field per column of their statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar, cast
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import BaseRowFactory
+
+T = TypeVar("T")
+
+
+def row_of(kind: type[T]) -> BaseRowFactory[T]:
+    """Make a row factory that builds a NamedTuple by position, at the cost of one tuple."""
+    make = cast("Callable[[Sequence[Any]], T]", kind._make)  # type: ignore[attr-defined]
+
+    def factory(_cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], T]:
+        return make
+
+    return cast("BaseRowFactory[T]", factory)
+
+
+class OutboxRow(NamedTuple):
+    """A row of `read_outbox`: a run message where `run_id` is set, else an event with its own value."""
+
+    place: str
+    seq: int
+    slice: int
+    lane: int
+    run_id: UUID | None
+    job_id: UUID | None
+    scheduled_for: datetime | None
+    fence: int | None
+    job_version: int | None
+    namespace: str | None
+    pool: str | None
+    topic: str | None
+    key: bytes | None
+    value: bytes | None
+
+
+class StartedRun(NamedTuple):
+    """A run that `start_runs` gave to this worker. `work` is JSON text: payload, timeout, retry."""
+
+    id: UUID
+    scheduled_for: datetime
+    job_id: UUID
+    job_version: int
+    origin: str
+    request_id: str
+    namespace: str
+    lane: int
+    attempt: int
+    losses: int
+    holds_slot: bool
+    started_at: datetime
+    shard: int
+    kind: str | None
+    handler: str | None
+    work: str | None
+    batch_id: int
+
+
+class EndedRun(NamedTuple):
+    """A run whose state was changed by somebody other than its worker."""
+
+    id: UUID
+    scheduled_for: datetime
+    job_id: UUID
+    origin: str
+    namespace: str
+    lane: int
+    pool: str
+    shard: int
+    attempt: int
+    fence: int
+    state: str
+    reason: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    error: str | None
+    holds_slot: bool
+
+
+class LostRun(NamedTuple):
+    """A row of `lose_runs`: queued again, dead, or cancelled."""
+
+    id: UUID
+    scheduled_for: datetime
+    job_id: UUID
+    job_version: int
+    origin: str
+    namespace: str
+    lane: int
+    pool: str
+    shard: int
+    attempt: int
+    fence: int
+    state: str
+    reason: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    error: str | None
+    holds_slot: bool
+
+
+class DueTimer(NamedTuple):
+    """A locked timer and its job, for planning; `schedule` and `policy` are JSON text, `state` None: gone."""
+
+    place: str
+    scheduled_for: datetime
+    job_id: UUID
+    job_version: int
+    shard: int
+    namespace: str
+    pool: str
+    state: str | None
+    schedule: str | None
+    policy: str | None
+    created_at: datetime | None
+    now: datetime

@@ -1,0 +1,31 @@
+-- Claims due one-time jobs of one lane: the timer goes, run and outbox row come, in one statement.
+-- LATERAL per shard with an inner LIMIT keeps each branch an ordered index scan; `ctid = any(array(...))`
+-- makes the delete a TID scan whatever the statistics say, and never touches more rows than were locked.
+-- SKIP LOCKED lets two owners of a shard share it. The outbox takes only rows the ledger really gained.
+with due as (
+    delete from timers
+    where ctid = any (array(
+        select claimed.ctid
+        from unnest(%(shards)s::smallint[]) as owned (shard),
+             lateral (
+                 select ctid from timers
+                 where shard = owned.shard and lane = %(lane)s and kind = 0 and fire_at <= noonmark_now()
+                 order by fire_at limit %(limit)s
+                 for update skip locked
+             ) as claimed
+    ))
+    returning scheduled_for, job_id, job_version, shard, namespace, pool
+), made as (
+    insert into runs (id, scheduled_for, queued_at, job_id, job_version, fence, lane, shard, state, origin, namespace, pool)
+    select noonmark_uuid7(), scheduled_for, noonmark_now(), job_id, job_version, 1, %(lane)s, shard, 'queued', 'schedule',
+           namespace, pool
+    from due
+    on conflict do nothing
+    returning id, scheduled_for, job_id, job_version, shard, namespace, pool
+), told as (
+    insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
+    select shard, %(lane)s, noonmark_now(), id, job_id, scheduled_for, 1, job_version, namespace, pool
+    from made
+    returning 1
+)
+select (select count(*) from due) as claimed, (select count(*) from told) as told

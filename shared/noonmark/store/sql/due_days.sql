@@ -1,0 +1,10 @@
+-- The days whose ledger partitions a claim may need: asked only after a claim found one missing.
+select distinct (due.scheduled_for at time zone 'UTC')::date as day
+from unnest(%(shards)s::smallint[]) as owned (shard),
+     unnest('{0,1,2}'::smallint[]) as lanes (lane),
+     unnest('{0,1}'::smallint[]) as kinds (kind),
+     lateral (
+         select scheduled_for from timers
+         where shard = owned.shard and lane = lanes.lane and kind = kinds.kind and fire_at <= noonmark_now()
+         order by fire_at limit %(limit)s
+     ) as due

@@ -1,0 +1,29 @@
+-- Writes planned instants into the ledger, whatever their verdict, and tells Kafka of those that run.
+-- An instant that is already there is left alone and told nobody: the run key makes a double claim harmless.
+with wish as (
+    select * from unnest(
+        %(ids)s::uuid[], %(scheduled_for)s::timestamptz[], %(last_scheduled_for)s::timestamptz[], %(instants)s::int[],
+        %(job_ids)s::uuid[], %(job_versions)s::int[], %(states)s::text[], %(reasons)s::text[], %(start_by)s::timestamptz[],
+        %(holds_slot)s::bool[], %(shards)s::smallint[], %(lanes)s::smallint[], %(namespaces)s::text[], %(pools)s::text[],
+        %(origins)s::text[], %(request_ids)s::text[]
+    ) as u (id, scheduled_for, last_scheduled_for, instants, job_id, job_version, state, reason, start_by, holds_slot,
+            shard, lane, namespace, pool, origin, request_id)
+), made as (
+    insert into runs (id, scheduled_for, last_scheduled_for, instants, job_id, job_version, state, reason, start_by,
+                      holds_slot, shard, lane, namespace, pool, origin, request_id, fence, queued_at, finished_at)
+    select id, scheduled_for, last_scheduled_for, instants, job_id, job_version, state, reason, start_by, holds_slot,
+           shard, lane, namespace, pool, origin, request_id, 1,
+           case when state = 'queued' then noonmark_now() end,
+           case when state = 'skipped' then noonmark_now() end
+    from wish
+    on conflict do nothing
+    returning id, scheduled_for, job_id, job_version, state, reason, shard, lane, namespace, pool
+), told as (
+    insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
+    select shard, lane, noonmark_now(), id, job_id, scheduled_for, 1, job_version, namespace, pool
+    from made where state = 'queued'
+), waiting as (
+    insert into waits (run_id, scheduled_for, job_id, reason, since)
+    select id, scheduled_for, job_id, reason, noonmark_now() from made where state = 'waiting'
+)
+select id from made

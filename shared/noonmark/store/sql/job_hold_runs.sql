@@ -1,0 +1,14 @@
+-- Makes the locked runs of a paused job wait. The fence rises, so messages under way are refused, and rows of
+-- the outbox go: a run that waits has none. A parked run only changes what it waits for.
+with held as (
+    update runs
+    set state = 'waiting', reason = 'paused', fence = fence + 1, owner = null, epoch = null
+    where id = any (%(ids)s::uuid[]) and scheduled_for between %(first)s and %(last)s
+      and (state in ('queued', 'retrying') or (state = 'waiting' and reason = 'undeliverable'))
+    returning id, scheduled_for, job_id
+), unsent as (
+    delete from outbox where slice = %(shard)s and lane < 3 and run_id = any (%(ids)s::uuid[])
+)
+insert into waits (run_id, scheduled_for, job_id, reason, since)
+select id, scheduled_for, job_id, 'paused', noonmark_now() from held
+on conflict (run_id) do update set reason = excluded.reason, since = excluded.since

@@ -1,0 +1,12 @@
+-- Remembers events by source and id; a key that is there already is an event taken in before. Keys come
+-- sorted, so two intakes that were given the same events wait for each other instead of deadlocking.
+-- The keys that were new are returned as one string of 16 bytes each, and only where some were not.
+with kept as (
+    insert into inbox (event_key, received_at, source, event_id)
+    select event_key, noonmark_now(), source, event_id
+    from unnest(%(keys)b::uuid[], %(sources)b::text[], %(ids)b::text[]) as u (event_key, source, event_id)
+    on conflict do nothing
+    returning event_key
+)
+select noonmark_now(), count(*), case when count(*) < %(wanted)s then string_agg(uuid_send(event_key), ''::bytea) end
+from kept

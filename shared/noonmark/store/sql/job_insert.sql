@@ -1,0 +1,20 @@
+-- Writes new jobs. A row that meets one of the two unique keys (idempotency key; name of a recurring job) is
+-- left out, whoever wrote the other one; the caller looks up why. Ids of the rows written come back as one
+-- string of 16 bytes each, and only where some were left out.
+with made as (
+    insert into jobs (id, namespace, name, kind, handler, lane, pool, shard, schedule, policy, work, labels, description,
+                      owner, idempotency_key, unique_name, state, version, event_sequence, created_at, updated_at)
+    select id, namespace, name, kind, handler, lane, pool, shard, schedule::jsonb, policy::jsonb, work::json,
+           labels::jsonb, description, owner, idempotency_key, unique_name,
+           case when due then 'active' else 'completed' end, 1, event_sequence, %(now)s, %(now)s
+    from unnest(
+        %(ids)b::uuid[], %(namespaces)b::text[], %(names)b::text[], %(kinds)b::text[], %(handlers)b::text[],
+        %(lanes)b::smallint[], %(pools)b::text[], %(shards)b::smallint[], %(schedules)b::text[], %(policies)b::text[],
+        %(works)b::text[], %(labels)b::text[], %(descriptions)b::text[], %(owners)b::text[],
+        %(idempotency_keys)b::text[], %(unique_names)b::bool[], %(sequences)b::bigint[], %(due)b::bool[]
+    ) as u (id, namespace, name, kind, handler, lane, pool, shard, schedule, policy, work, labels, description, owner,
+            idempotency_key, unique_name, event_sequence, due)
+    on conflict do nothing
+    returning id
+)
+select count(*), case when count(*) < %(wanted)s then string_agg(uuid_send(id), ''::bytea) end from made

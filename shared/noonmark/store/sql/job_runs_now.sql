@@ -1,0 +1,13 @@
+-- The short way of jobs that are due on arrival: their run and its message, in the transaction that makes
+-- the job. Open only to jobs without a rule that could hold the run back.
+with made as (
+    insert into runs (id, scheduled_for, queued_at, start_by, job_id, job_version, fence, lane, shard, state, origin,
+                      namespace, pool)
+    select id, %(now)s, %(now)s, start_by, job_id, 1, 1, lane, shard, 'queued', 'schedule', namespace, pool
+    from unnest(%(ids)b::uuid[], %(job_ids)b::uuid[], %(start_by)b::timestamptz[], %(lanes)b::smallint[],
+                %(shards)b::smallint[], %(namespaces)b::text[], %(pools)b::text[])
+         as u (id, job_id, start_by, lane, shard, namespace, pool)
+    returning id, job_id, lane, shard, namespace, pool
+)
+insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
+select shard, lane, %(now)s, id, job_id, %(now)s, 1, 1, namespace, pool from made

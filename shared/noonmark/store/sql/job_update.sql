@@ -1,0 +1,14 @@
+-- Replaces what a job is. The old version is kept, for runs planned with it stay what they were.
+with archived as (
+    insert into job_versions (job_id, version, kind, handler, work, schedule, policy, replaced_at)
+    select id, version, kind, handler, work, schedule, policy, noonmark_now()
+    from jobs where id = %(job_id)s and version = %(version)s
+)
+update jobs
+set name = coalesce(%(name)s, name), kind = %(kind)s, handler = %(handler)s, lane = %(lane)s, pool = %(pool)s,
+    schedule = %(schedule)s::jsonb, policy = %(policy)s::jsonb, work = %(work)s::json, labels = %(labels)s::jsonb,
+    description = %(description)s, owner = %(owner)s, idempotency_key = coalesce(%(idempotency_key)s, idempotency_key),
+    unique_name = unique_name or %(unique_name)s, state = %(state)s, state_reason = null, version = version + 1,
+    event_sequence = coalesce(%(sequence)s, event_sequence), updated_at = noonmark_now()
+where id = %(job_id)s and version = %(version)s
+returning version

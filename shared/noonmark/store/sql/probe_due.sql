@@ -1,0 +1,11 @@
+-- The next timer of each (shard, lane, kind) that this trigger owns, and the database's time.
+-- One index probe each; it decides which claims are worth a statement and how long to sleep.
+select owned.shard, lanes.lane, kinds.kind, next.fire_at, noonmark_now() as now
+from unnest(%(shards)s::smallint[]) as owned (shard),
+     unnest('{0,1,2}'::smallint[]) as lanes (lane),
+     unnest('{0,1,2}'::smallint[]) as kinds (kind),
+     lateral (
+         select fire_at from timers
+         where shard = owned.shard and lane = lanes.lane and kind = kinds.kind
+         order by fire_at limit 1
+     ) as next

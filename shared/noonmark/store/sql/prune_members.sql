@@ -1,0 +1,2 @@
+-- Members that died without a word.
+delete from members where beat_at < noonmark_now() - interval '1 hour'

@@ -1,0 +1,36 @@
+-- Starts a batch of runs that carry one fence number: queued to running, owned by (worker, epoch).
+-- Refused are runs that moved on (the fence rose), whose start deadline has passed, or whose worker lapsed.
+-- Rows that this very worker already holds come back again, for the reply of an earlier try may be lost; the
+-- caller never asks for runs that it knows to hold. The work itself comes from Postgres, never from Kafka.
+with live as (
+    select 1 from workers where id = %(worker)s and epoch = %(epoch)s and lapsed_at is null and left_at is null
+), started as (
+    update runs
+    set state = 'running', owner = %(worker)s, epoch = %(epoch)s, started_at = noonmark_now(),
+        attempt = attempt + (state = 'queued')::int
+    where id = any (%(ids)s::uuid[]) and scheduled_for between %(first)s and %(last)s
+      and fence = %(fence)s and pool = %(pool)s
+      and (state = 'queued' or (state = 'running' and owner = %(worker)s and epoch = %(epoch)s))
+      and (start_by is null or start_by >= noonmark_now())
+      and exists (select from live)
+    returning id, scheduled_for, job_id, job_version, origin, request_id, namespace, lane, attempt, losses, holds_slot,
+              started_at, shard
+), work as (
+    select started.*, job.kind, job.handler, job.work
+    from started
+    left join lateral (
+        select kind, handler, work from jobs
+        where jobs.id = started.job_id and jobs.version = started.job_version offset 0
+    ) as job on true
+), batch as (
+    insert into start_batches (worker, epoch, first_scheduled_for, last_scheduled_for, started_at, overdue_at, run_ids)
+    select %(worker)s, %(epoch)s, min(scheduled_for), max(scheduled_for), noonmark_now(),
+           noonmark_now() + make_interval(secs => coalesce(max((work ->> 'timeout_seconds')::float8), 3600) + %(grace_seconds)s),
+           array_agg(id)
+    from work
+    having count(*) > 0
+    returning id
+)
+select id, scheduled_for, job_id, job_version, origin, request_id, namespace, lane, attempt, losses, holds_slot,
+       started_at, shard, kind, handler, work::text, (select id from batch) as batch_id
+from work

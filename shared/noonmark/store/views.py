@@ -1,0 +1,318 @@
+"""What people ask the database: listings with filters and keyset paging, and single things in full.
+
+Every function takes a connection of `reader`, runs one statement (or a fixed few) and returns plain
+dictionaries. Pages go newest first; the id of the last row is the place where the next page starts, so that
+rows which come in meanwhile shift nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    case,
+    create_engine,
+    exists,
+    func,
+    literal,
+    null,
+    or_,
+    pool,
+    select,
+)
+from sqlalchemy.sql import and_
+
+from noonmark.core.words import JobState, Lane, TimerKind
+from noonmark.store import tables as t
+from noonmark.store.connect import connect
+
+Row = Mapping[str, Any]
+Place = TypeVar("Place", UUID, int)
+
+_LANES = {lane.value: lane.label for lane in Lane}
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Place]):
+    """Some rows of a listing.
+
+    Attributes:
+        rows: newest first.
+        next: pass it as `before` for the following page; None when there is none.
+    """
+
+    rows: Sequence[Row]
+    next: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs are wanted; what is None does not matter.
+
+    Attributes:
+        job: id of the job.
+        job_name: name of the job, in any namespace unless that is given too.
+        since: scheduled at or after this instant.
+    """
+
+    state: str | None = None
+    job: UUID | None = None
+    job_name: str | None = None
+    namespace: str | None = None
+    lane: Lane | None = None
+    pool: str | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs are wanted; what is None does not matter."""
+
+    state: JobState | None = None
+    name: str | None = None
+    namespace: str | None = None
+    lane: Lane | None = None
+
+
+@contextmanager
+def reader(dsn: str, *, statement_timeout_seconds: float = 30) -> Iterator[Connection]:
+    """Open one read-only transaction, all of whose statements see the same moment."""
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: connect(dsn, application="cli", statement_timeout_seconds=statement_timeout_seconds),
+        poolclass=pool.NullPool,
+        isolation_level="REPEATABLE READ",
+    )
+    with engine.connect() as connection:
+        connection.exec_driver_sql("set transaction read only")
+        yield connection
+
+
+def list_runs(
+    connection: Connection, wanted: RunFilter, *, limit: int = 50, before: UUID | None = None
+) -> Page[UUID]:
+    """List runs, the newest first, with the name of their job."""
+    r, j = t.runs, t.jobs
+    query = (
+        select(*_run_summary(), j.c.name.label("job_name"), j.c.kind, j.c.handler)
+        .select_from(r.outerjoin(j, j.c.id == r.c.job_id))
+        .order_by(r.c.id.desc())
+    )
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.state is not None:
+        conditions.append(r.c.state == wanted.state)
+    if wanted.job is not None:
+        conditions.append(r.c.job_id == wanted.job)
+    if wanted.job_name is not None:
+        named = [j.c.name == wanted.job_name]
+        if wanted.namespace is not None:
+            named.append(j.c.namespace == wanted.namespace)
+        conditions.append(r.c.job_id.in_(select(j.c.id).where(*named)))
+    if wanted.namespace is not None:
+        conditions.append(r.c.namespace == wanted.namespace)
+    if wanted.lane is not None:
+        conditions.append(r.c.lane == wanted.lane.value)
+    if wanted.pool is not None:
+        conditions.append(r.c.pool == wanted.pool)
+    if wanted.since is not None:
+        conditions.append(r.c.scheduled_for >= wanted.since)
+    if before is not None:
+        conditions.append(r.c.id < before)
+    return _page(connection, query.where(*conditions), r.c.id, limit)
+
+
+def show_run(connection: Connection, run_id: UUID) -> Row | None:
+    """Return a run with everything recorded about it: job, failed attempts, wait, dead letter."""
+    r, j = t.runs, t.jobs
+    found = (
+        connection.execute(
+            select(r, j.c.name.label("job_name"), j.c.kind, j.c.handler)
+            .select_from(r.outerjoin(j, j.c.id == r.c.job_id))
+            .where(r.c.id == run_id)
+        )
+        .mappings()
+        .first()
+    )
+    if found is None:
+        return None
+    run = _with_lane(found)
+    run["attempts"] = list_attempts(connection, [run_id])
+    waits = connection.execute(select(t.waits.c.since).where(t.waits.c.run_id == run_id)).first()
+    run["waiting_since"] = waits[0] if waits else None
+    dead = connection.execute(
+        select(t.dead_letters.c.died_at).where(t.dead_letters.c.run_id == run_id)
+    ).first()
+    run["died_at"] = dead[0] if dead else None
+    return run
+
+
+def list_attempts(connection: Connection, run_ids: Sequence[UUID]) -> list[Row]:
+    """List what attempts left that did not succeed, in the order they were made."""
+    a = t.attempts
+    query = select(a).where(a.c.run_id.in_(run_ids)).order_by(a.c.run_id, a.c.fence)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def list_jobs(
+    connection: Connection, wanted: JobFilter, *, limit: int = 50, before: UUID | None = None
+) -> Page[UUID]:
+    """List jobs, the newest first, each with its next due instant and its state as people understand it."""
+    j = t.jobs
+    query = select(*_job_columns()).order_by(j.c.id.desc())
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.state is not None:
+        conditions.append(_shown_state() == wanted.state.value)
+    if wanted.name is not None:
+        conditions.append(j.c.name == wanted.name)
+    if wanted.namespace is not None:
+        conditions.append(j.c.namespace == wanted.namespace)
+    if wanted.lane is not None:
+        conditions.append(j.c.lane == wanted.lane.value)
+    if before is not None:
+        conditions.append(j.c.id < before)
+    return _page(connection, query.where(*conditions), j.c.id, limit)
+
+
+def find_jobs(
+    connection: Connection, *, job: UUID | None = None, name: str | None = None, namespace: str | None = None
+) -> list[Row]:
+    """Return the jobs with this id or name, the newest first; several where one-time jobs share a name."""
+    j = t.jobs
+    conditions = [j.c.id == job] if job is not None else [j.c.name == name]
+    if namespace is not None:
+        conditions.append(j.c.namespace == namespace)
+    query = select(*_job_columns()).where(*conditions).order_by(j.c.id.desc()).limit(20)
+    return [_with_lane(row) for row in connection.execute(query).mappings()]
+
+
+def list_rejections(
+    connection: Connection, *, source: str | None = None, limit: int = 50, before: int | None = None
+) -> Page[int]:
+    """List refused submissions, the newest first, with the bytes that were kept of them.
+
+    `source` names the publisher: the events' attribute of that name.
+    """
+    r = t.rejections
+    query = select(r).order_by(r.c.id.desc())
+    if source is not None:
+        query = query.where(r.c.event_source == source)
+    return _page(connection, query, r.c.id, limit, before)
+
+
+def received_events(connection: Connection, source: str) -> list[str]:
+    """Return the ids of a publisher's events that were taken in, each once however often it came."""
+    rows = connection.execute(select(t.inbox.c.event_id).where(t.inbox.c.source == source))
+    return [row[0] for row in rows]
+
+
+def list_dead(
+    connection: Connection, *, namespace: str | None = None, limit: int = 50, before: UUID | None = None
+) -> Page[UUID]:
+    """List dead letters, the newest run first."""
+    d, j = t.dead_letters, t.jobs
+    query = (
+        select(d, j.c.name.label("job_name"))
+        .select_from(d.outerjoin(j, j.c.id == d.c.job_id))
+        .order_by(d.c.run_id.desc())
+    )
+    if namespace is not None:
+        query = query.where(d.c.namespace == namespace)
+    return _page(connection, query, d.c.run_id, limit, before)
+
+
+def list_workers(connection: Connection, *, everyone: bool = False) -> list[Row]:
+    """List workers by the age of their last beat; with `everyone` also those that left or lapsed."""
+    w = t.workers
+    state = case((w.c.left_at.is_not(None), "left"), (w.c.lapsed_at.is_not(None), "lapsed"), else_="alive")
+    batches = (
+        select(func.coalesce(func.sum(func.cardinality(t.start_batches.c.run_ids)), 0))
+        .where(t.start_batches.c.worker == w.c.id)
+        .scalar_subquery()
+    )
+    query = select(
+        w,
+        state.label("state"),
+        (func.noonmark_now() - w.c.beat_at).label("silent_for"),
+        batches.label("started_runs"),
+    ).order_by(w.c.id.desc())
+    if not everyone:
+        query = query.where(w.c.left_at.is_(None), w.c.lapsed_at.is_(None))
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def list_pools(connection: Connection) -> list[Row]:
+    """List pools with the number of their live workers and valid keys."""
+    p, w, k = t.pools, t.workers, t.pool_keys
+    workers = select(func.count()).where(w.c.pool == p.c.name, w.c.left_at.is_(None), w.c.lapsed_at.is_(None))
+    keys = select(func.count()).where(k.c.pool == p.c.name, k.c.retired_at.is_(None))
+    query = select(
+        p, workers.scalar_subquery().label("workers"), keys.scalar_subquery().label("keys")
+    ).order_by(p.c.name)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _run_summary() -> list[ColumnElement[Any]]:
+    r = t.runs
+    return [
+        r.c.id, r.c.job_id, r.c.namespace, r.c.state, r.c.reason, r.c.attempt, r.c.fence, r.c.lane, r.c.pool,
+        r.c.origin, r.c.scheduled_for, r.c.queued_at, r.c.started_at, r.c.finished_at, r.c.instants,
+        r.c.error,
+    ]  # fmt: skip
+
+
+def _job_columns() -> list[ColumnElement[Any]]:
+    j = t.jobs
+    shown = [column for column in j.c if column.name != "state"]
+    return [*shown, _shown_state().label("state"), _next_due().label("next_due_at")]
+
+
+def _fire_timer() -> ColumnElement[bool]:
+    return and_(
+        t.timers.c.job_id == t.jobs.c.id, t.timers.c.kind.in_([TimerKind.ONCE.value, TimerKind.PLANNED.value])
+    )
+
+
+def _next_due() -> ColumnElement[Any]:
+    return select(func.min(t.timers.c.scheduled_for)).where(_fire_timer()).scalar_subquery()
+
+
+def _shown_state() -> ColumnElement[Any]:
+    """A one-time job is completed when no timer of it is left: nothing writes that into its row."""
+    j = t.jobs
+    one_time = or_(
+        j.c.schedule.is_(None),
+        func.jsonb_typeof(j.c.schedule) == "null",
+        func.jsonb_exists(j.c.schedule, literal("run_at")),
+    )
+    done = and_(j.c.state == JobState.ACTIVE.value, one_time, ~exists(select(null()).where(_fire_timer())))
+    return case((done, JobState.COMPLETED.value), else_=j.c.state)
+
+
+def _page(
+    connection: Connection,
+    query: Select[Any],
+    place: ColumnElement[Any],
+    limit: int,
+    before: Place | None = None,
+) -> Page[Place]:
+    if before is not None:
+        query = query.where(place < before)
+    rows = [_with_lane(row) for row in connection.execute(query.limit(limit + 1)).mappings()]
+    name = place.key or ""
+    return Page(rows[:limit], rows[limit - 1][name] if len(rows) > limit else None)
+
+
+def _with_lane(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Show the lane by its name."""
+    found = dict(row)
+    if "lane" in found:
+        found["lane"] = _LANES[found["lane"]]
+    return found

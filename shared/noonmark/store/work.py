@@ -1,0 +1,359 @@
+"""What a worker writes: its lease, the start of runs, their outcomes, and what it hands back.
+
+Every write names the run's fence and the worker's (id, epoch). Rows that do not come back are
+somebody else's by now: nothing is inserted for them, and the caller counts them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.words import AttemptOutcome, Lane, RunState
+from noonmark.schemas.lifecycle import SettledRun
+from noonmark.store.events import EventTopics, announce, settled_of
+from noonmark.store.rows import EndedRun, StartedRun, row_of
+from noonmark.store.statements import statement
+
+START_GRACE_SECONDS = 60.0
+"""A run this long past its timeout is taken from its worker, whatever the heartbeat says."""
+
+
+class Identity(NamedTuple):
+    """Who writes: a row of `workers`. A lapsed worker gets a new one, never the old one again."""
+
+    worker: int
+    epoch: int
+
+
+class Ticket(NamedTuple):
+    """A run message's claim to be started: decoded and verified, not yet believed."""
+
+    run_id: UUID
+    scheduled_for: datetime
+    fence: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a worker wants an attempt to be recorded."""
+
+    run: StartedRun
+    fence: int
+    state: RunState
+    attempt_outcome: AttemptOutcome
+    reason: str | None = None
+    result: str | None = None
+    error: str | None = None
+    retry_seconds: float = 0.0
+    pool: str = ""
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is nothing to say but that it succeeded."""
+        return self.state is RunState.SUCCEEDED and self.result is None
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What the ledger took of a batch of outcomes."""
+
+    states: dict[UUID, str] = field(default_factory=dict)
+    """State per run that was written."""
+    fenced: list[Outcome] = field(default_factory=list)
+    """Outcomes that came too late: nothing was written for them."""
+
+
+def register(
+    connection: psycopg.Connection, *, pool: str, host: str, pid: int, lease_seconds: float
+) -> Identity:
+    """Make this process a worker with a lease."""
+    row = connection.execute(
+        statement("register_worker"), {"pool": pool, "host": host, "pid": pid, "lease_seconds": lease_seconds}
+    ).fetchone()
+    assert row is not None
+    return Identity(*row)
+
+
+def beat(connection: psycopg.Connection, identity: Identity) -> bool:
+    """Renew the lease; False when it has lapsed and every run of it must stop."""
+    return connection.execute(statement("beat_worker"), identity._asdict()).fetchone() is not None
+
+
+def leave(connection: psycopg.Connection, identity: Identity) -> None:
+    """End the lease of a worker that holds nothing any more."""
+    connection.execute(statement("leave_worker"), identity._asdict())
+
+
+def start(
+    connection: psycopg.Connection, identity: Identity, pool: str, tickets: Sequence[Ticket]
+) -> tuple[list[StartedRun], list[Ticket]]:
+    """Move queued runs to running, in one transaction.
+
+    Returns:
+        The runs that are this worker's now, and the tickets that are not: duplicates, fenced,
+        cancelled, past their start deadline, or all of them when the lease has lapsed.
+    """
+    by_fence: dict[int, list[Ticket]] = defaultdict(list)
+    for ticket in tickets:
+        by_fence[ticket.fence].append(ticket)
+    started: list[StartedRun] = []
+    with connection.transaction(), connection.cursor(row_factory=row_of(StartedRun)) as cursor:
+        for fence, group in by_fence.items():
+            cursor.execute(
+                statement("start_runs"),
+                {
+                    **identity._asdict(),
+                    **_span([(t.run_id, t.scheduled_for) for t in group]),
+                    "fence": fence,
+                    "pool": pool,
+                    "grace_seconds": START_GRACE_SECONDS,
+                },
+                binary=True,
+            )
+            started += cursor.fetchall()
+    held = {run.id for run in started}
+    return _with_pinned_work(connection, started), [t for t in tickets if t.run_id not in held]
+
+
+def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun]) -> list[StartedRun]:
+    """Fill in the work of runs whose job was edited since: they keep the version they were planned with."""
+    edited = [run for run in started if run.kind is None]
+    if not edited:
+        return started
+    rows = connection.execute(
+        statement("version_work"),
+        {"job_ids": [run.job_id for run in edited], "versions": [run.job_version for run in edited]},
+    ).fetchall()
+    work = {(row[0], row[1]): row[2:] for row in rows}
+    filled = []
+    for run in started:
+        if run.kind is None and (pinned := work.get((run.job_id, run.job_version))):
+            filled.append(run._replace(kind=pinned[0], handler=pinned[1], work=pinned[2]))
+        else:
+            filled.append(run)
+    return filled
+
+
+def expire(
+    connection: psycopg.Connection, topics: EventTopics, tickets: Sequence[Ticket], *, shards: int
+) -> int:
+    """Give the verdict `start_deadline` to those of the refused tickets that waited too long."""
+    if not tickets:
+        return 0
+    with connection.transaction(), connection.cursor(row_factory=row_of(EndedRun)) as cursor:
+        cursor.execute(statement("expire_starts"), _span([(t.run_id, t.scheduled_for) for t in tickets]))
+        ended = cursor.fetchall()
+        free_slots(connection, [run.id for run in ended if run.holds_slot])
+        announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
+    return len(ended)
+
+
+def record(
+    connection: psycopg.Connection,
+    identity: Identity,
+    topics: EventTopics,
+    outcomes: Sequence[Outcome],
+    ended_batches: Sequence[int],
+    *,
+    shards: int,
+) -> Recorded:
+    """Record outcomes and all that follows from them, inside the caller's transaction.
+
+    Retries, attempts, dead letters, freed slots and lifecycle events are made only for rows that the
+    guarded updates returned.
+    """
+    written = _write_states(connection, identity, outcomes)
+    recorded = Recorded(states={run_id: state for run_id, (state, _) in written.items()})
+    kept: list[Outcome] = []
+    for outcome in outcomes:
+        (kept if outcome.run.id in written else recorded.fenced).append(outcome)
+    _write_retries(connection, [o for o in kept if recorded.states[o.run.id] == RunState.RETRYING])
+    _write_attempts(
+        connection, identity, [o for o in kept if o.attempt_outcome is not AttemptOutcome.SUCCEEDED]
+    )
+    free_slots(
+        connection,
+        [o.run.id for o in kept if o.run.holds_slot and recorded.states[o.run.id] != RunState.RETRYING],
+    )
+    announce(connection, topics, [_settled(o, *written[o.run.id]) for o in kept], shards=shards)
+    delete_batches(connection, ended_batches)
+    return recorded
+
+
+def already_recorded(
+    connection: psycopg.Connection, identity: Identity, outcomes: Sequence[Outcome]
+) -> set[UUID]:
+    """Tell which outcomes an earlier try with an unknown COMMIT did record."""
+    if not outcomes:
+        return set()
+    rows = connection.execute(
+        statement("already_recorded"),
+        {
+            **identity._asdict(),
+            **_span([(o.run.id, o.run.scheduled_for) for o in outcomes]),
+            "fences": [o.fence for o in outcomes],
+        },
+    ).fetchall()
+    return {row[0] for row in rows}
+
+
+def hand_back(
+    connection: psycopg.Connection, identity: Identity, runs: Iterable[tuple[UUID, datetime]]
+) -> int:
+    """Queue runs of this worker again without burning an attempt; return how many were still its own."""
+    rows = list(runs)
+    if not rows:
+        return 0
+    return len(connection.execute(statement("hand_back"), {**identity._asdict(), **_span(rows)}).fetchall())
+
+
+class LiveRun(NamedTuple):
+    """A run that Postgres believes this worker owns."""
+
+    state: str
+    scheduled_for: datetime
+
+
+class Held(NamedTuple):
+    """What Postgres believes about this worker's runs."""
+
+    batches: dict[int, list[UUID]]
+    live: dict[UUID, LiveRun]
+
+
+def held(connection: psycopg.Connection, identity: Identity) -> Held:
+    """Read the worker's start batches and the state of those of their runs that it still owns."""
+    batches = connection.execute(statement("my_batches"), identity._asdict()).fetchall()
+    if not batches:
+        return Held({}, {})
+    rows = connection.execute(
+        statement("my_live_runs"),
+        {
+            **identity._asdict(),
+            "ids": [run_id for batch in batches for run_id in batch[3]],
+            "first": min(batch[1] for batch in batches),
+            "last": max(batch[2] for batch in batches),
+        },
+    ).fetchall()
+    return Held({batch[0]: batch[3] for batch in batches}, {row[0]: LiveRun(row[1], row[2]) for row in rows})
+
+
+def delete_batches(connection: psycopg.Connection, batches: Sequence[int]) -> None:
+    """Remove start batches whose last run has ended."""
+    if batches:
+        connection.execute(statement("delete_batches"), {"ids": list(batches)})
+
+
+def free_slots(connection: psycopg.Connection, run_ids: Sequence[UUID]) -> None:
+    """Free what ended runs held."""
+    if run_ids:
+        connection.execute(statement("free_slots"), {"run_ids": list(run_ids)})
+
+
+def _write_states(
+    connection: psycopg.Connection, identity: Identity, outcomes: Sequence[Outcome]
+) -> dict[UUID, tuple[str, datetime | None]]:
+    written: dict[UUID, tuple[str, datetime | None]] = {}
+    plain: dict[int, list[Outcome]] = defaultdict(list)
+    detailed: list[Outcome] = []
+    for outcome in outcomes:
+        if outcome.plain:
+            plain[outcome.fence].append(outcome)
+        else:
+            detailed.append(outcome)
+    with connection.cursor(binary=True) as cursor:
+        for fence, group in plain.items():
+            span = _span([(o.run.id, o.run.scheduled_for) for o in group])
+            cursor.execute(statement("finish_plain"), {**identity._asdict(), **span, "fence": fence})
+            written.update({row[0]: (row[1], row[2]) for row in cursor})
+        if detailed:
+            cursor.execute(
+                statement("finish_detailed"),
+                {
+                    **identity._asdict(),
+                    **_span([(o.run.id, o.run.scheduled_for) for o in detailed]),
+                    "fences": [o.fence for o in detailed],
+                    "states": [o.state.value for o in detailed],
+                    "reasons": [o.reason for o in detailed],
+                    "results": [o.result for o in detailed],
+                    "errors": [clean_text(o.error) for o in detailed],
+                },
+            )
+            written.update({row[0]: (row[1], row[2]) for row in cursor})
+    return written
+
+
+def _write_retries(connection: psycopg.Connection, retries: Sequence[Outcome]) -> None:
+    if retries:
+        connection.execute(
+            statement("insert_retries"),
+            {
+                "delays": [o.retry_seconds for o in retries],
+                "scheduled_for": [o.run.scheduled_for for o in retries],
+                "job_ids": [o.run.job_id for o in retries],
+                "run_ids": [o.run.id for o in retries],
+                "job_versions": [o.run.job_version for o in retries],
+                "shards": [o.run.shard for o in retries],
+                "lanes": [o.run.lane for o in retries],
+                "namespaces": [o.run.namespace for o in retries],
+                "pools": [o.pool for o in retries],
+            },
+        )
+
+
+def _write_attempts(connection: psycopg.Connection, identity: Identity, failed: Sequence[Outcome]) -> None:
+    if failed:
+        connection.execute(
+            statement("insert_attempts"),
+            {
+                "run_ids": [o.run.id for o in failed],
+                "scheduled_for": [o.run.scheduled_for for o in failed],
+                "fences": [o.fence for o in failed],
+                "attempts": [o.run.attempt for o in failed],
+                "workers": [identity.worker] * len(failed),
+                "outcomes": [o.attempt_outcome.value for o in failed],
+                "errors": [clean_text(o.error) for o in failed],
+                "started_at": [o.run.started_at for o in failed],
+            },
+        )
+
+
+def _settled(outcome: Outcome, state: str, finished_at: datetime | None) -> SettledRun:
+    run = outcome.run
+    return SettledRun(
+        run_id=run.id,
+        job_id=run.job_id,
+        namespace=run.namespace,
+        scheduled_for=run.scheduled_for,
+        origin=run.origin,
+        state=state,
+        reason=None if state == RunState.CANCELLED else outcome.reason,
+        attempt=run.attempt,
+        fence=outcome.fence,
+        lane=Lane(run.lane).label,
+        pool=outcome.pool,
+        started_at=run.started_at,
+        finished_at=finished_at,
+        error=clean_text(outcome.error),
+    )
+
+
+def clean_text(text: str | None) -> str | None:
+    """Make text storable: NUL and lone surrogates become escapes, length is bounded to 4,000 characters."""
+    if text is None:
+        return None
+    safe = text[:4000].replace("\x00", "\\x00")
+    return safe.encode("utf-8", "backslashreplace").decode()
+
+
+def _span(rows: Sequence[tuple[UUID, datetime]]) -> dict[str, object]:
+    """Give ids with the range of their days, so that partitions are pruned."""
+    days = [day for _, day in rows]
+    return {"ids": [run_id for run_id, _ in rows], "first": min(days), "last": max(days)}

@@ -1,0 +1,1 @@
+"""Metrics, logs and the health endpoints of every service."""

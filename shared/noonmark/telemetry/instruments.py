@@ -1,0 +1,81 @@
+"""Prometheus instruments that take a whole batch at once, and the record of what is declared."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import Gauge, Histogram
+
+_FEW = 8
+"""Up to this many values one search each is cheaper than sorting them and walking all buckets."""
+
+
+class BatchHistogram(Histogram):
+    """A histogram that also takes many values for the price of a few."""
+
+    def observe_many(self, values: Iterable[float]) -> None:
+        """Add the values of one batch, as if each had been observed.
+
+        Values below zero (a clock that was set back) count as zero, so that the sum only rises.
+
+        Args:
+            values: in the unit of the metric; not changed.
+        """
+        batch = sorted(values)
+        if not batch:
+            return
+        if batch[0] < 0:
+            batch = [max(value, 0.0) for value in batch]
+        self._raise_if_not_observable()  # type: ignore[no-untyped-call]
+        bounds, buckets = self._upper_bounds, self._buckets
+        if len(batch) <= _FEW:
+            for value in batch:
+                buckets[bisect_left(bounds, value)].inc(1)
+        else:
+            below = 0
+            largest = batch[-1]
+            for bound, bucket in zip(bounds, buckets, strict=True):
+                upto = bisect_right(batch, bound, below)
+                if upto > below:
+                    bucket.inc(upto - below)
+                    below = upto
+                if bound >= largest:
+                    break
+        self._sum.inc(sum(batch))
+
+
+class SnapshotGauge(Gauge):
+    """A gauge whose series come and go: partitions, slices, lanes of a pool."""
+
+    def replace(self, values: Mapping[tuple[str | int, ...], float]) -> None:
+        """Show exactly these series; those of an earlier snapshot that are missing here disappear.
+
+        Args:
+            values: value by label values, in the order of the declared labels.
+        """
+        shown = {tuple(map(str, labels)): value for labels, value in values.items()}
+        for labels in set(self._metrics) - set(shown):
+            self.remove(*labels)
+        for labels, value in shown.items():
+            self.labels(*labels).set(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One row of docs/metrics.md.
+
+    Attributes:
+        name: as it is exposed, prefix included.
+        kind: counter, gauge or histogram.
+        labels: label names in order.
+        meaning: what is measured, unit included.
+        action: what an operator does when it looks wrong.
+    """
+
+    name: str
+    kind: str
+    labels: Sequence[str]
+    meaning: str
+    action: str

@@ -1,0 +1,188 @@
+"""Logs: one JSON object per line on stderr, whoever wrote it, with secrets masked.
+
+Event names are static (`run_started`); what varies travels in fields. Records of other libraries
+come out as the event `library_message`, their text in `message`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import threading
+from collections.abc import MutableMapping
+from typing import Any, Final, Literal
+
+import orjson
+import structlog
+from pydantic import SecretBytes, SecretStr
+
+MASK: Final = "***"
+
+Level = Literal["debug", "info", "warning", "error"]
+Event = MutableMapping[str, Any]
+
+_SECRET_KEYS: Final = frozenset(
+    {"password", "passwd", "secret", "token", "authorization", "api_key", "apikey", "cookie", "credentials"}
+)
+# Greedy up to the last "@" before a slash: an unescaped "@" inside a password must not show its tail.
+_URL_PASSWORD: Final = re.compile(r"(://[^\s:/@\"']*):[^\s/\"']+@")
+_PASSWORD_FIELD: Final = re.compile(
+    r"((?:\b|_)(?:ssl)?(?:password|passwd)\s*[=:]\s*)(?:'(?:[^'\\]|\\.)*'|[^\s\"'&,;]+)", re.IGNORECASE
+)
+_JSON_OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
+
+
+def mask_text(text: str) -> str:
+    """Mask passwords in URLs (`://user:pass@host`) and in `password=…` settings."""
+    if "://" in text:
+        text = _URL_PASSWORD.sub(rf"\1:{MASK}@", text)
+    if "passw" in text.lower():
+        text = _PASSWORD_FIELD.sub(rf"\1{MASK}", text)
+    return text
+
+
+def mask_value(value: object) -> object:
+    """Mask secrets in a log field, at any depth of dicts and lists."""
+    match value:
+        case SecretStr() | SecretBytes():
+            return MASK
+        case dict():
+            return {key: _masked(key, inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [mask_value(inner) for inner in value]
+        case str() | bytes() | BaseException():
+            return mask_text(_readable(value))
+    return value
+
+
+def _readable(value: str | bytes | BaseException) -> str:
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
+def mask_secrets(_logger: object, _method: str, event: Event) -> Event:
+    """Mask every field (structlog processor). Stands after tracebacks have become text."""
+    for key, value in event.items():
+        event[key] = _masked(key, value)
+    return event
+
+
+def _masked(key: object, value: object) -> object:
+    if isinstance(key, str) and key.lower() in _SECRET_KEYS and value is not None:
+        return MASK
+    return mask_value(value)
+
+
+class _Sink:
+    """Writes whole lines to the current stderr; also the wrapped logger of structlog."""
+
+    _lock = threading.Lock()
+
+    def write(self, line: str | bytes) -> None:
+        data = line.encode("utf-8", "backslashreplace") if isinstance(line, str) else line
+        with self._lock:
+            stream = sys.stderr
+            try:
+                binary = stream.buffer
+            except AttributeError:
+                stream.write(data.decode() + "\n")
+            else:
+                stream.flush()
+                binary.write(data + b"\n")
+            stream.flush()
+
+    debug = info = warning = warn = error = critical = exception = fatal = log = msg = write
+
+
+class _LibraryHandler(logging.Handler):
+    """Sends records of the standard library's logging through the same processors."""
+
+    def __init__(self, processors: list[structlog.typing.Processor]) -> None:
+        super().__init__()
+        self._processors = processors
+        self._sink = _Sink()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            event: Any = {
+                "event": "library_message",
+                "message": record.getMessage(),
+                "logger": record.name,
+                "level": record.levelname.lower(),
+            }
+            if record.exc_info:
+                event["exc_info"] = record.exc_info
+            for processor in self._processors:
+                event = processor(None, record.levelname.lower(), event)
+            self._sink.write(event)
+        except Exception:  # noqa: BLE001 - logging's own contract: report on stderr, never raise
+            self.handleError(record)
+
+
+def configure_logs(service: str, level: Level = "info", style: Literal["json", "console"] = "json") -> None:
+    """Route all logging of the process to stderr.
+
+    Libraries are heard from warning upwards, or from debug where `level` is debug.
+
+    Args:
+        service: bound to every line as `service`.
+        level: the lowest level shown.
+        style: json for machines, console for people.
+    """
+    threshold = getattr(logging, level.upper())
+
+    def add_service(_logger: object, _method: str, event: Event) -> Event:
+        event["service"] = service
+        return event
+
+    processors: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        add_service,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+        mask_secrets,
+        _to_json
+        if style == "json"
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=lambda *_names: _Sink(),
+        cache_logger_on_first_use=False,
+    )
+    root = logging.getLogger()
+    for old in [handler for handler in root.handlers if isinstance(handler, _LibraryHandler)]:
+        root.removeHandler(old)
+    root.addHandler(_LibraryHandler(processors))
+    root.setLevel(threshold if level in {"debug", "error"} else logging.WARNING)
+    logging.captureWarnings(capture=True)
+
+
+def get_logger(**fields: object) -> structlog.typing.FilteringBoundLogger:
+    """Return a logger with these fields bound; cheap, configured when first used."""
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(**fields)
+    return logger
+
+
+def _to_json(_logger: object, _method: str, event: Event) -> bytes:
+    """Render one line. What JSON cannot hold is shown as text: a log call never raises."""
+    try:
+        return orjson.dumps(event, default=_as_text, option=_JSON_OPTIONS)
+    except TypeError:
+        plain = {_clean(key): _clean(value) for key, value in event.items()}
+        return orjson.dumps(plain)
+
+
+def _as_text(value: object) -> str:
+    return mask_text(str(value))
+
+
+def _clean(value: object) -> str:
+    return mask_text(str(value)).encode("utf-8", "backslashreplace").decode()

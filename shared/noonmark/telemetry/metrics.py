@@ -1,0 +1,365 @@
+"""Every metric of every service, declared once.
+
+docs/metrics.md is printed from this module:
+
+    python -m noonmark.telemetry.metrics > docs/metrics.md
+
+Label values are bounded: they come from the lists in `LABELS`, from registered pools or from a
+fixed number of partitions and slices, never from jobs. Count per batch: `inc(n)`, `observe_many`.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    GCCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+from noonmark.core.words import AttemptOutcome, Lane
+from noonmark.telemetry.instruments import BatchHistogram, Declared, SnapshotGauge
+
+PREFIX: Final = "noonmark_"
+
+REGISTRY: Final = CollectorRegistry()
+"""What `/metrics` shows: the metrics below, and the process's own CPU, memory and files."""
+
+TABLE: Final[list[Declared]] = []
+"""All metrics, in the order of the page."""
+
+REJECTION_REASONS: Final = (
+    "malformed",
+    "invalid",
+    "too_large",
+    "conflict",
+    "unknown_pool",
+    "not_found",
+)
+MESSAGE_REJECTION_REASONS: Final = ("malformed", "invalid", "bad_signature", "unknown_key", "wrong_topic")
+SERVICES: Final = ("intake", "trigger", "dispatcher", "worker")
+
+LABELS: Final[dict[str, str]] = {
+    "kind": "kind of job: `http`, `python`",
+    "lane": ", ".join(f"`{lane.label}`" for lane in Lane),
+    "loop": "a named loop of the service, fixed in code",
+    "outcome": ", ".join(f"`{outcome}`" for outcome in AttemptOutcome),
+    "partition": "partition number of a topic made by noonmark",
+    "pool": "a registered pool",
+    "python": "version of Python",
+    "reason": "a fixed list per metric (rejections: "
+    + ", ".join(f"`{reason}`" for reason in REJECTION_REASONS)
+    + "; messages: "
+    + ", ".join(f"`{reason}`" for reason in MESSAGE_REJECTION_REASONS)
+    + ")",
+    "result": "`accepted`, `duplicate`, `stale`, `rejected`",
+    "role": "`trigger` (shards), `dispatcher` (slices)",
+    "service": ", ".join(f"`{service}`" for service in SERVICES),
+    "slice": "outbox slice number, fixed at install",
+    "state": "a state of the thing counted, from docs/glossary.md",
+    "statement": "name of a file in `shared/noonmark/store/sql`",
+    "topic": "a submissions topic",
+    "type": "`create`, `update`, `cancel`, `pause`, `resume`, `trigger`, `unknown`",
+    "version": "version of noonmark",
+}
+
+START_DELAY_BUCKETS: Final = (
+    *(0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5),
+    *(1, 2, 5, 10, 30, 60, 300, 900, 3600),
+)
+_DURATION_BUCKETS: Final = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1, 2.5, 5, 10, 30, 60, 300, 900, 3600),
+)
+_STATEMENT_BUCKETS: Final = (
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    30,
+)
+_BATCH_BUCKETS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
+
+# `_created` series double the output and say nothing that a restart does not show.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+ProcessCollector(registry=REGISTRY)
+GCCollector(registry=REGISTRY)
+
+
+def _row(name: str, kind: str, labels: Sequence[str], meaning: str, action: str) -> str:
+    TABLE.append(Declared(PREFIX + name, kind, tuple(labels), meaning, action))
+    return PREFIX + name
+
+
+def _counter(name: str, labels: Sequence[str], meaning: str, action: str) -> Counter:
+    return Counter(_row(name, "counter", labels, meaning, action), meaning, labels, registry=REGISTRY)
+
+
+def _gauge(name: str, labels: Sequence[str], meaning: str, action: str) -> SnapshotGauge:
+    return SnapshotGauge(_row(name, "gauge", labels, meaning, action), meaning, labels, registry=REGISTRY)
+
+
+def _histogram(
+    name: str, labels: Sequence[str], buckets: Sequence[float], meaning: str, action: str
+) -> BatchHistogram:
+    full_name = _row(name, "histogram", labels, meaning, action)
+    return BatchHistogram(full_name, meaning, labels, registry=REGISTRY, buckets=buckets)
+
+
+# --- Runs -----------------------------------------------------------------------------------------
+RUNS_SETTLED = _counter(
+    "runs_settled_total",
+    ("state", "lane"),
+    "Runs that reached a verdict, by the state they ended in.",
+    "A rising share of `dead` or `unknown`: read `noonmark run list --state dead` and the last errors.",
+)
+START_DELAY = _histogram(
+    "start_delay_seconds",
+    ("lane",),
+    START_DELAY_BUCKETS,
+    "Seconds from the due instant to the start of the handler.",
+    "High while `start_backlog` is high: add workers or slots. High alone: look at `claim_seconds` and "
+    "`outbox_oldest_seconds`.",
+)
+ATTEMPT_DURATION = _histogram(
+    "attempt_duration_seconds",
+    ("kind", "outcome"),
+    _DURATION_BUCKETS,
+    "Seconds from the start of an attempt to its outcome.",
+    "Compare with the jobs' timeouts; many `timed_out` means a slow target or a timeout that is too short.",
+)
+RUNS_IN_STATE = _gauge(
+    "runs_in_state",
+    ("state",),
+    "Unfinished runs that are `waiting`, `queued` or `running`, counted in Postgres now and then.",
+    "Growing `queued`: workers do not keep up. Growing `waiting`: look at the wait reasons.",
+)
+LOST_RUNS = _counter(
+    "lost_runs_total",
+    (),
+    "Running runs taken from a worker whose lease ended.",
+    "Find out why workers vanish: memory limit, node loss, a handler that kills its process.",
+)
+HANDED_BACK = _counter(
+    "handed_back_total",
+    (),
+    "Runs a worker gave back unfinished, at a drain or because it did not hold them in memory.",
+    "Normal at deployments; steady growth otherwise means `drain_seconds` is too short.",
+)
+RESENT_RUNS = _counter(
+    "resent_runs_total",
+    (),
+    "Queued runs sent again because their message had provably vanished.",
+    "Any growth: a topic was deleted, truncated, or its retention is shorter than the backlog.",
+)
+PARKED_RUNS = _counter(
+    "parked_runs_total",
+    (),
+    "Runs set aside because Kafka refused their message for good (unknown topic, too large).",
+    "Read the reason in `noonmark run list --state waiting`; make the pool's topics or shorten the payload.",
+)
+FENCED_WRITES = _counter(
+    "fenced_writes_total",
+    ("service", "statement"),
+    "Writes that matched no row because a newer fence, owner or epoch had taken over.",
+    "A few follow every lost worker. A steady rate: leases are shorter than pauses of the processes.",
+)
+
+# --- Trigger --------------------------------------------------------------------------------------
+CLAIM_BATCH_SIZE = _histogram(
+    "claim_batch_size",
+    (),
+    _BATCH_BUCKETS,
+    "Due timers taken by one claim transaction.",
+    "At `claim_batch` all the time: the trigger is behind; add a trigger process.",
+)
+CLAIM_SECONDS = _histogram(
+    "claim_seconds",
+    ("statement",),
+    _STATEMENT_BUCKETS,
+    "Seconds one claiming statement took in Postgres, round trip included.",
+    "Rising with the same batch size: look for a held snapshot (oldest xmin), dead rows, vacuum.",
+)
+CLAIMED = _counter(
+    "claimed_total",
+    ("lane",),
+    "Runs written by claims.",
+    "Flat while jobs are due: see the trigger's `/livez` and `owned_shards`.",
+)
+PLANNING_BROKEN = _counter(
+    "planning_broken_total",
+    (),
+    "Jobs set to `broken` because their schedule could not be planned.",
+    "Read `noonmark job list --state broken`; correct the schedule and apply the job again.",
+)
+LAPSED_WORKERS = _counter(
+    "lapsed_workers_total",
+    (),
+    "Workers whose lease ended without a goodbye.",
+    "As for `lost_runs_total`; also check that workers reach Postgres.",
+)
+OWNED_SHARDS = _gauge(
+    "owned_shards",
+    ("role",),
+    "Shards (trigger) or outbox slices (dispatcher) that this process owns.",
+    "The sum over all processes must equal the number fixed at install; less for over 10 s: an owner hangs.",
+)
+OWNER_CHANGES = _counter(
+    "owner_changes_total",
+    ("role",),
+    "Shards or slices won or lost by this process.",
+    "Steady growth without deployments: beats arrive late, look for CPU starvation.",
+)
+
+# --- Dispatcher -----------------------------------------------------------------------------------
+RELAY_BATCH_SIZE = _histogram(
+    "relay_batch_size",
+    (),
+    _BATCH_BUCKETS,
+    "Outbox rows sent by one relay round.",
+    "At `relay_batch` all the time: add a dispatcher.",
+)
+RELAY_SECONDS = _histogram(
+    "relay_seconds",
+    (),
+    _STATEMENT_BUCKETS,
+    "Seconds of one relay round: read, produce, acknowledgements, delete.",
+    "Rising: look at the brokers' produce latency.",
+)
+OUTBOX_OLDEST = _gauge(
+    "outbox_oldest_seconds",
+    ("slice",),
+    "Age in seconds of the oldest unsent outbox row.",
+    "Above `outbox_age_limit_seconds` claims stop: Kafka is away or refuses. See the dispatcher's log.",
+)
+OUTBOX_ROWS = _gauge(
+    "outbox_rows",
+    ("slice",),
+    "Unsent outbox rows.",
+    "As for `outbox_oldest_seconds`.",
+)
+START_BACKLOG = _gauge(
+    "start_backlog",
+    ("pool", "lane", "partition"),
+    "Run messages not yet started. The figure for scaling and alerts.",
+    "Growing: add workers to the pool or slots to its workers.",
+)
+START_BACKLOG_SECONDS = _gauge(
+    "start_backlog_seconds",
+    ("pool", "lane"),
+    "Age in seconds of the oldest run message not yet started.",
+    "Compare with the lane's objective; growing in `low` only is the price of a busy `high`.",
+)
+COMMIT_LAG = _gauge(
+    "commit_lag",
+    ("pool", "lane", "partition"),
+    "Messages after the committed offset, as Kafka's own tools show it. One long run can hold it.",
+    "No alarm by itself; high with a flat `start_backlog` means a long run, not a delay.",
+)
+SUBMISSIONS_LAG = _gauge(
+    "submissions_lag",
+    ("topic", "partition"),
+    "Submission events that intake has not committed yet.",
+    "Growing: add intake processes, up to the number of partitions.",
+)
+
+# --- Intake ---------------------------------------------------------------------------------------
+SUBMISSIONS = _counter(
+    "submissions_total",
+    ("type", "result"),
+    "Submission events taken in, by what became of them.",
+    "Many `stale` or `duplicate`: a publisher sends again; it is harmless.",
+)
+REJECTIONS = _counter(
+    "rejections_total",
+    ("reason",),
+    "Submission events refused. Each has a row in `rejections` and an event on the rejections topic.",
+    "Read `noonmark rejection list` and tell the publisher.",
+)
+
+# --- Worker ---------------------------------------------------------------------------------------
+MESSAGE_REJECTED = _counter(
+    "message_rejected_total",
+    ("reason",),
+    "Run messages that were not believed: broken, or not signed by a dispatcher.",
+    "Any growth of `bad_signature`: someone else writes to the run topics, or keys differ between services.",
+)
+WORKER_SLOTS = _gauge(
+    "worker_slots",
+    ("state",),
+    "Execution slots of this worker, `free` or `busy`.",
+    "No free slot for long while `start_backlog` grows: add workers.",
+)
+OFFSET_COMMIT_ERRORS = _counter(
+    "offsets_commit_errors_total",
+    (),
+    "Offset commits that Kafka refused. They are tried again; nothing is lost.",
+    "Steady growth: rebalances without end, see the worker's log.",
+)
+HEARTBEAT_AGE = _gauge(
+    "heartbeat_age_seconds",
+    (),
+    "Seconds since Postgres last confirmed this worker's heartbeat.",
+    "Near `lease_seconds` the worker is about to lose its runs: check Postgres and the network.",
+)
+
+# --- Every service --------------------------------------------------------------------------------
+LOOP_ITERATIONS = _counter(
+    "loop_iterations_total",
+    ("loop",),
+    "Rounds made by a loop of the service.",
+    "Very high with nothing to do: a loop that spins; report it.",
+)
+LAST_PROGRESS = _gauge(
+    "last_progress_timestamp_seconds",
+    ("loop",),
+    "Unix time at which the loop last made progress.",
+    "Standing still: the loop hangs; `/livez` names it.",
+)
+BUILD_INFO = _gauge(
+    "build_info",
+    ("version", "python"),
+    "Always 1; the labels say what runs.",
+    "Different versions side by side are fine during a deployment only.",
+)
+BUILD_INFO.labels(version("noonmark"), platform.python_version()).set(1)
+
+
+def page() -> str:
+    """Return the text of docs/metrics.md."""
+    lines = [
+        "# Metrics",
+        "",
+        "Every service shows these at `/metrics` of its own port. This page is printed by",
+        "`python -m noonmark.telemetry.metrics`; do not edit it by hand.",
+        "",
+        "| name | type | labels | what it says | what to do |",
+        "|---|---|---|---|---|",
+    ]
+    for row in TABLE:
+        labels = ", ".join(f"`{label}`" for label in row.labels)
+        lines.append(f"| `{row.name}` | {row.kind} | {labels} | {row.meaning} | {row.action} |")
+    lines += ["", "## Labels", "", "| label | values |", "|---|---|"]
+    lines += [f"| `{label}` | {values} |" for label, values in LABELS.items()]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,306 @@
+"""Planning: one verdict per due instant, whatever the gap, the policy and the number of steps."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from noonmark.core.planning import Misfire, MisfirePolicy, Plan, PlannedInstant, SkippedRange, plan
+from noonmark.core.schedule import Cron, Interval, Once, Schedule
+from noonmark.core.words import SkipReason
+
+T0 = datetime(2026, 5, 4, tzinfo=UTC)
+MINUTELY = Cron("* * * * *")
+FIRE_ALL, FIRE_LATEST, SKIP = (Misfire(policy) for policy in MisfirePolicy)
+
+
+def at(hours: int = 0, minutes: int = 0, seconds: float = 0) -> datetime:
+    return T0 + timedelta(hours=hours, minutes=minutes, seconds=seconds)
+
+
+def verdicts(planned: Plan) -> list[SkipReason | None]:
+    return [instant.skipped for instant in planned.runs]
+
+
+def test_an_instant_within_its_grace_runs_under_every_policy():
+    for misfire in (FIRE_ALL, FIRE_LATEST, SKIP):
+        planned = plan(MINUTELY, misfire, due=at(minutes=1), now=at(minutes=1, seconds=30))
+        assert planned == Plan([PlannedInstant(at(minutes=1))], [], at(minutes=2))
+
+
+def test_a_timer_claimed_before_it_is_due_stays_where_it_is():
+    assert plan(MINUTELY, FIRE_ALL, due=at(minutes=5), now=at(minutes=4, seconds=59)) == Plan(
+        [], [], at(minutes=5)
+    )
+
+
+def test_three_hours_down_under_fire_latest_is_one_run_and_the_rest_is_recorded():
+    planned = plan(MINUTELY, FIRE_LATEST, due=at(minutes=1), now=at(3, 0, 30))
+    assert planned.runs[-1] == PlannedInstant(at(3))
+    assert [instant.scheduled_for for instant in planned.runs] == MINUTELY.between(T0, at(3), 1000)
+    assert verdicts(planned).count(None) == 1
+    assert verdicts(planned)[:120] == [SkipReason.LOOK_BACK] * 120
+    assert verdicts(planned)[120:-1] == [SkipReason.COALESCED] * 59
+    assert planned.next_at == at(3, 1)
+
+
+def test_a_gap_beyond_the_ledger_cap_is_recorded_as_ranges_with_exact_counts():
+    at_the_cap = plan(MINUTELY, FIRE_LATEST, due=at(minutes=1), now=at(3, 0, 30), ledger_cap=179)
+    assert (len(at_the_cap.runs), at_the_cap.summary) == (180, [])
+    planned = plan(MINUTELY, FIRE_LATEST, due=at(minutes=1), now=at(3, 0, 30), ledger_cap=178)
+    assert planned.runs == [PlannedInstant(at(3))]
+    assert planned.summary == [
+        SkippedRange(at(minutes=1), at(2), 120, SkipReason.LOOK_BACK),
+        SkippedRange(at(2, 1), at(2, 59), 59, SkipReason.COALESCED),
+    ]
+
+
+def test_fire_all_runs_oldest_first_a_capped_number_per_step_and_comes_back_for_the_rest():
+    now = at(0, 50, 10)
+    first = plan(MINUTELY, FIRE_ALL, due=at(minutes=1), now=now, catch_up_cap=20)
+    assert [instant.scheduled_for for instant in first.runs] == [at(minutes=n) for n in range(1, 21)]
+    assert first.next_at == at(minutes=21)
+    second = plan(MINUTELY, FIRE_ALL, due=first.next_at, now=now, catch_up_cap=30)
+    assert len(second.runs) == 30
+    assert second.next_at == at(minutes=51)
+
+
+def test_nothing_beyond_the_look_back_runs_under_any_policy():
+    misfires = [Misfire(policy, look_back_seconds=1800) for policy in MisfirePolicy]
+    for misfire in misfires:
+        planned = plan(Cron("0 * * * *"), misfire, due=at(1), now=at(1, 40))
+        assert planned == Plan([PlannedInstant(at(1), SkipReason.LOOK_BACK)], [], at(2))
+
+
+def test_the_default_look_back_always_holds_the_latest_instant_of_a_slow_schedule():
+    monthly = Cron("0 0 1 * *")
+    planned = plan(
+        monthly, FIRE_LATEST, due=datetime(2026, 4, 1, tzinfo=UTC), now=datetime(2026, 5, 31, tzinfo=UTC)
+    )
+    assert verdicts(planned) == [SkipReason.LOOK_BACK, None]
+
+
+def test_a_paused_job_records_each_instant_as_paused():
+    planned = plan(MINUTELY, FIRE_ALL, due=at(minutes=1), now=at(0, 3, 10), paused=True)
+    assert verdicts(planned) == [SkipReason.PAUSED] * 3
+    assert planned.next_at == at(0, 4)
+
+
+def test_what_is_on_time_again_after_a_gap_runs_and_what_was_missed_becomes_part_of_it():
+    patient = Misfire(MisfirePolicy.FIRE_LATEST, grace_seconds=120)
+    planned = plan(MINUTELY, patient, due=at(minutes=1), now=at(0, 5, 30))
+    assert verdicts(planned) == [SkipReason.COALESCED] * 3 + [None] * 2
+
+
+def test_a_grace_longer_than_an_hour_lengthens_the_default_look_back():
+    patient = Misfire(MisfirePolicy.SKIP, grace_seconds=7200)
+    assert verdicts(plan(Cron("0 * * * *"), patient, due=at(1), now=at(2, 40))) == [None, None]
+
+
+def test_skip_runs_only_what_is_on_time():
+    planned = plan(MINUTELY, SKIP, due=at(minutes=1), now=at(0, 4, 10))
+    assert verdicts(planned) == [SkipReason.MISFIRED] * 3 + [None]
+    assert planned.next_at == at(0, 5)
+
+
+def test_what_would_run_after_its_start_deadline_is_skipped_for_that():
+    hourly = Cron("0 * * * *")
+    late = plan(hourly, FIRE_LATEST, due=at(1), now=at(1, 10), start_deadline_seconds=300)
+    assert verdicts(late) == [SkipReason.START_DEADLINE]
+    assert verdicts(plan(hourly, FIRE_LATEST, due=at(1), now=at(1, 5), start_deadline_seconds=300)) == [None]
+    on_time = plan(hourly, FIRE_LATEST, due=at(1), now=at(1, 0, 30), start_deadline_seconds=10)
+    assert verdicts(on_time) == [SkipReason.START_DEADLINE]
+
+
+@pytest.mark.parametrize(
+    ("misfire", "expected"), [(FIRE_ALL, None), (FIRE_LATEST, None), (SKIP, SkipReason.MISFIRED)], ids=str
+)
+def test_a_one_time_job_a_year_late_runs_unless_misfires_are_skipped(misfire, expected):
+    year_late = T0 + timedelta(days=365)
+    assert plan(Once(T0), misfire, due=T0, now=year_late) == Plan([PlannedInstant(T0, expected)], [], None)
+    assert plan(Once(T0), misfire, due=T0, now=T0) == Plan([PlannedInstant(T0)], [], None)
+
+
+def test_the_last_instant_before_the_end_leaves_nothing_to_come():
+    ending = Cron("* * * * *", end=at(minutes=3))
+    planned = plan(ending, FIRE_ALL, due=at(minutes=2), now=at(1))
+    assert [instant.scheduled_for for instant in planned.runs] == [at(minutes=2), at(minutes=3)]
+    assert planned.next_at is None
+
+
+def test_a_due_instant_that_the_schedule_no_longer_names_still_gets_its_verdict():
+    off = at(0, 0, 17)
+    planned = plan(MINUTELY, FIRE_ALL, due=off, now=at(0, 2))
+    assert [instant.scheduled_for for instant in planned.runs] == [off, at(minutes=1), at(minutes=2)]
+
+
+@pytest.mark.parametrize(
+    "schedule", [Interval(timedelta(seconds=1), T0), MINUTELY, Cron("0 0 29 2 *")], ids=["1s", "1min", "leap"]
+)
+@pytest.mark.parametrize("misfire", [FIRE_ALL, FIRE_LATEST, SKIP], ids=str)
+@pytest.mark.parametrize("paused", [True, False])
+def test_a_gap_of_a_century_is_planned_at_once(schedule, misfire, paused):
+    now = T0 + timedelta(days=36_525)
+    due = schedule.next(T0)
+    began = time.perf_counter()
+    planned = plan(schedule, misfire, due=due, now=now, paused=paused)
+    assert time.perf_counter() - began < 0.2
+    assert len(planned.runs) <= 1000 + 100
+    covered = len(planned.runs) + sum(part.count for part in planned.summary)
+    assert covered == 1 + schedule.count(due, min(planned.next_at, now)) - (planned.next_at <= now)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"grace_seconds": -1},
+        {"grace_seconds": float("nan")},
+        {"look_back_seconds": 59},
+        {"look_back_seconds": float("inf")},
+        {"policy": "sometimes"},
+    ],
+    ids=str,
+)
+def test_a_misfire_rule_that_makes_no_sense_cannot_be_made(wrong):
+    with pytest.raises(ValueError, match="sometimes" if "policy" in wrong else next(iter(wrong))):
+        Misfire(**wrong)
+
+
+def test_a_catch_up_cap_that_lets_nothing_run_is_refused():
+    with pytest.raises(ValueError, match="catch_up_cap is 0"):
+        plan(MINUTELY, FIRE_ALL, due=T0, now=T0, catch_up_cap=0)
+
+
+def oracle(schedule: Schedule, misfire: Misfire, due, now, paused, deadline) -> list[PlannedInstant]:
+    """Each instant judged by itself, in a plain loop, from the rules as they are documented."""
+    instants = [due]
+    while (following := schedule.next(instants[-1])) is not None and following <= now:
+        instants.append(following)
+    ages = [(now - instant).total_seconds() for instant in instants]
+    once = isinstance(schedule, Once)
+    period = schedule.period_seconds(now)
+    look_back = misfire.look_back_seconds or max(3600.0, misfire.grace_seconds, period)
+    judged = []
+    for instant, age in zip(instants, ages, strict=True):
+        missed = age > misfire.grace_seconds
+        newest = instant == instants[-1]
+        if paused and not once:
+            verdict = SkipReason.PAUSED
+        elif age > look_back and not once:
+            verdict = SkipReason.LOOK_BACK
+        elif missed and misfire.policy == MisfirePolicy.SKIP:
+            verdict = SkipReason.MISFIRED
+        elif missed and misfire.policy == MisfirePolicy.FIRE_LATEST and not newest:
+            verdict = SkipReason.COALESCED
+        elif deadline is not None and age > deadline:
+            verdict = SkipReason.START_DEADLINE
+        else:
+            verdict = None
+        judged.append(PlannedInstant(instant, verdict))
+    return judged
+
+
+seconds = st.integers(0, 20_000).map(float)
+misfires = st.builds(
+    lambda policy, grace, extra: Misfire(policy, grace, None if extra is None else grace + extra + 1),
+    st.sampled_from(MisfirePolicy),
+    st.sampled_from([0.0, 1.0, 60.0, 900.0, 7200.0]) | seconds,
+    st.none() | seconds,
+)
+schedules = st.one_of(
+    st.just(Once(T0)),
+    st.builds(
+        lambda every, end: Interval(timedelta(seconds=every), T0, None, end),
+        st.sampled_from([20.0, 33.3, 60.0, 600.0, 5000.0]) | st.floats(20, 5000),
+        st.none() | seconds.map(lambda s: at(seconds=s)),
+    ),
+    st.sampled_from(
+        [MINUTELY, Cron("*/7 * * * *"), Cron("0 */2 * * *"), Cron("5-9 1-3 * * *", end=at(2, 7, 3))]
+    ),
+)
+# Built from pieces: drawn from one wide range, most gaps would be shorter than a period.
+gaps = st.builds(
+    lambda whole, millis: timedelta(seconds=whole, milliseconds=millis),
+    st.sampled_from([0, 10, 60, 300, 900, 1800, 3600, 5400, 7200, 14_400]),
+    st.integers(0, 120_000) | st.sampled_from([0, 1000, 60_000]),
+)
+deadlines = st.none() | st.sampled_from([0.0, 30.0, 600.0]) | seconds
+
+
+def start_of(schedule: Schedule) -> datetime:
+    return schedule.first(T0 - timedelta(microseconds=1)) or T0
+
+
+@given(schedules, misfires, gaps, st.booleans(), deadlines)
+@settings(max_examples=250, deadline=None)
+def test_one_step_gives_each_instant_the_verdict_of_a_plain_loop(schedule, misfire, gap, paused, deadline):
+    due = start_of(schedule)
+    now = due + gap
+    planned = plan(
+        schedule,
+        misfire,
+        due=due,
+        now=now,
+        paused=paused,
+        start_deadline_seconds=deadline,
+        catch_up_cap=10_000,
+        ledger_cap=10_000,
+    )
+    assert planned.runs == oracle(schedule, misfire, due, now, paused, deadline)
+    assert planned.summary == []
+    assert planned.next_at == schedule.next(now)
+
+
+def spread(schedule: Schedule, due: datetime, part: SkippedRange) -> list[datetime]:
+    """The instants that a range stands for."""
+    head = [due] if part.first == due else []
+    instants = head + schedule.between(max(part.first - timedelta(microseconds=1), due), part.last, 10_000)
+    assert (instants[0], instants[-1], len(instants)) == (part.first, part.last, part.count)
+    return instants
+
+
+@given(
+    schedules,
+    misfires,
+    st.lists(gaps, min_size=1, max_size=4),
+    st.lists(st.booleans(), min_size=1, max_size=3),
+    deadlines,
+    st.integers(1, 40),
+    st.integers(0, 40),
+)
+@settings(max_examples=250, deadline=None)
+def test_over_all_steps_each_due_instant_is_covered_exactly_once(
+    schedule, misfire, claims, pauses, deadline, catch_up_cap, ledger_cap
+):
+    due = start_of(schedule)
+    first, now, covered, step = due, due, [], 0
+    for gap in claims:
+        now += gap
+        while due is not None and due <= now:
+            planned = plan(
+                schedule,
+                misfire,
+                due=due,
+                now=now,
+                paused=pauses[step % len(pauses)],
+                start_deadline_seconds=deadline,
+                catch_up_cap=catch_up_cap,
+                ledger_cap=ledger_cap,
+            )
+            this_step = [instant.scheduled_for for instant in planned.runs]
+            ran = [instant for instant in planned.runs if instant.skipped is None]
+            assert len(ran) <= catch_up_cap
+            assert len(this_step) - len(ran) <= ledger_cap
+            assert this_step == sorted(this_step)
+            for part in planned.summary:
+                this_step += spread(schedule, due, part)
+            assert this_step, "a step that plans nothing would be claimed for ever"
+            covered += this_step
+            due = planned.next_at
+            step += 1
+    expected = [first]
+    while (following := schedule.next(expected[-1])) is not None and following <= now:
+        expected.append(following)
+    assert sorted(covered) == expected

@@ -1,0 +1,123 @@
+import time
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from noonmark.kafka.commits import Committer, decode_next, encode_next
+from noonmark.kafka.offsets import OffsetTracker
+from noonmark.kafka.records import ConsumerCounters
+
+
+class Group:
+    """Takes commits like a client would; the test answers them."""
+
+    def __init__(self):
+        self.sent, self.refusal = [], None
+
+    def commit(self, *, offsets, asynchronous):
+        if self.refusal is not None:
+            raise KafkaException(self.refusal)
+        self.sent.append([(o.topic, o.partition, o.offset, o.metadata) for o in offsets])
+        self.asked = offsets
+        return None if asynchronous else [TopicPartition(o.topic, o.partition, o.offset) for o in offsets]
+
+
+def setup(interval=0.0, metadata_interval=0.0):
+    tracker, counters, group = OffsetTracker(100), ConsumerCounters(), Group()
+    committer = Committer(
+        tracker, counters, interval_seconds=interval, metadata_interval_seconds=metadata_interval
+    )
+    held = tracker.assign("t", 0)
+    held.polled_many(range(10))
+    return tracker, counters, group, committer, held
+
+
+def test_metadata_carries_the_next_unstarted_offset():
+    assert decode_next(encode_next(42)) == 42
+    assert decode_next("worker=a;next=42;v=1") == 42
+    assert decode_next("nothing") is None
+
+
+def test_only_what_changed_is_committed():
+    _, counters, group, committer, held = setup()
+    held.settled_many([0, 1])
+    held.started_many([2, 3])
+    committer.commit_due(group)
+    assert group.sent == [[("t", 0, 2, "next=4")]]
+    committer.answered(None, group.asked)
+    committer.commit_due(group)
+    assert len(group.sent) == 1
+    assert counters.commits == 1
+
+
+def test_one_commit_is_on_its_way_at_a_time():
+    _, _, group, committer, held = setup()
+    held.settled(0)
+    committer.commit_due(group)
+    held.settled(1)
+    committer.commit_due(group)
+    assert len(group.sent) == 1
+    committer.answered(None, group.asked)
+    committer.commit_due(group)
+    assert group.sent[1] == [("t", 0, 2, "next=2")]
+
+
+def test_a_change_of_metadata_alone_waits_longer():
+    _, _, group, committer, held = setup(metadata_interval=3600)
+    held.settled(0)
+    committer.commit_due(group)
+    committer.answered(None, group.asked)
+    held.started_many([1, 2])
+    committer.commit_due(group)
+    assert len(group.sent) == 1
+    held.settled(1)
+    committer.commit_due(group)
+    assert group.sent[1] == [("t", 0, 2, "next=3")]
+
+
+def test_commits_keep_their_interval():
+    _, _, group, committer, held = setup(interval=3600)
+    committer._sent_at = time.monotonic()
+    held.settled(0)
+    committer.commit_due(group)
+    assert group.sent == []
+
+
+def test_a_commit_of_an_old_generation_is_dropped_and_sent_again_if_still_ours():
+    _, counters, group, committer, held = setup()
+    held.settled(0)
+    committer.commit_due(group)
+    committer.answered(KafkaError(KafkaError.STALE_MEMBER_EPOCH), group.asked)
+    assert (counters.commits_dropped, counters.commit_errors, counters.commits) == (1, 0, 0)
+    committer.commit_due(group)
+    assert len(group.sent) == 2
+
+
+def test_a_refusal_on_the_spot_is_counted_and_sent_again():
+    _, counters, group, committer, held = setup()
+    held.settled(0)
+    group.refusal = KafkaError(KafkaError._WAIT_COORD)
+    committer.commit_due(group)
+    committer.commit_now(group, [("t", 0)])
+    assert counters.commit_errors == 2
+    group.refusal = None
+    committer.commit_due(group)
+    assert group.sent == [[("t", 0, 1, "next=1")]]
+
+
+def test_a_revoked_partition_is_committed_also_when_an_answer_is_still_out():
+    _, counters, group, committer, held = setup()
+    held.settled(0)
+    committer.commit_due(group)
+    committer.commit_now(group, [("t", 0)])
+    assert group.sent[1] == group.sent[0]
+    assert counters.commits == 1
+
+
+def test_a_dropped_partition_is_not_committed():
+    tracker, _, group, committer, held = setup()
+    held.settled(0)
+    tracker.drop("t", 0)
+    committer.drop("t", 0)
+    committer.commit_due(group)
+    committer.commit_now(group, [("t", 0)])
+    assert group.sent == []

@@ -1,0 +1,154 @@
+"""The tracker against a naive model: it never commits past an unsettled record, and all when all are settled."""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from noonmark.kafka.offsets import OffsetTracker, PartitionTracker
+
+
+def test_a_slow_record_holds_the_commit_position():
+    tracker = PartitionTracker(epoch=1, window=10)
+    tracker.polled_many([1, 2, 3])
+    tracker.settled(3)
+    tracker.settled(1)
+    assert tracker.commit_position() == 2
+    tracker.settled(2)
+    assert tracker.commit_position() == 4
+
+
+def test_nothing_polled_means_nothing_to_commit():
+    tracker = PartitionTracker(epoch=1, window=10)
+    tracker.settled_many([5, 6])
+    assert tracker.commit_position() is None
+    assert tracker.next_unstarted() is None
+
+
+def test_gaps_belong_to_no_record():
+    tracker = PartitionTracker(epoch=1, window=10)
+    tracker.polled_many([10, 15, 90])
+    tracker.settled_many([10, 15])
+    assert tracker.commit_position() == 90
+    tracker.settled(90)
+    assert tracker.commit_position() == 91
+
+
+def test_the_next_unstarted_runs_ahead_of_the_commit_position():
+    tracker = PartitionTracker(epoch=1, window=10)
+    tracker.polled_many(range(6))
+    tracker.started_many([0, 1, 3])
+    assert (tracker.commit_position(), tracker.next_unstarted()) == (0, 2)
+    tracker.settled(2)  # a duplicate: settled without a start
+    assert (tracker.commit_position(), tracker.next_unstarted()) == (0, 4)
+
+
+def test_the_window_counts_what_is_settled_behind_a_slow_record():
+    tracker = PartitionTracker(epoch=1, window=4)
+    tracker.polled_many(range(4))
+    tracker.settled_many([1, 2, 3])
+    assert tracker.is_full
+    assert (tracker.in_flight, tracker.window_size) == (1, 4)
+    tracker.settled(0)
+    assert not tracker.is_full
+    assert tracker.window_size == 0
+
+
+def test_an_offset_that_went_back_needs_a_new_epoch():
+    tracker = PartitionTracker(epoch=1, window=4)
+    tracker.polled_many([7, 8])
+    with pytest.raises(ValueError, match="same assignment"):
+        tracker.polled(8)
+
+
+def test_marks_of_an_older_epoch_are_ignored():
+    tracker = OffsetTracker(window=10)
+    old = tracker.assign("t", 0)
+    old.polled_many([0, 1])
+    new = tracker.assign("t", 0)
+    new.polled_many([0, 1])
+    assert not tracker.settled(old.epoch, [0, 1])
+    assert not tracker.is_current(old.epoch)
+    assert tracker.is_current(new.epoch)
+    assert tracker.mark("t", 0) == ("t", 0, 0, 0)
+    assert tracker.settled(new.epoch, [0])
+    assert tracker.mark("t", 0) == ("t", 0, 1, 1)
+
+
+def test_a_dropped_partition_yields_no_mark():
+    tracker = OffsetTracker(window=10)
+    tracker.assign("t", 3).polled(1)
+    tracker.drop("t", 3)
+    assert tracker.mark("t", 3) is None
+    assert tracker.in_flight == 0
+    assert list(tracker) == []
+
+
+steps = st.lists(st.integers(min_value=1, max_value=4), min_size=1, max_size=30)
+places = st.lists(st.integers(-2, 32), max_size=6)
+moves = st.lists(
+    st.tuples(st.just("poll"), st.integers(1, 10))
+    | st.tuples(st.just("settle"), places)
+    | st.tuples(st.just("start"), places),
+    max_size=40,
+)
+
+
+@given(steps, moves)
+def test_the_positions_equal_those_of_a_naive_model(steps, moves):
+    offsets = [100 + sum(steps[: n + 1]) for n in range(len(steps))]
+    tracker = PartitionTracker(epoch=1, window=8)
+    polled, settled, started = [], set(), set()
+
+    def named(places):
+        """Offsets in hand, settled long ago, and some that no record ever had."""
+        return [polled[at] if 0 <= at < len(polled) else 10_000 + at for at in places]
+
+    for move, what in moves:
+        if move == "poll":
+            batch = offsets[len(polled) : len(polled) + what]
+            tracker.polled_many(batch)
+            polled += batch
+        elif move == "settle":
+            tracker.settled_many(named(what))
+            settled.update(named(what))
+            started.update(named(what))
+        else:
+            tracker.started_many(named(what))
+            started.update(named(what))
+        unsettled = [o for o in polled if o not in settled]
+        unstarted = [o for o in polled if o not in started]
+        end = polled[-1] + 1 if polled else None
+        assert tracker.commit_position() == (unsettled[0] if unsettled else end)
+        assert tracker.next_unstarted() == (unstarted[0] if unstarted else end)
+        assert tracker.in_flight == len(unsettled)
+        window = [o for o in polled if unsettled and o >= unsettled[0]]
+        assert tracker.window_size == len(window)
+        assert tracker.is_full == (len(window) >= 8)
+    tracker.settled_many(offsets)
+    if polled:
+        assert tracker.commit_position() == tracker.next_unstarted() == polled[-1] + 1
+
+
+@given(st.permutations(range(200)), st.integers(1, 50))
+def test_any_order_of_settling_ends_at_the_end(order, batch):
+    tracker = PartitionTracker(epoch=1, window=1000)
+    tracker.polled_many(range(200))
+    last = 0
+    for start in range(0, 200, batch):
+        tracker.settled_many(order[start : start + batch])
+        position = tracker.commit_position()
+        assert position is not None
+        assert position >= last
+        last = position
+    assert last == 200
+
+
+def test_the_pure_part_loads_no_client():
+    script = (
+        "import sys, noonmark.kafka.offsets, noonmark.kafka.marks, noonmark.kafka.topics\n"
+        "assert 'confluent_kafka' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,165 @@
+"""The checked-in schemas equal the models, and say what the parser does."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import orjson
+import pytest
+
+from noonmark.schemas import lifecycle, run_message, submissions
+from noonmark.schemas.documents import JobDocument
+from noonmark.schemas.envelope import parse_event
+from noonmark.schemas.export import documents, event_models, main
+from noonmark.schemas.job import effective, parse_job
+
+ROOT = Path(__file__).parents[3]
+JSON_DIR = ROOT / "schemas" / "json"
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+FLOOR = datetime(2026, 4, 1, tzinfo=UTC)
+EXAMPLES = [
+    orjson.loads(block)
+    for block in re.findall(
+        r"^```json\n(.*?)^```", (ROOT / "docs" / "events.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+]
+FILES = {name: orjson.loads(content) for name, content in documents().items()}
+
+
+def validator(file: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(FILES[file])
+
+
+def test_the_checked_in_files_equal_the_models(capsys: pytest.CaptureFixture[str]):
+    code = main(["--check", str(JSON_DIR)])
+    assert code == 0, capsys.readouterr().err
+
+
+def test_check_tells_missing_changed_and_left_over_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main([str(tmp_path)]) == 0
+    assert main(["--check", str(tmp_path)]) == 0
+    (tmp_path / "job.json").write_bytes(b"{}")
+    (tmp_path / "asyncapi.json").unlink()
+    (tmp_path / "old.json").write_bytes(b"{}")
+    capsys.readouterr()
+    assert main(["--check", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert all(name in told for name in ("job.json", "asyncapi.json", "old.json"))
+    assert len(told.splitlines()) == 3
+
+
+@pytest.mark.parametrize("file", [name for name in FILES if name != "asyncapi.json"])
+def test_every_schema_is_valid_json_schema(file: str):
+    jsonschema.Draft202012Validator.check_schema(FILES[file])
+
+
+def test_every_reference_of_the_asyncapi_document_resolves():
+    document = FILES["asyncapi.json"]
+
+    def references(node: Any) -> list[str]:
+        if isinstance(node, dict):
+            return (
+                [node["$ref"]]
+                if "$ref" in node
+                else [ref for item in node.values() for ref in references(item)]
+            )
+        return [ref for item in node for ref in references(item)] if isinstance(node, list) else []
+
+    found = references(document)
+    for reference in found:
+        if reference.startswith("./"):
+            assert reference[2:] in FILES
+            continue
+        node = document
+        for part in reference.removeprefix("#/").split("/"):
+            node = node[part]
+    assert {ref[2:-5] for ref in found if ref.startswith("./")} == event_models().keys()
+    told = {kind for channel in document["channels"].values() for kind in channel["messages"]}
+    assert told == event_models().keys()
+
+
+def test_every_field_of_the_job_document_has_a_description():
+    for definition in FILES["job.json"]["$defs"].values():
+        for name, field in definition["properties"].items():
+            assert len(field.get("description", "")) > 10, name
+
+
+def test_the_page_on_events_shows_every_type():
+    shown = {example["type"] for example in EXAMPLES if "specversion" in example}
+    assert shown == event_models().keys()
+    spelt = {field for example in EXAMPLES if "specversion" not in example for field in example}
+    assert spelt == JobDocument.model_fields.keys()
+
+
+@pytest.mark.parametrize(
+    "example", EXAMPLES, ids=lambda example: example.get("id") or example.get("name") or "job"
+)
+def test_every_example_on_the_page_works_as_it_stands(example: dict[str, Any]):
+    if "specversion" not in example:
+        assert parse_job(example, now=NOW, ledger_floor=FLOOR)
+        validator("job.json").validate(example)
+        return
+    validator(f"{example['type']}.json").validate(example)
+    value = orjson.dumps(example)
+    event = parse_event(value, None)
+    if event.type in submissions.TYPES:
+        assert submissions.parse_submission(event, now=NOW, ledger_floor=FLOOR)
+    elif event.type == run_message.QUEUED:
+        assert run_message.parse_run_message(value)
+    else:
+        assert lifecycle.read_published(event)
+
+
+PYTHON: dict[str, Any] = {"type": "python", "handler": "a.b"}
+HTTP: dict[str, Any] = {"type": "HTTP", "payload": {"url": "http://x.example"}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        PYTHON,
+        HTTP,
+        {**PYTHON, "priority": "HIGH", "overlap": None, "labels": {"a": ""}},
+        {**PYTHON, "max_retries": 1, "retry": {"delay_seconds": 5}},
+        {
+            **HTTP,
+            "handler": None,
+            "payload": {"url": "http://x.example", "method": "get", "expected_status": ["200-204"]},
+        },
+        {**PYTHON, "name": "n", "schedule": {"every": "PT1H"}, "misfire": {"policy": "skip"}},
+    ],
+)
+def test_what_the_parser_takes_the_schema_takes(document: dict[str, Any]):
+    spec = parse_job(document, now=NOW, ledger_floor=FLOOR)
+    validator("job.json").validate(document)
+    validator("job.json").validate(effective(spec))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"type": "python"},
+        {"type": "grpc", "handler": "a.b"},
+        {"type": "http"},
+        {**HTTP, "handler": "a.b"},
+        {**HTTP, "payload": {"url": "ftp://x"}},
+        {**HTTP, "payload": {"url": "http://x", "headers": {"a b": "c"}}},
+        {**PYTHON, "max_retries": 101},
+        {**PYTHON, "max_retries": "3"},
+        {**PYTHON, "priority": 11},
+        {**PYTHON, "pool": "a.b"},
+        {**PYTHON, "nmae": "x"},
+        {**PYTHON, "labels": {"a b": "c"}},
+        {**PYTHON, "schedule": "0 9 * * 1"},
+        {**PYTHON, "name": "n", "schedule": {"every": 5, "cron": "0 9 * * 1"}},
+        {**PYTHON, "name": "n", "schedule": "0 9 * * 1", "run_at": "2026-06-01T09:00:00Z"},
+        {**PYTHON, "max_retries": 1, "retry": {"max_retries": 5}},
+    ],
+)
+def test_what_the_schema_can_refuse_it_refuses(document: dict[str, Any]):
+    assert list(validator("job.json").iter_errors(document))

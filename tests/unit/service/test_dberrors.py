@@ -1,0 +1,59 @@
+"""Which database errors are worth another try."""
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from noonmark.service.dberrors import DbFault, classify, must_reconnect
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "40001",
+        "40P01",
+        "57P01",
+        "57P02",
+        "57P03",
+        "57P05",
+        "08006",
+        "08003",
+        "08P01",
+        "53300",
+        "53200",
+        "57014",
+        "55P03",
+        "25P03",
+    ],
+)
+def test_a_fault_of_the_moment_is_tried_again(state):
+    assert classify(errors.lookup(state)()) is DbFault.TRANSIENT
+
+
+def test_a_connection_that_was_cut_is_tried_again_on_a_new_one():
+    error = psycopg.OperationalError("consuming input failed: server closed the connection unexpectedly")
+    assert classify(error) is DbFault.TRANSIENT
+    assert must_reconnect(error)
+
+
+@pytest.mark.parametrize("state", ["23505", "42P01", "42501", "22P02", "54000", "55000", "3D000", "XX000"])
+def test_a_fault_that_will_repeat_is_permanent(state):
+    assert classify(errors.lookup(state)()) is DbFault.PERMANENT
+
+
+def test_a_standby_is_told_apart_and_its_connection_dropped():
+    error = errors.ReadOnlySqlTransaction()
+    assert classify(error) is DbFault.READ_ONLY
+    assert must_reconnect(error)
+
+
+def test_other_exceptions_are_permanent():
+    assert classify(KeyError("x")) is DbFault.PERMANENT
+    assert not must_reconnect(KeyError("x"))
+
+
+@pytest.mark.parametrize(
+    ("state", "drop"), [("57P01", True), ("08006", True), ("40001", False), ("57014", False)]
+)
+def test_the_connection_is_dropped_only_where_it_is_gone(state, drop):
+    assert must_reconnect(errors.lookup(state)()) is drop

@@ -1,0 +1,458 @@
+"""The HTTP executor against real servers on loopback addresses."""
+
+import asyncio
+import gzip
+import resource
+import time
+import uuid
+import zlib
+from datetime import UTC, datetime
+
+import orjson
+import pytest
+import uvloop
+
+from noonmark.handlers import Context
+from noonmark.worker.guard import AddressRefusedError, Guard, NetworkListError
+from noonmark.worker.http import EXCERPT_BYTES, GuardedResolver, HttpExecutor
+
+RUN, JOB = uuid.UUID(int=1), uuid.UUID(int=2)
+HERE = ["127.0.0.1/32"]
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.fixture
+def ctx():
+    return Context(
+        run_id=RUN,
+        job_id=JOB,
+        namespace="default",
+        attempt=2,
+        scheduled_for=datetime(2026, 6, 1, 9, tzinfo=UTC),
+        fence=7,
+    )
+
+
+class Target:
+    """A server that keeps what it was sent and answers with fixed bytes.
+
+    After the answers are used up, the last one is repeated; None closes the connection.
+    """
+
+    def __init__(self, *answers, host="127.0.0.1", port=0, close_after=False, forever=b""):
+        self.answers, self.host, self.port = list(answers or [OK]), host, port
+        self.close_after, self.forever = close_after, forever
+        self.requests, self.connections, self.sent = [], 0, 0
+        self.asked = asyncio.Event()
+        self._tasks = set()
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, self.host, self.port, backlog=512)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_exc):
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader, writer):
+        self._tasks.add(asyncio.current_task())
+        self.connections += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                await self._answer(head, reader, writer)
+                if self.close_after:
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            return
+        finally:
+            writer.close()
+
+    async def _answer(self, head, reader, writer):
+        line, *fields = head.decode("latin-1").strip().split("\r\n")
+        headers = {name.lower(): value for name, value in (field.split(": ", 1) for field in fields)}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        self.requests.append((line, headers, body))
+        self.asked.set()
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer is None:
+            raise ConnectionError
+        writer.write(answer)
+        await writer.drain()
+        while self.forever:
+            writer.write(self.forever)
+            await writer.drain()
+            self.sent += len(self.forever)
+
+    def url(self, path="/", host=None):
+        return f"http://{host or self.host}:{self.port}{path}"
+
+
+def names(**table):
+    """A resolver that knows these names only; a list of lists gives one answer per lookup."""
+
+    async def lookup(host):
+        answers = table[host.replace(".", "_")]
+        if answers and isinstance(answers[0], list):
+            return answers.pop(0)
+        return answers
+
+    return lookup
+
+
+def run(scenario):
+    return uvloop.run(asyncio.wait_for(scenario, 10))
+
+
+def answer(status, body=b"", *headers):
+    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def call(ctx, target, spec=None, *, timeout_seconds=5, **options):
+    """One request to a target that is up while it is called."""
+
+    async def scenario():
+        async with target, HttpExecutor(**({"allow_networks": HERE} | options)) as executor:
+            return await executor.execute({"url": target.url(), **(spec or {})}, ctx, timeout_seconds)
+
+    return run(scenario())
+
+
+def test_an_expected_status_is_a_success_with_an_excerpt_of_the_answer(ctx):
+    result = call(ctx, Target(answer(205, b"created")))
+    assert (result.ok, result.status, result.error, result.body_excerpt) == (True, 205, None, "created")
+
+
+def test_the_request_carries_the_body_and_the_ids_of_the_attempt(ctx):
+    target = Target()
+    assert call(ctx, target, {"method": "put", "body": {"user_id": 42}, "headers": {"X-A": "b"}}).ok
+    ((line, headers, body),) = target.requests
+    assert line == "PUT / HTTP/1.1"
+    assert orjson.loads(body) == {"user_id": 42}
+    assert headers["host"] == f"127.0.0.1:{target.port}"
+    agent = headers.pop("user-agent")
+    assert agent.startswith("noonmark/")
+    assert agent.endswith(f"(run {RUN})")
+    expected = {
+        "content-type": "application/json",
+        "x-a": "b",
+        "webhook-id": str(RUN),
+        "idempotency-key": f"{JOB}/2026-06-01T09:00:00.000000Z/schedule/",
+        "noonmark-run-id": str(RUN),
+        "noonmark-attempt": "2",
+        "noonmark-fence": "7",
+        "noonmark-scheduled-for": "2026-06-01T09:00:00Z",
+        "accept-encoding": "identity",
+    }
+    assert expected.items() <= headers.items()
+
+
+def test_the_path_and_query_arrive_as_they_were_written(ctx):
+    target = Target()
+
+    async def scenario():
+        async with target, HttpExecutor(HERE) as executor:
+            return await executor.execute({"url": target.url("/a%2Fb/../c?x=%20&sig=a+b%2B")}, ctx, 5)
+
+    assert run(scenario()).ok
+    assert target.requests[0][0] == "POST /a%2Fb/../c?x=%20&sig=a+b%2B HTTP/1.1"
+
+
+def test_an_unexpected_status_is_a_failure_that_says_what_was_expected(ctx):
+    result = call(ctx, Target(answer(503, b"busy")))
+    assert (result.ok, result.status, result.body_excerpt) == (False, 503, "busy")
+    assert result.error == "127.0.0.1 answered 503; expected is 200 to 299"
+    assert not result.refused
+    assert call(ctx, Target(answer(503)), {"expected_status": [503]}).ok
+
+
+def test_a_redirect_is_not_followed(ctx):
+    target = Target(answer(302, b"", "Location: /elsewhere"))
+    result = call(ctx, target)
+    assert result.error.startswith("127.0.0.1 answered 302, a redirect, and redirects are not followed")
+    assert len(target.requests) == 1
+    assert call(ctx, Target(answer(302, b"", "Location: http://10.0.0.1/")), {"expected_status": 302}).ok
+
+
+def test_connections_are_kept_and_cookies_are_not(ctx):
+    target = Target(answer(200, b"", "Set-Cookie: a=b; Path=/"))
+
+    async def scenario():
+        async with target, HttpExecutor(HERE, lookup=names(app_test=["127.0.0.1"])) as executor:
+            for _ in range(3):
+                assert (await executor.execute({"url": target.url(host="app.test")}, ctx, 5)).ok
+
+    run(scenario())
+    assert target.connections == 1
+    assert all("cookie" not in headers for _, headers, _ in target.requests)
+    assert target.requests[0][1]["host"] == f"app.test:{target.port}"
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
+def test_a_request_lost_on_a_kept_connection_is_not_sent_again(ctx, method):
+    target = Target(OK, None)
+
+    async def scenario():
+        async with target, HttpExecutor(HERE) as executor:
+            first = await executor.execute({"url": target.url(), "method": method}, ctx, 5)
+            return first, await executor.execute({"url": target.url(), "method": method}, ctx, 5)
+
+    first, second = run(scenario())
+    assert first.ok
+    assert second.error == f"127.0.0.1:{target.port} closed the connection without an answer"
+    assert len(target.requests) == 2
+
+
+def test_proxies_of_the_environment_are_not_used(ctx, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert call(ctx, Target()).ok
+
+
+def test_loopback_is_refused_by_default_and_nothing_is_sent(ctx):
+    target = Target()
+    result = call(ctx, target, allow_networks=())
+    assert result.refused
+    assert result.error == "not sent: 127.0.0.1 is not public (loopback, 127.0.0.0/8)"
+    assert target.connections == 0
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [["127.0.0.2"], ["93.184.216.34", "127.0.0.2"], ["127.0.0.2", "93.184.216.34"], ["::ffff:127.0.0.2"], ["::1"],
+     ["64:ff9b::7f00:2"], ["93.184.216.34", "fe80::1%eth0"], ["127.0.0.1", "127.0.0.2"], ["169.254.169.254"]],
+    ids=", ".join,
+)  # fmt: skip
+def test_one_forbidden_address_of_a_name_is_enough_to_refuse_it(ctx, addresses):
+    target = Target(host="127.0.0.2")
+
+    async def scenario():
+        async with target, HttpExecutor(HERE, lookup=names(evil_test=addresses)) as executor:
+            return await executor.execute({"url": target.url(host="evil.test")}, ctx, 5)
+
+    result = run(scenario())
+    assert result.refused
+    assert result.error.startswith("not sent: evil.test may not be called: ")
+    assert target.connections == 0
+
+
+@pytest.mark.parametrize("addresses", [["127.0.0.2"], ["127.0.0.1", "127.0.0.2"], ["127.0.0.2", "127.0.0.1"]])
+def test_the_resolver_hands_out_no_address_of_a_name_that_has_a_forbidden_one(addresses):
+    resolver = GuardedResolver(Guard(HERE), names(evil_test=addresses))
+    with pytest.raises(AddressRefusedError, match=r"127\.0\.0\.2 is not public"):
+        asyncio.run(resolver.resolve("evil.test", 80))
+
+
+def test_a_name_that_is_rebound_to_a_forbidden_address_is_refused(ctx):
+    public = Target(answer(200, b"", "Connection: close"), close_after=True)
+    private = Target(host="127.0.0.2")
+
+    async def scenario():
+        lookup = names(rebound_test=[["127.0.0.1"], ["127.0.0.2"], ["127.0.0.1"]])
+        async with public, HttpExecutor(HERE, lookup=lookup, dns_cache_seconds=0) as executor:
+            private.port = public.port
+            async with private:
+                return [
+                    await executor.execute({"url": public.url(host="rebound.test")}, ctx, 5) for _ in range(3)
+                ]
+
+    first, second, third = run(scenario())
+    assert (first.ok, second.ok, third.ok) == (True, False, True)
+    assert "127.0.0.2 is not public" in second.error
+    assert (len(public.requests), private.connections) == (2, 0)
+
+
+def test_vetted_addresses_are_reused_for_a_while(ctx):
+    target, asked = Target(answer(200, b"", "Connection: close"), close_after=True), []
+
+    async def lookup(host):
+        asked.append(host)
+        return ["127.0.0.1"]
+
+    async def scenario():
+        async with target, HttpExecutor(HERE, lookup=lookup) as executor:
+            for _ in range(3):
+                assert (await executor.execute({"url": target.url(host="app.test")}, ctx, 5)).ok
+
+    run(scenario())
+    assert (target.connections, asked) == (3, ["app.test"])
+
+
+def test_the_socket_itself_is_vetted_before_it_connects(ctx):
+    target = Target(host="127.0.0.2")
+
+    async def scenario():
+        async with target, HttpExecutor(HERE) as executor:
+            # As if a resolver had let it through.
+            executor._session = executor._open_session()
+            lax = GuardedResolver(Guard(["127.0.0.0/8"]), names(evil_test=["127.0.0.2"]))
+            executor._session.connector._resolver = lax
+            return await executor.execute({"url": target.url(host="evil.test")}, ctx, 5)
+
+    result = run(scenario())
+    assert result.refused
+    assert target.connections == 0
+
+
+def test_only_web_ports_are_called_outside_the_allowed_networks(ctx):
+    async def scenario():
+        async with HttpExecutor(lookup=names(db_test=["93.184.216.34"])) as executor:
+            by_name = await executor.execute({"url": "http://db.test:5432/"}, ctx, 5)
+            by_address = await executor.execute({"url": "http://93.184.216.34:6379/"}, ctx, 5)
+            return by_name, by_address
+
+    for result in run(scenario()):
+        assert result.refused
+        assert "may not be called on 93.184.216.34" in result.error
+
+
+def test_the_time_limit_covers_name_resolution(ctx):
+    async def never(host):
+        await asyncio.Event().wait()
+
+    async def scenario():
+        async with HttpExecutor(lookup=never) as executor:
+            return await executor.execute({"url": "http://slow.test/"}, ctx, 0.05)
+
+    result = run(scenario())
+    assert result.timed_out
+    assert result.error == "slow.test gave no complete answer within 0.05 s"
+
+
+@pytest.mark.parametrize(
+    ("reply", "forever"),
+    [
+        (b"", b""),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal", b""),
+        (b"HTTP/1.1 200 OK\r\n", b"x-a: b\r\n"),
+    ],
+    ids=["no answer", "half a body", "endless headers"],
+)
+def test_the_time_limit_covers_the_whole_answer(ctx, reply, forever):
+    result = call(ctx, Target(reply, forever=forever), timeout_seconds=0.1)
+    assert not result.ok
+    assert result.timed_out or "not proper HTTP" in result.error
+
+
+def test_reading_stops_at_the_cap_and_the_connection_is_closed(ctx):
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"
+    target = Target(head, forever=b"a" * 65536)
+    result = call(ctx, target)
+    assert result.ok
+    assert result.body_excerpt == "a" * EXCERPT_BYTES
+    # What the kernel's buffers take on top of the cap is not ours to bound.
+    assert target.sent < 50_000_000
+
+
+def test_a_compressed_bomb_costs_neither_memory_nor_time(ctx):
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(100)) + packer.flush()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.process_time()
+    result = call(ctx, Target(answer(200, bomb, "Content-Encoding: gzip")))
+    assert result.ok
+    assert len(result.body_excerpt) == EXCERPT_BYTES
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
+    assert time.process_time() - began < 0.5
+
+
+def test_a_compressed_answer_is_shown_decoded(ctx):
+    body = gzip.compress(b"hello")
+    assert call(ctx, Target(answer(200, body, "Content-Encoding: gzip"))).body_excerpt == "hello"
+
+
+def test_an_answer_that_cannot_be_stored_as_text_is_made_storable(ctx):
+    assert call(ctx, Target(answer(200, b"a\0b\xff"))).body_excerpt == "a\ufffdb\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (None, "closed the connection without an answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal", "broke off"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "is not proper HTTP"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * 100_000 + b"\r\n\r\n", "is not proper HTTP"),
+    ],
+    ids=["nothing", "half a body", "another protocol", "huge header"],
+)
+def test_broken_answers_are_failures_in_words(ctx, reply, words):
+    result = call(ctx, Target(reply, close_after=True))
+    assert not result.ok
+    assert words in result.error
+    assert not result.refused
+
+
+def test_a_closed_port_and_an_unknown_name_are_failures_in_words(ctx):
+    async def scenario():
+        async with Target() as target:
+            url = target.url()
+        async with HttpExecutor(HERE, lookup=names(none_test=[])) as executor:
+            return (
+                await executor.execute({"url": url}, ctx, 5),
+                await executor.execute({"url": "http://none.test/"}, ctx, 5),
+            )
+
+    closed, unknown = run(scenario())
+    assert closed.error.startswith("no connection to 127.0.0.1:")
+    assert unknown.error == "none.test cannot be resolved: none.test has no address"
+    assert not closed.refused
+    assert not unknown.refused
+
+
+def test_the_system_resolver_is_guarded_too(ctx):
+    async def scenario():
+        async with HttpExecutor() as executor:
+            return await executor.execute({"url": "http://localhost/"}, ctx, 5)
+
+    result = run(scenario())
+    assert result.refused
+    assert result.error.startswith("not sent: localhost may not be called: ")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [None, [], {}, {"url": None}, {"url": ["x"]}, {"url": "ftp://x"}, {"url": "http://e.com", "method": "TRACE"},
+     {"url": "http://e.com", "headers": {"a": "b\r\nc: d"}}],
+    ids=repr,
+)  # fmt: skip
+def test_a_wrong_spec_is_refused_in_words(ctx, spec):
+    async def scenario():
+        async with HttpExecutor() as executor:
+            return await executor.execute(spec, ctx, 5)
+
+    result = run(scenario())
+    assert result.refused
+    assert result.error.startswith("not sent: ")
+
+
+def test_a_cancelled_attempt_is_cancelled_not_answered(ctx):
+    async def scenario():
+        async with Target(b"") as target, HttpExecutor(HERE) as executor:
+            task = asyncio.create_task(executor.execute({"url": target.url()}, ctx, 60))
+            await target.asked.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    run(scenario())
+
+
+def test_many_requests_run_at_once(ctx):
+    async def scenario():
+        async with Target() as target, HttpExecutor(HERE) as executor:
+            results = await asyncio.gather(
+                *(executor.execute({"url": target.url()}, ctx, 5) for _ in range(200))
+            )
+            return results, target
+
+    results, target = run(scenario())
+    assert all(result.ok for result in results)
+    assert len(target.requests) == 200
+
+
+def test_a_network_that_cannot_be_read_is_refused_at_the_start():
+    with pytest.raises(NetworkListError):
+        HttpExecutor(["everything"])
