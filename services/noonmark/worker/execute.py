@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from noonmark.telemetry.logs import get_logger
 from noonmark.worker.coroutines import LoopExecutor
 from noonmark.worker.hand import Hand
 from noonmark.worker.http import HttpExecutor
+from noonmark.worker.isolation import LOSSES_BEFORE_ISOLATION, Isolation
 from noonmark.worker.outcomes import describe, failed, rejected, succeeded, timed_out
 from noonmark.worker.threads import ThreadExecutor
 
@@ -30,20 +30,23 @@ class OutcomeSink(Protocol):
 class Executors:
     """Sends each started run to the executor of its kind, and sees that each is ended once."""
 
-    def __init__(self, registry: Registry, http: HttpExecutor, sink: OutcomeSink, *, threads: int) -> None:
+    def __init__(
+        self, registry: Registry, http: HttpExecutor, isolation: Isolation, sink: OutcomeSink, *, threads: int
+    ) -> None:
         """Make the executors.
 
         Args:
             registry: the operator's handlers.
             http: makes HTTP calls.
+            isolation: runs handlers that cost workers their lives, in children.
             sink: takes outcomes.
             threads: most sync handlers at once.
         """
         self._registry = registry
         self._http = http
+        self._isolation = isolation
         self._sink = sink
         self._open: dict[Any, Hand] = {}
-        self._stuck: set[Any] = set()
         self.threads = ThreadExecutor(threads, self._run_sync, sink)
         self.loop = LoopExecutor(self._run_async, sink, http.close)
 
@@ -54,10 +57,11 @@ class Executors:
         refused: list[Outcome] = []
         for hand in hands:
             handler = self._registry.get(hand.run.handler) if hand.run.handler else None
-            if hand.run.kind == "http" or (handler is not None and handler.is_async):
+            if hand.run.kind == "http":
                 for_loop.append(hand)
             elif handler is not None:
-                for_threads.append(hand)
+                alone = hand.run.losses >= LOSSES_BEFORE_ISOLATION
+                (for_loop if handler.is_async and not alone else for_threads).append(hand)
             else:
                 refused.append(rejected(hand, _why_refused(hand, self._registry)))
                 continue
@@ -70,7 +74,7 @@ class Executors:
             self._sink(refused)
 
     def cancel(self, keys: Sequence[Any]) -> None:
-        """Stop runs that somebody cancelled. A sync handler cannot be interrupted: its verdict waits for it."""
+        """Stop runs that somebody cancelled. A sync handler goes on: its verdict waits for it."""
         self.loop.cancel(keys, verdict=True)
 
     def abandon(self) -> None:
@@ -111,7 +115,10 @@ class Executors:
         handler = self._registry.get(hand.run.handler)
         assert handler is not None
         try:
-            outcome = succeeded(hand, handler.function(_context(hand)))
+            if hand.run.losses >= LOSSES_BEFORE_ISOLATION:
+                outcome = self._isolation.run(hand, _context(hand))
+            else:
+                outcome = succeeded(hand, handler.function(_context(hand)))
         except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end its thread
             outcome = failed(hand, describe(error))
         return outcome if self._open.pop(hand.key, None) is not None else None
@@ -142,7 +149,9 @@ class Executors:
         result = await self._http.execute(hand.payload, _context(hand), hand.timeout_seconds)
         if result.ok:
             return succeeded(hand, {"status": result.status})
-        return failed(hand, result.error or f"answered {result.status}")
+        if result.timed_out:
+            return timed_out(hand)
+        return failed(hand, result.error or f"answered {result.status}", retryable=not result.refused)
 
 
 def _context(hand: Hand) -> Context:
@@ -169,10 +178,3 @@ def _why_refused(hand: Hand, registry: Registry) -> str:
         return f"this worker does not know the kind {run.kind!r}"
     known = ", ".join(registry.names()[:10]) or "none: start the worker with --handlers MODULE"
     return f"no handler is registered as {run.handler!r} in this worker; registered: {known}"
-
-
-def daemon(target: Any, name: str) -> threading.Thread:
-    """Start a daemon thread."""
-    thread = threading.Thread(target=target, name=name, daemon=True)
-    thread.start()
-    return thread

@@ -16,7 +16,6 @@ from noonmark.service.runner import Service
 from noonmark.store import work
 from noonmark.store.work import Identity
 from noonmark.telemetry.metrics import HEARTBEAT_AGE
-from noonmark.worker.execute import daemon
 
 
 class Lease:
@@ -79,7 +78,7 @@ class Lease:
         helper.stdin.write(json.dumps(orders) + "\n")
         helper.stdin.flush()
         self._helper = helper
-        daemon(lambda: self._listen(helper), "lease")
+        threading.Thread(target=self._listen, args=(helper,), name="lease", daemon=True).start()
 
     def _listen(self, helper: subprocess.Popen[str]) -> None:
         assert helper.stdout is not None

@@ -16,6 +16,7 @@ from noonmark.store.hints import HintSender
 from noonmark.worker.engine import Engine
 from noonmark.worker.execute import Executors
 from noonmark.worker.http import HttpExecutor
+from noonmark.worker.isolation import Isolation
 from noonmark.worker.lanes import Keyring, LaneReader
 from noonmark.worker.lease import Lease
 from noonmark.worker.recorder import Recorder
@@ -43,7 +44,11 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         settled=engine.settled,
     )
     executors = Executors(
-        registry, HttpExecutor(settings.http_allow_networks), recorder.put, threads=settings.worker_slots
+        registry,
+        HttpExecutor(settings.http_allow_networks),
+        Isolation(settings.handlers, path),
+        recorder.put,
+        threads=settings.worker_slots,
     )
     keyring = Keyring(service, settings.pool)
     buffer = max(1000, settings.worker_slots * _BUFFER_PER_SLOT)

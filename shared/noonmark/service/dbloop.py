@@ -42,7 +42,7 @@ class DatabaseLoop(ABC):
     def run_once(self, connection: psycopg.Connection) -> float:
         """Do one pass and return the seconds to wait before the next, at most one."""
 
-    def ending(self, connection: psycopg.Connection) -> None:
+    def ending(self, connection: psycopg.Connection) -> None:  # noqa: B027 - most loops hold nothing
         """Say good-bye on a connection that works; called once when the loop was asked to stop."""
 
     def run(self, stop: threading.Event) -> None:

@@ -29,11 +29,10 @@ class EventRef(NamedTuple):
     sequence: int | None
 
     @property
-    def key(self) -> UUID:
-        """The key it is remembered by."""
+    def key(self) -> bytes:
+        """The 16 bytes it is remembered by."""
         # Neither part can hold U+0000, so no two pairs give one text.
-        text = f"{self.source}\0{self.id}".encode()
-        return UUID(bytes=hashlib.blake2b(text, digest_size=16).digest())
+        return hashlib.blake2b(f"{self.source}\0{self.id}".encode(), digest_size=16).digest()
 
 
 class Request(NamedTuple):
@@ -135,12 +134,21 @@ def unknown_pool(pool: str, known: frozenset[str]) -> Result:
     return rejected(Reason.UNKNOWN_POOL, "/pool", f"no pool is named {pool!r}", f"one of: {names}")
 
 
-def blames_data(error: psycopg.Error) -> bool:
-    """Tell whether Postgres refused what was written, rather than failed."""
-    return (error.sqlstate or "").startswith(_OF_THE_DATA)
+UNFIT: Final = (psycopg.Error, ValueError, TypeError, ArithmeticError)
+"""What a request that cannot be stored may raise, on our side or in Postgres."""
 
 
-def refused_by_database(error: psycopg.Error) -> Result:
-    """Make the answer to a request that Postgres would not store."""
-    text = error.diag.message_primary or str(error)
-    return rejected(Reason.INVALID, "", f"the database cannot store it: {printable(text)[:500]}")
+def unfit(error: Exception) -> Result:
+    """Make the answer to a request that cannot be stored.
+
+    Raises:
+        psycopg.Error: the error itself, where it is the database that failed.
+    """
+    text = str(error)
+    if isinstance(error, psycopg.Error):
+        # psycopg itself refuses what it cannot send, without any SQLSTATE.
+        by_driver = error.sqlstate is None and isinstance(error, psycopg.DataError)
+        if not by_driver and not (error.sqlstate or "").startswith(_OF_THE_DATA):
+            raise error
+        text = error.diag.message_primary or text
+    return rejected(Reason.INVALID, "", f"it cannot be stored: {printable(text)[:500]}")

@@ -11,11 +11,11 @@ import zlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
-from uuid import UUID
 
 import psycopg
 
 from noonmark.schemas.submissions import CancelJob, CreateJob
+from noonmark.store.columns import UuidBytes, folded
 from noonmark.store.events import EventTopics
 from noonmark.store.job_requests import Batch, EventRef, Reason, Request, Result, Status, Taken
 from noonmark.store.jobs_control import control
@@ -63,24 +63,24 @@ def accept(
 
 
 def _remember(
-    connection: psycopg.Connection, requests: Sequence[Request], keys: Sequence[UUID | None]
+    connection: psycopg.Connection, requests: Sequence[Request], keys: Sequence[bytes | None]
 ) -> tuple[datetime, set[int]]:
     """Put the events into the inbox; return the time, and the places of those seen before or here twice."""
-    first: dict[UUID, int] = {}
+    first: dict[bytes, int] = {}
     repeated: set[int] = set()
     for place, key in enumerate(keys):
         if key is not None and first.setdefault(key, place) != place:
             repeated.add(place)
-    # Sorted by bytes, as Postgres sorts them.
-    order = sorted(first.items(), key=_bytes_of_key)
-    events = [requests[place].event for _, place in order]
+    order = sorted(first)
+    events = [event for event in (requests[first[key]].event for key in order) if event is not None]
+    columns = {"sources": [event.source for event in events]}
     row = connection.execute(
         statement("job_inbox"),
         {
-            "keys": [key for key, _ in order],
-            "sources": [event.source if event else None for event in events],
-            "ids": [event.id if event else None for event in events],
+            "keys": UuidBytes(order),
+            "ids": [event.id for event in events],
             "wanted": len(order),
+            **folded(columns),
         },
         binary=True,
     ).fetchone()
@@ -88,12 +88,8 @@ def _remember(
     now, kept, joined = row
     if kept < len(order):
         fresh = {(joined or b"")[at : at + 16] for at in range(0, 16 * kept, 16)}
-        repeated.update(place for key, place in order if key.bytes not in fresh)
+        repeated.update(first[key] for key in order if key not in fresh)
     return now, repeated
-
-
-def _bytes_of_key(item: tuple[UUID, int]) -> int:
-    return item[0].int
 
 
 def _lock_names(connection: psycopg.Connection, requests: Sequence[Request]) -> None:
@@ -136,10 +132,10 @@ def _take_in(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[i
 
 
 def _forget_rejected(
-    connection: psycopg.Connection, keys: Sequence[UUID | None], results: dict[int, Result]
+    connection: psycopg.Connection, keys: Sequence[bytes | None], results: dict[int, Result]
 ) -> None:
     refused = [
         key for place, key in enumerate(keys) if key is not None and results[place].status is Status.REJECTED
     ]
     if refused:
-        connection.execute(statement("job_inbox_forget"), {"keys": refused})
+        connection.execute(statement("job_inbox_forget"), {"keys": UuidBytes(refused)})

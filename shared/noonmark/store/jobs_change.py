@@ -90,7 +90,7 @@ def trigger(batch: Batch, job: LockedJob, event: EventRef | None) -> Result:
             "reasons": [reason],
             "start_by": [_start_by(batch, policy.get("start_deadline_seconds"))],
             "holds_slot": [holds_slot],
-            "request_ids": [event.key.hex if event else run_id.hex],
+            "request_ids": [event.key.hex() if event else run_id.hex],
         },
     )
     note_sequence(batch.connection, job, event.sequence if event else None)

@@ -7,15 +7,15 @@ import psycopg
 from noonmark.schemas.submissions import CancelJob, JobRef, PauseJob, ResumeJob, TriggerJob, UpdateJob
 from noonmark.store.job_locks import LockedJob, lock_job
 from noonmark.store.job_requests import (
+    UNFIT,
     Batch,
     EventRef,
     Reason,
     RejectedRequest,
     Result,
     Status,
-    blames_data,
-    refused_by_database,
     rejected,
+    unfit,
 )
 from noonmark.store.jobs_change import trigger, update
 from noonmark.store.jobs_hold import bury_name, cancel, pause, resume
@@ -30,14 +30,10 @@ def control(batch: Batch, order: Order, event: EventRef | None) -> Result:
             return _control(batch, order, event)
     except RejectedRequest as verdict:
         return verdict.result
-    except psycopg.errors.UniqueViolation as error:
-        if isinstance(order, UpdateJob):
+    except UNFIT as error:
+        if isinstance(order, UpdateJob) and isinstance(error, psycopg.errors.UniqueViolation):
             return _key_taken(order, error)
-        raise
-    except psycopg.Error as error:
-        if not blames_data(error):
-            raise
-        return refused_by_database(error)
+        return unfit(error)
 
 
 def _control(batch: Batch, order: Order, event: EventRef | None) -> Result:

@@ -7,19 +7,18 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-import psycopg
-
 from noonmark.core.ids import shard_of, uuid7_batch
 from noonmark.schemas.job import JobSpec
+from noonmark.store.columns import folded
 from noonmark.store.job_forms import Due, first_due, labels_text, policy_text, work_text
 from noonmark.store.job_requests import (
+    UNFIT,
     Batch,
     Reason,
     Result,
     Status,
-    blames_data,
-    refused_by_database,
     rejected,
+    unfit,
     unknown_pool,
 )
 from noonmark.store.statements import statement
@@ -102,11 +101,10 @@ def _write_or_halve(batch: Batch, creates: Sequence[Create], results: dict[int, 
     try:
         with batch.connection.transaction():
             _write(batch, creates, results)
-    except psycopg.Error as error:
-        if not blames_data(error):
-            raise
+    except UNFIT as error:
+        verdict = unfit(error)
         if len(creates) == 1:
-            results[creates[0].place] = refused_by_database(error)
+            results[creates[0].place] = verdict
             return
         middle = len(creates) // 2
         _write_or_halve(batch, creates[:middle], results)
@@ -155,23 +153,27 @@ def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[_NewJob
             "now": batch.now,
             "wanted": len(jobs),
             "ids": [job.id for job in jobs],
-            "namespaces": [spec.namespace for spec in specs],
-            "names": [spec.name for spec in specs],
-            "kinds": [spec.kind for spec in specs],
-            "handlers": [spec.handler for spec in specs],
-            "lanes": [int(spec.lane) for spec in specs],
-            "pools": [spec.pool for spec in specs],
             "shards": [job.shard for job in jobs],
-            "schedules": [job.due.schedule for job in jobs],
-            "policies": [policy_text(spec) for spec in specs],
-            "works": [work_text(spec) for spec in specs],
-            "labels": [labels_text(spec) for spec in specs],
-            "descriptions": [spec.description for spec in specs],
-            "owners": [spec.owner for spec in specs],
-            "idempotency_keys": [spec.idempotency_key for spec in specs],
-            "unique_names": [_unique_name(spec) for spec in specs],
-            "sequences": [create.sequence for create in creates],
-            "due": [job.due.now or job.due.fire_at is not None for job in jobs],
+            **folded(
+                {
+                    "namespaces": [spec.namespace for spec in specs],
+                    "names": [spec.name for spec in specs],
+                    "kinds": [spec.kind for spec in specs],
+                    "handlers": [spec.handler for spec in specs],
+                    "lanes": [int(spec.lane) for spec in specs],
+                    "pools": [spec.pool for spec in specs],
+                    "schedules": [job.due.schedule for job in jobs],
+                    "policies": [policy_text(spec) for spec in specs],
+                    "works": [work_text(spec) for spec in specs],
+                    "labels": [labels_text(spec) for spec in specs],
+                    "descriptions": [spec.description for spec in specs],
+                    "owners": [spec.owner for spec in specs],
+                    "idempotency_keys": [spec.idempotency_key for spec in specs],
+                    "unique_names": [_unique_name(spec) for spec in specs],
+                    "sequences": [create.sequence for create in creates],
+                    "due": [job.due.now or job.due.fire_at is not None for job in jobs],
+                }
+            ),
         },
         binary=True,
     ).fetchone()
@@ -231,14 +233,18 @@ def insert_timers(batch: Batch, timers: Sequence[Timer]) -> None:
     batch.connection.execute(
         statement("job_timers"),
         {
-            "fire_at": fire_at,
             "job_ids": [timer.job_id for timer in timers],
-            "job_versions": [timer.version for timer in timers],
             "shards": [timer.shard for timer in timers],
-            "lanes": [int(timer.spec.lane) for timer in timers],
-            "kinds": [int(timer.due.kind) for timer in timers],
-            "namespaces": [timer.namespace for timer in timers],
-            "pools": [timer.spec.pool for timer in timers],
+            **folded(
+                {
+                    "fire_at": fire_at,
+                    "job_versions": [timer.version for timer in timers],
+                    "lanes": [int(timer.spec.lane) for timer in timers],
+                    "kinds": [int(timer.due.kind) for timer in timers],
+                    "namespaces": [timer.namespace for timer in timers],
+                    "pools": [timer.spec.pool for timer in timers],
+                }
+            ),
         },
     )
 
@@ -255,11 +261,15 @@ def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
             "now": batch.now,
             "ids": uuid7_batch(len(jobs)),
             "job_ids": [job.id for job in jobs],
-            "start_by": [job.due.start_by for job in jobs],
-            "lanes": [int(job.spec.lane) for job in jobs],
             "shards": [job.shard for job in jobs],
-            "namespaces": [job.spec.namespace for job in jobs],
-            "pools": [job.spec.pool for job in jobs],
+            **folded(
+                {
+                    "start_by": [job.due.start_by for job in jobs],
+                    "lanes": [int(job.spec.lane) for job in jobs],
+                    "namespaces": [job.spec.namespace for job in jobs],
+                    "pools": [job.spec.pool for job in jobs],
+                }
+            ),
         },
     )
 

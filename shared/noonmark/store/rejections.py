@@ -11,10 +11,9 @@ import orjson
 import psycopg
 
 from noonmark.schemas.lifecycle import rejection_event
-from noonmark.schemas.refusal import Refused
+from noonmark.schemas.refusal import Refused, printable
 from noonmark.store.events import RawEvent, insert_events
 from noonmark.store.statements import statement
-
 
 _MOST_TOLD_BYTES: Final = 256 * 1024
 """More of a value would not fit into a message, as base64 and beside the problems."""
@@ -99,7 +98,20 @@ def _columns(records: Sequence[RejectedRecord], cap_bytes: int) -> dict[str, obj
         "sources": [record.source for record in records],
         "ids": [record.event_id for record in records],
         "reasons": [record.reason for record in records],
-        "errors": [orjson.dumps(record.refused.errors).decode() for record in records],
+        "errors": [_errors_text(record.refused) for record in records],
         "values": [record.value[:cap_bytes] for record in records],
         "truncated": [len(record.value) > cap_bytes for record in records],
     }
+
+
+def _errors_text(refused: Refused) -> str:
+    """Write the problems as JSON that Postgres takes: they may quote what it cannot hold."""
+    problems = [
+        {
+            "pointer": printable(problem.pointer),
+            "message": printable(problem.message),
+            "expected": printable(problem.expected),
+        }
+        for problem in refused.errors
+    ]
+    return orjson.dumps(problems).decode()

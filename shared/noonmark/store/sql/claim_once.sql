@@ -6,7 +6,7 @@ with due as (
     delete from timers
     where ctid = any (array(
         select claimed.ctid
-        from unnest(%(shards)s::smallint[]) as owned (shard),
+        from unnest(%(shards)b::smallint[]) as owned (shard),
              lateral (
                  select ctid from timers
                  where shard = owned.shard and lane = %(lane)s and kind = 0 and fire_at <= noonmark_now()

@@ -1,2 +1,2 @@
 -- A start batch goes with its last run.
-delete from start_batches where id = any (%(ids)s::bigint[])
+delete from start_batches where id = any (%(ids)b::bigint[])

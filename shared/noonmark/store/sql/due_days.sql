@@ -1,6 +1,6 @@
 -- The days whose ledger partitions a claim may need: asked only after a claim found one missing.
 select distinct (due.scheduled_for at time zone 'UTC')::date as day
-from unnest(%(shards)s::smallint[]) as owned (shard),
+from unnest(%(shards)b::smallint[]) as owned (shard),
      unnest('{0,1,2}'::smallint[]) as lanes (lane),
      unnest('{0,1}'::smallint[]) as kinds (kind),
      lateral (

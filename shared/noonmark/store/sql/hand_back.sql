@@ -4,7 +4,7 @@ with given as (
     update runs
     set state = 'queued', fence = fence + 1, attempt = greatest(attempt - 1, 0), owner = null, epoch = null,
         queued_at = noonmark_now()
-    where id = any (%(ids)s::uuid[]) and scheduled_for between %(first)s and %(last)s
+    where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
       and owner = %(worker)s and epoch = %(epoch)s and state = 'running'
     returning id, scheduled_for, job_id, job_version, fence, attempt, started_at, shard, lane, namespace, pool
 ), told as (

@@ -2,10 +2,10 @@
 -- An instant that is already there is left alone and told nobody: the run key makes a double claim harmless.
 with wish as (
     select * from unnest(
-        %(ids)s::uuid[], %(scheduled_for)s::timestamptz[], %(last_scheduled_for)s::timestamptz[], %(instants)s::int[],
-        %(job_ids)s::uuid[], %(job_versions)s::int[], %(states)s::text[], %(reasons)s::text[], %(start_by)s::timestamptz[],
-        %(holds_slot)s::bool[], %(shards)s::smallint[], %(lanes)s::smallint[], %(namespaces)s::text[], %(pools)s::text[],
-        %(origins)s::text[], %(request_ids)s::text[]
+        %(ids)b::uuid[], %(scheduled_for)b::timestamptz[], %(last_scheduled_for)b::timestamptz[], %(instants)b::int[],
+        %(job_ids)b::uuid[], %(job_versions)b::int[], %(states)b::text[], %(reasons)b::text[], %(start_by)b::timestamptz[],
+        %(holds_slot)b::bool[], %(shards)b::smallint[], %(lanes)b::smallint[], %(namespaces)b::text[], %(pools)b::text[],
+        %(origins)b::text[], %(request_ids)b::text[]
     ) as u (id, scheduled_for, last_scheduled_for, instants, job_id, job_version, state, reason, start_by, holds_slot,
             shard, lane, namespace, pool, origin, request_id)
 ), made as (

@@ -6,13 +6,13 @@ with ended as (
         reason = null,
         finished_at = case state when 'running' then null else noonmark_now() end,
         fence = fence + (state <> 'running')::int
-    where id = any (%(ids)s::uuid[]) and scheduled_for between %(first)s and %(last)s
+    where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
       and state in ('waiting', 'queued', 'running', 'retrying')
     returning id, scheduled_for, job_id, origin, namespace, lane, pool, shard, attempt, fence, state, reason, started_at,
               finished_at, error, holds_slot
 ), unsent as (
-    delete from outbox where slice = %(shard)s and lane < 3 and run_id = any (%(ids)s::uuid[])
+    delete from outbox where slice = %(shard)s and lane < 3 and run_id = any (%(ids)b::uuid[])
 ), waiting as (
-    delete from waits where run_id = any (%(ids)s::uuid[])
+    delete from waits where run_id = any (%(ids)b::uuid[])
 )
 select * from ended

@@ -1,6 +1,6 @@
 -- Why a job was not written: which job has its idempotency key, and which its name.
 select wish.place, by_key.id, by_name.id, by_name.event_sequence
-from unnest(%(places)s::int[], %(namespaces)s::text[], %(idempotency_keys)s::text[], %(names)s::text[])
+from unnest(%(places)b::int[], %(namespaces)b::text[], %(idempotency_keys)b::text[], %(names)b::text[])
          as wish (place, namespace, idempotency_key, name)
 left join lateral (
     select id from jobs

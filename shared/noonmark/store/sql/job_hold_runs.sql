@@ -3,11 +3,11 @@
 with held as (
     update runs
     set state = 'waiting', reason = 'paused', fence = fence + 1, owner = null, epoch = null
-    where id = any (%(ids)s::uuid[]) and scheduled_for between %(first)s and %(last)s
+    where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
       and (state in ('queued', 'retrying') or (state = 'waiting' and reason = 'undeliverable'))
     returning id, scheduled_for, job_id
 ), unsent as (
-    delete from outbox where slice = %(shard)s and lane < 3 and run_id = any (%(ids)s::uuid[])
+    delete from outbox where slice = %(shard)s and lane < 3 and run_id = any (%(ids)b::uuid[])
 )
 insert into waits (run_id, scheduled_for, job_id, reason, since)
 select id, scheduled_for, job_id, 'paused', noonmark_now() from held

@@ -3,7 +3,7 @@
 -- The keys that were new are returned as one string of 16 bytes each, and only where some were not.
 with kept as (
     insert into inbox (event_key, received_at, source, event_id)
-    select event_key, noonmark_now(), source, event_id
+    select event_key, noonmark_now(), coalesce(source, %(sources_all)s), event_id
     from unnest(%(keys)b::uuid[], %(sources)b::text[], %(ids)b::text[]) as u (event_key, source, event_id)
     on conflict do nothing
     returning event_key

@@ -1,12 +1,17 @@
 -- Writes new jobs. A row that meets one of the two unique keys (idempotency key; name of a recurring job) is
 -- left out, whoever wrote the other one; the caller looks up why. Ids of the rows written come back as one
--- string of 16 bytes each, and only where some were left out.
+-- string of 16 bytes each, and only where some were left out. Columns of equal values come as one value.
 with made as (
     insert into jobs (id, namespace, name, kind, handler, lane, pool, shard, schedule, policy, work, labels, description,
                       owner, idempotency_key, unique_name, state, version, event_sequence, created_at, updated_at)
-    select id, namespace, name, kind, handler, lane, pool, shard, schedule::jsonb, policy::jsonb, work::json,
-           labels::jsonb, description, owner, idempotency_key, unique_name,
-           case when due then 'active' else 'completed' end, 1, event_sequence, %(now)s, %(now)s
+    select id, coalesce(namespace, %(namespaces_all)s), coalesce(name, %(names_all)s), coalesce(kind, %(kinds_all)s),
+           coalesce(handler, %(handlers_all)s), coalesce(lane, %(lanes_all)s::smallint), coalesce(pool, %(pools_all)s), shard,
+           coalesce(schedule, %(schedules_all)s)::jsonb, coalesce(policy, %(policies_all)s)::jsonb,
+           coalesce(work, %(works_all)s)::json, coalesce(labels, %(labels_all)s)::jsonb,
+           coalesce(description, %(descriptions_all)s), coalesce(owner, %(owners_all)s),
+           coalesce(idempotency_key, %(idempotency_keys_all)s), coalesce(unique_name, %(unique_names_all)s::bool),
+           case when coalesce(due, %(due_all)s::bool) then 'active' else 'completed' end, 1,
+           coalesce(event_sequence, %(sequences_all)s::bigint), %(now)s, %(now)s
     from unnest(
         %(ids)b::uuid[], %(namespaces)b::text[], %(names)b::text[], %(kinds)b::text[], %(handlers)b::text[],
         %(lanes)b::smallint[], %(pools)b::text[], %(shards)b::smallint[], %(schedules)b::text[], %(policies)b::text[],

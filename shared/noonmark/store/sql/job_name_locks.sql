@@ -4,6 +4,6 @@
 select case when bucket.exclusive then pg_advisory_xact_lock(%(space)s::int, bucket.no)
             else pg_advisory_xact_lock_shared(%(space)s::int, bucket.no) end
 from (
-    select no, exclusive from unnest(%(buckets)s::int[], %(exclusive)s::bool[]) as u (no, exclusive)
+    select no, exclusive from unnest(%(buckets)b::int[], %(exclusive)b::bool[]) as u (no, exclusive)
     order by no offset 0
 ) as bucket

@@ -2,7 +2,7 @@
 -- Pause, cancel and edit lock timers before jobs, so a job read here cannot change until the commit.
 with due as materialized (
     select claimed.*
-    from unnest(%(shards)s::smallint[]) as owned (shard),
+    from unnest(%(shards)b::smallint[]) as owned (shard),
          lateral (
              select ctid as place, scheduled_for, job_id, job_version, shard, namespace, pool from timers
              where shard = owned.shard and lane = %(lane)s and kind = 1 and fire_at <= noonmark_now()

@@ -14,7 +14,7 @@ set state = case when state = 'cancelling' then 'cancelled'
     fence = fence + 1,
     owner = null,
     epoch = null
-where id = any (%(ids)s::uuid[]) and scheduled_for between %(first)s and %(last)s
-  and owner = any (%(workers)s::bigint[]) and state in ('running', 'cancelling')
+where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
+  and owner = any (%(workers)b::bigint[]) and state in ('running', 'cancelling')
 returning id, scheduled_for, job_id, job_version, origin, namespace, lane, pool, shard, attempt, fence, state, reason,
           started_at, finished_at, error, holds_slot

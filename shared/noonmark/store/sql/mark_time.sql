@@ -3,4 +3,4 @@
 select pool, lane, least(noonmark_now() - interval '60 seconds',
                          (select min(created_at) from outbox
                           where outbox.lane = wanted.lane and outbox.pool = wanted.pool)) as acknowledged_until
-from unnest(%(pools)s::text[], %(lanes)s::smallint[]) as wanted (pool, lane)
+from unnest(%(pools)b::text[], %(lanes)b::smallint[]) as wanted (pool, lane)

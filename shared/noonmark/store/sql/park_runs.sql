@@ -3,7 +3,7 @@
 with parked as (
     update runs
     set state = 'waiting', reason = 'undeliverable', error = failed.reason
-    from unnest(%(ids)s::uuid[], %(scheduled_for)s::timestamptz[], %(fences)s::int[], %(reasons)s::text[])
+    from unnest(%(ids)b::uuid[], %(scheduled_for)b::timestamptz[], %(fences)b::int[], %(reasons)b::text[])
          as failed (id, scheduled_for, fence, reason)
     where runs.id = failed.id and runs.scheduled_for = failed.scheduled_for and runs.fence = failed.fence
       and runs.state = 'queued'

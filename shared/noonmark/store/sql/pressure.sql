@@ -2,7 +2,7 @@
 select owned.slice,
        extract(epoch from noonmark_now() - oldest.created_at)::float8 as age_seconds,
        depth.rows
-from unnest(%(slices)s::smallint[]) as owned (slice),
+from unnest(%(slices)b::smallint[]) as owned (slice),
      lateral (
          select min(head.created_at) as created_at
          from unnest('{0,1,2,3}'::smallint[]) as lanes (lane),

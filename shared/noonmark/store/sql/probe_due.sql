@@ -1,7 +1,7 @@
 -- The next timer of each (shard, lane, kind) that this trigger owns, and the database's time.
 -- One index probe each; it decides which claims are worth a statement and how long to sleep.
 select owned.shard, lanes.lane, kinds.kind, next.fire_at, noonmark_now() as now
-from unnest(%(shards)s::smallint[]) as owned (shard),
+from unnest(%(shards)b::smallint[]) as owned (shard),
      unnest('{0,1,2}'::smallint[]) as lanes (lane),
      unnest('{0,1,2}'::smallint[]) as kinds (kind),
      lateral (

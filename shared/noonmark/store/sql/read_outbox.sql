@@ -2,8 +2,8 @@
 -- Exactly the rows read are deleted later: a row that commits late with a lower number is simply read then.
 select head.ctid::text, head.seq, owned.slice, lanes.lane, head.run_id, head.job_id, head.scheduled_for,
        head.fence, head.job_version, head.namespace, head.pool, head.topic, head.key, head.value
-from unnest(%(lanes)s::smallint[], %(limits)s::int[]) as lanes (lane, most),
-     unnest(%(slices)s::smallint[]) as owned (slice),
+from unnest(%(lanes)b::smallint[], %(limits)b::int[]) as lanes (lane, most),
+     unnest(%(slices)b::smallint[]) as owned (slice),
      lateral (
          select ctid, * from outbox
          where slice = owned.slice and lane = lanes.lane

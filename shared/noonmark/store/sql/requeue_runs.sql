@@ -3,7 +3,7 @@
 with again as (
     update runs
     set state = 'queued', reason = null, fence = fence + 1, queued_at = noonmark_now(), owner = null, epoch = null
-    where id = any (%(ids)s::uuid[]) and scheduled_for between %(first)s and %(last)s
+    where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
       and (state = 'retrying' or (state = 'waiting' and reason = %(reason)s))
     returning id, scheduled_for, job_id, job_version, fence, shard, lane, namespace, pool
 ), gone as (

@@ -8,7 +8,7 @@ with live as (
     update runs
     set state = 'running', owner = %(worker)s, epoch = %(epoch)s, started_at = noonmark_now(),
         attempt = attempt + (state = 'queued')::int
-    where id = any (%(ids)s::uuid[]) and scheduled_for between %(first)s and %(last)s
+    where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
       and fence = %(fence)s and pool = %(pool)s
       and (state = 'queued' or (state = 'running' and owner = %(worker)s and epoch = %(epoch)s))
       and (start_by is null or start_by >= noonmark_now())
