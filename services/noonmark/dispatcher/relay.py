@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import datetime
+from typing import cast
+from uuid import UUID
 
 import psycopg
 
@@ -11,7 +14,7 @@ from noonmark.core.faults import hit
 from noonmark.core.words import Lane
 from noonmark.dispatcher.keys import PoolKeys
 from noonmark.kafka.delivery import BatchResult, Header, OutboundMessage
-from noonmark.kafka.messages import encode_run
+from noonmark.kafka.messages import Signer, encode_run
 from noonmark.kafka.producer import RelayProducer
 from noonmark.kafka.topics import Topics
 from noonmark.service.dbloop import DatabaseLoop
@@ -39,6 +42,7 @@ class RelayLoop(DatabaseLoop):
         self._topics = topics
         self._keys = PoolKeys()
         self._refused_events: dict[int, float] = {}
+        self._routes: dict[tuple[str, int], tuple[str, Lane]] = {}
         self._producer = RelayProducer(
             kafka_config(service.settings),
             should_stop=service.stop.is_set,
@@ -94,27 +98,28 @@ class RelayLoop(DatabaseLoop):
             assert row.topic is not None
             assert row.value is not None
             return OutboundMessage(row.topic, row.key, row.value, _STRUCTURED)
-        assert row.pool is not None
-        assert row.namespace is not None
-        assert row.job_id is not None
-        assert row.scheduled_for is not None
-        assert row.fence is not None
-        assert row.job_version is not None
-        signer = self._keys.get(row.pool)
-        assert signer is not None
-        lane = Lane(row.lane)
+        # The table's check constraint and the run that the row came from: all of these are there.
+        pool, job_id = cast("str", row.pool), cast("UUID", row.job_id)
+        topic, lane = self._route(pool, row.lane)
         value = encode_run(
-            signer,
+            cast("Signer", self._keys.get(pool)),
             run_id=row.run_id,
-            job_id=row.job_id,
-            namespace=row.namespace,
-            pool=row.pool,
+            job_id=job_id,
+            namespace=cast("str", row.namespace),
+            pool=pool,
             lane=lane,
-            scheduled_for=row.scheduled_for,
-            fence=row.fence,
-            job_version=row.job_version,
+            scheduled_for=cast("datetime", row.scheduled_for),
+            fence=cast("int", row.fence),
+            job_version=cast("int", row.job_version),
         )
-        return OutboundMessage(self._topics.runs(row.pool, lane), row.job_id.bytes, value, _STRUCTURED)
+        return OutboundMessage(topic, job_id.bytes, value, _STRUCTURED)
+
+    def _route(self, pool: str, lane: int) -> tuple[str, Lane]:
+        """Return the topic of a pool's lane, remembered."""
+        route = self._routes.get((pool, lane))
+        if route is None:
+            route = self._routes[pool, lane] = (self._topics.runs(pool, Lane(lane)), Lane(lane))
+        return route
 
     def _park(self, connection: psycopg.Connection, refused: Sequence[tuple[OutboxRow, str]]) -> None:
         """Make runs wait whose message cannot be sent as things are."""

@@ -96,6 +96,7 @@ class LaneReader:
         self._keyring = keyring
         self._capacity = buffer
         self._wake = wake
+        self._errors_counted = 0
         self._topic = topics.runs(pool, lane)
         self._progress = service.health.progress(self.name, 15.0)
         service.health.require(self.name, "no partition is assigned yet")
@@ -111,6 +112,7 @@ class LaneReader:
             while not self.closed.is_set():
                 records = self.consumer.poll_batch(_POLL_RECORDS, _POLL_SECONDS)
                 self._progress.beat()
+                self._count_errors()
                 if records:
                     self._take(records)
                 if len(self.buffer) >= self._capacity:
@@ -120,9 +122,7 @@ class LaneReader:
                     self._service.health.set_ready(self.name, ready=ready, missing="no partition is assigned")
         finally:
             self.consumer.close()
-            errors = self.consumer.counters.commit_errors
-            if errors:
-                OFFSET_COMMIT_ERRORS.inc(errors)
+            self._count_errors()
 
     def taken(self) -> None:
         """Told by the engine after it took from the buffer."""
@@ -137,6 +137,12 @@ class LaneReader:
         """Take no more messages; what is buffered goes back to Kafka by not being committed."""
         self.consumer.pause()
         self.buffer.clear()
+
+    def _count_errors(self) -> None:
+        errors = self.consumer.counters.commit_errors
+        if errors > self._errors_counted:
+            OFFSET_COMMIT_ERRORS.inc(errors - self._errors_counted)
+            self._errors_counted = errors
 
     def _take(self, records: list[Record]) -> None:
         refused = []

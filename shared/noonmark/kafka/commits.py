@@ -80,7 +80,7 @@ class Committer:
         self._sent: dict[tuple[str, int], CommitMark] = {}
         self._sent_at = 0.0
         self._sent_at_of: dict[tuple[str, int], float] = {}
-        self._pending: tuple[CommitMark, ...] = ()
+        self._pending: dict[tuple[str, int, int], CommitMark] = {}
         self._pending_since = 0.0
 
     @property
@@ -97,17 +97,30 @@ class Committer:
             # Two on their way could arrive in the wrong order and move an offset back.
             if now - self._pending_since < _ANSWER_SECONDS:
                 return
-            self._forget(self._pending)
-        marks = [mark for mark in self._changed(self._tracker) if self._is_due(mark, now)]
+            self._forget(self._pending.values())
+            self._pending.clear()
+        self._send(consumer, [mark for mark in self._changed(self._tracker) if self._is_due(mark, now)])
+
+    def commit_all(self, consumer: Consumer) -> bool:
+        """Send all that has changed, without regard to intervals. Returns whether everything is accepted."""
+        if self._pending:
+            return False
+        marks = list(self._changed(self._tracker))
+        self._send(consumer, marks)
+        return not marks
+
+    def _send(self, consumer: Consumer, marks: list[CommitMark]) -> None:
         if not marks:
             return
+        now = time.monotonic()
         self._sent_at = now
         try:
             consumer.commit(offsets=_positions(marks), asynchronous=True)
         except KafkaException as error:
             self._refused(error.args[0], marks)
             return
-        self._pending, self._pending_since = tuple(marks), now
+        self._pending = {(mark.topic, mark.partition, mark.offset): mark for mark in marks}
+        self._pending_since = now
         self._remember(marks, now)
 
     def commit_now(self, consumer: Consumer, partitions: Iterable[tuple[str, int]]) -> None:
@@ -119,7 +132,7 @@ class Committer:
             asked = set(partitions)
             marks += [
                 mark
-                for topic, partition, *_ in self._pending
+                for topic, partition, _ in self._pending
                 if (topic, partition) in asked
                 and (topic, partition) not in known
                 and (mark := self._tracker.mark(topic, partition)) is not None
@@ -141,21 +154,30 @@ class Committer:
         self._remember(accepted, time.monotonic())
 
     def answered(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
-        """Take the answer to an asynchronous commit (librdkafka's callback, on the owner's thread)."""
-        pending, self._pending = self._pending, ()
-        failed = (
-            {(p.topic, p.partition) for p in partitions if p.error is not None} if error is None else None
-        )
-        refused = [m for m in pending if failed is None or (m.topic, m.partition) in failed]
-        self._counters.commits += len(pending) - len(refused)
-        if refused:
-            reason = error or next(p.error for p in partitions if p.error is not None)
+        """Take the answer to an asynchronous commit (librdkafka's callback, on the owner's thread).
+
+        Matched by offset: an answer that was given up on may still come after a newer commit was sent.
+        """
+        refused: list[CommitMark] = []
+        reason = error
+        for held in partitions:
+            mark = self._pending.pop((held.topic, held.partition, held.offset), None)
+            if mark is None:
+                continue
+            if error is None and held.error is None:
+                self._counters.commits += 1
+                continue
+            refused.append(mark)
+            reason = reason or held.error
+        if reason is not None and refused:
             self._refused(reason, refused)
 
     def drop(self, topic: str, partition: int) -> None:
         """Forget what was sent for a partition: another assignment starts from nothing."""
         self._sent.pop((topic, partition), None)
         self._sent_at_of.pop((topic, partition), None)
+        for key in [key for key in self._pending if key[:2] == (topic, partition)]:
+            del self._pending[key]
 
     def _changed(self, partitions: Iterable[tuple[str, int]]) -> Iterable[CommitMark]:
         for topic, partition in partitions:

@@ -13,18 +13,14 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from noonmark.kafka.commits import Committer
 from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.consumer_settings import consumer_properties, hint
 from noonmark.kafka.offsets import OffsetTracker
 from noonmark.kafka.records import ConsumerCounters, ConsumerFailed, Record
 
 _log = logging.getLogger(__name__)
 
 _LOG_EVERY_SECONDS: Final = 10.0
-_CLASSIC: Final = {
-    # Cooperative from the first day: a group cannot change from eager to cooperative while it runs.
-    "partition.assignment.strategy": "cooperative-sticky",
-    "session.timeout.ms": 10_000,
-    "heartbeat.interval.ms": 3_000,
-}
+_ANSWER_STEP_SECONDS: Final = 0.05
 
 
 class LaneConsumer:
@@ -47,6 +43,7 @@ class LaneConsumer:
         pause_grace_seconds: a pause shorter than this only leaves the records where they are. A longer
             one stops fetching, which throws the client's buffer away and fetches it anew on resume.
         max_poll_interval_seconds: a consumer not polled for so long loses its partitions.
+        headers: whether records carry their headers.
         properties: further librdkafka properties.
     """
 
@@ -60,6 +57,7 @@ class LaneConsumer:
         commit_interval_seconds: float = 0.2,
         pause_grace_seconds: float = 0.5,
         max_poll_interval_seconds: float = 300.0,
+        headers: bool = False,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
         self.topics: Final = (topics,) if isinstance(topics, str) else tuple(topics)
@@ -69,6 +67,7 @@ class LaneConsumer:
         self._tracker = OffsetTracker(max_in_flight)
         self._committer = Committer(self._tracker, self.counters, interval_seconds=commit_interval_seconds)
         self._commit_interval = commit_interval_seconds
+        self._with_headers = headers
         self._pause_grace = pause_grace_seconds
         self._settled_box: deque[Sequence[Record]] = deque()
         self._started_box: deque[Sequence[Record]] = deque()
@@ -82,9 +81,9 @@ class LaneConsumer:
         self._logged_at: dict[int, float] = {}
         self._fatal: KafkaError | None = None
         self._closed = False
-        self._consumer = Consumer(
-            self._client_properties(config, max_poll_interval_seconds) | dict(properties or {})
-        )
+        callbacks = {"error_cb": self._note_error, "on_commit": self._committer.answered}
+        settings = consumer_properties(config, group, max_poll_interval_seconds)
+        self._consumer = Consumer(settings | callbacks | dict(properties or {}))
         self._consumer.subscribe(
             list(self.topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
@@ -118,28 +117,43 @@ class LaneConsumer:
             if self._fatal is not None:
                 raise ConsumerFailed(
                     f"the Kafka client of group {self.group} failed for good: {self._fatal.str()}"
-                    f" ({self._fatal.name()})" + _hint(self._fatal)
+                    f" ({self._fatal.name()})" + hint(self._fatal)
                 )
             if records or time.monotonic() >= deadline:
                 self.counters.records += len(records)
                 return records
 
-    def flush(self) -> None:
-        """Apply all marks and commit them now, waiting for the answer."""
+    def flush(self, timeout_seconds: float = 5.0) -> bool:
+        """Apply all marks and commit them now. Returns whether the group has accepted them in time."""
         self._apply_marks()
-        self._committer.commit_now(self._consumer, tuple(self._tracker))
+        deadline = time.monotonic() + timeout_seconds
+        while not self._committer.commit_all(self._consumer):
+            if time.monotonic() >= deadline or self._fatal is not None:
+                return False
+            # Answers come through the client's poll, which may hand out a record: kept, not dropped.
+            message = self._consumer.poll(_ANSWER_STEP_SECONDS)
+            if message is not None:
+                self._take((message,), self._stash)
+        return True
 
-    def close(self) -> None:
-        """Commit what is settled and leave the group. Marks that come later are ignored."""
+    def close(self, timeout_seconds: float = 5.0) -> None:
+        """Commit what is settled and leave the group. Marks that come later are ignored.
+
+        Each of the two steps is given up after `timeout_seconds`: with no coordinator to talk to, the
+        client alone would try for minutes. What could not be committed is delivered again.
+        """
         if self._closed:
             return
         self._closed = True
-        try:
-            self.flush()
-        finally:
-            self._consumer.close()
-            for topic, partition in self._tracker:
-                self._drop(topic, partition)
+        if not self.flush(timeout_seconds):
+            _log.warning("group %s: closing without the last commit; its records come again", self.group)
+        for topic, partition in self._tracker:
+            self._drop(topic, partition)
+        leaving = threading.Thread(target=self._consumer.close, name=f"leave {self.group}", daemon=True)
+        leaving.start()
+        leaving.join(timeout_seconds)
+        if leaving.is_alive():
+            _log.warning("group %s: left without goodbye; it frees the partitions by itself", self.group)
 
     # -- for any thread ------------------------------------------------------------------------------
 
@@ -237,6 +251,7 @@ class LaneConsumer:
                     message.key(),
                     message.value() or b"",
                     message.timestamp()[1],
+                    message.headers() if self._with_headers else None,
                 )
             )
         self._track(topic, partition, offsets)
@@ -361,23 +376,6 @@ class LaneConsumer:
             self._logged_at[error.code()] = now
             _log.warning("group %s: %s (%s)", self.group, error.str(), error.name())
 
-    def _client_properties(self, config: KafkaConfig, max_poll_interval_seconds: float) -> dict[str, Any]:
-        properties = config.client(error_cb=self._note_error, on_commit=self._committer.answered) | {
-            "group.id": self.group,
-            "group.protocol": config.group_protocol,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "earliest",
-            "max.poll.interval.ms": round(max_poll_interval_seconds * 1000),
-            # Enough for several batches; a pause or a rebalance throws what is buffered away.
-            "queued.min.messages": 10_000,
-            "queued.max.messages.kbytes": 16_384,
-            "fetch.queue.backoff.ms": 20,
-            "fetch.error.backoff.ms": 100,
-            "topic.metadata.refresh.interval.ms": 30_000,
-        }
-        return properties | (_CLASSIC if config.group_protocol == "classic" else {})
-
 
 def _drain(box: deque[Sequence[Record]]) -> dict[int, list[int]]:
     by_epoch: defaultdict[int, list[int]] = defaultdict(list)
@@ -389,9 +387,3 @@ def _drain(box: deque[Sequence[Record]]) -> dict[int, list[int]]:
 
 def _names(partitions: Iterable[TopicPartition]) -> str:
     return ", ".join(f"{held.topic}[{held.partition}]" for held in partitions) or "nothing"
-
-
-def _hint(error: KafkaError) -> str:
-    if error.code() in (KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE):  # noqa: SLF001
-        return "; brokers before 4.0 need the group protocol classic"
-    return ""

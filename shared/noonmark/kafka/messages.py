@@ -28,7 +28,8 @@ _Label = Literal["high", "normal", "low"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _LANES: Final = {lane.label: lane for lane in Lane}
-_LABELS: Final[dict[Lane, _Label]] = {Lane.HIGH: "high", Lane.NORMAL: "normal", Lane.LOW: "low"}
+_LABELS: Final[tuple[_Label, ...]] = ("high", "normal", "low")
+"""By lane number: an index costs a tenth of an enum's hash."""
 
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]

@@ -18,6 +18,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         key: its key, if any.
         value: its body; empty for a tombstone.
         timestamp_ms: milliseconds since 1970 as the broker stamped it; 0 when there is none.
+        headers: its headers, where the consumer was asked for them and there are any.
     """
 
     topic: str
@@ -27,6 +28,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     key: bytes | None
     value: bytes
     timestamp_ms: int
+    headers: list[tuple[str, bytes | str | None]] | None = None
 
 
 class ConsumerFailed(Exception):  # noqa: N818 - it names what happened, like the domain's other conditions

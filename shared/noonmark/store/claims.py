@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -172,6 +172,7 @@ def claim_planned(
         plans = [(timer, plan(timer)) for timer in timers]
         result = ClaimResult(claimed=len(timers))
         rows = _rows(plans)
+        _make_days(connection, rows)
         _grant_slots(connection, rows)
         inserted = _insert(connection, lane, rows)
         _give_back_slots(connection, rows, inserted)
@@ -179,7 +180,7 @@ def claim_planned(
         for row in rows:
             if row.state is RunState.QUEUED:
                 result.queued += row.id in inserted
-            elif row.reason:
+            elif row.state is RunState.SKIPPED and row.reason and row.id in inserted:
                 result.skipped[row.reason] = result.skipped.get(row.reason, 0) + row.run.instants
         _advance(connection, plans)
         result.broken = [(timer.job_id, p.broken) for timer, p in plans if p.broken]
@@ -196,6 +197,14 @@ def _rows(plans: Sequence[tuple[DueTimer, TimerPlan]]) -> list[_Row]:
         _Row(run_id, timer, run, run.state, run.reason, holds_slot=False)
         for run_id, (timer, run) in zip(ids, flat, strict=True)
     ]
+
+
+def _make_days(connection: psycopg.Connection, rows: Sequence[_Row]) -> None:
+    """Make the past days that a long gap reaches into; today and the next are made by housekeeping."""
+    today = rows[0].timer.now.astimezone(UTC).date() if rows else None
+    for day in sorted({row.run.scheduled_for.astimezone(UTC).date() for row in rows}):
+        if day != today:
+            connection.execute("select noonmark_make_day(%s)", [day])
 
 
 def _grant_slots(connection: psycopg.Connection, rows: Sequence[_Row]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,6 +16,8 @@ from noonmark.schemas.refusal import FieldError, Refused, printable
 from noonmark.schemas.submissions import Submission
 from noonmark.store.events import EventTopics
 from noonmark.store.known import KnownFacts
+
+_log = logging.getLogger(__name__)
 
 _SOON: Final = timedelta(seconds=1)
 _OF_THE_DATA: Final = ("22", "23", "44", "54", "P0")
@@ -151,4 +154,6 @@ def unfit(error: Exception) -> Result:
         if not by_driver and not (error.sqlstate or "").startswith(_OF_THE_DATA):
             raise error
         text = error.diag.message_primary or text
+    else:
+        _log.error("a checked request could not be stored", exc_info=error)
     return rejected(Reason.INVALID, "", f"it cannot be stored: {printable(text)[:500]}")

@@ -58,6 +58,7 @@ def _take_up(
             {
                 "ids": [run_id for orphan in orphans for run_id in orphan[4]],
                 "workers": list({orphan[1] for orphan in orphans}),
+                "started_at": list({orphan[5] for orphan in orphans}),
                 "first": min(orphan[2] for orphan in orphans),
                 "last": max(orphan[3] for orphan in orphans),
                 "loss_budget": LOSS_BUDGET,

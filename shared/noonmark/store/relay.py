@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+import orjson
 import psycopg
 
 from noonmark.core.words import Lane
@@ -72,9 +73,9 @@ def park(
             statement("park_runs"),
             {
                 "ids": [p.run_id for p in parked],
-                "scheduled_for": [p.scheduled_for for p in parked],
-                "fences": [p.fence for p in parked],
-                "reasons": [p.reason for p in parked],
+                "first": min(p.scheduled_for for p in parked),
+                "last": max(p.scheduled_for for p in parked),
+                "refused": orjson.dumps({str(p.run_id): [p.fence, p.reason] for p in parked}).decode(),
                 "retry_seconds": retry_seconds,
             },
         ).fetchone()

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+import orjson
 import psycopg
 
 from noonmark.core.words import AttemptOutcome, Lane, RunState
@@ -23,6 +24,10 @@ from noonmark.store.statements import statement
 
 START_GRACE_SECONDS = 60.0
 """A run this long past its timeout is taken from its worker, whatever the heartbeat says."""
+
+
+_Key = tuple[UUID, int]
+"""A run and the fence it was started with."""
 
 
 class Identity(NamedTuple):
@@ -53,6 +58,11 @@ class Outcome:
     error: str | None = None
     retry_seconds: float = 0.0
     pool: str = ""
+
+    @property
+    def key(self) -> _Key:
+        """Which queueing of which run it is the outcome of."""
+        return self.run.id, self.fence
 
     @property
     def plain(self) -> bool:
@@ -167,13 +177,25 @@ def record(
     """Record outcomes and all that follows from them, inside the caller's transaction.
 
     Retries, attempts, dead letters, freed slots and lifecycle events are made only for rows that the
-    guarded updates returned.
+    guarded updates returned: once for each, and for the fence that the row has.
     """
     written = _write_states(connection, identity, outcomes)
-    recorded = Recorded(states={run_id: state for run_id, (state, _) in written.items()})
-    kept: list[Outcome] = []
+    recorded = Recorded(states={run_id: state for (run_id, _), (state, _) in written.items()})
+    kept: dict[_Key, Outcome] = {}
     for outcome in outcomes:
-        (kept if outcome.run.id in written else recorded.fenced).append(outcome)
+        if outcome.key in written and outcome.key not in kept:
+            kept[outcome.key] = outcome
+        else:
+            recorded.fenced.append(outcome)
+    _write_consequences(connection, identity, list(kept.values()), recorded)
+    announce(connection, topics, [_settled(o, *written[key]) for key, o in kept.items()], shards=shards)
+    delete_batches(connection, ended_batches)
+    return recorded
+
+
+def _write_consequences(
+    connection: psycopg.Connection, identity: Identity, kept: Sequence[Outcome], recorded: Recorded
+) -> None:
     _write_retries(connection, [o for o in kept if recorded.states[o.run.id] == RunState.RETRYING])
     _write_attempts(
         connection, identity, [o for o in kept if o.attempt_outcome is not AttemptOutcome.SUCCEEDED]
@@ -182,9 +204,6 @@ def record(
         connection,
         [o.run.id for o in kept if o.run.holds_slot and recorded.states[o.run.id] != RunState.RETRYING],
     )
-    announce(connection, topics, [_settled(o, *written[o.run.id]) for o in kept], shards=shards)
-    delete_batches(connection, ended_batches)
-    return recorded
 
 
 def already_recorded(
@@ -195,13 +214,10 @@ def already_recorded(
         return set()
     rows = connection.execute(
         statement("already_recorded"),
-        {
-            **identity._asdict(),
-            **_span([(o.run.id, o.run.scheduled_for) for o in outcomes]),
-            "fences": [o.fence for o in outcomes],
-        },
+        {**identity._asdict(), **_span([(o.run.id, o.run.scheduled_for) for o in outcomes])},
     ).fetchall()
-    return {row[0] for row in rows}
+    mine = {o.key for o in outcomes}
+    return {run_id for run_id, fence in rows if (run_id, fence) in mine}
 
 
 def hand_back(
@@ -259,8 +275,9 @@ def free_slots(connection: psycopg.Connection, run_ids: Sequence[UUID]) -> None:
 
 def _write_states(
     connection: psycopg.Connection, identity: Identity, outcomes: Sequence[Outcome]
-) -> dict[UUID, tuple[str, datetime | None]]:
-    written: dict[UUID, tuple[str, datetime | None]] = {}
+) -> dict[_Key, tuple[str, datetime | None]]:
+    """Run the guarded updates; return state and end of each row that was written."""
+    written: dict[_Key, tuple[str, datetime | None]] = {}
     plain: dict[int, list[Outcome]] = defaultdict(list)
     detailed: list[Outcome] = []
     for outcome in outcomes:
@@ -272,22 +289,32 @@ def _write_states(
         for fence, group in plain.items():
             span = _span([(o.run.id, o.run.scheduled_for) for o in group])
             cursor.execute(statement("finish_plain"), {**identity._asdict(), **span, "fence": fence})
-            written.update({row[0]: (row[1], row[2]) for row in cursor})
+            written.update({(row[0], row[1]): (row[2], row[3]) for row in cursor})
         if detailed:
             cursor.execute(
                 statement("finish_detailed"),
                 {
                     **identity._asdict(),
                     **_span([(o.run.id, o.run.scheduled_for) for o in detailed]),
-                    "fences": [o.fence for o in detailed],
-                    "states": [o.state.value for o in detailed],
-                    "reasons": [o.reason for o in detailed],
-                    "results": [o.result for o in detailed],
-                    "errors": [clean_text(o.error) for o in detailed],
+                    "outcomes": _details(detailed),
                 },
             )
-            written.update({row[0]: (row[1], row[2]) for row in cursor})
+            written.update({(row[0], row[1]): (row[2], row[3]) for row in cursor})
     return written
+
+
+def _details(outcomes: Sequence[Outcome]) -> str:
+    """Write outcomes as `finish_detailed` looks them up; only the highest fence of a run can count."""
+    by_run: dict[str, list[object]] = {}
+    for outcome in sorted(outcomes, key=lambda o: o.fence):
+        by_run[str(outcome.run.id)] = [
+            outcome.fence,
+            outcome.state.value,
+            outcome.reason,
+            outcome.result,
+            clean_text(outcome.error),
+        ]
+    return orjson.dumps(by_run).decode()
 
 
 def _write_retries(connection: psycopg.Connection, retries: Sequence[Outcome]) -> None:

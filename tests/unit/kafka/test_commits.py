@@ -113,6 +113,32 @@ def test_a_revoked_partition_is_committed_also_when_an_answer_is_still_out():
     assert counters.commits == 1
 
 
+def test_a_late_answer_is_not_taken_for_that_of_a_newer_commit():
+    _, counters, group, committer, held = setup()
+    held.settled(0)
+    committer.commit_due(group)
+    late = group.asked
+    committer._pending_since -= 3600
+    held.settled(1)
+    committer.commit_due(group)
+    assert len(group.sent) == 2
+    committer.answered(None, late)
+    assert counters.commits == 0
+    assert not committer.commit_all(group)
+    committer.answered(None, group.asked)
+    assert counters.commits == 1
+    assert committer.commit_all(group)
+
+
+def test_a_lost_partitions_commit_holds_nothing_up():
+    tracker, _, group, committer, held = setup()
+    held.settled(0)
+    committer.commit_due(group)
+    tracker.drop("t", 0)
+    committer.drop("t", 0)
+    assert committer.commit_all(group)
+
+
 def test_a_dropped_partition_is_not_committed():
     tracker, _, group, committer, held = setup()
     held.settled(0)

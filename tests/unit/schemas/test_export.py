@@ -11,6 +11,7 @@ import jsonschema
 import orjson
 import pytest
 
+from noonmark.kafka import messages
 from noonmark.schemas import lifecycle, run_message, submissions
 from noonmark.schemas.documents import JobDocument
 from noonmark.schemas.envelope import parse_event
@@ -109,7 +110,7 @@ def test_every_example_on_the_page_works_as_it_stands(example: dict[str, Any]):
     if event.type in submissions.TYPES:
         assert submissions.parse_submission(event, now=NOW, ledger_floor=FLOOR)
     elif event.type == run_message.QUEUED:
-        assert run_message.parse_run_message(value)
+        assert messages.decode_run(value)
     else:
         assert lifecycle.read_published(event)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
+import jsonschema
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from noonmark.core.words import Lane
+from noonmark.kafka import messages
 from noonmark.schemas import lifecycle
 from noonmark.schemas.envelope import Event, parse_event
+from noonmark.schemas.export import documents
 from noonmark.schemas.lifecycle import (
     RunDead,
     RunOutcome,
@@ -29,30 +30,13 @@ from noonmark.schemas.lifecycle import (
     settled_events,
 )
 from noonmark.schemas.refusal import FieldError, Refused
-from noonmark.schemas.run_message import (
-    QUEUED,
-    RunMessage,
-    RunQueued,
-    parse_run_message,
-    render_run_message,
-)
+from noonmark.schemas.run_message import QUEUED, RunQueued
 
 AT = datetime(2026, 6, 1, 9, tzinfo=UTC)
 RUN, JOB = UUID("01981f2a-7c00-7000-8000-00000000000a"), UUID("01981f2a-7c00-7000-8000-0123456789ab")
 OUTCOME = SettledRun(
     RUN, JOB, "default", AT, "schedule", "succeeded", None, 1, 1, "normal", "default", AT, AT + timedelta(seconds=1), None
 )  # fmt: skip
-MESSAGE = RunMessage(RUN, JOB, "default", "default", "normal", AT, 3, 2, "k1", "ab" * 32)
-
-
-T = TypeVar("T")
-
-
-def outcome(call: Callable[[], T]) -> T | Refused:
-    try:
-        return call()
-    except Refused as refused:
-        return refused
 
 
 def data_of(value: bytes) -> dict[str, Any]:
@@ -76,9 +60,8 @@ def test_settled_outcomes_read_back_as_they_were_recorded():
     assert read.outcomes[0].model_dump() == dataclasses.asdict(OUTCOME)
 
 
-def test_the_fast_classes_have_the_fields_of_their_models():
+def test_the_fast_class_has_the_fields_of_its_model():
     assert [field.name for field in dataclasses.fields(SettledRun)] == list(RunOutcome.model_fields)
-    assert list(RunMessage.__struct_fields__) == list(RunQueued.model_fields)
 
 
 def test_consumers_ignore_what_they_do_not_know():
@@ -156,57 +139,13 @@ def test_a_rejection_tells_place_reasons_and_the_first_bytes():
     assert (bare["value_base64"], bare["truncated"], bare["event_id"]) == (None, False, None)
 
 
-def test_a_run_message_reads_back_and_is_an_event():
-    value = render_run_message(MESSAGE)
-    assert parse_run_message(value) == MESSAGE
+def test_the_run_message_of_the_hot_path_has_the_published_form():
+    value = messages.encode_run(
+        messages.Signer({"k1": b"0123456789abcdef"}, "k1"), run_id=RUN, job_id=JOB, namespace="n", pool="p",
+        lane=Lane.LOW, scheduled_for=AT, fence=3, job_version=2,
+    )  # fmt: skip
     event = parse_event(value, None)
     assert (event.type, event.id) == (QUEUED, f"{RUN}.3")
-    assert RunQueued.model_validate(event.data).model_dump() == {
-        name: getattr(MESSAGE, name) for name in MESSAGE.__struct_fields__
-    }
-
-
-def test_what_is_signed_changes_with_every_field_but_not_with_the_form_of_the_instant():
-    changed = {
-        "run_id": JOB, "job_id": RUN, "namespace": "n", "pool": "p", "lane": "low",
-        "scheduled_for": AT + timedelta(microseconds=1), "fence": 4, "job_version": 9, "key_id": "k2",
-    }  # fmt: skip
-    texts = {MESSAGE.signing_text()}
-    for name, value in changed.items():
-        fields = {field: getattr(MESSAGE, field) for field in MESSAGE.__struct_fields__}
-        texts.add(RunMessage(**{**fields, name: value}).signing_text())
-    assert len(texts) == 1 + len(changed)
-    elsewhere = AT.astimezone(timezone(timedelta(hours=2)))
-    other = RunMessage(RUN, JOB, "default", "default", "normal", elsewhere, 3, 2, "k1", "other signature")
-    assert other.signing_text() == MESSAGE.signing_text()
-
-
-@pytest.mark.parametrize(
-    ("value", "pointer"),
-    [
-        (None, ""),
-        (b"", ""),
-        (b"\xff", ""),
-        (b"[" * 100_000, ""),
-        (b"{}", ""),
-        (b'{"type":"noonmark.run.queued.v1","data":{}}', "/data"),
-        (render_run_message(MESSAGE).replace(b'"fence":3', b'"fence":-3'), "/data/fence"),
-        (render_run_message(MESSAGE).replace(b"09:00:00Z", b"09:00:00"), "/data/scheduled_for"),
-        (render_run_message(MESSAGE).replace(b"queued.v1", b"queued.v2"), "/type"),
-    ],
-)
-def test_a_record_that_is_no_run_message_is_refused(value: bytes | None, pointer: str):
-    with pytest.raises(Refused) as caught:
-        parse_run_message(value)
-    assert caught.value.errors[0].pointer == pointer
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.binary(max_size=60) | st.tuples(st.integers(0, 460), st.binary(min_size=1, max_size=2)))
-def test_damaged_run_messages_are_refused_or_read(damage: bytes | tuple[int, bytes]):
-    value = damage if isinstance(damage, bytes) else None
-    if isinstance(damage, tuple):
-        good = render_run_message(MESSAGE)
-        value = good[: damage[0]] + damage[1] + good[damage[0] + len(damage[1]) :]
-    found = outcome(lambda: parse_run_message(value))
-    assert found.errors if isinstance(found, Refused) else found.run_id
+    read, fast = RunQueued.model_validate(event.data), messages.decode_run(value)
+    assert read.model_dump() == {name: getattr(fast, name) for name in fast.__struct_fields__}
+    jsonschema.validate(orjson.loads(value), orjson.loads(documents()[f"{QUEUED}.json"]))

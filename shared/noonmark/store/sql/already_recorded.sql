@@ -1,6 +1,4 @@
--- After a COMMIT of unknown result: which of these outcomes are already in the ledger under our own fence.
-select runs.id
-from runs
-join unnest(%(ids)b::uuid[], %(fences)b::int[]) as mine (id, fence) on runs.id = mine.id and runs.fence = mine.fence
-where runs.scheduled_for between %(first)s and %(last)s
-  and runs.owner = %(worker)s and runs.epoch = %(epoch)s and runs.state not in ('running', 'cancelling')
+-- After a COMMIT of unknown result: which of these runs left our hands by an outcome, under which fence.
+select id, fence from runs
+where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
+  and owner = %(worker)s and epoch = %(epoch)s and state not in ('running', 'cancelling')

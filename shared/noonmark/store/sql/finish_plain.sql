@@ -4,4 +4,4 @@ update runs
 set state = case state when 'cancelling' then 'cancelled' else 'succeeded' end, finished_at = noonmark_now()
 where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
   and fence = %(fence)s and owner = %(worker)s and epoch = %(epoch)s and state in ('running', 'cancelling')
-returning id, state, finished_at
+returning id, fence, state, finished_at

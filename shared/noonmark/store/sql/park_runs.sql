@@ -1,13 +1,12 @@
 -- Parks runs whose message Kafka will never take as it is (unknown topic, too large, not allowed): the
 -- reason is kept, and a timer tries again later, so that making the topic is all an operator must do.
+-- Fence and reason come as one JSON object by run id, see `finish_detailed`.
 with parked as (
     update runs
-    set state = 'waiting', reason = 'undeliverable', error = failed.reason
-    from unnest(%(ids)b::uuid[], %(scheduled_for)b::timestamptz[], %(fences)b::int[], %(reasons)b::text[])
-         as failed (id, scheduled_for, fence, reason)
-    where runs.id = failed.id and runs.scheduled_for = failed.scheduled_for and runs.fence = failed.fence
-      and runs.state = 'queued'
-    returning runs.id, runs.scheduled_for, runs.job_id, runs.job_version, runs.shard, runs.lane, runs.namespace, runs.pool
+    set state = 'waiting', reason = 'undeliverable', error = %(refused)s::jsonb -> id::text ->> 1
+    where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
+      and fence = (%(refused)s::jsonb -> id::text ->> 0)::int and state = 'queued'
+    returning id, scheduled_for, job_id, job_version, shard, lane, namespace, pool
 ), waiting as (
     insert into waits (run_id, scheduled_for, job_id, reason, since)
     select id, scheduled_for, job_id, 'undeliverable', noonmark_now() from parked

@@ -1,0 +1,66 @@
+# Every target makes the virtual environment it needs. `make help` lists them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+NOONMARK := $(BIN)/noonmark
+
+JSON ?=
+SIZE ?=
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo up down test test-unit test-chaos check format bench clean
+
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) ## start everything, publish the examples, account for each of them, stop everything
+	@$(NOONMARK) demo
+
+up: $(INSTALLED) ## start a development stack and run it until Ctrl-C (ARGS=--detach: until `make down`)
+	@$(NOONMARK) dev up $(ARGS)
+
+down: $(INSTALLED) ## end the development stack and nothing else
+	@$(NOONMARK) dev down
+
+test: $(INSTALLED) ## unit, contract, integration and acceptance tests (under 9 minutes)
+	@$(BIN)/python -m pytest tests --ignore=tests/chaos -m "not slow" $(PYTEST_ARGS)
+
+test-unit: $(INSTALLED) ## the tests without I/O (seconds)
+	@$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+
+test-chaos: $(INSTALLED) ## the longer tier: every service killed at every fault point, and slow tests
+	@$(BIN)/python -m pytest tests/chaos $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest tests --ignore=tests/chaos -m slow $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+check: $(INSTALLED) ## formatting, lint, strict types, borders between the packages
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(INSTALLED) ## put the code into its standard form
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(INSTALLED) ## the benchmark (JSON=out.json keeps its figures, SIZE=100000 sets its runs)
+	@$(BIN)/python -m benchmarks.run $(if $(JSON),--json $(JSON)) $(if $(SIZE),--size $(SIZE))
+
+clean: ## remove what was built, and the data of the development stack unless it runs
+	@if [ -e .noonmark/stack.json ]; then echo "a development stack may be running: make down"; exit 1; fi
+	@rm -rf .noonmark .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist $(VENV)
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	    echo "noonmark needs Python 3.11 or newer, and $(PYTHON) is none: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@[ -x $(BIN)/pip ] || { echo "making $(VENV) ..."; rm -rf $(VENV); $(PYTHON) -m venv $(VENV); } || { \
+	    echo "$(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv" >&2; exit 1; }
+	@echo "installing noonmark and what it needs into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    -c constraints.txt -e '.[dev-stack]' --group dev
+	@touch $@

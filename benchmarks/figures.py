@@ -1,0 +1,253 @@
+"""What is reported: small frozen records, made from raw measurements and turned into JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+SERVICES: Final = ("intake", "trigger", "dispatcher", "worker")
+"""Noonmark's own kinds of process."""
+
+SERVERS: Final = ("postgres", "kafka")
+"""The servers it stands on."""
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the nearest-rank percentile: the smallest value that `share` of all values do not exceed.
+
+    Args:
+        values: in rising order.
+        share: above 0 and at most 1.
+
+    Raises:
+        ValueError: there are no values, or the share is out of range.
+    """
+    if not values:
+        raise ValueError("a percentile of no values does not exist")
+    if not 0 < share <= 1:
+        raise ValueError(f"share is {share}; use one above 0 and at most 1, such as 0.99")
+    return values[math.ceil(share * len(values)) - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How values are spread, in milliseconds."""
+
+    count: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+    @classmethod
+    def of_seconds(cls, seconds: Sequence[float]) -> Spread | None:
+        """Sum up durations in seconds; None where there are none."""
+        if not seconds:
+            return None
+        ordered = sorted(1000 * value for value in seconds)
+        return cls(
+            len(ordered),
+            round(statistics.fmean(ordered), 2),
+            *(round(percentile(ordered, share), 2) for share in (0.5, 0.95, 0.99, 1.0)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Jobs that were all due at one instant, from that instant to the last recorded outcome.
+
+    Attributes:
+        runs: planned runs.
+        seconds: from the instant to the last `finished_at`, both by the database's clock.
+        seen_seconds: until the worker's counter showed every run: an upper bound for the last commit.
+        cpu_us_by_process: per run and kind of process; `benchmark` itself is not in the total.
+        other_cpu_percent: what the rest of the machine used meanwhile, percent of one core.
+        wal_bytes_per_run: from the instant to the empty outbox.
+        wal_bytes_per_run_with_load: the same with the rows of the job and its timer.
+        messages_per_run: Kafka records, by topic in `messages`.
+        lost: planned runs without a row that says `succeeded`.
+        second_verdicts: runs with more than one terminal lifecycle event.
+        without_event: succeeded runs whose event did not come.
+        repeated: runs that were queued or attempted more than once.
+        checkpoint: whether a checkpoint ended meanwhile, which makes WAL and seconds larger.
+    """
+
+    kind: str
+    runs: int
+    seconds: float
+    seen_seconds: float
+    runs_per_s: float
+    cpu_us_per_run: float
+    cpu_us_by_process: dict[str, float]
+    cpu_us_by_backend: dict[str, float]
+    other_cpu_percent: float
+    wal_bytes_per_run: float
+    wal_bytes_per_run_with_load: float
+    messages_per_run: float
+    messages: dict[str, int]
+    copy_jobs_per_s: float
+    share_of_copy_jobs: float
+    start_ms: Spread | None
+    rss_mb: dict[str, float]
+    lost: int
+    second_verdicts: int
+    without_event: int
+    repeated: int
+    checkpoint: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoop:
+    """One-time jobs due at evenly spaced instants.
+
+    Attributes:
+        rate: jobs due per second.
+        seconds: how long.
+        lateness_ms: `started_at - scheduled_for` of the ledger.
+        handler_lateness_ms: first line of the handler - `scheduled_for`, by the handler's own clock.
+        cpu_percent: per kind of process, of one core.
+        cpu_percent_noonmark: noonmark's own processes together.
+        cpu_percent_all: those, Postgres and Kafka.
+        not_started: jobs without a started run.
+    """
+
+    rate: float
+    seconds: float
+    runs: int
+    lateness_ms: Spread | None
+    handler_lateness_ms: Spread | None
+    cpu_percent: dict[str, float]
+    cpu_percent_noonmark: float
+    cpu_percent_all: float
+    other_cpu_percent: float
+    wal_bytes_per_run: float
+    not_started: int
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A window in which nothing is due."""
+
+    seconds: float
+    cpu_percent: dict[str, float]
+    cpu_percent_noonmark: float
+    cpu_percent_all: float
+    other_cpu_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Submissions:
+    """Create events taken in by one intake process.
+
+    Attributes:
+        submissions: events published.
+        per_s: between the first and the last batch of the inbox, the first batch not counted.
+        missing: events without a job.
+        rejected: events refused.
+    """
+
+    kind: str
+    submissions: int
+    per_s: float
+    seconds: float
+    cpu_us_per_submission: float
+    cpu_us_by_process: dict[str, float]
+    other_cpu_percent: float
+    wal_bytes_per_submission: float
+    missing: int
+    rejected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What claiming costs with many timers waiting for later.
+
+    Attributes:
+        waiting: timers that are not due.
+        batch_ms: mean time of one claim: look for what is due, claim, commit. Best of the rounds.
+        postgres_us_per_run: CPU of the claiming session.
+        ratio_ms: `batch_ms` over that of the smallest backlog.
+        ratio_cpu: the same for the CPU.
+    """
+
+    waiting: int
+    batch: int
+    batches: int
+    rounds: int
+    batch_ms: float
+    postgres_us_per_run: float
+    postgres_ms_per_batch: float
+    table_mb: float
+    ratio_ms: float = 1.0
+    ratio_cpu: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """The high lane while a burst of low jobs drains."""
+
+    low_jobs: int
+    low_seconds: float
+    low_runs_per_s: float
+    high_rate: float
+    high_ms_before: Spread | None
+    high_ms_during: Spread | None
+    added_p99_ms: float | None
+    not_started: int
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything one run of the benchmark found. A part that failed is missing, and its reason is kept."""
+
+    size: int
+    started_at: str
+    seconds: float = 0.0
+    machine: dict[str, Any] = field(default_factory=dict)
+    settings_changed: dict[str, str] = field(default_factory=dict)
+    yardsticks: dict[str, float] = field(default_factory=dict)
+    yardsticks_after: dict[str, float] = field(default_factory=dict)
+    burst: Burst | None = None
+    recurring: Burst | None = None
+    idle: Idle | None = None
+    open_loops: list[OpenLoop] = field(default_factory=list)
+    submissions: dict[str, Submissions] = field(default_factory=dict)
+    claim_backlog: list[Claim] = field(default_factory=list)
+    priority: Priority | None = None
+    skipped: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def open_loop(self, rate: float) -> OpenLoop | None:
+        """Return the window with this rate."""
+        return next((one for one in self.open_loops if one.rate == rate), None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the JSON file holds; `open_loop` is the window at 1,000 jobs per second."""
+        shown = dataclasses.asdict(self)
+        shown["open_loop"] = next((one for one in shown["open_loops"] if one["rate"] == 1000), None)
+        return shown
+
+
+def with_ratios(claims: Sequence[Claim]) -> list[Claim]:
+    """Set each claim cost in relation to that of the smallest backlog."""
+    if not claims:
+        return []
+    least = min(claims, key=lambda claim: claim.waiting)
+    return [
+        dataclasses.replace(
+            claim,
+            ratio_ms=round(claim.batch_ms / least.batch_ms, 2),
+            ratio_cpu=round(claim.postgres_us_per_run / least.postgres_us_per_run, 2),
+        )
+        for claim in claims
+    ]
+
+
+def total(by_process: Mapping[str, float], kinds: Sequence[str] = (*SERVICES, *SERVERS)) -> float:
+    """Add up kinds of process; by default all that a run needs, which leaves out the benchmark itself."""
+    return sum(by_process.get(kind, 0.0) for kind in kinds)

@@ -1,0 +1,90 @@
+"""W2: jobs due at evenly spaced instants, whether or not the ones before have started; and nothing at all."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Final
+
+import psycopg
+
+from benchmarks.burst import SETTLED
+from benchmarks.figures import Idle, OpenLoop, Spread
+from benchmarks.handlers import STAMP
+from benchmarks.load import Load, evenly, load, sleep_until
+from benchmarks.meter import Meter
+from benchmarks.stack import Stack, wait_for
+
+_DRAIN_SECONDS: Final = 60.0
+_FLUSHED_SECONDS: Final = 0.5
+_READING_SECONDS: Final = 0.1
+
+
+def measure_open_loop(
+    stack: Stack, connection: psycopg.Connection, meter: Meter, *, rate: float, seconds: float
+) -> OpenLoop:
+    """Load jobs due at `rate` per second and tell how late each started.
+
+    All timers are there before the first is due, so a slow start delays none that follows it, and every
+    delay is counted from the planned instant: coordinated omission has no place to hide in.
+    """
+    jobs = Load(f"bench-open-{rate:g}", evenly(rate, seconds), handler="bench.stamp")
+    settled_before = stack.counter("worker", SETTLED)
+    loaded = load(connection, jobs)
+    sleep_until(connection, loaded.due, early_seconds=_READING_SECONDS)
+    before = meter.read()
+    # Nothing is asked of any process during the window.
+    time.sleep(seconds + _READING_SECONDS)
+    spent = meter.spent(before)
+    wait_for(
+        lambda: stack.counter("worker", SETTLED) - settled_before, jobs.size, timeout_seconds=_DRAIN_SECONDS
+    )
+    stack.require_services()
+    late = lateness(connection, jobs.namespace, loaded.due)
+    time.sleep(_FLUSHED_SECONDS)
+    last = loaded.due.timestamp() + seconds
+    stamped = [begun - due for due, begun in read_stamps(stack) if loaded.due.timestamp() <= due <= last]
+    return OpenLoop(
+        rate=rate,
+        seconds=seconds,
+        runs=jobs.size,
+        lateness_ms=Spread.of_seconds(late),
+        handler_lateness_ms=Spread.of_seconds(stamped),
+        cpu_percent=spent.percent(),
+        cpu_percent_noonmark=spent.noonmark_percent(),
+        cpu_percent_all=spent.all_percent(),
+        other_cpu_percent=spent.other_percent(),
+        wal_bytes_per_run=round(spent.wal / jobs.size, 1),
+        not_started=jobs.size - len(late),
+    )
+
+
+def measure_idle(stack: Stack, meter: Meter, *, seconds: float) -> Idle:
+    """Tell what the stack uses while nothing is due."""
+    before = meter.read()
+    time.sleep(seconds)
+    spent = meter.spent(before)
+    stack.require_services()
+    return Idle(
+        seconds=seconds,
+        cpu_percent=spent.percent(),
+        cpu_percent_noonmark=spent.noonmark_percent(),
+        cpu_percent_all=spent.all_percent(),
+        other_cpu_percent=spent.other_percent(),
+    )
+
+
+def lateness(connection: psycopg.Connection, namespace: str, since: datetime) -> list[float]:
+    """Return the start lateness of each started run, seconds."""
+    rows = connection.execute(
+        "select extract(epoch from started_at - scheduled_for)::float8 from runs"
+        " where namespace = %s and scheduled_for >= %s and started_at is not null",
+        [namespace, since],
+    ).fetchall()
+    return [row[0] for row in rows]
+
+
+def read_stamps(stack: Stack) -> list[tuple[float, float]]:
+    """Return what the stamping handler noted: due instant and begin, Unix seconds."""
+    raw = stack.stamps.read_bytes() if stack.stamps.exists() else b""
+    return [(due, begun) for due, begun in STAMP.iter_unpack(raw[: len(raw) // STAMP.size * STAMP.size])]

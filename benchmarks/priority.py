@@ -1,0 +1,94 @@
+"""W5: how late high jobs start while a burst of low ones drains, against before it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+import psycopg
+
+from benchmarks.burst import SETTLED
+from benchmarks.figures import Priority, Spread
+from benchmarks.load import Load, at_once, evenly, load, sleep_until
+from benchmarks.meter import Meter
+from benchmarks.stack import Stack, states_of, wait_for
+from noonmark.core.words import Lane
+
+HIGH_RATE: Final = 50.0
+_BEFORE_SECONDS: Final = 10.0
+_SLOWEST_RUNS_PER_S: Final = 2000
+
+
+def measure_priority(
+    stack: Stack, connection: psycopg.Connection, meter: Meter, low_jobs: int
+) -> Priority:
+    """Load low jobs due at one instant and high ones due all the time, from before it until it has drained."""
+    del meter
+    longest = _BEFORE_SECONDS + low_jobs / _SLOWEST_RUNS_PER_S + 10
+    high = Load("bench-high", evenly(HIGH_RATE, longest), lane=Lane.HIGH)
+    low = Load("bench-low", [_BEFORE_SECONDS] * low_jobs, lane=Lane.LOW)
+    settled_before = stack.counter("worker", SETTLED)
+    loaded = load(connection, high, low)
+    instant = loaded.due + timedelta(seconds=_BEFORE_SECONDS)
+    sleep_until(connection, instant)
+    high_until_then = HIGH_RATE * _BEFORE_SECONDS
+    wait_for(
+        lambda: stack.counter("worker", SETTLED) - settled_before - high_until_then,
+        low_jobs,
+        timeout_seconds=60 + low_jobs / _SLOWEST_RUNS_PER_S,
+    )
+    # The high jobs counted along; the last low ones are waited for by the ledger.
+    wait_for(
+        lambda: float(states_of(connection, low.namespace).get("succeeded", 0)),
+        low_jobs,
+        timeout_seconds=60,
+        interval_seconds=1.0,
+    )
+    stack.require_services()
+    row = connection.execute(
+        "select extract(epoch from max(finished_at) - %s)::float8 from runs where namespace = %s",
+        [instant, low.namespace],
+    ).fetchone()
+    assert row is not None
+    low_seconds = float(row[0])
+    before = _high(connection, high, 0.0, _BEFORE_SECONDS, loaded_due=loaded.due.timestamp())
+    during = _high(
+        connection,
+        high,
+        _BEFORE_SECONDS,
+        _BEFORE_SECONDS + low_seconds,
+        loaded_due=loaded.due.timestamp(),
+    )
+    connection.execute("delete from timers where namespace = %s", [high.namespace])
+    return _figures(low_jobs, low_seconds, states_of(connection, low.namespace), before, during)
+
+
+def _high(
+    connection: psycopg.Connection, high: Load, begin: float, end: float, *, loaded_due: float
+) -> Spread | None:
+    """Lateness of the high runs whose instants lie in a window, seconds after the first instant."""
+    rows = connection.execute(
+        "select extract(epoch from started_at - scheduled_for)::float8 from runs"
+        " where namespace = %s and started_at is not null"
+        " and scheduled_for >= to_timestamp(%s) and scheduled_for < to_timestamp(%s)",
+        [high.namespace, loaded_due + begin, loaded_due + end],
+    ).fetchall()
+    return Spread.of_seconds([row[0] for row in rows])
+
+
+def _figures(
+    low_jobs: int, low_seconds: float, states: dict[str, int], before: Spread | None, during: Spread | None
+) -> Priority:
+    return Priority(
+        low_jobs=low_jobs,
+        low_seconds=round(low_seconds, 2),
+        low_runs_per_s=round(states.get("succeeded", 0) / low_seconds, 1),
+        high_rate=HIGH_RATE,
+        high_ms_before=before,
+        high_ms_during=during,
+        added_p99_ms=round(during.p99 - before.p99, 2) if before and during else None,
+        not_started=low_jobs - states.get("succeeded", 0),
+    )
+
+
+__all__ = ["HIGH_RATE", "at_once", "measure_priority"]

@@ -1,0 +1,128 @@
+"""What commands work with: settings, a database connection, the address of Kafka."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from noonmark.cli.problems import broker_away, database_away, no_schema
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from noonmark.kafka.config import KafkaConfig
+    from noonmark.settings import Settings
+
+STACK_DIR: Final = Path(".noonmark")
+_READ_SECONDS: Final = 30.0
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Read the settings of a service: from the environment, and from options where they are given.
+
+    Args:
+        overrides: values of options; None leaves the setting as it is.
+
+    Raises:
+        SettingsError: a value is wrong, or a variable with our prefix is not a setting.
+    """
+    from noonmark.settings import Settings  # noqa: PLC0415 - pydantic takes a while to load
+
+    return Settings.load(**{name: value for name, value in overrides.items() if value is not None})
+
+
+def operator_settings(**overrides: object) -> Settings:
+    """Read the settings of a command for people: as above, and a running development stack fills the gaps.
+
+    What the environment names always wins.
+    """
+    return load_settings(**{**stack_addresses(), **{k: v for k, v in overrides.items() if v is not None}})
+
+
+def stack_addresses(folder: Path = STACK_DIR) -> dict[str, str]:
+    """Return the addresses of a development stack that runs from the current folder, as settings.
+
+    Only those that the environment does not name; nothing where no stack runs.
+    """
+    if not (folder / "stack.json").exists():
+        return {}
+    try:
+        from noonmark.devstack import state  # noqa: PLC0415 - optional extra
+    except ImportError:
+        return {}
+    running = state.running(folder)
+    if running is None:
+        return {}
+    found = {"database_url": running.database_url, "kafka_bootstrap": running.kafka_bootstrap}
+    return {
+        name: value for name, value in found.items() if value and f"NOONMARK_{name.upper()}" not in os.environ
+    }
+
+
+@contextmanager
+def reading(settings: Settings) -> Iterator[Connection]:
+    """Open a read-only transaction on the database.
+
+    Raises:
+        CliError: no database answers, or it has no schema of ours.
+    """
+    import psycopg  # noqa: PLC0415 - drivers take a while to load
+    from sqlalchemy.exc import OperationalError, ProgrammingError  # noqa: PLC0415
+
+    from noonmark.store import views  # noqa: PLC0415
+
+    try:
+        with views.reader(settings.dsn, statement_timeout_seconds=_READ_SECONDS) as connection:
+            yield connection
+    except ProgrammingError as error:
+        if isinstance(error.orig, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
+            raise no_schema() from error
+        raise
+    except OperationalError as error:
+        raise database_away(settings.dsn, error.orig) from error
+
+
+@contextmanager
+def database_errors(settings: Settings) -> Iterator[None]:
+    """Turn a database that does not answer into a sentence, for code that opens its own connection."""
+    import psycopg  # noqa: PLC0415
+    from sqlalchemy.exc import OperationalError, ProgrammingError  # noqa: PLC0415
+
+    try:
+        yield
+    except psycopg.errors.UndefinedTable as error:
+        raise no_schema() from error
+    except psycopg.OperationalError as error:
+        raise database_away(settings.dsn, error) from error
+    except ProgrammingError as error:
+        if isinstance(error.orig, psycopg.errors.UndefinedTable):
+            raise no_schema() from error
+        raise
+    except OperationalError as error:
+        raise database_away(settings.dsn, error.orig) from error
+
+
+@contextmanager
+def kafka_errors(settings: Settings) -> Iterator[None]:
+    """Turn a broker that does not answer into a sentence."""
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+
+    try:
+        yield
+    except KafkaException as error:
+        reason = error.args[0]
+        raise broker_away(
+            settings.kafka_bootstrap, reason.str() if hasattr(reason, "str") else reason
+        ) from error
+
+
+def kafka_config(settings: Settings) -> KafkaConfig:
+    """Return how to reach Kafka; the client's own log is off, as a command says itself what is wrong."""
+    from noonmark.kafka.config import CLIENT_LOGGER  # noqa: PLC0415
+    from noonmark.service.startup import kafka_config as read  # noqa: PLC0415
+
+    CLIENT_LOGGER.disabled = True
+    return read(settings)

@@ -1,0 +1,126 @@
+"""What the demo submits, and what must become of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, Literal
+
+Verdict = Literal["accepted", "duplicate", "rejected"]
+
+INTERVAL_RUNS: Final = 5
+_INTERVAL_SECONDS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What the documents are fitted to when they are published.
+
+    Attributes:
+        now: the moment of publishing.
+        minute: the full minute that the cron job is left with.
+        target_url: where the HTTP job's request goes.
+        namespace: where the jobs go.
+    """
+
+    now: datetime
+    minute: datetime
+    target_url: str
+    namespace: str
+
+    @classmethod
+    def at(cls, now: datetime, *, target_url: str, namespace: str) -> Scene:
+        """Choose the next full minute that a submission surely reaches the database before."""
+        minute = (now + timedelta(seconds=63)).replace(second=0, microsecond=0)
+        return cls(now, minute, target_url, namespace)
+
+
+Document = dict[str, Any]
+
+
+def _as_it_is(_document: Document, _scene: Scene) -> None:
+    """Publish the file as it stands."""
+
+
+def _in_five_seconds(document: Document, scene: Scene) -> None:
+    document["run_at"] = _text(scene.now + timedelta(seconds=5))
+
+
+def _five_instants(document: Document, scene: Scene) -> None:
+    start = scene.now + timedelta(seconds=4)
+    end = start + timedelta(seconds=_INTERVAL_SECONDS * (INTERVAL_RUNS - 1))
+    document["schedule"] |= {"every": _INTERVAL_SECONDS, "start": _text(start), "end": _text(end)}
+
+
+def _one_minute(document: Document, scene: Scene) -> None:
+    document["schedule"] |= {"start": _text(scene.minute), "end": _text(scene.minute)}
+
+
+def _to_the_target(document: Document, scene: Scene) -> None:
+    document["payload"]["url"] = scene.target_url
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One event of the demo and what is expected of it.
+
+    Attributes:
+        title: names it in the demo's output; also the event's id.
+        file: the job document below `submissions/`.
+        verdict: what intake must make of it.
+        state: where each of its runs must end.
+        runs: how many runs it must have.
+        attempts: how many attempts each run must take.
+        pointers: what the rejection must point at.
+        adapt: fits the document to the moment.
+        repeats: the submission whose event is sent again, with the same id.
+        binary: sent in CloudEvents' binary content mode, else structured.
+        calls_target: its runs must be found in the target's log.
+    """
+
+    title: str
+    file: str
+    verdict: Verdict = "accepted"
+    state: str = "succeeded"
+    runs: int = 1
+    attempts: int = 1
+    pointers: tuple[str, ...] = ()
+    adapt: Callable[[Document, Scene], None] = _as_it_is
+    repeats: str | None = None
+    binary: bool = False
+    calls_target: bool = False
+
+    def document(self, examples: Path, scene: Scene) -> Document:
+        """Read the job document, fitted to the moment."""
+        document: Document = json.loads((examples / "submissions" / self.file).read_text(encoding="utf-8"))
+        document["namespace"] = scene.namespace
+        self.adapt(document, scene)
+        return document
+
+
+SUBMISSIONS: Final = (
+    Submission("one-time", "one-time.json", adapt=_in_five_seconds),
+    Submission("interval", "interval.json", runs=INTERVAL_RUNS, adapt=_five_instants),
+    Submission("cron", "cron.json", adapt=_one_minute),
+    Submission("http", "http.json", adapt=_to_the_target, binary=True, calls_target=True),
+    Submission("python sync", "python-sync.json"),
+    Submission("python async", "python-async.json", binary=True),
+    Submission("fails twice", "flaky.json", attempts=3),
+    Submission("dead letter", "dead.json", state="dead", attempts=2),
+    Submission("sent twice", "duplicate.json"),
+    Submission("the second time", "duplicate.json", verdict="duplicate", runs=0, repeats="sent twice"),
+    Submission(
+        "invalid",
+        "invalid.json",
+        verdict="rejected",
+        runs=0,
+        pointers=("/data/schedule", "/data/retry_delay_secs"),
+    ),
+)
+
+
+def _text(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,86 @@
+"""`noonmark`: one command for services, databases, pools and a look at what is recorded."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from noonmark.cli import (
+    config,
+    database,
+    demo,
+    dev,
+    jobs,
+    lag,
+    pools,
+    runs,
+    services,
+    submit,
+    trouble,
+    workers,
+)
+from noonmark.cli.problems import EXIT_CODES, ExitCode, explain
+
+app = typer.Typer(
+    name="noonmark",
+    help="Event-driven job scheduler on Kafka and Postgres: one recorded verdict per due instant.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for _service in (services.intake, services.trigger, services.dispatcher, services.worker):
+    app.command(rich_help_panel="Services")(_service)
+for _name, _group in (
+    ("run", runs.app),
+    ("job", jobs.app),
+    ("rejection", trouble.rejections),
+    ("dead", trouble.dead),
+):
+    app.add_typer(_group, name=_name, rich_help_panel="What happened")
+app.command(rich_help_panel="What happened")(workers.workers)
+app.command(rich_help_panel="What happened")(lag.lag)
+app.command(rich_help_panel="Work")(submit.submit)
+app.add_typer(database.app, name="db", rich_help_panel="Operation")
+app.add_typer(pools.app, name="pool", rich_help_panel="Operation")
+app.add_typer(config.app, name="config", rich_help_panel="Operation")
+app.add_typer(dev.app, name="dev", rich_help_panel="Development")
+app.command(rich_help_panel="Development")(demo.demo)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - takes a while, for this option only
+
+        print(version("noonmark"))
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
+    ] = False,
+) -> None:
+    """Take the options that stand before any command."""
+
+
+def main() -> None:
+    """Run the command line; what is known to go wrong ends in a sentence on stderr and an exit code."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
+    except Exception as error:
+        problem = explain(error)
+        if problem is None:
+            raise
+        print(problem, file=sys.stderr)
+        sys.exit(problem.code)
+
+
+if __name__ == "__main__":
+    main()

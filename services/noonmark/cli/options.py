@@ -1,0 +1,100 @@
+"""Options that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+from uuid import UUID
+
+import typer
+
+from noonmark.cli.problems import CliError, ExitCode
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SHORT: Final = re.compile(r"(\d{1,6})([smhdw])")
+
+
+class Output(StrEnum):
+    """How much a listing shows."""
+
+    TABLE = "table"
+    WIDE = "wide"
+
+
+class LaneName(StrEnum):
+    """The lanes by name."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Most rows that are shown.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="`wide` shows more columns.")]
+Namespace = Annotated[str | None, typer.Option("--namespace", help="Only this namespace.")]
+LaneOption = Annotated[LaneName | None, typer.Option("--lane", help="Only this lane.")]
+After = Annotated[
+    str | None, typer.Option("--after", help="Go on below this row: the `next` of the page before.")
+]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", help="Only what was due from here on: 90s, 15m, 2h, 7d ago, or an instant."),
+]
+MetricsPort = Annotated[
+    int | None, typer.Option("--metrics-port", help="Port of /livez, /readyz, /metrics; 0: a free one.")
+]
+MetricsHost = Annotated[str | None, typer.Option("--metrics-host", help="Address that port listens on.")]
+LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info, warning or error.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--path", exists=True, file_okay=False, help="Folder that modules are imported from first."),
+]
+
+
+def read_since(given: str | None, *, now: datetime | None = None) -> datetime | None:
+    """Read `--since`: how long ago, or an RFC 3339 instant.
+
+    Raises:
+        CliError: it is neither.
+    """
+    if given is None:
+        return None
+    if found := _SHORT.fullmatch(given):
+        seconds = int(found[1]) * _UNITS[found[2]]
+        return (now or datetime.now(UTC)) - timedelta(seconds=seconds)
+    from noonmark.core.instants import parse_instant  # noqa: PLC0415 - only for the rare form
+
+    try:
+        return parse_instant(given)
+    except ValueError as error:
+        raise CliError(
+            f"--since {given!r} is neither a time span such as 15m or 2h, nor an instant such as"
+            " 2026-06-01T09:00:00Z",
+            ExitCode.USAGE,
+        ) from error
+
+
+def read_uuid(given: str | None, what: str) -> UUID | None:
+    """Read an id.
+
+    Raises:
+        CliError: it is none.
+    """
+    if given is None:
+        return None
+    found = as_uuid(given)
+    if found is None:
+        raise CliError(f"{what} {given!r} is no id: a UUID of 36 characters is needed", ExitCode.USAGE)
+    return found
+
+
+def as_uuid(given: str) -> UUID | None:
+    """Return the id that a text is; None where it is a name."""
+    try:
+        return UUID(given) if len(given) == 36 else None
+    except ValueError:
+        return None

@@ -1,0 +1,183 @@
+"""How results are shown: a table for people, plain columns for pipes, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+Row = Mapping[str, Any]
+
+_ELASTIC_WIDTH = 16
+
+STATE_COLORS = {
+    "succeeded": "green", "active": "green", "completed": "green", "alive": "green",
+    "running": "cyan", "queued": "cyan", "retrying": "yellow", "waiting": "yellow", "paused": "yellow",
+    "cancelling": "yellow", "skipped": "dim", "cancelled": "dim", "discarded": "dim", "left": "dim",
+    "dead": "red", "unknown": "red", "broken": "red", "lapsed": "red", "failed": "red", "lost": "red",
+    "timed_out": "red", "rejected": "red", "accepted": "green", "duplicate": "yellow",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a listing.
+
+    Attributes:
+        title: its head.
+        cell: makes its text of a row.
+        wide: shown with `--output wide` and in no other table.
+        numeric: aligned to the right.
+        elastic: takes the lines it needs on a narrow terminal, so that the others stay whole.
+    """
+
+    title: str
+    cell: Callable[[Row], str]
+    wide: bool = False
+    numeric: bool = False
+    elastic: bool = False
+
+
+def field(
+    name: str, title: str = "", *, wide: bool = False, numeric: bool = False, elastic: bool = False
+) -> Column:
+    """Make a column that shows one field of the row."""
+    return Column(title or name.upper(), lambda row: text(row.get(name)), wide, numeric, elastic)
+
+
+def is_terminal() -> bool:
+    """Whether a person is looking."""
+    return sys.stdout.isatty()
+
+
+def show_list(
+    rows: Sequence[Row], columns: Sequence[Column], *, wide: bool = False, footer: str = ""
+) -> None:
+    """Print a listing: a table on a terminal; aligned columns under one head line on a pipe."""
+    shown = [column for column in columns if wide or not column.wide]
+    cells = [[column.cell(row) for column in shown] for row in rows]
+    if is_terminal():
+        _rich_table(shown, cells, footer)
+    else:
+        print(plain_table([column.title for column in shown], cells))
+
+
+def show_fields(fields: Mapping[str, Any], *, title: str = "") -> None:
+    """Print one thing as names and values, nested documents as indented JSON."""
+    if title and is_terminal():
+        print(title)
+    width = max(map(len, fields), default=0)
+    for name, value in fields.items():
+        shown = (
+            json.dumps(value, indent=2, default=_encode) if isinstance(value, dict | list) else text(value)
+        )
+        head, *rest = shown.splitlines() or [""]
+        print(f"{name:<{width}}  {head}".rstrip())
+        for line in rest:
+            print(" " * (width + 2) + line)
+
+
+def _full(value: object) -> str:
+    """Return a value with nothing left out: nested ones over several lines, instants to the microsecond."""
+    if isinstance(value, dict | list) and value:
+        return json.dumps(value, indent=2, default=_encode, ensure_ascii=False)
+    return str(_encode(value)) if isinstance(value, datetime) else text(value)
+
+
+def show_json(value: object) -> None:
+    """Print one JSON document."""
+    indent = 2 if is_terminal() else None
+    print(json.dumps(value, indent=indent, default=_encode, ensure_ascii=False))
+
+
+def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return columns aligned by spaces, two between them, nothing cut."""
+    lines = [list(heads), *map(list, rows)]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(heads))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def text(value: object) -> str:
+    """Return a value as one line of text; nothing is a dash."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, datetime):
+        return instant(value)
+    if isinstance(value, timedelta):
+        return duration(value.total_seconds())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict | list):
+        return json.dumps(value, default=_encode)
+    return printable(str(value))
+
+
+def printable(line: str) -> str:
+    """Return text on one line, without what a terminal would obey: job names and errors come from outside."""
+    return "".join(char if char.isprintable() else " " for char in line)
+
+
+def instant(at: datetime) -> str:
+    """Return an instant in UTC, to the second."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration in the unit that reads best."""
+    if seconds is None:
+        return "-"
+    size = abs(seconds)
+    if size < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if size < 120:
+        return f"{seconds:.1f} s"
+    if size < 7200:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:.1f} h" if size < 172_800 else f"{seconds / 86_400:.1f} d"
+
+
+def shortened(value: object, limit: int) -> str:
+    """Return text of at most `limit` characters."""
+    line = text(value)
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], footer: str) -> None:
+    from rich.console import Console  # noqa: PLC0415 - a listing on a pipe does without
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(
+            column.title,
+            justify="right" if column.numeric else "left",
+            overflow="fold",
+            no_wrap=not column.elastic,
+            min_width=_ELASTIC_WIDTH if column.elastic else None,
+        )
+    for row in rows:
+        table.add_row(*(Text(cell, style=STATE_COLORS.get(cell, "")) for cell in row))
+    # Rather lines that the terminal breaks than ids that are cut.
+    width = max(console.width, console.measure(table, options=console.options.update(width=1000)).minimum)
+    Console(highlight=False, width=width).print(table)
+    if footer:
+        console.print(Text(footer, style="dim"))
+
+
+def _encode(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    raise TypeError(f"{type(value).__name__} has no JSON form here")

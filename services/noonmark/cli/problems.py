@@ -1,0 +1,95 @@
+"""What went wrong, as one sentence and an exit code: no command ends in a traceback for a known cause."""
+
+from __future__ import annotations
+
+import sys
+from enum import IntEnum
+from urllib.parse import urlsplit
+
+
+class ExitCode(IntEnum):
+    """What a command's end says. `noonmark --help` lists them."""
+
+    OK = 0
+    PROBLEM = 1
+    """The command ran and found something wrong, or did not find what was asked for."""
+    USAGE = 2
+    """An option, an argument or a setting is wrong."""
+    UNREACHABLE = 3
+    """The database or the broker did not answer."""
+    INTERRUPTED = 130
+
+
+EXIT_CODES = (
+    "Exit codes: 0 ok, 1 a problem was found, 2 wrong usage or settings, 3 no database or broker answers."
+)
+
+
+class CliError(Exception):
+    """A known problem: shown as it stands, on stderr."""
+
+    def __init__(self, message: str, code: ExitCode = ExitCode.PROBLEM) -> None:
+        """Take the sentence and what the process exits with."""
+        super().__init__(message)
+        self.code = code
+
+
+def database_away(dsn: str, reason: object) -> CliError:
+    """Say which database does not answer, and what to do."""
+    return CliError(
+        f"the database {database_address(dsn)} cannot be used ({first_line(reason)}); is it up?"
+        " `noonmark dev up` starts one, NOONMARK_DATABASE_URL names another",
+        ExitCode.UNREACHABLE,
+    )
+
+
+def broker_away(bootstrap: str, reason: object) -> CliError:
+    """Say which broker does not answer, and what to do."""
+    return CliError(
+        f"Kafka at {bootstrap} cannot be used ({first_line(reason)}); is it up? `noonmark dev up` starts one,"
+        " NOONMARK_KAFKA_BOOTSTRAP names another",
+        ExitCode.UNREACHABLE,
+    )
+
+
+def no_schema() -> CliError:
+    """Say that the database was never migrated."""
+    return CliError("the database has no noonmark schema, or an older one: run `noonmark db migrate`")
+
+
+def database_address(dsn: str) -> str:
+    """Return host, port and database of a libpq URL, never its user or password."""
+    if "://" not in dsn:
+        return "of NOONMARK_DATABASE_URL"
+    parts = urlsplit(dsn)
+    # Without user and password, and whatever libpq accepts as a list of hosts.
+    hosts = parts.netloc.rpartition("@")[2] or "(local socket)"
+    return f"{parts.path.lstrip('/') or 'of the user'} at {hosts}"
+
+
+def first_line(reason: object) -> str:
+    """Return the first line of an error, short enough for a sentence."""
+    text = str(reason).strip() or type(reason).__name__
+    line = text.splitlines()[0].strip().rstrip(".")
+    return line if len(line) <= 200 else line[:199] + "…"
+
+
+def explain(error: BaseException) -> CliError | None:
+    """Turn an error that reached the top into a sentence, where its cause is known; else None."""
+    if isinstance(error, CliError):
+        return error
+    if _is(error, "noonmark.settings", "SettingsError"):
+        return CliError(f"{error}; `noonmark config check` shows every setting", ExitCode.USAGE)
+    if _is(error, "noonmark.store.migrate", "SchemaError"):
+        return CliError(str(error))
+    if _is(error, "noonmark.kafka.admin", "TopicError"):
+        return CliError(str(error), ExitCode.UNREACHABLE)
+    if _is(error, "noonmark.devstack.errors", "DevStackError"):
+        return CliError(str(error))
+    return None
+
+
+def _is(error: BaseException, module: str, name: str) -> bool:
+    """Compare with a class of a module that is loaded: what was never imported was never raised."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(error, getattr(loaded, name))

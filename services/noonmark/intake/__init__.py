@@ -1,0 +1,1 @@
+"""Takes submissions from Kafka into the database: checked, in batches, once each or refused with a reason."""

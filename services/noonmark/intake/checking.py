@@ -1,0 +1,101 @@
+"""From records to requests: every record becomes one, or a refusal that says why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from noonmark.intake.clock import Moment
+from noonmark.kafka.consumer import LaneConsumer
+from noonmark.kafka.records import Record
+from noonmark.schemas.envelope import Event, identify, parse_event
+from noonmark.schemas.refusal import FieldError, Refused
+from noonmark.schemas.submissions import TYPES, parse_submission
+from noonmark.store.jobs import EventRef, Request
+from noonmark.store.rejections import RejectedRecord
+from noonmark.telemetry.logs import get_logger
+
+_WORDS: Final = {kind: kind.split(".")[2] for kind in TYPES}
+UNKNOWN: Final = "unknown"
+
+_log = get_logger()
+
+
+@dataclass(slots=True)
+class Checked:
+    """A batch of records from one consumer, each either a request or refused.
+
+    Attributes:
+        consumer: where they came from and are settled.
+        records: all of them.
+        requests: the sound ones, in order.
+        sources: per request its record and the word of its type.
+        refused: the others, each with the word of its type.
+    """
+
+    consumer: LaneConsumer
+    records: list[Record]
+    requests: list[Request] = field(default_factory=list)
+    sources: list[tuple[Record, str]] = field(default_factory=list)
+    refused: list[tuple[RejectedRecord, str]] = field(default_factory=list)
+
+
+def check(consumer: LaneConsumer, records: list[Record], moment: Moment, *, max_bytes: int) -> Checked:
+    """Check a batch of records.
+
+    Args:
+        consumer: where they came from.
+        records: as polled.
+        moment: the database's time and ledger floor.
+        max_bytes: a larger value is refused unread.
+    """
+    batch = Checked(consumer, records)
+    for record in records:
+        if len(record.value) > max_bytes:
+            batch.refused.append((_too_large(record, max_bytes), UNKNOWN))
+            continue
+        _check_one(batch, record, moment, max_bytes)
+    return batch
+
+
+def _check_one(batch: Checked, record: Record, moment: Moment, max_bytes: int) -> None:
+    event: Event | None = None
+    try:
+        event = parse_event(record.value, record.headers, max_bytes=max_bytes)
+        submission = parse_submission(event, now=moment.now, ledger_floor=moment.ledger_floor)
+    except Refused as refused:
+        reason = "malformed" if event is None else "invalid"
+        batch.refused.append((rejected_record(record, reason, refused, event), _word(event)))
+    except Exception as error:  # noqa: BLE001 - whatever one record does to us, the others are taken in
+        place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+        _log.exception("record_not_checked", **place)
+        verdict = Refused([FieldError("", f"could not be checked: {type(error).__name__}")])
+        batch.refused.append((rejected_record(record, "malformed", verdict, event), _word(event)))
+    else:
+        batch.requests.append(Request(submission, EventRef(event.source, event.id, event.sequence)))
+        batch.sources.append((record, _word(event)))
+
+
+def rejected_record(
+    record: Record, reason: str, refused: Refused, event: Event | EventRef | None = None
+) -> RejectedRecord:
+    """Say which record is refused and why."""
+    source, event_id = (event.source, event.id) if event else identify(record.value, record.headers)
+    return RejectedRecord(
+        record.topic, record.partition, record.offset, source, event_id, reason, refused, record.value
+    )
+
+
+def _too_large(record: Record, max_bytes: int) -> RejectedRecord:
+    refused = Refused(
+        [FieldError("", f"the record is {len(record.value)} bytes", f"at most {max_bytes} bytes")]
+    )
+    # Not parsed to find its name: that is what the limit is for.
+    source, event_id = identify(None, record.headers)
+    return RejectedRecord(
+        record.topic, record.partition, record.offset, source, event_id, "too_large", refused, record.value
+    )
+
+
+def _word(event: Event | None) -> str:
+    return _WORDS.get(event.type, UNKNOWN) if event else UNKNOWN

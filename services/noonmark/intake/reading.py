@@ -1,0 +1,84 @@
+"""The reading loop: polls both topics, bulk only when the other gave nothing, and checks records."""
+
+from __future__ import annotations
+
+import threading
+
+from noonmark.intake.checking import check
+from noonmark.intake.clock import DatabaseClock, Moment
+from noonmark.intake.handover import Handover
+from noonmark.kafka.consumer import LaneConsumer
+from noonmark.kafka.records import Record
+from noonmark.kafka.topics import Topics
+from noonmark.service.runner import Service
+from noonmark.service.startup import kafka_config
+
+_WAIT_SECONDS = 0.1
+_LEAVE_SECONDS = 5.0
+_CONDITION = "partitions"
+
+
+class ReadLoop:
+    """Owns both consumers. While the writer has no room it takes nothing, but stays in the group."""
+
+    name = "read"
+
+    def __init__(self, service: Service, topics: Topics, handover: Handover, clock: DatabaseClock) -> None:
+        """Register the loop; the consumers join when it runs."""
+        self._service = service
+        self._topics = topics
+        self._handover = handover
+        self._clock = clock
+        self._progress = service.health.progress(self.name, 30.0)
+        service.health.require(_CONDITION, "no partition of the submissions is assigned yet")
+
+    def run(self, stop: threading.Event) -> None:
+        """Read until `stop` is set, then commit what is settled and leave the group."""
+        main, bulk = self._consumer(self._topics.submissions), self._consumer(self._topics.submissions_bulk)
+        try:
+            while not stop.is_set():
+                self._turn(main, bulk)
+                self._progress.beat()
+                self._service.health.set_ready(
+                    _CONDITION, ready=bool(main.assigned), missing="no partition is assigned"
+                )
+            # What is being written settles its records; what waits is delivered again and found in the inbox.
+            self._handover.close(_LEAVE_SECONDS)
+        finally:
+            main.close()
+            bulk.close()
+
+    def _turn(self, main: LaneConsumer, bulk: LaneConsumer) -> None:
+        moment = self._clock.moment()
+        if moment is None or not self._handover.wait_for_room(_WAIT_SECONDS):
+            waited = _WAIT_SECONDS if moment is None else 0.0
+            main.poll_batch(0, waited)
+            bulk.poll_batch(0, 0)
+            return
+        most = self._service.settings.intake_batch
+        records = main.poll_batch(most, 0)
+        if records:
+            bulk.poll_batch(0, 0)
+            self._hand_over(main, records, moment)
+            return
+        records = bulk.poll_batch(most, 0)
+        if records:
+            self._hand_over(bulk, records, moment)
+            return
+        records = main.poll_batch(most, _WAIT_SECONDS)
+        if records:
+            self._hand_over(main, records, moment)
+
+    def _hand_over(self, consumer: LaneConsumer, records: list[Record], moment: Moment) -> None:
+        checked = check(consumer, records, moment, max_bytes=self._service.settings.max_submission_bytes)
+        self._handover.offer(checked)
+
+    def _consumer(self, topic: str) -> LaneConsumer:
+        settings = self._service.settings
+        return LaneConsumer(
+            kafka_config(settings),
+            topic,
+            self._topics.group_intake,
+            max_in_flight=4 * settings.intake_batch,
+            headers=True,
+        )

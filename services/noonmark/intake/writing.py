@@ -1,0 +1,124 @@
+"""The writing loop: one transaction per batch, then its records are settled."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+import psycopg
+
+from noonmark.core.faults import hit
+from noonmark.intake.checking import Checked, rejected_record
+from noonmark.intake.clock import DatabaseClock
+from noonmark.intake.handover import Handover
+from noonmark.kafka.topics import Topics
+from noonmark.service.dbloop import DatabaseLoop
+from noonmark.service.runner import Service
+from noonmark.store.events import EventTopics
+from noonmark.store.hints import HintSender
+from noonmark.store.jobs import KnownFacts, Status, Taken, accept
+from noonmark.store.rejections import RejectedRecord, record_rejections
+from noonmark.telemetry.metrics import REJECTIONS, SUBMISSIONS
+
+_LOOK_SECONDS = 5.0
+
+
+class WriteLoop(DatabaseLoop):
+    """Commits checked batches.
+
+    A batch whose transaction failed, or whose COMMIT got no answer, is written again as a whole: the inbox
+    knows its events and the rejections their places, so the second time adds nothing to what the first did.
+    """
+
+    def __init__(
+        self, service: Service, topics: Topics, clock: DatabaseClock, hints: HintSender, *, shards: int
+    ) -> None:
+        """Register the loop; `handover` is where it gets its batches."""
+        super().__init__(service, "write", max_age_seconds=60.0)
+        self.handover = Handover(self.wake)
+        self._topics = topics
+        self._events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
+        self._clock = clock
+        self._hints = hints
+        self._shards = shards
+        self._known = KnownFacts()
+        self._look_at = 0.0
+
+    def run(self, stop: threading.Event) -> None:
+        """Write until `stop` is set; the batch in hand is finished if the database lets it."""
+        try:
+            super().run(stop)
+        finally:
+            self.handover.abandon()
+
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Write one batch."""
+        self._look(connection)
+        batch = self.handover.begin()
+        if batch is None:
+            return 1.0
+        taken, rejected = self._write(connection, batch)
+        hit("intake.after_commit")
+        batch.consumer.settle(batch.records)
+        self.handover.done()
+        if taken is not None:
+            self._clock.hear(taken.now)
+            if taken.queued:
+                self._hints.outbox()
+            if taken.due_soon:
+                self._hints.due()
+        _count(batch, taken, rejected)
+        return 0.0
+
+    def _write(
+        self, connection: psycopg.Connection, batch: Checked
+    ) -> tuple[Taken | None, list[RejectedRecord]]:
+        taken = None
+        rejected = [record for record, _ in batch.refused]
+        with connection.transaction():
+            if batch.requests:
+                taken = accept(
+                    connection, batch.requests, shards=self._shards, topics=self._events, known=self._known
+                )
+                rejected += _turned_down(batch, taken)
+            record_rejections(
+                connection,
+                rejected,
+                topic=self._topics.rejections,
+                cap_bytes=self._service.settings.rejection_bytes,
+                shards=self._shards,
+            )
+            hit("intake.before_commit")
+        return taken, rejected
+
+    def _look(self, connection: psycopg.Connection) -> None:
+        """Ask the database now and then, also with nothing to write: is it there, what time is it."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._clock.look(connection)
+            self._look_at = now + _LOOK_SECONDS
+
+
+def _turned_down(batch: Checked, taken: Taken) -> list[RejectedRecord]:
+    rejected = []
+    for (record, _), request, result in zip(batch.sources, batch.requests, taken.results, strict=True):
+        if result.status is Status.REJECTED:
+            assert result.refused is not None
+            assert result.reason is not None
+            refused = result.refused.below("/data")
+            rejected.append(rejected_record(record, result.reason.value, refused, request.event))
+    return rejected
+
+
+def _count(batch: Checked, taken: Taken | None, rejected: list[RejectedRecord]) -> None:
+    kinds: Counter[tuple[str, str]] = Counter((word, "rejected") for _, word in batch.refused)
+    if taken is not None:
+        kinds.update(
+            (word, result.status.value)
+            for (_, word), result in zip(batch.sources, taken.results, strict=True)
+        )
+    for (word, result), count in kinds.items():
+        SUBMISSIONS.labels(word, result).inc(count)
+    for reason, count in Counter(record.reason for record in rejected).items():
+        REJECTIONS.labels(reason).inc(count)

@@ -1,0 +1,106 @@
+"""What a stack consists of and where it lives."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+StackKind = Literal["embedded", "containers"]
+
+DEFAULT_STATE_DIR: Final = Path(".noonmark")
+# -P: as with the installed command, the current folder is not on the module path unless --path says so.
+CLI: Final = (sys.executable, "-P", "-m", "noonmark.cli.main")
+# Above the 30 s a worker gives its runs to finish, see NOONMARK_DRAIN_SECONDS.
+_WORKER_SECONDS: Final = 40.0
+EXAMPLE_HANDLERS: Final = "examples.handlers"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSpec:
+    """One service as a command.
+
+    Attributes:
+        name: Names the log file and the entry in every listing.
+        command: Program and arguments. It gets its address by NOONMARK_METRICS_PORT.
+        ready_path: Polled there over HTTP until it answers 200.
+        grace_seconds: How long it may take to end after SIGTERM before it is killed.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    ready_path: str = "/readyz"
+    grace_seconds: float = 15.0
+
+
+def default_services(
+    *, handlers: Sequence[str] = (), path: str | None = None, cwd: Path | None = None
+) -> tuple[ServiceSpec, ...]:
+    """Intake, trigger, dispatcher and one worker of the pool `default`, in the order of their start.
+
+    Args:
+        handlers: Modules with handlers for the worker. Where none is given and the current folder
+            holds `examples/handlers.py`, that one is taken.
+        path: Folder from which the worker imports them.
+        cwd: The current folder.
+    """
+    folder = cwd or Path.cwd()
+    if not handlers and path is None and (folder / "examples" / "handlers.py").exists():
+        handlers, path = (EXAMPLE_HANDLERS,), str(folder)
+    worker = [*CLI, "worker", "--pool", "default"]
+    for module in handlers:
+        worker += ["--handlers", module]
+    if path is not None:
+        worker += ["--path", path]
+    plain = tuple(ServiceSpec(name, (*CLI, name)) for name in ("intake", "trigger", "dispatcher"))
+    return (*plain, ServiceSpec("worker", tuple(worker), grace_seconds=_WORKER_SECONDS))
+
+
+@dataclass(frozen=True, slots=True)
+class StackOptions:
+    """Everything `up` can be told.
+
+    Attributes:
+        state_dir: Data, logs and `stack.json`.
+        stack: Where Postgres and Kafka come from: embedded, or containers.
+        detach: Return when all is up, leaving the stack behind.
+        as_json: Nothing but one JSON object on stdout.
+        postgres_port: A fixed port; else the last one used, or a free one.
+        kafka_port: Likewise.
+        heap_mb: Heap of the broker, MB.
+        migrate: The command that prepares the database and the topics.
+        services: What to start, in order.
+        ready_seconds: How long the services may take to become ready.
+    """
+
+    state_dir: Path = DEFAULT_STATE_DIR
+    stack: StackKind = "embedded"
+    detach: bool = False
+    as_json: bool = False
+    postgres_port: int | None = None
+    kafka_port: int | None = None
+    heap_mb: int = 512
+    migrate: tuple[str, ...] = (*CLI, "db", "migrate")
+    services: tuple[ServiceSpec, ...] = field(default_factory=default_services)
+    ready_seconds: float = 60.0
+
+    def to_json(self) -> str:
+        """For the command line of a detached supervisor."""
+        return json.dumps({**asdict(self), "state_dir": str(self.state_dir)})
+
+    @classmethod
+    def from_json(cls, text: str) -> StackOptions:
+        """Reads what `to_json` wrote."""
+        data: dict[str, Any] = json.loads(text)
+        services = tuple(
+            ServiceSpec(**{**service, "command": tuple(service["command"])}) for service in data["services"]
+        )
+        fixed = {
+            "state_dir": Path(data["state_dir"]),
+            "migrate": tuple(data["migrate"]),
+            "services": services,
+        }
+        return cls(**{**data, **fixed})

@@ -1,0 +1,43 @@
+"""The librdkafka properties of a lane consumer, for both group protocols."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from confluent_kafka import KafkaError
+
+from noonmark.kafka.config import KafkaConfig
+
+_CLASSIC: Final = {
+    # Cooperative from the first day: a group cannot change from eager to cooperative while it runs.
+    "partition.assignment.strategy": "cooperative-sticky",
+    "session.timeout.ms": 10_000,
+    "heartbeat.interval.ms": 3_000,
+}
+"""With KIP-848 the assignor and both times belong to the broker, and the client refuses them."""
+
+
+def consumer_properties(config: KafkaConfig, group: str, max_poll_interval_seconds: float) -> dict[str, Any]:
+    """Return the properties of a member of `group`."""
+    properties = config.client() | {
+        "group.id": group,
+        "group.protocol": config.group_protocol,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest",
+        "max.poll.interval.ms": round(max_poll_interval_seconds * 1000),
+        # Enough for several batches; a pause or a rebalance throws what is buffered away.
+        "queued.min.messages": 10_000,
+        "queued.max.messages.kbytes": 16_384,
+        "fetch.queue.backoff.ms": 20,
+        "fetch.error.backoff.ms": 100,
+        "topic.metadata.refresh.interval.ms": 30_000,
+    }
+    return properties | (_CLASSIC if config.group_protocol == "classic" else {})
+
+
+def hint(error: KafkaError) -> str:
+    """Return what to do about a fatal error, where there is something to do."""
+    if error.code() in (KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE):  # noqa: SLF001
+        return "; brokers before 4.0 need the group protocol classic"
+    return ""

@@ -1,0 +1,92 @@
+"""Fixtures of the chaos tests, and the table that they print at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.chaos.tally import Tally
+from tests.support.cluster import SERVICES, Cluster, cluster, fresh_prefix
+from tests.support.stack import Kafka, Postgres
+
+from noonmark.devstack.kafka import start_kafka
+
+TALLY = pytest.StashKey[Tally]()
+
+QUICK_GROUPS = {
+    # How long a killed consumer keeps its partitions is the broker's to say.
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "3000",
+    "group.consumer.min.heartbeat.interval.ms": "200",
+    "group.consumer.heartbeat.interval.ms": "500",
+}
+
+SMALL_BATCHES = {
+    # So that a few hundred jobs are many passes of every fault point.
+    "intake_batch": "40",
+    "claim_batch": "40",
+    "relay_batch": "48",
+    "worker_slots": "24",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--chaos-rounds", type=int, default=12, help="Random kills after the named ones.")
+    parser.addoption("--chaos-seed", type=int, default=1, help="Which random kills.")
+    parser.addoption("--chaos-kills", type=int, default=2, help="Kills that count per fault point.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[TALLY] = Tally()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    tally = terminalreporter.config.stash[TALLY]
+    if tally.rows:
+        terminalreporter.section("chaos")
+        for line in tally.lines():
+            terminalreporter.line(line)
+
+
+@pytest.fixture(scope="session")
+def tally(request: pytest.FixtureRequest) -> Tally:
+    """What is printed at the end of the session."""
+    return request.config.stash[TALLY]
+
+
+@pytest.fixture(scope="session")
+def quick_kafka(server_dir: Path) -> Iterator[Kafka]:
+    """A broker that gives a dead consumer's partitions away in 3 s."""
+    given = os.environ.get("NOONMARK_TEST_KAFKA_BOOTSTRAP")
+    if given:
+        yield Kafka(given)
+        return
+    server = start_kafka(server_dir / "quick-kafka", settings=QUICK_GROUPS)
+    yield Kafka(server.bootstrap)
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def noonmark(
+    postgres_server: Postgres,
+    template_database: str,
+    quick_kafka: Kafka,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cluster]:
+    """One cluster for all tests of a module, each with a namespace of its own: one process per service."""
+    prefix = fresh_prefix()
+    postgres_server.run(f"create database {prefix} template {template_database}")
+    with cluster(
+        postgres_server.url_of(prefix),
+        quick_kafka.bootstrap,
+        prefix,
+        tmp_path_factory.mktemp("chaos"),
+        **SMALL_BATCHES,
+    ) as made:
+        made.start_target()
+        made.start(*SERVICES)
+        yield made
+    postgres_server.run(f"drop database {prefix} with (force)")
+    quick_kafka.delete_topics(prefix)

@@ -1,0 +1,71 @@
+"""Every service is killed at every fault point under load; nothing is lost and nothing ends twice."""
+
+import json
+
+import pytest
+from tests.chaos.tally import Held, Row, Tally
+from tests.support.cluster import Cluster, Node
+from tests.support.publish import Load, soon
+
+from noonmark.core.faults import POINTS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+RETRY = {"max_retries": 3, "delay_seconds": 0.3, "jitter": "none"}
+MOST_KILLS = 6
+
+
+def load_of(url: str) -> Load:
+    """A few hundred instants of every kind, spread over the three lanes and some seconds."""
+    load = Load()
+    load.now(90)
+    load.once(120, soon(1), spread_seconds=0.5)
+    load.once(40, soon(1.5), spread_seconds=4)
+    load.interval(6, soon(2), instants=4)
+    load.interval(3, soon(2), instants=4, overlap="skip")
+    load.http(20, f"{url}/ok")
+    load.http(5, f"{url}/flaky/1", retry=RETRY)
+    load.now(15, "chaos.flaky", payload={"fails": 1}, retry=RETRY)
+    load.now(5, "chaos.flaky", payload={"fails": 9}, retry=RETRY | {"max_retries": 1}, ends=["dead"])
+    load.now(10, "chaos.slow", payload={"seconds": 1})
+    load.duplicates(20)
+    load.invalid(5)
+    return load
+
+
+def node_of(cluster: Cluster, service: str) -> Node:
+    """The living process of a service."""
+    return next(node for node in cluster.nodes if node.service == service and node.expected_alive)
+
+
+def judge(cluster: Cluster, load: Load, row: Row, *, within: float) -> None:
+    """Wait until a load is through, run the checker and note its verdict."""
+    cluster.settle(load, within)
+    report = cluster.check(load)
+    row.duplicates = len(report["duplicates"])
+    row.lost, row.second_verdicts = report["lost"], report["second_verdicts"]
+    assert report["clean"], json.dumps(report, indent=1)
+    one_time = sum(job.instants is None or len(job.instants) == 1 for job in load.jobs)
+    assert report["runs"] >= one_time
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_at_a_fault_point_loses_nothing(
+    noonmark: Cluster, tally: Tally, point: str, request: pytest.FixtureRequest
+) -> None:
+    service, _, _ = point.partition(".")
+    row = Row(service, point)
+    tally.rows.append(row)
+    assert node_of(noonmark, service).stop() == 0
+    load = load_of(noonmark.target_url)
+    noonmark.publish(load)
+    wanted = request.config.getoption("--chaos-kills")
+    while row.counted < wanted:
+        # Another pass each time: the first, in the middle of a batch, after some.
+        victim = noonmark.launch(service, fault=f"{point}={1 + 2 * len(row.held)}")
+        noonmark.wait(lambda: not victim.alive, f"{point} to kill its process", 20)  # noqa: B023
+        assert victim.process.wait() == -9, victim.log()
+        row.held.append(Held.by(noonmark, victim))
+        assert len(row.held) < MOST_KILLS, f"{row.held}: too few kills hit anything"
+    noonmark.start(service)
+    judge(noonmark, load, row, within=40)

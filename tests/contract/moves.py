@@ -1,0 +1,51 @@
+"""Which statement makes which moves of a run's state: the middle between transition table, SQL and docs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from noonmark.core.words import RunState
+
+S = RunState
+Move = tuple[RunState, RunState]
+
+STATEMENT_MOVES: Final[dict[str, frozenset[Move]]] = {
+    "start_runs": frozenset({(S.QUEUED, S.RUNNING)}),
+    "finish_plain": frozenset({(S.RUNNING, S.SUCCEEDED), (S.CANCELLING, S.CANCELLED)}),
+    "finish_detailed": frozenset(
+        {
+            (S.RUNNING, S.SUCCEEDED),
+            (S.RUNNING, S.RETRYING),
+            (S.RUNNING, S.DEAD),
+            (S.CANCELLING, S.CANCELLED),
+        }
+    ),
+    "hand_back": frozenset({(S.RUNNING, S.QUEUED)}),
+    "lose_runs": frozenset({(S.RUNNING, S.QUEUED), (S.RUNNING, S.DEAD), (S.CANCELLING, S.CANCELLED)}),
+    "expire_starts": frozenset({(S.QUEUED, S.SKIPPED)}),
+    "requeue_runs": frozenset({(S.RETRYING, S.QUEUED), (S.WAITING, S.QUEUED)}),
+    "park_runs": frozenset({(S.QUEUED, S.WAITING)}),
+    "resend_vanished": frozenset({(S.QUEUED, S.QUEUED)}),
+    "job_hold_runs": frozenset({(S.QUEUED, S.WAITING), (S.RETRYING, S.WAITING)}),
+    "job_cancel_runs": frozenset(
+        {
+            (S.WAITING, S.CANCELLED),
+            (S.QUEUED, S.CANCELLED),
+            (S.RETRYING, S.CANCELLED),
+            (S.RUNNING, S.CANCELLING),
+        }
+    ),
+}
+"""Every statement that updates `runs`."""
+
+STATEMENT_BIRTHS: Final[dict[str, frozenset[RunState]]] = {
+    "claim_once": frozenset({S.QUEUED}),
+    "job_runs_now": frozenset({S.QUEUED}),
+    "insert_runs": frozenset({S.QUEUED, S.WAITING, S.SKIPPED}),
+}
+"""Every statement that inserts into `runs`."""
+
+NOT_YET: Final[frozenset[Move]] = frozenset(
+    {(S.RUNNING, S.UNKNOWN), (S.DEAD, S.QUEUED), (S.DEAD, S.DISCARDED)}
+)
+"""Moves of the table that no statement of this version makes: `at_most_once`, redrive and discard."""

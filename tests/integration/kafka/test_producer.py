@@ -1,0 +1,120 @@
+import os
+import time
+import uuid
+
+import pytest
+from tests.integration.kafka.conftest import take
+
+from noonmark.kafka.admin import ensure_topics
+from noonmark.kafka.delivery import OutboundMessage
+from noonmark.kafka.topics import TopicSpec
+
+pytestmark = pytest.mark.kafka
+
+
+def good(topic, count):
+    return [OutboundMessage(topic, uuid.uuid4().bytes, str(n).encode()) for n in range(count)]
+
+
+def values(records):
+    return [int(record.value) for record in records]
+
+
+def test_messages_come_back_as_they_went_in_the_order_of_their_key(kafka):
+    topic = kafka.topic(partitions=3)
+    messages = [OutboundMessage(topic, b"key-%d" % (n % 7), str(n).encode()) for n in range(2000)]
+    producer = kafka.producer()
+    for start in range(0, 2000, 500):
+        assert producer.send_batch(messages[start : start + 500]).all_acknowledged
+    records = take(kafka.consumer(topic), 2000)
+    assert sorted(values(records)) == list(range(2000))
+    for key in {record.key for record in records}:
+        of_key = [int(r.value) for r in records if r.key == key]
+        assert of_key == sorted(of_key)
+    assert all(abs(record.timestamp_ms / 1000 - time.time()) < 60 for record in records)
+
+
+def test_a_message_for_an_unknown_topic_fails_alone_and_soon(kafka):
+    topic = kafka.topic()
+    producer = kafka.producer()
+    assert producer.send_batch(good(topic, 1)).all_acknowledged
+    batch = good(topic, 1000)
+    batch.insert(500, OutboundMessage(f"{kafka.name}.absent", b"k", b"v"))
+    started = time.monotonic()
+    result = producer.send_batch(batch)
+    assert time.monotonic() - started < 3
+    assert list(result.failed) == [500]
+    assert result.failed[500].is_permanent
+    assert "no such topic" in result.failed[500].reason
+    # The second time the topic is known to be absent: nothing waits.
+    started = time.monotonic()
+    assert list(producer.send_batch(batch).failed) == [500]
+    assert time.monotonic() - started < 0.5
+    assert len(take(kafka.consumer(topic), 2001)) == 2001
+
+
+def test_a_topic_made_just_after_the_first_look_gets_its_messages(kafka):
+    topic = f"{kafka.name}.late"
+    producer = kafka.producer(
+        on_wait=lambda _waited: ensure_topics(kafka.config, [TopicSpec(topic, 1, 1)]),
+    )
+    assert producer.send_batch(good(topic, 3)).all_acknowledged
+
+
+def test_a_topic_deleted_in_use_fails_for_good_and_works_again_when_made_anew(kafka):
+    topic, gone = kafka.topic(), kafka.topic("gone")
+    producer = kafka.producer()
+    assert producer.send_batch(good(gone, 3)).all_acknowledged
+    kafka.delete(gone)
+    result = producer.send_batch(good(topic, 100) + good(gone, 2))
+    assert sorted(result.failed) == [100, 101]
+    assert all(failure.is_permanent for failure in result.failed.values())
+    kafka.topic("gone")
+    deadline = time.monotonic() + 15
+    while producer.send_batch(good(gone, 1)).failed:
+        assert time.monotonic() < deadline
+
+
+def test_one_oversized_message_fails_alone_in_a_request_the_broker_refuses(kafka):
+    topic = kafka.topic(**{"max.message.bytes": "2000"})
+    batch = [OutboundMessage(topic, b"%d" % (n % 5), os.urandom(50)) for n in range(200)]
+    batch[30] = OutboundMessage(topic, b"0", os.urandom(3000))
+    result = kafka.producer().send_batch(batch)
+    permanent = [index for index, failure in result.failed.items() if failure.is_permanent]
+    assert permanent == [30]
+    assert all(failure.code == "OUT_OF_TURN" for index, failure in result.failed.items() if index != 30)
+
+
+def test_a_message_larger_than_the_client_allows_fails_alone(kafka):
+    topic = kafka.topic()
+    batch = good(topic, 10)
+    batch[4] = OutboundMessage(topic, b"k", b"x" * 2_000_000)
+    result = kafka.producer().send_batch(batch)
+    assert list(result.failed) == [4]
+    assert result.failed[4].is_permanent
+
+
+def test_an_impossible_topic_name_fails_for_good(kafka):
+    topic = kafka.topic()
+    result = kafka.producer().send_batch([*good(topic, 2), OutboundMessage("not a topic!", None, b"v")])
+    assert list(result.failed) == [2]
+    assert result.failed[2].is_permanent
+
+
+def test_a_batch_larger_than_the_local_queue_goes_out_whole(kafka):
+    topic = kafka.topic()
+    producer = kafka.producer(properties={"queue.buffering.max.messages": 20})
+    assert producer.send_batch(good(topic, 2000)).all_acknowledged
+    assert sorted(values(take(kafka.consumer(topic), 2000))) == list(range(2000))
+
+
+def test_headers_travel_with_the_message(kafka):
+    topic = kafka.topic()
+    message = OutboundMessage(topic, b"k", b"1", [("traceparent", b"00-ab"), ("empty", None)])
+    assert kafka.producer().send_batch([message]).all_acknowledged
+    (record,) = take(kafka.consumer(topic, headers=True), 1)
+    assert record.headers == [("traceparent", b"00-ab"), ("empty", None)]
+
+
+def test_an_empty_batch_is_fine(kafka):
+    assert kafka.producer().send_batch([]).all_acknowledged

@@ -1,0 +1,258 @@
+"""Every statement that moves runs, against a run in every state: only moves of the table happen."""
+
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from psycopg import errors
+
+from noonmark.core.transitions import INITIAL, MOVES
+from noonmark.core.words import RunState, SkipReason
+from noonmark.store import housekeeping, leases, relay, work
+from noonmark.store.relay import Parked
+from noonmark.store.rows import StartedRun
+from noonmark.store.statements import statement
+from tests.contract.moves import STATEMENT_BIRTHS, STATEMENT_MOVES
+from tests.integration.store.world import SHARDS, TOPICS, World, outcome
+
+
+class Case:
+    """A run in one state, put in place so that nothing but the state can stop a statement."""
+
+    def __init__(self, world: World, state: RunState, **columns) -> None:
+        self.world = world
+        self.worker = world.worker()
+        owned = state in (RunState.RUNNING, RunState.CANCELLING)
+        self.run_id = world.put_run(state, owner=self.worker if owned else None, **columns)
+        if not owned:
+            # Also a run that is not live may carry its last owner: the guards must look at the state.
+            world.db.execute(
+                "update runs set owner = %s, epoch = %s where id = %s", [*self.worker, self.run_id]
+            )
+        self.before = world.run(self.run_id)
+
+    def as_started(self) -> StartedRun:
+        row = self.before
+        return StartedRun(
+            row["id"],
+            row["scheduled_for"],
+            row["job_id"],
+            row["job_version"],
+            row["origin"],
+            row["request_id"],
+            row["namespace"],
+            row["lane"],
+            row["attempt"],
+            row["losses"],
+            row["holds_slot"],
+            row["scheduled_for"],
+            row["shard"],
+            "python",
+            "h",
+            "{}",
+            0,
+        )
+
+    def span(self) -> dict[str, object]:
+        at = self.before["scheduled_for"]
+        return {"ids": [self.run_id], "first": at, "last": at}
+
+
+def start(case):
+    work.start(
+        case.world.db, case.worker, "default", [work.Ticket(case.run_id, case.before["scheduled_for"], 1)]
+    )
+
+
+def finish(state, case, **more):
+    case.world.record(case.worker, [outcome(case.as_started(), state, **more)])
+
+
+def hand_back(case):
+    work.hand_back(case.world.db, case.worker, [(case.run_id, case.before["scheduled_for"])])
+
+
+def lose(case):
+    at = case.before["started_at"] or case.before["scheduled_for"]
+    case.world.db.execute(
+        """insert into start_batches (worker, epoch, first_scheduled_for, last_scheduled_for, started_at, overdue_at, run_ids)
+           values (%s, 1, %s, %s, %s, now() - interval '1 s', %s)""",
+        [case.worker.worker, *[case.before["scheduled_for"]] * 2, at, [case.run_id]],
+    )
+    leases.run_pass(case.world.db, TOPICS, shards=SHARDS, gap_seconds=5)
+
+
+def lose_for_good(case):
+    case.world.db.execute("update runs set losses = %s where id = %s", [leases.LOSS_BUDGET, case.run_id])
+    lose(case)
+
+
+def expire(case):
+    case.world.db.execute("update runs set start_by = now() - interval '1 s' where id = %s", [case.run_id])
+    ticket = work.Ticket(case.run_id, case.before["scheduled_for"], 1)
+    work.expire(case.world.db, TOPICS, [ticket], shards=SHARDS)
+
+
+def requeue(case):
+    reason = case.before["reason"] or "undeliverable"
+    case.world.db.execute(statement("requeue_runs"), {**case.span(), "reason": reason})
+
+
+def park(case):
+    parked = Parked(case.run_id, case.before["scheduled_for"], 1, "no such topic")
+    relay.park(case.world.db, [], [parked], retry_seconds=1)
+
+
+class OneTopic:
+    """Says of any topic that it carries the lane of the runs here."""
+
+    def parse_runs(self, topic):
+        del topic
+        return "default", 1
+
+
+def resend(case):
+    case.world.db.execute("update runs set queued_at = now() - interval '1 h' where id = %s", [case.run_id])
+    case.world.db.execute("delete from outbox")
+    case.world.db.execute(
+        "insert into topic_progress values ('t', now(), now()) on conflict (topic) do update set passed_until = now()"
+    )
+    housekeeping.resend_vanished(case.world.db, OneTopic())
+
+
+def hold(case):
+    case.world.db.execute(statement("job_hold_runs"), {**case.span(), "shard": case.before["shard"]})
+
+
+def cancel(case):
+    case.world.db.execute(statement("job_cancel_runs"), {**case.span(), "shard": case.before["shard"]})
+
+
+WAYS = {
+    "start_runs": [start],
+    "finish_plain": [partial(finish, RunState.SUCCEEDED)],
+    "finish_detailed": [
+        partial(finish, RunState.SUCCEEDED, result="{}"),
+        partial(finish, RunState.RETRYING, error="boom", retry_seconds=5.0),
+        partial(finish, RunState.DEAD, reason="retries_exhausted", error="boom"),
+        partial(finish, RunState.CANCELLED),
+    ],
+    "hand_back": [hand_back],
+    "lose_runs": [lose, lose_for_good],
+    "expire_starts": [expire],
+    "requeue_runs": [requeue],
+    "park_runs": [park],
+    "resend_vanished": [resend],
+    "job_hold_runs": [hold],
+    "job_cancel_runs": [cancel],
+}
+
+STATES = [(state, None) for state in RunState if state is not RunState.WAITING] + [
+    (RunState.WAITING, "paused"),
+    (RunState.WAITING, "undeliverable"),
+]
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENT_MOVES))
+def test_a_statement_makes_its_moves_and_no_others(world, name):
+    made = set()
+    for way in WAYS[name]:
+        for state, reason in STATES:
+            case = Case(world, state, reason=reason)
+            way(case)
+            after = world.run(case.run_id)
+            target = RunState(after["state"])
+            queued_anew = target is RunState.QUEUED and after["fence"] > case.before["fence"]
+            if target is not state or queued_anew:
+                made.add((state, target))
+                assert target in MOVES[state]
+            else:
+                assert after["finished_at"] == case.before["finished_at"]
+
+    assert made == STATEMENT_MOVES[name]
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENT_MOVES))
+def test_every_queueing_raises_the_fence_and_leaves_no_owner(world, name):
+    for way in WAYS[name]:
+        for state, reason in STATES:
+            case = Case(world, state, reason=reason)
+            way(case)
+            after = world.run(case.run_id)
+            if after["state"] == "queued" and state is not RunState.QUEUED:
+                assert after["fence"] == case.before["fence"] + 1
+                assert (after["owner"], after["epoch"]) == (None, None)
+                (message,) = world.messages(case.run_id)
+                assert message["fence"] == after["fence"]
+
+
+def test_a_parked_run_of_a_paused_job_waits_for_the_resume_under_a_higher_fence(world):
+    case = Case(world, RunState.WAITING, reason="undeliverable")
+
+    hold(case)
+
+    after = world.run(case.run_id)
+    assert (after["state"], after["reason"]) == ("waiting", "paused")
+    assert after["fence"] == case.before["fence"] + 1
+    assert world.column("select reason from waits where run_id = %s", case.run_id) == ["paused"]
+
+
+def test_a_worker_cannot_cancel_a_run_that_nobody_asked_it_to_cancel(world):
+    case = Case(world, RunState.RUNNING)
+
+    recorded = world.record(case.worker, [outcome(case.as_started(), RunState.CANCELLED)])
+
+    assert len(recorded.fenced) == 1
+    assert world.run(case.run_id)["state"] == "running"
+    assert world.told() == []
+
+
+@pytest.mark.parametrize("state", sorted(set(RunState) - {RunState.QUEUED}))
+def test_a_run_that_is_not_queued_has_no_use_for_its_deadline(world, state):
+    case = Case(world, state)
+    world.db.execute("update runs set start_by = now() - interval '1 h' where id = %s", [case.run_id])
+
+    ended = work.expire(world.db, TOPICS, [work.Ticket(case.run_id, case.before["scheduled_for"], 1)], shards=4)
+
+    assert ended == 0
+    assert world.run(case.run_id)["state"] == state.value
+
+
+def test_inserts_make_only_the_states_that_a_run_may_begin_in():
+    assert set().union(*STATEMENT_BIRTHS.values()) == INITIAL
+
+
+def test_postgres_itself_refuses_rows_that_no_state_describes(world):
+    with pytest.raises(errors.CheckViolation):
+        world.put_run(RunState.RUNNING, started_at=None)
+    with pytest.raises(errors.CheckViolation):
+        world.put_run(RunState.SUCCEEDED, finished_at=None)
+    with pytest.raises(errors.CheckViolation):
+        world.put_run(RunState.QUEUED, finished_at=world.now())
+    run_id = world.put_run(RunState.QUEUED)
+    with pytest.raises(errors.CheckViolation):
+        world.db.execute("update runs set state = 'lost' where id = %s", [run_id])
+
+
+def test_an_expired_run_is_told_with_its_reason(world):
+    job_id = world.job()
+    run_id = world.put_run(
+        RunState.QUEUED,
+        job_id=job_id,
+        start_by=world.now() - timedelta(seconds=1),
+        holds_slot=True,
+    )
+    world.db.execute(
+        "insert into slots select 'job:' || %s, 0, id, scheduled_for, now() from runs where id = %s",
+        [str(job_id), run_id],
+    )
+
+    assert work.expire(world.db, TOPICS, [world.ticket(run_id)], shards=SHARDS) == 1
+
+    (told,) = world.told()
+    assert (told["run_id"], told["state"]) == (str(run_id), "skipped")
+    assert told["reason"] == SkipReason.START_DEADLINE.value
+    assert world.count("slots") == 0
+    assert world.run(run_id)["fence"] == 2
+
+

@@ -1,0 +1,279 @@
+"""What `noonmark … list` and `… show` say about a database, run as users run them."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from noonmark.core.ids import uuid7_batch
+from noonmark.core.words import JobState
+from noonmark.store import views
+from noonmark.store.views import JobFilter, RunFilter
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+@pytest.fixture
+def noonmark(database_url, tmp_path):
+    """Runs the command in an empty folder against this test's database."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("NOONMARK_")}
+
+    def run(*arguments, code=0, url=database_url):
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "noonmark.cli.main", *arguments],
+            cwd=tmp_path,
+            env={**env, "NOONMARK_DATABASE_URL": url},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return done
+
+    return run
+
+
+@pytest.fixture
+def database(database_url):
+    """A connection that every statement of is committed at once."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+def add_job(
+    database, name="send-invoice", *, schedule=None, state="active", namespace="default", timer=False
+):
+    job = uuid4()
+    database.execute(
+        """insert into jobs (id, namespace, name, kind, handler, lane, pool, shard, schedule, policy, work, unique_name,
+                             state, version, created_at, updated_at)
+           values (%s, %s, %s, 'python', 'mails.send', 1, 'default', 0, %s, null,
+                   '{"payload": {"user_id": 42}, "timeout_seconds": 3600, "retry": {"max_retries": 3}}', %s, %s, 1,
+                   now(), now())""",
+        [job, namespace, name, Jsonb(schedule) if schedule else None, bool(schedule), state],
+    )
+    if timer:
+        database.execute(
+            "insert into timers (fire_at, scheduled_for, job_id, job_version, shard, lane, kind, namespace, pool)"
+            " values (%(at)s, %(at)s, %(job)s, 1, 0, 1, 0, %(namespace)s, 'default')",
+            {"at": NOW + timedelta(hours=1), "job": job, "namespace": namespace},
+        )
+    return job
+
+
+def add_runs(database, job, count=1, *, state="succeeded", lane=1, namespace="default", delay_ms=40):
+    ids = uuid7_batch(count)
+    for number, run in enumerate(ids):
+        due = NOW - timedelta(seconds=count - number)
+        started = due + timedelta(milliseconds=delay_ms)
+        database.execute(
+            """insert into runs (id, scheduled_for, queued_at, started_at, finished_at, job_id, job_version, fence, attempt,
+                                 lane, shard, state, origin, namespace, pool)
+               values (%s, %s, %s, %s, %s, %s, 1, 1, 1, %s, 0, %s, 'schedule', %s, 'default')""",
+            [run, due, due, started, started + timedelta(seconds=1), job, lane, state, namespace],
+        )
+    return ids
+
+
+def test_runs_are_listed_newest_first_with_job_state_and_start_delay(noonmark, database):
+    add_runs(database, add_job(database), 2)
+
+    head, *lines = noonmark("run", "list").stdout.splitlines()
+
+    assert head.split() == ["RUN", "JOB", "LANE", "STATE", "ATTEMPTS", "DUE", "DELAY", "TOOK"]
+    assert len(lines) == 2
+    assert lines[0].split()[1:5] == ["send-invoice", "normal", "succeeded", "1"]
+    assert "40 ms" in lines[0]
+    assert "1.0 s" in lines[0]
+
+
+def test_pages_follow_each_other_without_gap_or_repetition(noonmark, database):
+    ids = add_runs(database, add_job(database), 5)
+
+    seen, place = [], None
+    while True:
+        more = ["--after", place] if place else []
+        page = json.loads(noonmark("run", "list", "--json", "--limit", "2", *more).stdout)
+        seen += [item["id"] for item in page["items"]]
+        place = page["next"]
+        if place is None:
+            break
+
+    assert seen == [str(run) for run in sorted(ids, reverse=True)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"),
+    [
+        (RunFilter(), 6),
+        (RunFilter(state="dead"), 2),
+        (RunFilter(job_name="b"), 2),
+        (RunFilter(namespace="other"), 3),
+        (RunFilter(job_name="b", namespace="other"), 0),
+        (RunFilter(since=NOW - timedelta(seconds=1)), 3),
+        (RunFilter(since=NOW + timedelta(seconds=1)), 0),
+        (RunFilter(job=UUID(int=0)), 0),
+    ],
+    ids=str,
+)
+def test_runs_can_be_narrowed_down(database, database_url, wanted, count):
+    add_runs(database, add_job(database, "a"), 1)
+    add_runs(database, add_job(database, "b"), 2, state="dead")
+    add_runs(database, add_job(database, "c", namespace="other"), 3, namespace="other")
+    with views.reader(database_url) as connection:
+        assert len(views.list_runs(connection, wanted).rows) == count
+
+
+def test_a_run_is_shown_with_the_attempts_that_failed(noonmark, database):
+    (run,) = add_runs(database, add_job(database), 1)
+    database.execute(
+        "insert into attempts (run_id, scheduled_for, fence, attempt, outcome, error, finished_at)"
+        " values (%s, now(), 1, 1, 'failed', 'ConnectionError: 503', now())",
+        [run],
+    )
+
+    text = noonmark("run", "show", str(run)).stdout
+    shown = json.loads(noonmark("run", "show", str(run), "--json").stdout)
+
+    assert "ConnectionError: 503" in text
+    assert [attempt["outcome"] for attempt in shown["attempts"]] == ["failed"]
+    assert shown["start_delay_seconds"] == 0.04
+
+
+def test_a_run_that_is_not_there_is_a_sentence_and_exit_code_1(noonmark):
+    done = noonmark("run", "show", str(uuid4()), code=1)
+    assert "there is no run" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_one_time_job_without_a_timer_is_shown_as_completed(database, database_url):
+    add_job(database, "done", schedule={"run_at": "2026-06-01T09:00:00Z"})
+    add_job(database, "later", schedule={"run_at": "2026-06-01T09:00:00Z"}, timer=True)
+    add_job(database, "at-once")
+    add_job(database, "recurring", schedule={"cron": "* * * * *"})
+    add_job(database, "paused", state="paused")
+    with views.reader(database_url) as connection:
+        states = {row["name"]: row["state"] for row in views.list_jobs(connection, JobFilter()).rows}
+        completed = views.list_jobs(connection, JobFilter(state=JobState.COMPLETED)).rows
+    assert states == {
+        "done": "completed",
+        "later": "active",
+        "at-once": "completed",
+        "recurring": "active",
+        "paused": "paused",
+    }
+    assert {row["name"] for row in completed} == {"done", "at-once"}
+
+
+def test_a_job_is_shown_by_name_with_every_field_of_its_document(noonmark, database):
+    job = add_job(database, "nightly", schedule={"cron": "0 3 * * *"}, timer=True)
+
+    shown = json.loads(noonmark("job", "show", "nightly", "--json").stdout)
+
+    assert shown["id"] == str(job)
+    assert shown["schedule"] == {"cron": "0 3 * * *"}
+    assert shown["retry"] == {"max_retries": 3}
+    assert shown["next_due_at"] == (NOW + timedelta(hours=1)).isoformat().replace("+00:00", "Z")
+    assert {"payload", "timeout_seconds", "priority", "pool", "misfire", "overlap", "delivery"} <= set(shown)
+
+
+def test_a_name_of_several_one_time_jobs_is_answered_with_their_ids(noonmark, database):
+    jobs = [add_job(database, "welcome") for _ in range(2)]
+    done = noonmark("job", "show", "welcome", code=1)
+    assert all(str(job) in done.stderr for job in jobs)
+
+
+def test_rejections_are_listed_with_position_pointer_and_excerpt(noonmark, database):
+    errors = [{"pointer": "/data/schedule", "message": "61 is no minute", "expected": "0 to 59"}]
+    database.execute(
+        """insert into rejections (topic, partition, record_offset, event_source, event_id, reason, errors, value,
+                                   truncated, received_at)
+           values ('noonmark.submissions', 3, 17, 'billing', 'e1', 'invalid', %s, '{"name": "a"}', false, now())""",
+        [Jsonb(errors)],
+    )
+
+    text = noonmark("rejection", "list", "-o", "wide").stdout
+    shown = json.loads(noonmark("rejection", "list", "--json").stdout)
+
+    assert "noonmark.submissions/3/17" in text
+    assert "/data/schedule: 61 is no minute; expected 0 to 59" in text
+    assert '{"name": "a"}' in text
+    assert shown["items"][0]["errors"] == errors
+
+
+def test_dead_letters_are_listed_with_their_last_error(noonmark, database):
+    job = add_job(database, "import-file")
+    (run,) = add_runs(database, job, state="dead")
+    database.execute(
+        "insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, error, died_at)"
+        " values (%s, now(), %s, 'default', 4, 'attempts_used_up', 'ValueError: no CSV', now())",
+        [run, job],
+    )
+    text = noonmark("dead", "list").stdout
+    assert "import-file" in text
+    assert "ValueError: no CSV" in text
+
+
+def test_workers_are_listed_while_they_live_and_with_all_for_ever(noonmark, database):
+    database.execute(
+        "insert into workers (pool, host, pid, lease_seconds, beat_at, left_at)"
+        " values ('default', 'a', 1, 15, now(), null), ('default', 'b', 2, 15, now(), now())"
+    )
+    alive = json.loads(noonmark("workers", "--json").stdout)["items"]
+    everyone = json.loads(noonmark("workers", "--all", "--json").stdout)["items"]
+    assert [worker["host"] for worker in alive] == ["a"]
+    assert {worker["host"]: worker["state"] for worker in everyone} == {"a": "alive", "b": "left"}
+
+
+def test_a_pool_is_registered_once_with_a_key_of_its_own(noonmark):
+    first = noonmark("pool", "create", "reports", "--skip-topics")
+    second = noonmark("pool", "create", "reports", "--skip-topics")
+    pools = {pool["name"]: pool for pool in json.loads(noonmark("pool", "list", "--json").stdout)["items"]}
+    assert "is registered" in first.stdout
+    assert "was registered before" in second.stdout
+    assert (pools["reports"]["keys"], pools["default"]["keys"]) == (1, 1)
+
+
+def test_a_pool_name_with_a_dot_is_wrong_usage(noonmark):
+    assert "no pool name" in noonmark("pool", "create", "a.b", code=2).stderr
+
+
+def test_db_check_is_content_with_a_migrated_database(noonmark):
+    shown = json.loads(noonmark("db", "check", "--json").stdout)
+    assert shown["problems"] == []
+    assert shown["schema"] == shown["wanted"]
+
+
+def test_migrating_twice_is_safe_and_keeps_the_number_of_shards(noonmark):
+    before = json.loads(noonmark("db", "check", "--json").stdout)
+    noonmark("db", "migrate", "--shards", "9", "--skip-topics")
+    assert json.loads(noonmark("db", "check", "--json").stdout) == before
+
+
+def test_db_check_of_an_empty_database_says_what_to_run(noonmark, postgres_server):
+    name = f"empty_{uuid4().hex[:8]}"
+    postgres_server.run(f"create database {name}")
+    try:
+        done = noonmark("db", "check", code=1, url=postgres_server.url_of(name))
+        assert "run `noonmark db migrate`" in done.stderr
+        done = noonmark("run", "list", code=1, url=postgres_server.url_of(name))
+        assert "run `noonmark db migrate`" in done.stderr
+    finally:
+        postgres_server.run(f"drop database {name} with (force)")
+
+
+def test_a_database_that_does_not_answer_is_a_sentence_and_exit_code_3(noonmark):
+    url = "postgresql://app:s3cret@127.0.0.1:1/jobs"
+    for command in (["run", "list"], ["db", "check"], ["db", "migrate"], ["pool", "list"], ["lag"]):
+        done = noonmark(*command, code=3, url=url)
+        assert "jobs at 127.0.0.1:1" in done.stderr
+        assert "noonmark dev up" in done.stderr
+        assert "s3cret" not in done.stderr
+        assert "Traceback" not in done.stderr

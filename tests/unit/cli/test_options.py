@@ -1,0 +1,50 @@
+"""How the texts of options are read."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from noonmark.cli.options import as_uuid, read_since, read_uuid
+from noonmark.cli.problems import CliError, ExitCode
+
+NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("given", "ago"),
+    [
+        ("90s", timedelta(seconds=90)),
+        ("15m", timedelta(minutes=15)),
+        ("2h", timedelta(hours=2)),
+        ("7d", timedelta(days=7)),
+        ("1w", timedelta(weeks=1)),
+    ],
+)
+def test_since_takes_a_time_span(given, ago):
+    assert read_since(given, now=NOW) == NOW - ago
+
+
+def test_since_takes_an_instant():
+    assert read_since("2026-06-01T10:00:00+02:00") == datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
+
+
+def test_since_may_be_left_out():
+    assert read_since(None) is None
+
+
+@pytest.mark.parametrize("given", ["yesterday", "15", "-1h", "2026-06-01", "9999999999h"])
+def test_since_refuses_anything_else_and_says_what_would_do(given):
+    with pytest.raises(CliError, match=r"15m or 2h.*instant") as caught:
+        read_since(given)
+    assert caught.value.code is ExitCode.USAGE
+
+
+def test_an_id_is_told_from_a_name():
+    assert str(as_uuid("019d6f2e-0000-7000-8000-000000000001")) == "019d6f2e-0000-7000-8000-000000000001"
+    assert as_uuid("send-invoice") is None
+    assert as_uuid("x" * 36) is None
+
+
+def test_what_must_be_an_id_is_refused_otherwise():
+    with pytest.raises(CliError, match="run 'send-invoice' is no id"):
+        read_uuid("send-invoice", "run")

@@ -1,0 +1,72 @@
+"""What commands print."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from noonmark.cli import output
+from noonmark.cli.output import field, show_fields, show_json, show_list
+
+
+def test_a_pipe_gets_aligned_columns_under_one_head_line_and_nothing_else(capsys):
+    rows = [{"id": 1, "name": "short"}, {"id": 22, "name": "a longer name"}]
+    show_list(rows, (field("id"), field("name"), field("more", wide=True)), footer="more: --after 22")
+    assert capsys.readouterr().out.splitlines() == ["ID  NAME", "1   short", "22  a longer name"]
+
+
+def test_wide_columns_appear_only_where_they_are_asked_for(capsys):
+    show_list([{"id": 1, "more": "x"}], (field("id"), field("more", wide=True)), wide=True)
+    assert capsys.readouterr().out.splitlines() == ["ID  MORE", "1   x"]
+
+
+def test_an_empty_listing_is_its_head_line(capsys):
+    show_list([], (field("id"), field("name")))
+    assert capsys.readouterr().out == "ID  NAME\n"
+
+
+def test_json_spells_instants_and_ids_in_their_standard_forms(capsys):
+    at = datetime(2026, 6, 1, 9, 0, 0, 250_000, tzinfo=UTC)
+    show_json({"at": at, "id": UUID(int=1), "name": "ä", "raw": b"\xff"})
+    assert capsys.readouterr().out.strip() == (
+        '{"at": "2026-06-01T09:00:00.250000Z", "id": "00000000-0000-0000-0000-000000000001", "name": "ä", "raw": "�"}'
+    )
+
+
+def test_what_comes_from_outside_cannot_steer_the_terminal():
+    assert output.text("bad\x1b[31mname\nsecond line") == "bad [31mname second line"
+
+
+def test_nothing_is_a_dash():
+    assert [output.text(None), output.text(""), output.text(0), output.text(False)] == ["-", "-", "0", "no"]
+
+
+def test_nested_values_are_shown_as_indented_json(capsys):
+    show_fields({"name": "a", "retry": {"max_retries": 3}})
+    assert capsys.readouterr().out.splitlines() == [
+        "name   a",
+        "retry  {",
+        '         "max_retries": 3',
+        "       }",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (None, "-"),
+        (0.0042, "4 ms"),
+        (-0.5, "-500 ms"),
+        (1.25, "1.2 s"),
+        (90, "90.0 s"),
+        (600, "10.0 min"),
+        (10_800, "3.0 h"),
+        (864_000, "10.0 d"),
+    ],
+)
+def test_durations_come_in_the_unit_that_reads_best(seconds, shown):
+    assert output.duration(seconds) == shown
+
+
+def test_time_spans_of_the_database_are_durations():
+    assert output.text(timedelta(milliseconds=1500)) == "1.5 s"
