@@ -28,7 +28,9 @@ class Drained:
     seen_seconds: float
 
 
-def measure_burst(stack: Stack, connection: psycopg.Connection, meter: Meter, size: int, *, kind: str) -> Burst:
+def measure_burst(
+    stack: Stack, connection: psycopg.Connection, meter: Meter, size: int, *, kind: str
+) -> Burst:
     """Load a burst, let it drain, and account for every run of it.
 
     Args:
@@ -46,8 +48,8 @@ def measure_burst(stack: Stack, connection: psycopg.Connection, meter: Meter, si
 
 def drain(stack: Stack, connection: psycopg.Connection, meter: Meter, burst: Load) -> Drained:
     """Load a burst and wait until its last outcome is recorded and announced."""
-    settled_before = stack.counter("worker", SETTLED)
     loaded = load(connection, burst)
+    settled_before = stack.counter("worker", SETTLED)
     sleep_until(connection, loaded.due, early_seconds=_READING_SECONDS)
     before = meter.read()
     sleep_until(connection, loaded.due)

@@ -22,6 +22,9 @@ BATCHES: Final = 20
 ROUNDS: Final = 3
 _WARM_BATCHES: Final = 3
 _LOAD_TIMEOUT_SECONDS: Final = 1800
+_INSERT: Final = (
+    "insert into timers (fire_at, scheduled_for, job_id, job_version, shard, lane, kind, namespace, pool)"
+)
 _SHARDS: Final = list(range(DEFAULT_SHARDS))
 
 
@@ -77,8 +80,7 @@ class ClaimBench:
         for name, _ in indexes:
             connection.execute(f'drop index "{name}"'.encode())
         connection.execute(
-            "insert into timers (fire_at, scheduled_for, job_id, job_version, shard, lane, kind, namespace, pool)"
-            " select at, at, gen_random_uuid(), 1, n %% %(shards)s, 1, 0, 'default', 'default'"
+            _INSERT + " select at, at, gen_random_uuid(), 1, n %% %(shards)s, 1, 0, 'default', 'default'"
             " from (select n, now() + interval '1 hour' + random() * interval '30 days' as at"
             "       from generate_series(1, %(count)s::bigint) as n) as later",
             {"count": count, "shards": DEFAULT_SHARDS},
@@ -90,10 +92,10 @@ class ClaimBench:
     def _round(self, connection: psycopg.Connection) -> _Round:
         """Time batches of due jobs. What the round before made is gone, so that each begins alike."""
         connection.execute("truncate runs, outbox")
+        connection.execute("vacuum (index_cleanup on) timers")
         total = (BATCHES + _WARM_BATCHES) * BATCH
         connection.execute(
-            "insert into timers (fire_at, scheduled_for, job_id, job_version, shard, lane, kind, namespace, pool)"
-            " select at, at, gen_random_uuid(), 1, n %% %(shards)s, 1, 0, 'default', 'default'"
+            _INSERT + " select at, at, gen_random_uuid(), 1, n %% %(shards)s, 1, 0, 'default', 'default'"
             " from (select n, noonmark_now() - make_interval(secs => 0.001 * (%(total)s - n)) as at"
             "       from generate_series(1, %(total)s::int) as n) as due",
             {"total": total, "shards": DEFAULT_SHARDS},

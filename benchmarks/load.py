@@ -187,9 +187,7 @@ def _job_row(job_id: UUID, shard: int, spec: JobSpec, due: Due, now: datetime) -
 
 
 def _timer_row(job_id: UUID, shard: int, spec: JobSpec, due: Due, instant: datetime) -> bytes:
-    return _line(
-        instant, instant, job_id, 1, shard, int(spec.lane), int(due.kind), spec.namespace, spec.pool
-    )
+    return _line(instant, instant, job_id, 1, shard, int(spec.lane), int(due.kind), spec.namespace, spec.pool)
 
 
 def _line(*values: object) -> bytes:

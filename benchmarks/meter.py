@@ -18,6 +18,7 @@ from benchmarks.figures import SERVERS, SERVICES, total
 
 BENCHMARK: Final = "benchmark"
 _ENDED: Final = "ended sessions"
+_LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class Meter:
         )
 
     def memory_mb(self) -> dict[str, float]:
-        """Resident memory by kind. Postgres shares most of its pages, so there each counts only once (PSS)."""
+        """Resident memory by kind. Postgres shares most of its pages; there each counts only once (PSS)."""
         children = _children()
         found = {}
         for kind, pid in self._pids.items():
@@ -149,9 +150,7 @@ class Meter:
 
     def _records(self) -> dict[str, int]:
         """Records ever written, by topic."""
-        futures = self._admin.list_offsets(
-            {partition: OffsetSpec.latest() for partition in self._partitions}, request_timeout=10
-        )
+        futures = self._admin.list_offsets(dict.fromkeys(self._partitions, _LATEST), request_timeout=10)
         counts: dict[str, int] = defaultdict(int)
         for partition, future in futures.items():
             counts[partition.topic] += future.result().offset
@@ -159,7 +158,7 @@ class Meter:
 
     def _backend_names(self) -> dict[int, str]:
         rows = self._connection.execute(
-            "select pid, case when backend_type = 'client backend' then application_name else backend_type end"
+            "select pid, case backend_type when 'client backend' then application_name else backend_type end"
             " from pg_stat_activity"
         ).fetchall()
         return {pid: name or "client backend" for pid, name in rows}

@@ -29,8 +29,8 @@ def measure_open_loop(
     delay is counted from the planned instant: coordinated omission has no place to hide in.
     """
     jobs = Load(f"bench-open-{rate:g}", evenly(rate, seconds), handler="bench.stamp")
-    settled_before = stack.counter("worker", SETTLED)
     loaded = load(connection, jobs)
+    settled_before = stack.counter("worker", SETTLED)
     sleep_until(connection, loaded.due, early_seconds=_READING_SECONDS)
     before = meter.read()
     # Nothing is asked of any process during the window.

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import psycopg
 
 from benchmarks.burst import SETTLED
 from benchmarks.figures import Priority, Spread
-from benchmarks.load import Load, at_once, evenly, load, sleep_until
-from benchmarks.meter import Meter
+from benchmarks.load import Load, evenly, load, sleep_until
 from benchmarks.stack import Stack, states_of, wait_for
 from noonmark.core.words import Lane
 
@@ -19,30 +18,19 @@ _BEFORE_SECONDS: Final = 10.0
 _SLOWEST_RUNS_PER_S: Final = 2000
 
 
-def measure_priority(
-    stack: Stack, connection: psycopg.Connection, meter: Meter, low_jobs: int
-) -> Priority:
-    """Load low jobs due at one instant and high ones due all the time, from before it until it has drained."""
-    del meter
+def measure_priority(stack: Stack, connection: psycopg.Connection, low_jobs: int) -> Priority:
+    """Load low jobs due at one instant, and high ones due from before it until it has drained."""
     longest = _BEFORE_SECONDS + low_jobs / _SLOWEST_RUNS_PER_S + 10
     high = Load("bench-high", evenly(HIGH_RATE, longest), lane=Lane.HIGH)
     low = Load("bench-low", [_BEFORE_SECONDS] * low_jobs, lane=Lane.LOW)
-    settled_before = stack.counter("worker", SETTLED)
     loaded = load(connection, high, low)
+    settled_before = stack.counter("worker", SETTLED, lane=low.lane.label)
     instant = loaded.due + timedelta(seconds=_BEFORE_SECONDS)
     sleep_until(connection, instant)
-    high_until_then = HIGH_RATE * _BEFORE_SECONDS
     wait_for(
-        lambda: stack.counter("worker", SETTLED) - settled_before - high_until_then,
+        lambda: stack.counter("worker", SETTLED, lane=low.lane.label) - settled_before,
         low_jobs,
         timeout_seconds=60 + low_jobs / _SLOWEST_RUNS_PER_S,
-    )
-    # The high jobs counted along; the last low ones are waited for by the ledger.
-    wait_for(
-        lambda: float(states_of(connection, low.namespace).get("succeeded", 0)),
-        low_jobs,
-        timeout_seconds=60,
-        interval_seconds=1.0,
     )
     stack.require_services()
     row = connection.execute(
@@ -51,27 +39,19 @@ def measure_priority(
     ).fetchone()
     assert row is not None
     low_seconds = float(row[0])
-    before = _high(connection, high, 0.0, _BEFORE_SECONDS, loaded_due=loaded.due.timestamp())
-    during = _high(
-        connection,
-        high,
-        _BEFORE_SECONDS,
-        _BEFORE_SECONDS + low_seconds,
-        loaded_due=loaded.due.timestamp(),
-    )
+    drained = instant + timedelta(seconds=low_seconds)
+    before = _high(connection, high, loaded.due, instant)
+    during = _high(connection, high, instant, drained)
     connection.execute("delete from timers where namespace = %s", [high.namespace])
     return _figures(low_jobs, low_seconds, states_of(connection, low.namespace), before, during)
 
 
-def _high(
-    connection: psycopg.Connection, high: Load, begin: float, end: float, *, loaded_due: float
-) -> Spread | None:
-    """Lateness of the high runs whose instants lie in a window, seconds after the first instant."""
+def _high(connection: psycopg.Connection, high: Load, begin: datetime, end: datetime) -> Spread | None:
+    """Lateness of the high runs whose instants lie in a window."""
     rows = connection.execute(
         "select extract(epoch from started_at - scheduled_for)::float8 from runs"
-        " where namespace = %s and started_at is not null"
-        " and scheduled_for >= to_timestamp(%s) and scheduled_for < to_timestamp(%s)",
-        [high.namespace, loaded_due + begin, loaded_due + end],
+        " where namespace = %s and started_at is not null and scheduled_for >= %s and scheduled_for < %s",
+        [high.namespace, begin, end],
     ).fetchall()
     return Spread.of_seconds([row[0] for row in rows])
 
@@ -89,6 +69,3 @@ def _figures(
         added_p99_ms=round(during.p99 - before.p99, 2) if before and during else None,
         not_started=low_jobs - states.get("succeeded", 0),
     )
-
-
-__all__ = ["HIGH_RATE", "at_once", "measure_priority"]

@@ -31,9 +31,7 @@ from noonmark.kafka.topics import Topics
 ROOT: Final = Path(__file__).resolve().parent.parent
 HANDLERS: Final = "benchmarks.handlers"
 
-_KEPT: Final = frozenset(
-    {"NOONMARK_PG_BIN", "NOONMARK_CACHE_DIR", "NOONMARK_KAFKA_LIBS", "NOONMARK_NO_APT"}
-)
+_KEPT: Final = frozenset({"NOONMARK_PG_BIN", "NOONMARK_CACHE_DIR", "NOONMARK_KAFKA_LIBS", "NOONMARK_NO_APT"})
 _READY_SECONDS: Final = 60.0
 _MIGRATE_SECONDS: Final = 120.0
 _IMMEDIATE_SECONDS: Final = 15.0
@@ -119,7 +117,13 @@ class Stack:
     def meter(self, connection: psycopg.Connection) -> Meter:
         """Make a meter of all that runs now."""
         topics = self.topics
-        counted = [topics.submissions, topics.submissions_bulk, topics.lifecycle, topics.rejections, topics.dead]
+        counted = [
+            topics.submissions,
+            topics.submissions_bulk,
+            topics.lifecycle,
+            topics.rejections,
+            topics.dead,
+        ]
         counted += [topics.runs("default", lane) for lane in Lane]
         return Meter(connection, self.bootstrap, self.pids(), counted)
 
@@ -170,10 +174,10 @@ class Stack:
             if not part.is_running():
                 raise part.error(part.end_reason())
 
-    def counter(self, service: str, name: str) -> float:
-        """Add up a counter of a service over all its labels."""
+    def counter(self, service: str, name: str, **labels: str) -> float:
+        """Add up a counter of a service over all its labels that are not named."""
         with _HTTP.open(self._services[service].address, timeout=5) as reply:
-            return sum_of_counter(reply.read().decode(), name)
+            return sum_of_counter(reply.read().decode(), name, **labels)
 
     @contextlib.contextmanager
     def stopped(self, service: str) -> Iterator[None]:
@@ -230,10 +234,13 @@ def _stop_now(server: PostgresServer) -> None:
     processes.stop(server.process, number=signal.SIGQUIT, grace_seconds=_IMMEDIATE_SECONDS)
 
 
-def sum_of_counter(exposition: str, name: str) -> float:
-    """Add up the samples of a counter in the Prometheus text format, over all its labels."""
-    sample = re.compile(rf"^{re.escape(name)}(?:\{{[^}}]*\}})? (\S+)", re.MULTILINE)
-    return sum(float(value) for value in sample.findall(exposition))
+def sum_of_counter(exposition: str, name: str, **labels: str) -> float:
+    """Add up the samples of a counter in the Prometheus text format that have these labels."""
+    sample = re.compile(rf"^{re.escape(name)}(?:\{{([^}}]*)\}})? (\S+)", re.MULTILINE)
+    wanted = [f'{label}="{value}"' for label, value in labels.items()]
+    return sum(
+        float(value) for given, value in sample.findall(exposition) if all(one in given for one in wanted)
+    )
 
 
 def wait_for(
@@ -244,7 +251,7 @@ def wait_for(
     stall_seconds: float = 20.0,
     interval_seconds: float = 0.25,
 ) -> bool:
-    """Poll a rising count until it reaches the target; False when time is up or it stands still for too long."""
+    """Poll a rising count until it reaches the target; False when time is up or it has stood still."""
     now = time.monotonic()
     give_up_at, stalled_at, best = now + timeout_seconds, now + stall_seconds, -1.0
     while (count := reached()) < target:

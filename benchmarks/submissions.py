@@ -72,7 +72,7 @@ def measure_submissions(
 
 
 def _events(namespace: str, count: int, now: datetime, *, cron: bool) -> list[tuple[bytes, bytes]]:
-    """Render keys and values before anything is timed; each job has a name, an instant and an id of its own."""
+    """Render keys and values before anything is timed; each has a name, an instant and an id of its own."""
     made = []
     for index, event_id in enumerate(uuid7_batch(count)):
         # A few thousand expressions: memos of parsed schedules help as much as they do in real life.

@@ -6,10 +6,12 @@ Each name here is the environment variable `NOONMARK_<NAME>`. Secrets are never 
 from __future__ import annotations
 
 import os
+import sys
 from difflib import get_close_matches
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 from pydantic import Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "NOONMARK_"
@@ -33,27 +35,41 @@ class Settings(BaseSettings):
         SecretStr("postgresql://localhost/noonmark"), description="Postgres 15 or newer, as a libpq URL."
     )
     kafka_bootstrap: str = Field("localhost:9092", description="host:port list of the brokers.")
-    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    kafka_sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = ""
-    kafka_sasl_username: str = ""
-    kafka_sasl_password: SecretStr = SecretStr("")
-    kafka_ssl_ca_location: str = ""
-    kafka_ssl_certificate_location: str = ""
-    kafka_ssl_key_location: str = ""
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="How the brokers are spoken to."
+    )
+    kafka_sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
+        "", description="With a SASL protocol only."
+    )
+    kafka_sasl_username: str = Field("", description="User of the SASL mechanism.")
+    kafka_sasl_password: SecretStr = Field(SecretStr(""), description="Its password.")
+    kafka_ssl_ca_location: str = Field("", description="File or folder of trusted CA certificates.")
+    kafka_ssl_certificate_location: str = Field("", description="Client certificate, for mutual TLS.")
+    kafka_ssl_key_location: str = Field("", description="Its private key.")
     kafka_group_protocol: Literal["consumer", "classic"] = Field(
         "consumer", description="KIP-848 where the broker has it (Kafka 4), else classic."
     )
     kafka_partitions: int = Field(6, ge=1, le=1000, description="Partitions of a topic made by noonmark.")
     kafka_replication: int = Field(-1, ge=-1, le=10, description="-1: the broker's default.")
-    topic_prefix: str = Field("noonmark", pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")
+    topic_prefix: str = Field(
+        "noonmark",
+        pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$",
+        description="First part of the name of every topic and consumer group.",
+    )
 
     metrics_host: str = Field("127.0.0.1", description="Where /livez, /readyz and /metrics listen.")
     metrics_port: int = Field(0, ge=0, le=65535, description="0: a free port, logged at the start.")
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["json", "console"] = "json"
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Lines below this level are not written."
+    )
+    log_format: Literal["json", "console"] = Field(
+        "json", description="One JSON object per line, or columns for people."
+    )
 
     lease_seconds: float = Field(15.0, ge=2, le=3600, description="A worker silent for longer is lost.")
-    beat_seconds: float = Field(2.0, ge=0.2, le=60)
+    beat_seconds: float = Field(
+        2.0, ge=0.2, le=60, description="Time between two heartbeats of a worker; well below its lease."
+    )
     owner_timeout_seconds: float = Field(
         3.0, ge=1, le=60, description="A trigger or dispatcher silent for longer loses its shards."
     )
@@ -65,7 +81,9 @@ class Settings(BaseSettings):
         le=1000,
         description="Shortest time between two claim rounds: lower is prompter and costs more CPU.",
     )
-    relay_batch: int = Field(2000, ge=1, le=10_000)
+    relay_batch: int = Field(
+        2000, ge=1, le=10_000, description="Outbox rows that a dispatcher reads at once, per lane."
+    )
     outbox_age_limit_seconds: float = Field(
         10.0, ge=1, description="An older unsent row stops claims of its slice."
     )
@@ -75,7 +93,9 @@ class Settings(BaseSettings):
     catch_up_cap: int = Field(100, ge=1, le=10_000, description="Runs made per job and claim under fire_all.")
     ledger_cap: int = Field(1000, ge=1, le=100_000, description="A longer gap gets one summary row.")
 
-    pool: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,47}$")] = "default"
+    pool: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,47}$")] = Field(
+        "default", description="Whose runs a worker takes."
+    )
     handlers: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Modules that register Python handlers."
     )
@@ -91,13 +111,17 @@ class Settings(BaseSettings):
         (), description="Private networks (CIDR) that HTTP jobs may call; none by default."
     )
 
-    intake_batch: int = Field(1000, ge=1, le=10_000)
-    max_submission_bytes: int = Field(256 * 1024, ge=1024, le=8 * 1024 * 1024)
+    intake_batch: int = Field(1000, ge=1, le=10_000, description="Submissions written in one transaction.")
+    max_submission_bytes: int = Field(
+        256 * 1024, ge=1024, le=8 * 1024 * 1024, description="A larger event is refused unread."
+    )
     rejection_bytes: int = Field(
         16 * 1024, ge=0, le=1024 * 1024, description="Bytes of a refused event that are kept."
     )
     retention_days: int = Field(30, ge=1, le=3650, description="Days of runs that are kept.")
-    partitions_ahead_days: int = Field(3, ge=1, le=60)
+    partitions_ahead_days: int = Field(
+        3, ge=1, le=60, description="Days for which ledger partitions are made ahead."
+    )
     inbox_days: int = Field(
         14, ge=1, le=365, description="Days an event id is remembered; above the topic's retention."
     )
@@ -152,3 +176,72 @@ def _unknown_variables() -> list[str]:
         near = get_close_matches(name, known, n=1)
         problems.append(f"{name} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
     return problems
+
+
+_SECTIONS: Final = {
+    "database_url": "Postgres",
+    "kafka_bootstrap": "Kafka",
+    "metrics_host": "Every service",
+    "lease_seconds": "Leases and ownership",
+    "claim_batch": "Trigger and dispatcher",
+    "pool": "Worker",
+    "intake_batch": "Intake",
+    "retention_days": "Housekeeping",
+}
+"""Headings of docs/settings.md, each by the first setting below it."""
+
+_HEAD: Final = """\
+# Settings
+
+Every process reads its settings once, from the environment. The defaults suit a first installation.
+`noonmark config check` shows what is in force, secrets masked, and what is wrong; a variable that starts
+with `NOONMARK_` and is no setting is an error.
+
+What to set when: [operations.md](operations.md). This page is printed by `python -m noonmark.settings`; do
+not edit it by hand.
+"""
+_TABLE_HEAD: Final = "| variable | default | values | meaning |\n|---|---|---|---|\n"
+
+
+def page() -> str:
+    """Return the text of docs/settings.md."""
+    text = _HEAD
+    for name, info in Settings.model_fields.items():
+        if name in _SECTIONS:
+            text += f"\n## {_SECTIONS[name]}\n\n{_TABLE_HEAD}"
+        cells = (f"`{PREFIX}{name.upper()}`", _default(info.default), _values(info), info.description)
+        text += f"| {' | '.join(map(str, cells))} |\n"
+    return text
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if isinstance(value, tuple):
+        value = ",".join(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"`{value}`" if value != "" else "none"
+
+
+def _values(info: FieldInfo) -> str:
+    """Say which values a setting takes, as its type and its limits do."""
+    if get_origin(info.annotation) is Literal:
+        return ", ".join(f"`{value}`" for value in get_args(info.annotation) if value)
+    if get_origin(info.annotation) is tuple:
+        return "a list with commas"
+    limits = {
+        name: getattr(item, name)
+        for item in info.metadata
+        for name in ("gt", "ge", "le", "pattern")
+        if hasattr(item, name)
+    }
+    if "pattern" in limits:
+        return f"`{limits['pattern']}`"
+    low = f"above {limits['gt']}" if "gt" in limits else f"from {limits['ge']}" if "ge" in limits else ""
+    high = f"to {limits['le']}" if "le" in limits else ""
+    return " ".join(part for part in (low, high) if part) or "text"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

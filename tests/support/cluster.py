@@ -177,7 +177,7 @@ class Cluster:
             "NOONMARK_KAFKA_BOOTSTRAP": self.bootstrap,
             "NOONMARK_TOPIC_PREFIX": self.prefix,
             "NOONMARK_TEST_TARGET_LOG": str(self.target_log),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
             **self.settings,
             **{f"NOONMARK_{key.upper()}": value for key, value in settings.items()},
         }
@@ -297,6 +297,8 @@ class Cluster:
                 "select 'members', role, pid, noonmark_now() - beat_at from members",
             ):
                 parts += [str(row) for row in self.rows(query)]
+        with contextlib.suppress(Exception):
+            parts.append(f"uncommitted: {self.lags()}")
         for node in self.nodes[-8:]:
             parts.append(
                 f"--- {node.name} pid {node.pid} {'alive' if node.alive else 'ended'}\n{node.log(6)}"
@@ -336,17 +338,22 @@ class Cluster:
 
     def lag(self, part: str = "") -> int:
         """Records that groups have not committed, of topics whose name holds `part`."""
+        return sum(self.lags(part).values())
+
+    def lags(self, part: str = "") -> dict[str, int]:
+        """The same by partition, where there are any."""
         topics = {
             name: count
             for name, count in self.kafka.topics().items()
             if self.kafka.group_of(name) is not None and part in name
         }
         committed = self.kafka.committed(topics)
-        return sum(
-            max(0, end - max(begin, committed.get((topic, partition), 0)))
+        lags = {
+            f"{topic}[{partition}]": end - max(begin, committed.get((topic, partition), 0))
             for topic, count in topics.items()
             for partition, (begin, end) in self.kafka.ends(topic, count).items()
-        )
+        }
+        return {partition: lag for partition, lag in lags.items() if lag > 0}
 
     def check(self, load: Load, *, partway: bool = False) -> dict[str, Any]:
         """Run the checker in a process of its own; return its report."""

@@ -25,6 +25,9 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 JOB_FILE: Final = "job.json"
 ASYNCAPI_FILE: Final = "asyncapi.json"
 
+_EXTENSIONS: Final[dict[str, type[BaseModel]]] = {run_message.QUEUED: run_message.RunExtensions}
+"""Models of the extension attributes that an event type must have."""
+
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": MAX_ATTRIBUTE}
 
 
@@ -109,6 +112,7 @@ def _tidy(schema: Any) -> Any:
 
 def _event_schema(name: str, model: type[BaseModel]) -> dict[str, Any]:
     data = _with_definitions(model)
+    extensions = _tidy(_EXTENSIONS[name].model_json_schema()["properties"]) if name in _EXTENSIONS else {}
     return {
         **_head(name, name),
         "description": (model.__doc__ or "").strip(),
@@ -125,9 +129,10 @@ def _event_schema(name: str, model: type[BaseModel]) -> dict[str, Any]:
                 "description": "Place among the events of one job: a lower one never overwrites a higher.",
             },
             "datacontenttype": {"type": "string", "examples": ["application/json"]},
+            **extensions,
             "data": {"$ref": data["$ref"]},
         },
-        "required": ["specversion", "id", "source", "type", "data"],
+        "required": ["specversion", "id", "source", "type", *extensions, "data"],
         "$defs": data["$defs"],
     }
 

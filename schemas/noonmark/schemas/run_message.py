@@ -30,7 +30,15 @@ class RunQueued(BaseModel):
     scheduled_for: Annotated[datetime, Field(description="Part of the run's key: prunes partitions.")]
     fence: Annotated[int, Field(ge=1, description="The queueing this message belongs to.")]
     job_version: Annotated[int, Field(ge=1, description="Version of the job the run was planned with.")]
-    key_id: Annotated[str, Field(min_length=1, description="Which key of the pool signed.")]
+
+
+class RunExtensions(BaseModel):
+    """The extension attributes of the event: who vouches for the data."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    keyid: Annotated[str, Field(min_length=1, max_length=128, description="Which key of the pool signed.")]
     signature: Annotated[
-        str, Field(pattern="^[0-9a-f]{64}$", description="HMAC-SHA256 over what the message points to.")
+        str,
+        Field(pattern="^[0-9a-f]{64}$", description="HMAC-SHA256 of the bytes of data as they stand here."),
     ]

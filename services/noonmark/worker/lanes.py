@@ -11,7 +11,7 @@ import psycopg
 
 from noonmark.core.words import Lane
 from noonmark.kafka.consumer import LaneConsumer
-from noonmark.kafka.messages import RunMessageError, Signer, UnknownKey, decode_run, lane_of
+from noonmark.kafka.messages import RunMessage, RunMessageError, Signer, UnknownKey, lane_of, open_run
 from noonmark.kafka.records import Record
 from noonmark.kafka.topics import Topics
 from noonmark.service.runner import Service, StartError
@@ -159,12 +159,7 @@ class LaneReader:
 
     def _check(self, record: Record) -> Ticket | None:
         try:
-            message = decode_run(record.value)
-            try:
-                self._keyring.signer.verify(message)
-            except UnknownKey:
-                self._keyring.refresh()
-                self._keyring.signer.verify(message)
+            message = self._open(record.value)
         except RunMessageError as error:
             MESSAGE_REJECTED.labels(error.code).inc()
             self._service.log.warning(
@@ -183,3 +178,10 @@ class LaneReader:
             )
             return None
         return Ticket(message.run_id, message.scheduled_for, message.fence)
+
+    def _open(self, value: bytes) -> RunMessage:
+        try:
+            return open_run(value, self._keyring.signer)
+        except UnknownKey:
+            self._keyring.refresh()
+            return open_run(value, self._keyring.signer)

@@ -18,7 +18,7 @@ from rich.text import Text
 from noonmark.devstack import processes, state
 from noonmark.devstack.errors import DevStackError, explain_os_error
 from noonmark.devstack.leftovers import end_leftovers
-from noonmark.devstack.options import StackOptions
+from noonmark.devstack.options import DEFAULT_STATE_DIR, StackOptions
 from noonmark.devstack.parts import http_readiness
 from noonmark.devstack.report import Reporter
 from noonmark.devstack.state import ProcessEntry, StackState
@@ -120,7 +120,8 @@ def _leave(
         sys.stdout.write(json.dumps(current.addresses(options.state_dir)) + "\n")
     else:
         reporter.addresses(current)
-        reporter.line("Everything is up. `noonmark dev down` ends it.", style="green")
+        elsewhere = "" if options.state_dir == DEFAULT_STATE_DIR else f" --state-dir {options.state_dir}"
+        reporter.line(f"Everything is up. `noonmark dev down{elsewhere}` ends it.", style="green")
     # It lives on by intent: without this, Python warns that a child was left unwaited.
     supervisor.returncode = 0
     return 0

@@ -8,9 +8,9 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.integration.intake.world import LATER, World, create, event, nightly, open_world
 
 from noonmark.store.jobs import Reason, Status
-from tests.integration.intake.world import LATER, World, create, event, nightly, open_world
 
 pytestmark = pytest.mark.postgres
 
@@ -71,7 +71,9 @@ def test_a_job_due_on_arrival_takes_the_short_way_in_one_transaction(world: Worl
         ({"overlap": "skip"}, 1),
     ],
 )
-def test_a_rule_that_could_hold_a_run_back_needs_planning(world: World, rule: dict[str, object], kind: int) -> None:
+def test_a_rule_that_could_hold_a_run_back_needs_planning(
+    world: World, rule: dict[str, object], kind: int
+) -> None:
     (timer,) = world.timers(world.job_id(create(**rule)))
     assert timer["kind"] == kind
 
@@ -123,7 +125,9 @@ def test_a_key_that_another_process_is_writing_is_waited_for(world: World) -> No
     with open_world(world.url) as rival:
         with world.connection.transaction():
             world.take(create(idempotency_key="k", run_at=LATER))
-            thread = threading.Thread(target=lambda: results.append(rival.one(create(idempotency_key="k", run_at=LATER))))
+            thread = threading.Thread(
+                target=lambda: results.append(rival.one(create(idempotency_key="k", run_at=LATER)))
+            )
             thread.start()
             _wait_for_a_blocked_session(world)
         thread.join(20)
@@ -174,7 +178,9 @@ def test_a_cancel_and_an_older_create_in_two_processes_do_not_miss_each_other(wo
     with open_world(world.url) as rival:
         with world.connection.transaction():
             world.take(nightly(sequence=1))
-            thread = threading.Thread(target=lambda: results.append(rival.one(event("cancel", name="nightly", sequence=2))))
+            thread = threading.Thread(
+                target=lambda: results.append(rival.one(event("cancel", name="nightly", sequence=2)))
+            )
             thread.start()
             _wait_for_a_blocked_session(world)
         thread.join(20)
@@ -227,7 +233,10 @@ def test_the_order_of_events_of_one_job_is_kept_within_a_batch(world: World) -> 
         nightly(),
     )
     assert [r.status for r in results] == [Status.ACCEPTED] * 6
-    states = {str(row["id"]): row["state"] for row in world.rows("select id, state from jobs where name = 'nightly'")}
+    states = {
+        str(row["id"]): row["state"]
+        for row in world.rows("select id, state from jobs where name = 'nightly'")
+    }
     assert states == {str(results[0].job_id): "cancelled", str(results[5].job_id): "active"}
 
 

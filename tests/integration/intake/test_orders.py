@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import orjson
 import pytest
+from tests.integration.intake.world import LATER, SHARDS, World, create, event, nightly
 
 from noonmark.core.ids import uuid7
 from noonmark.core.words import Lane, RunState
@@ -16,7 +17,6 @@ from noonmark.store.claims import slot_key
 from noonmark.store.jobs import Reason, Request, Status
 from noonmark.store.relay import Parked, park, read
 from noonmark.store.work import Ticket, start
-from tests.integration.intake.world import LATER, SHARDS, World, create, event, nightly
 
 pytestmark = pytest.mark.postgres
 
@@ -77,7 +77,12 @@ def test_pause_makes_unstarted_runs_wait_and_resume_queues_them_again(world: Wor
     assert (wait["run_id"], wait["reason"]) == (held["id"], "paused")
     assert world.outbox(held["id"]) == [], "a run that waits has no message"
     assert world.timers(job_id) == [], "no retry comes due in a pause"
-    assert not start(world.connection, world.worker, "default", [Ticket(held["id"], held["scheduled_for"], before["fence"])])[0]
+    assert not start(
+        world.connection,
+        world.worker,
+        "default",
+        [Ticket(held["id"], held["scheduled_for"], before["fence"])],
+    )[0]
 
     taken = world.taken(by_id("resume", job_id))
     assert taken.queued
@@ -181,7 +186,9 @@ def test_a_cancelled_job_is_due_no_more(world: World) -> None:
     world.one(by_id("cancel", job_id))
     assert world.timers(job_id) == []
     assert world.one(by_id("trigger", job_id)).reason is Reason.CONFLICT
-    assert world.one(event("update", job_id=str(job_id), type="python", handler="a.b")).reason is Reason.CONFLICT
+    assert (
+        world.one(event("update", job_id=str(job_id), type="python", handler="a.b")).reason is Reason.CONFLICT
+    )
 
 
 # -- update --------------------------------------------------------------------------------------------
@@ -191,7 +198,15 @@ def test_update_replaces_the_document_and_the_next_instant(world: World) -> None
     job_id = world.job_id(nightly(payload={"v": 1}, labels={"team": "a"}))
     (old,) = world.timers(job_id)
     result = world.one(
-        event("update", name="nightly", type="python", handler="new.one", schedule={"every": 60}, payload={"v": 2}, priority="high")
+        event(
+            "update",
+            name="nightly",
+            type="python",
+            handler="new.one",
+            schedule={"every": 60},
+            payload={"v": 2},
+            priority="high",
+        )
     )
     assert (result.status, result.job_id) == (Status.ACCEPTED, job_id)
 
@@ -201,7 +216,12 @@ def test_update_replaces_the_document_and_the_next_instant(world: World) -> None
     assert (timer["job_version"], timer["lane"]) == (2, int(Lane.HIGH))
     assert timer["fire_at"] < old["fire_at"] or timer["fire_at"] - datetime.now(UTC) < timedelta(minutes=1)
     kept = world.row("select * from job_versions")
-    assert (kept["job_id"], kept["version"], kept["handler"], kept["work"]["payload"]) == (job_id, 1, "tests.noop", {"v": 1})
+    assert (kept["job_id"], kept["version"], kept["handler"], kept["work"]["payload"]) == (
+        job_id,
+        1,
+        "tests.noop",
+        {"v": 1},
+    )
 
 
 def test_update_keeps_the_version_of_runs_and_their_retries(world: World) -> None:
@@ -209,7 +229,11 @@ def test_update_keeps_the_version_of_runs_and_their_retries(world: World) -> Non
     world.one(event("trigger", name="nightly"))
     world.end(world.start(job_id), RunState.RETRYING)
     world.one(event("trigger", name="nightly"))
-    world.one(event("update", name="nightly", type="python", handler="new.one", schedule="0 4 * * *", overlap="allow"))
+    world.one(
+        event(
+            "update", name="nightly", type="python", handler="new.one", schedule="0 4 * * *", overlap="allow"
+        )
+    )
 
     assert {run["job_version"] for run in world.rows("select job_version from runs")} == {1}
     assert sorted(timer["kind"] for timer in world.timers(job_id)) == [1, 2]
@@ -221,7 +245,9 @@ def test_update_keeps_the_version_of_runs_and_their_retries(world: World) -> Non
 
 def test_update_moves_a_one_time_job_that_is_named_by_its_id(world: World) -> None:
     job_id = world.job_id(create(run_at=LATER, name="mail"))
-    world.one(event("update", job_id=str(job_id), type="python", handler="a.b", run_at="2101-01-01T00:00:00Z"))
+    world.one(
+        event("update", job_id=str(job_id), type="python", handler="a.b", run_at="2101-01-01T00:00:00Z")
+    )
     (timer,) = world.timers(job_id)
     assert (timer["fire_at"], timer["kind"], timer["job_version"]) == (datetime(2101, 1, 1, tzinfo=UTC), 0, 2)
     assert world.job(job_id)["name"] == "mail"
@@ -229,7 +255,10 @@ def test_update_moves_a_one_time_job_that_is_named_by_its_id(world: World) -> No
 
 def test_update_of_a_paused_job_leaves_it_paused_and_planned(world: World) -> None:
     job_id = world.job_id(create(run_at=LATER))
-    world.take(by_id("pause", job_id), event("update", job_id=str(job_id), type="python", handler="a.b", run_at=LATER))
+    world.take(
+        by_id("pause", job_id),
+        event("update", job_id=str(job_id), type="python", handler="a.b", run_at=LATER),
+    )
     assert world.job(job_id)["state"] == "paused"
     assert [timer["kind"] for timer in world.timers(job_id)] == [1]
 
@@ -331,18 +360,24 @@ def test_of_orders_with_a_sequence_the_newest_wins_whatever_came_last(world: Wor
 
     assert world.one(event("trigger", name="nightly", sequence=6)).status is Status.ACCEPTED
     assert world.one(event("cancel", name="nightly", sequence=6)).status is Status.STALE
-    assert world.one(event("resume", name="nightly")).status is Status.ACCEPTED, "without a sequence, arrival decides"
+    assert world.one(event("resume", name="nightly")).status is Status.ACCEPTED, (
+        "without a sequence, arrival decides"
+    )
     assert (world.job(job_id)["state"], world.job(job_id)["event_sequence"]) == ("active", 6)
 
 
 def test_an_order_that_fails_in_the_database_fails_alone(world: World) -> None:
     world.take(nightly("a"), nightly("b"))
-    world.connection.execute("alter table jobs add constraint never_paused check (state_reason is distinct from 'bad')")
+    world.connection.execute(
+        "alter table jobs add constraint never_paused check (state_reason is distinct from 'bad')"
+    )
     results = world.take(
         event("pause", name="a", reason="bad"), event("pause", name="b", reason="good"), create(run_at=LATER)
     )
     assert [r.status for r in results] == [Status.REJECTED, Status.ACCEPTED, Status.ACCEPTED]
-    states = {row["name"]: row["state"] for row in world.rows("select name, state from jobs where name is not null")}
+    states = {
+        row["name"]: row["state"] for row in world.rows("select name, state from jobs where name is not null")
+    }
     assert states == {"a": "active", "b": "paused"}
 
 

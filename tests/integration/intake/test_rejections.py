@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import orjson
 import pytest
+from tests.integration.intake.world import SHARDS, World
 
 from noonmark.schemas.envelope import parse_event
 from noonmark.schemas.lifecycle import SubmissionRejected, read_published
 from noonmark.schemas.refusal import FieldError, Refused
 from noonmark.store.rejections import RejectedRecord, record_rejections
-from tests.integration.intake.world import SHARDS, World
 
 pytestmark = pytest.mark.postgres
 
@@ -37,7 +37,9 @@ def test_a_refused_record_is_kept_and_told_once(world: World) -> None:
     told = [read_published(parse_event(bytes(row["value"]), None)) for row in events]
     assert all(isinstance(one, SubmissionRejected) for one in told)
     assert [one.offset for one in told] == [7, 8, 9]  # type: ignore[attr-defined]
-    assert len({(row["slice"], bytes(row["key"])) for row in events}) == 1, "those of a partition stay in order"
+    assert len({(row["slice"], bytes(row["key"])) for row in events}) == 1, (
+        "those of a partition stay in order"
+    )
 
 
 def test_only_so_many_bytes_of_a_large_value_are_kept(world: World) -> None:
@@ -50,7 +52,9 @@ def test_only_so_many_bytes_of_a_large_value_are_kept(world: World) -> None:
 def test_problems_that_quote_what_postgres_cannot_hold_are_kept_as_escapes(world: World) -> None:
     record(world, refused(1, b"\x00\xff", FieldError("/a\x00", "holds \ud800", "text \x00 without")))
     (row,) = world.rows("select errors, value from rejections")
-    assert row["errors"] == [{"pointer": "/a\\u0000", "message": "holds \\ud800", "expected": "text \\u0000 without"}]
+    assert row["errors"] == [
+        {"pointer": "/a\\u0000", "message": "holds \\ud800", "expected": "text \\u0000 without"}
+    ]
     assert bytes(row["value"]) == b"\x00\xff"
     event = world.row("select value from outbox")
     assert orjson.loads(bytes(event["value"]))["data"]["value_base64"] == "AP8="

@@ -16,13 +16,13 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from psycopg.rows import dict_row
+from tests.support.stack import Kafka, Postgres
 
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.topics import PartitionCounts, Topics
 from noonmark.schemas.envelope import STRUCTURED_HEADERS, render_binary, render_structured
 from noonmark.schemas.submissions import CREATE
-from tests.support.stack import Kafka, Postgres
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -43,7 +43,9 @@ class Line:
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
         self.producer = Producer({"bootstrap.servers": bootstrap})
 
-    def publish(self, value: bytes | None, headers: Any = None, *, bulk: bool = False, key: bytes = b"k") -> None:
+    def publish(
+        self, value: bytes | None, headers: Any = None, *, bulk: bool = False, key: bytes = b"k"
+    ) -> None:
         topic = self.topics.submissions_bulk if bulk else self.topics.submissions
         self.producer.produce(topic, value, key, headers=headers)
 
@@ -73,7 +75,10 @@ class Line:
         return (self.folder / f"intake-{self.starts}.log").read_text()
 
     def rows(self, query: str) -> list[dict[str, Any]]:
-        with psycopg.connect(self.url, autocommit=True) as connection, connection.cursor(row_factory=dict_row) as cursor:
+        with (
+            psycopg.connect(self.url, autocommit=True) as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
             return cursor.execute(query).fetchall()  # type: ignore[arg-type]
 
     def count(self, table: str) -> int:
@@ -82,7 +87,9 @@ class Line:
     def committed(self) -> int:
         """Records of the main topic below the committed offsets."""
         topic = self.topics.submissions
-        asked = ConsumerGroupTopicPartitions(self.topics.group_intake, [TopicPartition(topic, p) for p in (0, 1)])
+        asked = ConsumerGroupTopicPartitions(
+            self.topics.group_intake, [TopicPartition(topic, p) for p in (0, 1)]
+        )
         (future,) = self.admin.list_consumer_group_offsets([asked]).values()
         return sum(max(place.offset, 0) for place in future.result(20).topic_partitions)
 
@@ -105,7 +112,10 @@ def test_submissions_of_both_topics_become_jobs_and_bad_records_are_answered(lin
         line.submit(f"good-{i}")
     line.submit("bulk", bulk=True)
     value, headers = render_binary(
-        id="binary", source="/tests", type=CREATE, data={"type": "python", "handler": "tests.noop", "name": "binary"}
+        id="binary",
+        source="/tests",
+        type=CREATE,
+        data={"type": "python", "handler": "tests.noop", "name": "binary"},
     )
     line.publish(value, headers)
     line.publish(b"no json")
@@ -113,7 +123,9 @@ def test_submissions_of_both_topics_become_jobs_and_bad_records_are_answered(lin
     line.publish(b"\xff\xfe\x00")
     line.submit("wrong", priority="urgent", color="red")
     line.submit("nul", payload={"text": "a\x00b"})
-    surrogate = render_structured(id="half", source="/tests", type=CREATE, data={"name": "HERE", "type": "python"})
+    surrogate = render_structured(
+        id="half", source="/tests", type=CREATE, data={"name": "HERE", "type": "python"}
+    )
     line.publish(surrogate.replace(b"HERE", b"\\ud800"))
     line.submit("large", payload={"text": "x" * 2000})
     line.submit("pool", pool="nowhere")
@@ -126,7 +138,9 @@ def test_submissions_of_both_topics_become_jobs_and_bad_records_are_answered(lin
     rejections = line.rows("select * from rejections")
     reasons = {row["event_id"]: row["reason"] for row in rejections if row["event_id"]}
     assert reasons == {"wrong": "invalid", "nul": "malformed", "pool": "unknown_pool"}
-    assert sorted(row["reason"] for row in rejections if not row["event_id"]) == ["malformed"] * 4 + ["too_large"]
+    assert sorted(row["reason"] for row in rejections if not row["event_id"]) == ["malformed"] * 4 + [
+        "too_large"
+    ]
     (wrong,) = (row for row in rejections if row["event_id"] == "wrong")
     assert {problem["pointer"] for problem in wrong["errors"]} == {"/data/priority", "/data/color"}
     (nowhere,) = (row for row in rejections if row["event_id"] == "pool")
@@ -152,7 +166,9 @@ def test_a_kill_around_the_commit_loses_and_doubles_nothing(line: Line, point: s
     assert line.rows("select name from jobs group by name having count(*) > 1") == []
 
 
-def test_while_the_database_is_away_nothing_is_lost_or_committed(line: Line, postgres_server: Postgres) -> None:
+def test_while_the_database_is_away_nothing_is_lost_or_committed(
+    line: Line, postgres_server: Postgres
+) -> None:
     name = line.url.rpartition("/")[2]
     with line.intake() as process:
         line.submit("before")

@@ -25,7 +25,9 @@ LATER = "2100-01-01T00:00:00Z"
 SHARDS = 4
 
 
-def event(kind: str, *, source: str = "/tests", event_id: str = "", sequence: int | None = None, **data: Any) -> Request:
+def event(
+    kind: str, *, source: str = "/tests", event_id: str = "", sequence: int | None = None, **data: Any
+) -> Request:
     """Build an event, and read it as intake does."""
     value = render_structured(
         id=event_id or str(uuid4()),
@@ -108,7 +110,9 @@ class World:
     def worker(self) -> work.Identity:
         """A worker with a lease."""
         if self._worker is None:
-            self._worker = work.register(self.connection, pool="default", host="here", pid=1, lease_seconds=60)
+            self._worker = work.register(
+                self.connection, pool="default", host="here", pid=1, lease_seconds=60
+            )
         return self._worker
 
     def start(self, job_id: UUID) -> work.StartedRun:
@@ -119,7 +123,9 @@ class World:
         assert not refused
         return started[0]
 
-    def end(self, run: work.StartedRun, state: RunState = RunState.SUCCEEDED, fence: int = 1) -> work.Recorded:
+    def end(
+        self, run: work.StartedRun, state: RunState = RunState.SUCCEEDED, fence: int = 1
+    ) -> work.Recorded:
         """Let the worker record how a run ended."""
         failed = state is not RunState.SUCCEEDED
         outcome = work.Outcome(

@@ -30,7 +30,7 @@ from noonmark.schemas.lifecycle import (
     settled_events,
 )
 from noonmark.schemas.refusal import FieldError, Refused
-from noonmark.schemas.run_message import QUEUED, RunQueued
+from noonmark.schemas.run_message import QUEUED, RunExtensions, RunQueued
 
 AT = datetime(2026, 6, 1, 9, tzinfo=UTC)
 RUN, JOB = UUID("01981f2a-7c00-7000-8000-00000000000a"), UUID("01981f2a-7c00-7000-8000-0123456789ab")
@@ -140,12 +140,14 @@ def test_a_rejection_tells_place_reasons_and_the_first_bytes():
 
 
 def test_the_run_message_of_the_hot_path_has_the_published_form():
+    signer = messages.Signer({"k1": b"0123456789abcdef"}, "k1")
     value = messages.encode_run(
-        messages.Signer({"k1": b"0123456789abcdef"}, "k1"), run_id=RUN, job_id=JOB, namespace="n", pool="p",
+        signer, run_id=RUN, job_id=JOB, namespace="n", pool="p",
         lane=Lane.LOW, scheduled_for=AT, fence=3, job_version=2,
     )  # fmt: skip
     event = parse_event(value, None)
     assert (event.type, event.id) == (QUEUED, f"{RUN}.3")
-    read, fast = RunQueued.model_validate(event.data), messages.decode_run(value)
+    read, fast = RunQueued.model_validate(event.data), messages.open_run(value, signer)
     assert read.model_dump() == {name: getattr(fast, name) for name in fast.__struct_fields__}
+    assert RunExtensions.model_validate_json(value).keyid == "k1"
     jsonschema.validate(orjson.loads(value), orjson.loads(documents()[f"{QUEUED}.json"]))

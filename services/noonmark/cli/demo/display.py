@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -18,7 +17,7 @@ from noonmark.cli.demo.ledger import Account
 from noonmark.cli.output import STATE_COLORS, duration, printable, shortened
 
 _PIPE_WIDTH = 120
-_NOTE_WIDTH = 46
+_NOTE_WIDTH = 37
 
 
 class Display:
@@ -36,7 +35,7 @@ class Display:
 
     def line(self, text: str, *, style: str = "") -> None:
         """Show one line."""
-        self.console.print(Text(text, style=style))
+        self.console.print(Text(text, style=style), soft_wrap=True)
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -62,7 +61,9 @@ class Display:
 
     def close(self, accounts: Sequence[Account], lags: Sequence[Mapping[str, Any]]) -> None:
         """Show the closing tables: every submission and run, every rejection, what is left in Kafka."""
+        self.line("")
         self.console.print(_closing_table(accounts))
+        self.line("")
         for account in accounts:
             if account.verdict == "rejected":
                 self.line(f"{account.sent.submission.title} was rejected:")
@@ -98,28 +99,29 @@ def _progress_table(accounts: Sequence[Account], left_seconds: float) -> Table:
 
 
 def _closing_table(accounts: Sequence[Account]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for head in ("SUBMISSION", "VERDICT", "LANE", "RUN"):
         table.add_column(head, no_wrap=True)
-    table.add_column("ATTEMPTS", justify="right")
-    table.add_column("START DELAY", justify="right", no_wrap=True)
-    table.add_column("LAST ERROR OR REASON", no_wrap=True, max_width=_NOTE_WIDTH)
+    for head in ("ATTEMPTS", "START DELAY"):
+        table.add_column(head, no_wrap=True, justify="right")
     table.add_column("AS EXPECTED", no_wrap=True)
+    table.add_column("LAST ERROR OR REASON")
     for account in accounts:
         good = Text("no", style="bold red") if account.faults else Text("yes", style="green")
         title, verdict = account.sent.submission.title, _colored(account.verdict or "none")
         if not account.runs:
             note = "see below" if account.problems else ""
-            table.add_row(title, verdict, "", "", "", "", note, good)
+            table.add_row(title, verdict, "", "", "", "", good, note)
         for number, run in enumerate(account.runs):
             cells = (
                 run.lane,
                 _colored(run.state),
                 str(run.attempts),
                 duration(run.delay_seconds),
+                "" if number else good,
                 shortened(run.note, _NOTE_WIDTH) if run.note else "",
             )
-            table.add_row(*(("", "") if number else (title, verdict)), *cells, "" if number else good)
+            table.add_row(*(("", "") if number else (title, verdict)), *cells)
     return table
 
 

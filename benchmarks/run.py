@@ -1,0 +1,341 @@
+"""`python -m benchmarks.run`: start a stack, measure it, print tables, write JSON, end every process."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import psycopg
+from rich.console import Console
+
+from benchmarks.burst import measure_burst
+from benchmarks.claim_backlog import ClaimBench
+from benchmarks.figures import Report, with_ratios
+from benchmarks.machine import describe_machine
+from benchmarks.meter import Meter
+from benchmarks.open_loop import measure_idle, measure_open_loop
+from benchmarks.priority import measure_priority
+from benchmarks.stack import BenchmarkError, Stack
+from benchmarks.submissions import measure_submissions
+from benchmarks.tables import show
+from benchmarks.yardsticks import measure_yardsticks, warm_broker
+from noonmark.devstack.errors import DevStackError
+from noonmark.settings import PREFIX, Settings
+
+FULL_SIZE: Final = 100_000
+PARTS: Final = ("idle", "burst", "recurring", "open", "submissions", "claims")
+WINDOWS: Final = ((100.0, 10.0), (1000.0, 20.0), (5000.0, 15.0))
+"""Rates of the open loop, jobs per second, and how long each lasts, seconds."""
+
+_LEAST_WINDOW_SECONDS: Final = 3.0
+_IDLE_SECONDS: Final = 10.0
+_SETTLE_SECONDS: Final = 2.0
+_WARM_RECORDS: Final = 400_000
+_WARM_SECONDS: Final = 15.0
+_WARM_RUNS: Final = 3000
+_BUDGET_SECONDS: Final = 140.0
+"""A backlog nobody asked for is left out when so much time has passed: the whole stays below 3 minutes."""
+
+# What a part may end with without taking the others along.
+_PART_ERRORS: Final = (BenchmarkError, DevStackError, psycopg.Error, OSError, KeyError)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured, and how large. SIZE below the full one shrinks every part in proportion."""
+
+    size: int
+    parts: frozenset[str]
+    backlogs: tuple[int, ...]
+    backlogs_asked_for: bool
+    priority: int | None
+    settings: dict[str, str]
+    folder: Path | None
+
+    @property
+    def share(self) -> float:
+        """Of the full size, at most 1."""
+        return min(1.0, self.size / FULL_SIZE)
+
+    def scaled(self, count: int) -> int:
+        """Shrink a count."""
+        return max(1000, round(count * self.share))
+
+    def window(self, seconds: float) -> float:
+        """Shrink a window."""
+        return min(seconds, max(_LEAST_WINDOW_SECONDS, round(seconds * self.share, 1)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark.
+
+    Returns:
+        0 when all was measured, nothing lost and no verdict given twice; 1 otherwise; 130 when interrupted.
+    """
+    options = _parser().parse_args(arguments)
+    plan = _plan(options)
+    # On stderr goes what is being done, so that stdout is the report.
+    report = Report(plan.size, datetime.now(UTC).isoformat(timespec="seconds"))
+    report.settings_changed = plan.settings
+    began = time.monotonic()
+    try:
+        with _interruptible():
+            _measure(plan, report, _Clock(began))
+    except KeyboardInterrupt:
+        print("interrupted; every process was ended", file=sys.stderr)
+        return 130
+    except (BenchmarkError, DevStackError) as error:
+        report.failed["stack"] = str(error)
+    report.seconds = round(time.monotonic() - began, 1)
+    show(report, Console(width=None if sys.stdout.isatty() else 120))
+    _tell_settings(report)
+    if options.json:
+        Path(options.json).write_text(json.dumps(report.as_json(), indent=2) + "\n", encoding="utf-8")
+        print(f"written to {options.json}")
+    return 0 if _sound(report) else 1
+
+
+class _Clock:
+    """Says what is being done and how long the benchmark has been running."""
+
+    def __init__(self, began: float) -> None:
+        self._began = began
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    def say(self, what: str) -> None:
+        print(f"{self.seconds:6.1f} s  {what}", file=sys.stderr, flush=True)
+
+
+def _measure(plan: Plan, report: Report, clock: _Clock) -> None:
+    with Stack(clock.say, plan.settings, plan.folder) as stack, stack.connect() as connection:
+        report.machine = describe_machine(connection, stack.folder)
+        clock.say("warming the broker")
+        sent = warm_broker(stack, _WARM_RECORDS, limit_seconds=_WARM_SECONDS)
+        report.machine["warm_up_records"] = sent
+        clock.say("yardsticks")
+        report.yardsticks = measure_yardsticks(stack, connection, share=plan.share)
+        if plan.parts - {"claims"} or plan.priority:
+            stack.start_services()
+            _measure_services(plan, report, clock, stack, connection)
+            stack.stop_services()
+        if "claims" in plan.parts:
+            with _part(report, "claims"):
+                _measure_claims(plan, report, clock, stack)
+        clock.say("yardsticks once more")
+        with _part(report, "yardsticks_after"):
+            report.yardsticks_after = measure_yardsticks(stack, connection, share=plan.share)
+        clock.say("ending every process")
+
+
+def _measure_services(
+    plan: Plan, report: Report, clock: _Clock, stack: Stack, connection: psycopg.Connection
+) -> None:
+    meter = stack.meter(connection)
+    clock.say("a small burst to warm the services, not reported")
+    measure_burst(stack, connection, meter, _WARM_RUNS, kind="warm-up")
+    if "idle" in plan.parts:
+        with _part(report, "idle"):
+            time.sleep(_SETTLE_SECONDS)
+            clock.say("idle")
+            report.idle = measure_idle(stack, meter, seconds=plan.window(_IDLE_SECONDS))
+    if "burst" in plan.parts:
+        with _part(report, "burst"):
+            clock.say(f"W1: {plan.size:,} one-time jobs due at one instant")
+            report.burst = measure_burst(stack, connection, meter, plan.size, kind="one-time")
+    if "recurring" in plan.parts:
+        with _part(report, "recurring"):
+            size = plan.scaled(30_000)
+            clock.say(f"W1: {size:,} recurring jobs due at one instant")
+            report.recurring = measure_burst(stack, connection, meter, size, kind="recurring")
+    if "open" in plan.parts:
+        for rate, seconds in WINDOWS:
+            with _part(report, f"open_loop_{rate:.0f}"):
+                clock.say(f"W2: {rate:,.0f} jobs due per second")
+                report.open_loops.append(
+                    measure_open_loop(stack, connection, meter, rate=rate, seconds=plan.window(seconds))
+                )
+    if "submissions" in plan.parts:
+        _measure_submissions(plan, report, clock, stack, connection, meter)
+    if plan.priority:
+        with _part(report, "priority"):
+            clock.say(f"W5: the high lane beside {plan.priority:,} low jobs")
+            report.priority = measure_priority(stack, connection, plan.priority)
+
+
+def _measure_submissions(
+    plan: Plan,
+    report: Report,
+    clock: _Clock,
+    stack: Stack,
+    connection: psycopg.Connection,
+    meter: Meter,
+) -> None:
+    for kind, full in (("once", 60_000), ("cron", 30_000)):
+        with _part(report, f"submissions_{kind}"):
+            count = plan.scaled(full)
+            clock.say(f"W3: {count:,} submissions, {kind}")
+            report.submissions[kind] = measure_submissions(stack, connection, meter, count, kind=kind)
+
+
+def _measure_claims(plan: Plan, report: Report, clock: _Clock, stack: Stack) -> None:
+    with stack.other_database("claims") as url:
+        bench = ClaimBench(stack, url)
+        for waiting in plan.backlogs:
+            if waiting > plan.backlogs[0] and not plan.backlogs_asked_for and clock.seconds > _BUDGET_SECONDS:
+                report.skipped[f"claims with {waiting:,} waiting"] = "time is up; ask for it with --backlog"
+                continue
+            clock.say(f"W4: claims with {waiting:,} timers waiting")
+            report.claim_backlog = with_ratios([*report.claim_backlog, bench.measure(waiting)])
+
+
+@contextlib.contextmanager
+def _part(report: Report, name: str) -> Iterator[None]:
+    """Keep what a part failed with and let the others go on."""
+    try:
+        yield
+    except _PART_ERRORS as error:
+        report.failed[name] = f"{type(error).__name__}: {error}"
+
+
+def _sound(report: Report) -> bool:
+    bursts = [one for one in (report.burst, report.recurring) if one is not None]
+    whole = all(one.lost == one.second_verdicts == one.without_event == 0 for one in bursts)
+    taken = all(one.missing == one.rejected == 0 for one in report.submissions.values())
+    return whole and taken and not report.failed
+
+
+def _tell_settings(report: Report) -> None:
+    if report.settings_changed:
+        changed = ", ".join(f"{name}={value}" for name, value in report.settings_changed.items())
+        print(f"settings that differ from the shipped defaults: {changed}")
+    else:
+        print(
+            "settings: the shipped defaults; given are only addresses, the handlers' module and sizes;"
+            " fsync and synchronous_commit on, acks=all"
+        )
+    print(f"took {report.seconds:.0f} s")
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does, once: the clean-up that follows is not interrupted."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before: dict[signal.Signals, Callable[..., object] | int | None] = {}
+    for number in _SIGNALS:
+        before[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    size: int = options.size
+    default = (10_000, max(100_000, min(1_000_000, 10 * size)))
+    asked = tuple(sorted({10_000, *options.backlog}))
+    return Plan(
+        size=size,
+        parts=frozenset(options.parts),
+        backlogs=asked if options.backlog else default,
+        backlogs_asked_for=bool(options.backlog),
+        priority=options.priority,
+        settings=dict(options.set),
+        folder=options.dir,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.run",
+        description="Measures noonmark on this machine, with a Postgres and a Kafka of its own.",
+    )
+    parser.add_argument(
+        "--size",
+        type=_positive,
+        default=FULL_SIZE,
+        help="runs of the burst (default %(default)s); below it, every part shrinks in proportion",
+    )
+    parser.add_argument("--json", metavar="FILE", help="also write every figure to this file")
+    parser.add_argument(
+        "--parts",
+        type=_parts,
+        default=PARTS,
+        metavar="A,B",
+        help=f"measure only these: {', '.join(PARTS)}",
+    )
+    parser.add_argument(
+        "--backlog",
+        type=_positive,
+        action="append",
+        default=[],
+        metavar="N",
+        help="measure claims with so many timers waiting, beside 10,000; repeatable (10000000 takes minutes)",
+    )
+    parser.add_argument(
+        "--priority",
+        type=_positive,
+        nargs="?",
+        const=1_000_000,
+        metavar="N",
+        help="measure the high lane while so many low jobs drain (default 1000000; takes minutes)",
+    )
+    parser.add_argument(
+        "--set",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="change a setting of the services, such as claim_pause_ms=5; the report names it",
+    )
+    parser.add_argument("--dir", type=Path, help="folder for the data (default: the temporary one)")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text.replace("_", "").replace(",", ""))
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    if unknown := [part for part in parts if part not in PARTS]:
+        raise argparse.ArgumentTypeError(f"no part is called {', '.join(unknown)}; known: {', '.join(PARTS)}")
+    return parts
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    field = name.strip().lower().removeprefix(PREFIX.lower())
+    if not equals or field not in Settings.model_fields:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with the name of a setting")
+    return PREFIX + field.upper(), value
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""What this machine does at this minute, without noonmark: so that runs on different days compare."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Final
+
+import orjson
+import psycopg
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+
+from benchmarks.stack import BenchmarkError, Stack
+from noonmark.kafka.admin import ensure_topics
+from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.topics import TopicSpec
+
+PARTITIONS: Final = 6
+_ROW_BYTES: Final = 380
+_RECORD_BYTES: Final = 300
+_DIFFERENT_RECORDS: Final = 997
+_COPY_ROWS: Final = 150_000
+_RECORDS: Final = 150_000
+_COMMIT_SECONDS: Final = 1.0
+_LOADS: Final = 20_000
+_FLUSH_SECONDS: Final = 30.0
+_WARM_BATCH: Final = 500
+_WARM_BYTES: Final = 100
+
+
+def measure_yardsticks(
+    stack: Stack, connection: psycopg.Connection, *, share: float = 1.0
+) -> dict[str, float]:
+    """Measure the plain primitives that a run is made of, one after the other.
+
+    Args:
+        stack: its servers; no service has work meanwhile.
+        connection: in autocommit.
+        share: of the rows and records, for small benchmarks.
+    """
+    rows, records = max(5000, int(share * _COPY_ROWS)), max(5000, int(share * _RECORDS))
+    produced, consumed = _kafka(stack, f"yardstick-{secrets.token_hex(4)}", records)
+    return {
+        "copy_rows_per_s": round(_copy(connection, rows)),
+        "commits_per_s": round(_commits(connection)),
+        "produce_per_s": round(produced),
+        "consume_per_s": round(consumed),
+        "orjson_loads_us": round(_orjson(), 3),
+    }
+
+
+def warm_broker(stack: Stack, records: int, *, limit_seconds: float) -> int:
+    """Send small records to and from a topic of its own until the broker's code is compiled; return how many.
+
+    A Java virtual machine that has just started needs some ten times the CPU per record.
+    """
+    topic = "benchmark-warm-up"
+    _make(stack, topic)
+    producer = _producer(stack)
+    consumer = _consumer(stack, topic)
+    give_up_at = time.monotonic() + limit_seconds
+    sent = received = 0
+    value = b"w" * _WARM_BYTES
+    try:
+        while sent < records and time.monotonic() < give_up_at:
+            for _ in range(_WARM_BATCH):
+                producer.produce(topic, value)
+            sent += _WARM_BATCH
+            _flush(producer)
+            received += len(consumer.consume(_WARM_BATCH, timeout=0.05))
+        while received < sent and time.monotonic() < give_up_at:
+            received += len(consumer.consume(5000, timeout=0.2))
+    finally:
+        consumer.close()
+    return sent
+
+
+def _copy(connection: psycopg.Connection, count: int) -> float:
+    """Rows per second of one COPY into a table without any index."""
+    connection.execute("create table benchmark_copy (id bigint, made_at timestamptz, body text)")
+    body = "y" * (_ROW_BYTES - 8 - 8 - 24)
+    lines = [f"{number}\t2030-01-01 00:00:00+00\t{body}\n".encode() for number in range(count)]
+    chunks = [b"".join(lines[at : at + 2000]) for at in range(0, count, 2000)]
+    began = time.perf_counter()
+    with connection.cursor() as cursor, cursor.copy("copy benchmark_copy from stdin") as copy:
+        for chunk in chunks:
+            copy.write(chunk)
+    took = time.perf_counter() - began
+    connection.execute("drop table benchmark_copy")
+    return count / took
+
+
+def _commits(connection: psycopg.Connection) -> float:
+    """Transactions per second of one session that inserts one row each, durably."""
+    connection.execute("create table benchmark_commit (id bigint, body text)")
+    began, done = time.perf_counter(), 0
+    while time.perf_counter() - began < _COMMIT_SECONDS:
+        connection.execute("insert into benchmark_commit values (%s, %s)", [done, "commit"])
+        done += 1
+    took = time.perf_counter() - began
+    connection.execute("drop table benchmark_commit")
+    return done / took
+
+
+def _kafka(stack: Stack, topic: str, count: int) -> tuple[float, float]:
+    """Records per second of one producer until the last acknowledgement, and of one consumer."""
+    _make(stack, topic)
+    values = [secrets.token_hex(_RECORD_BYTES // 2).encode() for _ in range(_DIFFERENT_RECORDS)]
+    producer = _producer(stack)
+    producer.list_topics(topic, timeout=10)
+    began = time.perf_counter()
+    for number in range(count):
+        producer.produce(topic, values[number % _DIFFERENT_RECORDS])
+    _flush(producer)
+    produced = count / (time.perf_counter() - began)
+    consumer = _consumer(stack, topic)
+    try:
+        consumed = _consume(consumer, count)
+    finally:
+        consumer.close()
+    return produced, consumed
+
+
+def _consume(consumer: Consumer, count: int) -> float:
+    """Records per second from the first batch on: finding the partitions' leaders and ends is no rate."""
+    received = head = 0
+    began = 0.0
+    give_up_at = time.monotonic() + _FLUSH_SECONDS
+    while received < count:
+        if time.monotonic() > give_up_at:
+            raise BenchmarkError(f"only {received} of {count} records came back")
+        for message in consumer.consume(2000, timeout=0.1):
+            error = message.error()
+            if error is not None:
+                raise KafkaException(error)
+            received += 1
+        if received and not head:
+            head, began = received, time.perf_counter()
+    return (count - head) / max(time.perf_counter() - began, 1e-6)
+
+
+def _orjson() -> float:
+    """Microseconds to read one small JSON document: the best of five rounds."""
+    document = orjson.dumps(
+        {
+            "id": "a" * 36,
+            "type": "noonmark.job.create.v1",
+            "data": {"payload": {"pad": "x" * 240}, "n": [1, 2, 3]},
+        }
+    )
+    best = float("inf")
+    for _ in range(5):
+        began = time.perf_counter()
+        for _ in range(_LOADS):
+            orjson.loads(document)
+        best = min(best, time.perf_counter() - began)
+    return 1e6 * best / _LOADS
+
+
+def _make(stack: Stack, topic: str) -> None:
+    ensure_topics(KafkaConfig(stack.bootstrap), [TopicSpec(topic, PARTITIONS, 1)])
+
+
+def _producer(stack: Stack) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": stack.bootstrap,
+            "enable.idempotence": True,
+            "acks": "all",
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+
+
+def _consumer(stack: Stack, topic: str) -> Consumer:
+    consumer = Consumer(
+        {"bootstrap.servers": stack.bootstrap, "group.id": "benchmark-yardstick", "enable.auto.commit": False}
+    )
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
+    return consumer
+
+
+def _flush(producer: Producer) -> None:
+    if left := producer.flush(_FLUSH_SECONDS):
+        raise BenchmarkError(f"{left} records got no answer from the broker")

@@ -1,0 +1,56 @@
+"""The hand-over: one batch written, one waiting, and none let go before it is done."""
+
+from __future__ import annotations
+
+import threading
+from typing import cast
+
+from noonmark.intake.checking import Checked
+from noonmark.intake.handover import Handover
+from noonmark.kafka.consumer import LaneConsumer
+
+
+def batch() -> Checked:
+    return Checked(cast("LaneConsumer", None), [])
+
+
+def test_a_batch_stays_in_hand_until_it_is_done() -> None:
+    handover = Handover(threading.Event())
+    first, second = batch(), batch()
+    handover.offer(first)
+    assert handover.begin() is first
+    assert handover.wait_for_room(0)
+    handover.offer(second)
+    assert not handover.wait_for_room(0)
+    assert handover.begin() is first, "written again after a failure"
+    handover.done()
+    assert handover.begin() is second
+    handover.done()
+    assert handover.begin() is None
+
+
+def test_an_offer_wakes_the_writer() -> None:
+    wake = threading.Event()
+    Handover(wake).offer(batch())
+    assert wake.is_set()
+
+
+def test_after_the_close_nothing_new_is_begun_and_what_is_written_is_waited_for() -> None:
+    handover = Handover(threading.Event())
+    handover.offer(batch())
+    assert handover.begin() is not None
+    handover.offer(batch())
+    writer = threading.Timer(0.05, handover.done)
+    writer.start()
+    handover.close(10)
+    writer.join()
+    assert handover.begin() is None
+
+
+def test_nobody_waits_for_a_writer_that_is_gone() -> None:
+    handover = Handover(threading.Event())
+    handover.offer(batch())
+    assert handover.begin() is not None
+    handover.abandon()
+    handover.close(60)
+    assert handover.begin() is None
