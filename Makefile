@@ -8,6 +8,7 @@ NOONMARK := $(BIN)/noonmark
 
 JSON ?=
 SIZE ?=
+ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -47,7 +48,7 @@ format: $(INSTALLED) ## put the code into its standard form
 	@$(BIN)/ruff check --fix .
 
 bench: $(INSTALLED) ## the benchmark (JSON=out.json keeps its figures, SIZE=100000 sets its runs)
-	@$(BIN)/python -m benchmarks.run $(if $(JSON),--json $(JSON)) $(if $(SIZE),--size $(SIZE))
+	@$(BIN)/python -m benchmarks.run $(if $(JSON),--json $(JSON)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
 clean: ## remove what was built, and the data of the development stack unless it runs
 	@if [ -e .noonmark/stack.json ]; then echo "a development stack may be running: make down"; exit 1; fi

@@ -111,6 +111,7 @@ class OpenLoop:
         lateness_ms: `started_at - scheduled_for` of the ledger.
         handler_lateness_ms: first line of the handler - `scheduled_for`, by the handler's own clock.
         cpu_percent: per kind of process, of one core.
+        cpu_percent_by_backend: the same of Postgres's sessions.
         cpu_percent_noonmark: noonmark's own processes together.
         cpu_percent_all: those, Postgres and Kafka.
         not_started: jobs without a started run.
@@ -122,6 +123,7 @@ class OpenLoop:
     lateness_ms: Spread | None
     handler_lateness_ms: Spread | None
     cpu_percent: dict[str, float]
+    cpu_percent_by_backend: dict[str, float]
     cpu_percent_noonmark: float
     cpu_percent_all: float
     other_cpu_percent: float

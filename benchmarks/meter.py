@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from benchmarks.figures import SERVERS, SERVICES, total
 
 BENCHMARK: Final = "benchmark"
+_TICK_SECONDS: Final = 0.01
 _ENDED: Final = "ended sessions"
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
@@ -53,8 +54,15 @@ class Spent:
 
     def backend_us(self, per: int) -> dict[str, float]:
         """CPU microseconds by kind of Postgres process, the dearest first."""
-        dearest = sorted(self.backends.items(), key=lambda item: -item[1])
-        return {name: round(1e6 * seconds / per, 2) for name, seconds in dearest if seconds > 0.005}
+        return {name: round(1e6 * seconds / per, 2) for name, seconds in self._dearest()}
+
+    def backend_percent(self) -> dict[str, float]:
+        """CPU by kind of Postgres process in percent of one core, the dearest first."""
+        return {name: round(100 * seconds / self.seconds, 2) for name, seconds in self._dearest()}
+
+    def _dearest(self) -> list[tuple[str, float]]:
+        ordered = sorted(self.backends.items(), key=lambda item: -item[1])
+        return [item for item in ordered if item[1] > _TICK_SECONDS / 2]
 
     def percent(self) -> dict[str, float]:
         """CPU by kind in percent of one core."""

@@ -51,6 +51,7 @@ def measure_open_loop(
         lateness_ms=Spread.of_seconds(late),
         handler_lateness_ms=Spread.of_seconds(stamped),
         cpu_percent=spent.percent(),
+        cpu_percent_by_backend=spent.backend_percent(),
         cpu_percent_noonmark=spent.noonmark_percent(),
         cpu_percent_all=spent.all_percent(),
         other_cpu_percent=spent.other_percent(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -10,13 +9,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
 import psycopg
+from confluent_kafka import KafkaException
 from rich.console import Console
 
 from benchmarks.burst import measure_burst
@@ -25,20 +23,17 @@ from benchmarks.figures import Report, with_ratios
 from benchmarks.machine import describe_machine
 from benchmarks.meter import Meter
 from benchmarks.open_loop import measure_idle, measure_open_loop
+from benchmarks.plan import Plan, plan_of
 from benchmarks.priority import measure_priority
 from benchmarks.stack import BenchmarkError, Stack
 from benchmarks.submissions import measure_submissions
 from benchmarks.tables import show
 from benchmarks.yardsticks import measure_yardsticks, warm_broker
 from noonmark.devstack.errors import DevStackError
-from noonmark.settings import PREFIX, Settings
 
-FULL_SIZE: Final = 100_000
-PARTS: Final = ("idle", "burst", "recurring", "open", "submissions", "claims")
 WINDOWS: Final = ((100.0, 10.0), (1000.0, 20.0), (5000.0, 15.0))
 """Rates of the open loop, jobs per second, and how long each lasts, seconds."""
 
-_LEAST_WINDOW_SECONDS: Final = 3.0
 _IDLE_SECONDS: Final = 10.0
 _SETTLE_SECONDS: Final = 2.0
 _WARM_RECORDS: Final = 400_000
@@ -48,33 +43,7 @@ _BUDGET_SECONDS: Final = 140.0
 """A backlog nobody asked for is left out when so much time has passed: the whole stays below 3 minutes."""
 
 # What a part may end with without taking the others along.
-_PART_ERRORS: Final = (BenchmarkError, DevStackError, psycopg.Error, OSError, KeyError)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is measured, and how large. SIZE below the full one shrinks every part in proportion."""
-
-    size: int
-    parts: frozenset[str]
-    backlogs: tuple[int, ...]
-    backlogs_asked_for: bool
-    priority: int | None
-    settings: dict[str, str]
-    folder: Path | None
-
-    @property
-    def share(self) -> float:
-        """Of the full size, at most 1."""
-        return min(1.0, self.size / FULL_SIZE)
-
-    def scaled(self, count: int) -> int:
-        """Shrink a count."""
-        return max(1000, round(count * self.share))
-
-    def window(self, seconds: float) -> float:
-        """Shrink a window."""
-        return min(seconds, max(_LEAST_WINDOW_SECONDS, round(seconds * self.share, 1)))
+_PART_ERRORS: Final = (BenchmarkError, DevStackError, KafkaException, psycopg.Error, OSError, KeyError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,9 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 when all was measured, nothing lost and no verdict given twice; 1 otherwise; 130 when interrupted.
     """
-    options = _parser().parse_args(arguments)
-    plan = _plan(options)
-    # On stderr goes what is being done, so that stdout is the report.
+    plan = plan_of(arguments)
     report = Report(plan.size, datetime.now(UTC).isoformat(timespec="seconds"))
     report.settings_changed = plan.settings
     began = time.monotonic()
@@ -95,19 +62,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted; every process was ended", file=sys.stderr)
         return 130
-    except (BenchmarkError, DevStackError) as error:
-        report.failed["stack"] = str(error)
+    except _PART_ERRORS as error:
+        report.failed["stack"] = f"{type(error).__name__}: {error}"
     report.seconds = round(time.monotonic() - began, 1)
     show(report, Console(width=None if sys.stdout.isatty() else 120))
     _tell_settings(report)
-    if options.json:
-        Path(options.json).write_text(json.dumps(report.as_json(), indent=2) + "\n", encoding="utf-8")
-        print(f"written to {options.json}")
+    if plan.json_file is not None:
+        plan.json_file.write_text(json.dumps(report.as_json(), indent=2) + "\n", encoding="utf-8")
+        print(f"written to {plan.json_file}")
     return 0 if _sound(report) else 1
 
 
 class _Clock:
-    """Says what is being done and how long the benchmark has been running."""
+    """Says on stderr what is being done, so that stdout is the report; knows how long that has taken."""
 
     def __init__(self, began: float) -> None:
         self._began = began
@@ -250,90 +217,6 @@ def _interruptible() -> Iterator[None]:
 
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def _plan(options: argparse.Namespace) -> Plan:
-    size: int = options.size
-    default = (10_000, max(100_000, min(1_000_000, 10 * size)))
-    asked = tuple(sorted({10_000, *options.backlog}))
-    return Plan(
-        size=size,
-        parts=frozenset(options.parts),
-        backlogs=asked if options.backlog else default,
-        backlogs_asked_for=bool(options.backlog),
-        priority=options.priority,
-        settings=dict(options.set),
-        folder=options.dir,
-    )
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.run",
-        description="Measures noonmark on this machine, with a Postgres and a Kafka of its own.",
-    )
-    parser.add_argument(
-        "--size",
-        type=_positive,
-        default=FULL_SIZE,
-        help="runs of the burst (default %(default)s); below it, every part shrinks in proportion",
-    )
-    parser.add_argument("--json", metavar="FILE", help="also write every figure to this file")
-    parser.add_argument(
-        "--parts",
-        type=_parts,
-        default=PARTS,
-        metavar="A,B",
-        help=f"measure only these: {', '.join(PARTS)}",
-    )
-    parser.add_argument(
-        "--backlog",
-        type=_positive,
-        action="append",
-        default=[],
-        metavar="N",
-        help="measure claims with so many timers waiting, beside 10,000; repeatable (10000000 takes minutes)",
-    )
-    parser.add_argument(
-        "--priority",
-        type=_positive,
-        nargs="?",
-        const=1_000_000,
-        metavar="N",
-        help="measure the high lane while so many low jobs drain (default 1000000; takes minutes)",
-    )
-    parser.add_argument(
-        "--set",
-        type=_setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="change a setting of the services, such as claim_pause_ms=5; the report names it",
-    )
-    parser.add_argument("--dir", type=Path, help="folder for the data (default: the temporary one)")
-    return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text.replace("_", "").replace(",", ""))
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
-
-
-def _parts(text: str) -> tuple[str, ...]:
-    parts = tuple(part.strip() for part in text.split(",") if part.strip())
-    if unknown := [part for part in parts if part not in PARTS]:
-        raise argparse.ArgumentTypeError(f"no part is called {', '.join(unknown)}; known: {', '.join(PARTS)}")
-    return parts
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    field = name.strip().lower().removeprefix(PREFIX.lower())
-    if not equals or field not in Settings.model_fields:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with the name of a setting")
-    return PREFIX + field.upper(), value
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def show(report: Report, console: Console) -> None:
     for part, reason in report.skipped.items():
         console.print(f"[yellow]{part} was skipped:[/] {reason}")
     for part, reason in report.failed.items():
-        console.print(f"[red]{part} failed:[/] {reason}", markup=True)
+        console.print(f"{part} failed: {reason}", markup=False, style="red")
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

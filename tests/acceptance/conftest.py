@@ -9,11 +9,7 @@ from tests.support.stack import Kafka
 
 
 @pytest.fixture
-def noonmark(
-    database_url: str, kafka_server: Kafka, topic_prefix: str, tmp_path: Path
-) -> Iterator[Cluster]:
+def noonmark(database_url: str, kafka_server: Kafka, topic_prefix: str, tmp_path: Path) -> Iterator[Cluster]:
     """A cluster without a process yet, with topics and a migrated database of its own."""
     with cluster(database_url, kafka_server.bootstrap, topic_prefix, tmp_path) as made:
         yield made
-
-

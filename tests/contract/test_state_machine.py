@@ -3,11 +3,12 @@
 import re
 from pathlib import Path
 
+from tests.contract.moves import NOT_YET, STATEMENT_BIRTHS, STATEMENT_MOVES
+
 from noonmark.core import transitions
 from noonmark.core.transitions import INITIAL, MOVES, TERMINAL, VERDICTS
 from noonmark.core.words import RunState
 from noonmark.store import statements
-from tests.contract.moves import NOT_YET, STATEMENT_BIRTHS, STATEMENT_MOVES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "state-machine.md").read_text()
 ALL_MOVES = {(source, target) for source, targets in MOVES.items() for target in targets}
@@ -40,7 +41,9 @@ def test_runs_are_born_only_in_the_initial_states():
 
 
 def test_every_statement_that_writes_runs_is_accounted_for():
-    updating = {name for name in statements.names() if re.search(r"\bupdate runs\b", statements.statement(name))}
+    updating = {
+        name for name in statements.names() if re.search(r"\bupdate runs\b", statements.statement(name))
+    }
     inserting = {name for name in statements.names() if "insert into runs " in statements.statement(name)}
 
     assert updating == set(STATEMENT_MOVES)
@@ -91,6 +94,6 @@ def test_the_page_explains_every_state_and_says_which_are_verdicts():
 
 
 def test_a_verdict_is_final_unless_the_run_is_dead():
-    assert VERDICTS - TERMINAL == {RunState.DEAD}
+    assert {RunState.DEAD} == VERDICTS - TERMINAL
     assert transitions.may_move(RunState.DEAD, RunState.QUEUED)
     assert not any(transitions.may_move(state, other) for state in TERMINAL for other in RunState)

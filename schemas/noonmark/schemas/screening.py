@@ -24,6 +24,9 @@ _MAX_INTEGER: Final = 2**64 - 1
 _LONG_INTEGER: Final = re.compile(rb"[0-9]{20}|-[0-9]{19}")
 """Any integer beyond 64 bits is at least so long. orjson reads those as floats, without a word."""
 
+_DIGITS_ALIKE: Final = bytes.maketrans(b"123456789", b"000000000")
+_NINETEEN: Final = b"0" * 19
+
 
 class _Unreadable:
     """Stands for a number that JSON readers do not agree on, so that its pointer can be told."""
@@ -49,7 +52,8 @@ def parse_json(raw: bytes, *, max_depth: int = MAX_DEPTH) -> object:
         problems = screen(value, max_depth=max_depth)
         if problems:
             raise Refused(problems)
-    if _LONG_INTEGER.search(raw):
+    # The translation finds a run of digits four times as fast as the expression, and most events have none.
+    if _NINETEEN in raw.translate(_DIGITS_ALIKE) and _LONG_INTEGER.search(raw):
         problems = _locate(raw, max_depth)
         if problems:
             raise Refused(problems)

@@ -159,10 +159,10 @@ class Engine:
             self._put_back(fresh)
             return False
         hit("worker.after_start")
-        self._begin(fresh, runs)
+        gone = {(ticket.run_id, ticket.fence) for ticket in refused}
+        self._begin([d for d in fresh if (d.ticket.run_id, d.ticket.fence) not in gone], runs)
         if refused:
             work.expire(connection, self._topics, refused, shards=self._shards)
-            gone = {(ticket.run_id, ticket.fence) for ticket in refused}
             self._settle(_by_lane(d for d in fresh if (d.ticket.run_id, d.ticket.fence) in gone))
         return True
 

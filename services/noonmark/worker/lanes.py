@@ -24,6 +24,7 @@ from noonmark.worker.hand import Delivery
 
 _POLL_SECONDS = 0.5
 _POLL_RECORDS = 1000
+_SPARE_SECONDS = 30.0
 _KEY_REFRESH_SECONDS = 5.0
 
 
@@ -108,6 +109,7 @@ class LaneReader:
         """Poll until `closed`: also while draining, so that membership holds and offsets move."""
         del stop  # the engine decides when nothing is in hand any more
         ready = False
+        spare_at = time.monotonic() + _SPARE_SECONDS
         try:
             while not self.closed.is_set():
                 records = self.consumer.poll_batch(_POLL_RECORDS, _POLL_SECONDS)
@@ -117,7 +119,8 @@ class LaneReader:
                     self._take(records)
                 if len(self.buffer) >= self._capacity:
                     self.consumer.pause()
-                if ready != bool(self.consumer.assigned):
+                # With more workers than partitions some have none: ready to take over is ready as well.
+                if ready != (bool(self.consumer.assigned) or time.monotonic() > spare_at):
                     ready = not ready
                     self._service.health.set_ready(self.name, ready=ready, missing="no partition is assigned")
         finally:

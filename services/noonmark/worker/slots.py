@@ -24,6 +24,8 @@ class Slots:
         self._slots = settings.worker_slots
         self._high_reserve = settings.worker_high_reserve
         self._low_share = settings.worker_low_share
+        # Starts that normal and low are owed of their share, carried on while slots come free one by one.
+        self._owed = [0.0, 0.0]
         self._rate = 0.0
         self._done = 0
         self._measured_at = time.monotonic()
@@ -62,23 +64,36 @@ class Slots:
             return []
         high, normal, low = readers
         room = max(0, min(free, capacity - int(capacity * self._high_reserve) - lower_in_hand))
-        share = max(1, int(free * self._low_share))
-        kept_low = min(share, len(low.buffer), room)
-        kept_normal = min(share, len(normal.buffer), room - kept_low)
+        share = free * self._low_share
+        kept_low = min(int(self._owed[1] + share), len(low.buffer), room)
+        kept_normal = min(int(self._owed[0] + share), len(normal.buffer), room - kept_low)
         picked = _take(high, free - kept_normal - kept_low)
         room = min(room, free - len(picked))
         from_normal = _take(normal, room - kept_low)
-        return picked + from_normal + _take(low, room - len(from_normal))
+        from_low = _take(low, room - len(from_normal))
+        picked += from_normal + from_low
+        self._owe(len(picked), len(from_normal), len(from_low))
+        return picked
+
+    def _owe(self, started: int, normal: int, low: int) -> None:
+        """Note what the lower lanes are owed after a start; never more than one run is saved up."""
+        share = started * self._low_share
+        self._owed = [
+            min(1.0, max(0.0, owed + share - taken))
+            for owed, taken in zip(self._owed, (normal, low), strict=True)
+        ]
 
 
 def _take(reader: LaneReader, most: int) -> list[Delivery]:
     buffer = reader.buffer
     taken: list[Delivery] = []
+    if most <= 0 or not buffer:
+        return taken
     while len(taken) < most and buffer:
         delivery = buffer.popleft()
         # A partition that was lost meanwhile is another worker's: its messages are started there.
         if reader.consumer.is_current(delivery.record):
             taken.append(delivery)
-    if taken:
-        reader.taken()
+    # Also when all of them were another's: the buffer has shrunk, and a paused lane must go on.
+    reader.taken()
     return taken

@@ -52,6 +52,7 @@ def keep(connection: psycopg.Connection, settings: Settings) -> HouseReport:
     _drop_days(connection, settings.retention_days, report)
     prunes: tuple[tuple[str, dict[str, Any]], ...] = (
         ("prune_inbox", {"days": settings.inbox_days}),
+        ("prune_tombstones", {"days": settings.inbox_days}),
         ("prune_members", {}),
         ("prune_workers", {}),
     )

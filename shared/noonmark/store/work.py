@@ -114,6 +114,7 @@ def start(
     for ticket in tickets:
         by_fence[ticket.fence].append(ticket)
     started: list[StartedRun] = []
+    held: set[tuple[UUID, int]] = set()
     with connection.transaction(), connection.cursor(row_factory=row_of(StartedRun)) as cursor:
         for fence, group in by_fence.items():
             cursor.execute(
@@ -127,9 +128,12 @@ def start(
                 },
                 binary=True,
             )
-            started += cursor.fetchall()
-    held = {run.id for run in started}
-    return _with_pinned_work(connection, started), [t for t in tickets if t.run_id not in held]
+            rows = cursor.fetchall()
+            started += rows
+            held.update((run.id, fence) for run in rows)
+    # By fence: a copy of an older message may be in the same batch as the one that was started.
+    refused = [ticket for ticket in tickets if (ticket.run_id, ticket.fence) not in held]
+    return _with_pinned_work(connection, started), refused
 
 
 def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun]) -> list[StartedRun]:

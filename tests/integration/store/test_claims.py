@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from tests.integration.store.world import EVERY_SHARD
 
 from noonmark.core.words import Lane, RunState, TimerKind
 from noonmark.store import claims
 from noonmark.store.statements import statement
-from tests.integration.store.world import EVERY_SHARD
 
 PLANS = {
     "as planned": (),
@@ -54,7 +54,8 @@ def claim_all(connection, lanes, limit, start):
         (8, 3_000, "no tid scan"),
     ],
 )
-def test_many_sessions_that_own_every_shard_claim_each_job_once(world, sessions, jobs, plan):
+def test_many_sessions_that_own_every_shard_claim_each_job_once(fresh_world, sessions, jobs, plan):
+    world = fresh_world
     stale_statistics(world)
     ids = world.due_once(jobs)
     limit = 400

@@ -5,6 +5,8 @@ from functools import partial
 
 import pytest
 from psycopg import errors
+from tests.contract.moves import STATEMENT_BIRTHS, STATEMENT_MOVES
+from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
 from noonmark.core.transitions import INITIAL, MOVES
 from noonmark.core.words import RunState, SkipReason
@@ -12,8 +14,6 @@ from noonmark.store import housekeeping, leases, relay, work
 from noonmark.store.relay import Parked
 from noonmark.store.rows import StartedRun
 from noonmark.store.statements import statement
-from tests.contract.moves import STATEMENT_BIRTHS, STATEMENT_MOVES
-from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
 
 class Case:
@@ -212,7 +212,9 @@ def test_a_run_that_is_not_queued_has_no_use_for_its_deadline(world, state):
     case = Case(world, state)
     world.db.execute("update runs set start_by = now() - interval '1 h' where id = %s", [case.run_id])
 
-    ended = work.expire(world.db, TOPICS, [work.Ticket(case.run_id, case.before["scheduled_for"], 1)], shards=4)
+    ended = work.expire(
+        world.db, TOPICS, [work.Ticket(case.run_id, case.before["scheduled_for"], 1)], shards=4
+    )
 
     assert ended == 0
     assert world.run(case.run_id)["state"] == state.value
@@ -254,5 +256,3 @@ def test_an_expired_run_is_told_with_its_reason(world):
     assert told["reason"] == SkipReason.START_DEADLINE.value
     assert world.count("slots") == 0
     assert world.run(run_id)["fence"] == 2
-
-

@@ -3,11 +3,11 @@
 from datetime import timedelta
 
 import pytest
+from tests.integration.store.world import SHARDS, TOPICS, outcome
 
 from noonmark.core.words import RunState
 from noonmark.store import leases, work
 from noonmark.store.work import Ticket
-from tests.integration.store.world import SHARDS, TOPICS, outcome
 
 LEASE = 15
 GAP = 5

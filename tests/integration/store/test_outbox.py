@@ -5,11 +5,11 @@ from functools import partial
 
 import psycopg
 import pytest
+from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, outcome
 
 from noonmark.core.words import Lane, RunState, TimerKind
 from noonmark.store import claims, relay, work
 from noonmark.store.claims import PlannedRun, TimerPlan
-from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, outcome
 
 TABLES = ("timers", "runs", "outbox", "slots", "waits", "attempts", "dead_letters", "start_batches")
 
@@ -170,7 +170,8 @@ def test_acknowledged_rows_are_deleted_and_no_others(world):
     assert sorted(world.column("select seq from outbox")) == sorted(row.seq for row in rows[4:])
 
 
-def test_a_place_that_was_used_anew_is_not_mistaken_for_the_old_row(world):
+def test_a_place_that_was_used_anew_is_not_mistaken_for_the_old_row(fresh_world):
+    world = fresh_world
     world.due_once(3)
     claims.claim_once(world.db, Lane.NORMAL, EVERY_SHARD, 100)
     (old,) = relay.read(world.db, EVERY_SHARD, 100)

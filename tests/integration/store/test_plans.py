@@ -14,11 +14,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.integration.store.world import EVERY_SHARD, World, open_world
 
 from noonmark.core.ids import uuid7_batch
 from noonmark.store import statements
 from noonmark.store.statements import statement
-from tests.integration.store.world import EVERY_SHARD, World, open_world
 
 ROWS = 24_000
 BATCH = 400
@@ -100,8 +100,12 @@ class Filled:
         def few(query: str) -> list[tuple[Any, ...]]:
             return self.db.execute(f"{query} limit {BATCH}").fetchall()
 
-        self.queued = few("select id, scheduled_for, job_id from runs where state = 'queued' order by id desc")
-        self.running = few("select id, scheduled_for, job_id from runs where state = 'running' order by id desc")
+        self.queued = few(
+            "select id, scheduled_for, job_id from runs where state = 'queued' order by id desc"
+        )
+        self.running = few(
+            "select id, scheduled_for, job_id from runs where state = 'running' order by id desc"
+        )
         self.timers = few("select ctid::text, job_id from timers where kind = 1")
         self.outbox = few("select ctid::text, seq from outbox where slice = 2")
         self.started_at = self.world.value("select min(started_at) from runs")
@@ -223,7 +227,9 @@ def table_of(node: Plan) -> str:
 
 
 def days_in(plan: Plan) -> set[str]:
-    return {node["Relation Name"] for node in nodes(plan) if node.get("Relation Name", "").startswith("runs_")}
+    return {
+        node["Relation Name"] for node in nodes(plan) if node.get("Relation Name", "").startswith("runs_")
+    }
 
 
 def visited(node: Plan) -> int:
@@ -258,7 +264,7 @@ def test_writes_to_the_ledger_open_only_the_day_that_they_are_about(filled):
     days = {name: days_in(explain(filled.db, name, cases[name])) for name in UPDATES_OF_RUNS}
     today = f"runs_{filled.world.now():%Y%m%d}"
 
-    assert days == dict.fromkeys(UPDATES_OF_RUNS, {today})
+    assert days == {key: {today} for key in UPDATES_OF_RUNS}
 
 
 def test_hot_statements_find_rows_of_two_days_without_opening_others(filled):
@@ -276,16 +282,14 @@ def test_the_count_of_unfinished_runs_does_not_read_the_ledger(filled):
     scans = [node for node in nodes(plan) if table_of(node) == "runs"]
     # One look per batch and running run; the other days' partitions are never executed.
     assert not [node for node in scans if node["Node Type"] == "Seq Scan" and node["Actual Loops"]]
-    assert sum(visited(node) for node in scans if "Bitmap Index" not in node["Node Type"]) <= ROWS // 2 + BATCH
+    assert (
+        sum(visited(node) for node in scans if "Bitmap Index" not in node["Node Type"]) <= ROWS // 2 + BATCH
+    )
 
 
 def test_every_statement_on_a_large_table_has_a_case_or_a_reason_for_none(filled):
     cases = {*filled.cases(), "count_unfinished"}
-    large = {
-        name
-        for name in statements.names()
-        if re.search(rf"\b({'|'.join(WATCHED)})\b", statement(name))
-    }
+    large = {name for name in statements.names() if re.search(rf"\b({'|'.join(WATCHED)})\b", statement(name))}
 
     assert large - cases - set(_RARE) == set()
     assert not cases & set(_RARE)

@@ -1,16 +1,18 @@
 """From start to outcome: who may write about a run, and what is tied to each write."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from uuid import uuid4
 
 import psycopg
 import pytest
 from psycopg.types.json import Json
+from tests.integration.store.world import SHARDS, TOPICS, outcome
 
 from noonmark.core.words import AttemptOutcome, RunState
 from noonmark.store import work
 from noonmark.store.work import Identity, Ticket
-from tests.integration.store.world import SHARDS, TOPICS, outcome
 
 
 def slot_of(world, run):
@@ -31,7 +33,13 @@ def test_a_start_makes_the_run_this_workers_and_brings_its_work(world):
 
     (run,) = world.start(worker, [run_id])
 
-    assert (run.id, run.job_id, run.kind, run.handler, run.attempt) == (run_id, job_id, "python", "mails.send", 1)
+    assert (run.id, run.job_id, run.kind, run.handler, run.attempt) == (
+        run_id,
+        job_id,
+        "python",
+        "mails.send",
+        1,
+    )
     row = world.run(run_id)
     assert (row["state"], row["owner"], row["epoch"], row["attempt"]) == ("running", *worker, 1)
     (batch,) = world.rows("select * from start_batches")
@@ -87,14 +95,20 @@ def test_a_run_that_another_worker_has_is_not_started_again(world):
     assert world.run(run_id)["owner"] == first.worker
 
 
-def test_two_workers_that_start_one_run_at_once_do_not_both_get_it(world):
-    run_id = world.put_run()
-    ticket = world.ticket(run_id)
-    sessions = [(world.another(), world.worker()) for _ in range(2)]
+def test_two_workers_that_start_the_same_runs_at_once_share_them_out(world):
+    tickets = [world.ticket(world.put_run()) for _ in range(50)]
+    together = threading.Barrier(4)
 
-    results = [work.start(session, worker, "default", [ticket])[0] for session, worker in sessions]
+    def start(session, worker):
+        together.wait()
+        return [run.id for run in work.start(session, worker, "default", tickets)[0]]
 
-    assert sorted(len(started) for started in results) == [0, 1]
+    with ThreadPoolExecutor(4) as pool:
+        parts = [pool.submit(start, world.another(), world.worker()) for _ in range(4)]
+        got = [run_id for part in parts for run_id in part.result()]
+
+    assert sorted(got) == sorted(ticket.run_id for ticket in tickets)
+    assert world.count("runs", "state = 'running' and attempt = 1") == 50
 
 
 def test_a_start_whose_reply_was_lost_returns_the_same_runs_again(world):
@@ -156,7 +170,9 @@ def test_a_run_keeps_the_version_of_its_job_that_it_was_planned_with(world):
         [job_id, Json({"payload": "old"})],
     )
     ids = [
-        world.put_run(job_id=job_id, job_version=version, scheduled_for=world.now() + timedelta(seconds=version))
+        world.put_run(
+            job_id=job_id, job_version=version, scheduled_for=world.now() + timedelta(seconds=version)
+        )
         for version in (1, 2)
     ]
 

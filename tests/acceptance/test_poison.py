@@ -1,0 +1,70 @@
+"""One job that cannot be planned and runs that cannot be delivered, amid a thousand good ones."""
+
+import os
+import subprocess
+import sys
+
+from tests.support.cluster import ROOT, SERVICES, SHORT, Cluster
+from tests.support.publish import Load, soon
+
+from noonmark.store.pools import register_pool
+
+
+def test_bad_ones_wait_aside_with_their_reason_while_a_thousand_settle(noonmark: Cluster) -> None:
+    noonmark.start(*SERVICES)
+    # A pool in the table, but nobody made its topics.
+    register_pool(noonmark.database, "ghost")
+    load, bad = Load(), Load()
+    bad.interval(1, soon(3), instants=2)
+    bad.now(3, pool="ghost")
+    noonmark.publish(bad)
+    noonmark.wait(lambda: noonmark.value("select count(*) from jobs") == 4, "the bad jobs to be taken in")
+    planted = noonmark.rows(
+        """update jobs set schedule = '{"every": "whenever"}' where schedule is not null returning id"""
+    )
+    assert len(planted) == 1
+    load.now(500)
+    load.once(500, soon(3))
+    noonmark.publish(load)
+
+    noonmark.wait(lambda: noonmark.states(load.namespace) == {"succeeded": 1000}, "the good ones to settle")
+    slowest = noonmark.value(
+        "select max(started_at - scheduled_for) from runs where namespace = %s", load.namespace
+    )
+    assert slowest.total_seconds() <= 5
+    state, reason = noonmark.rows("select state, state_reason from jobs where id = %s", planted[0][0])[0]
+    assert state == "broken"
+    assert "cannot be planned" in reason
+    waiting = noonmark.rows("select state, reason, error from runs where pool = 'ghost'")
+    assert len(waiting) == 3
+    for state, reason, error in waiting:
+        assert (state, reason) == ("waiting", "undeliverable")
+        assert "topic" in error.lower()
+
+    _create_topics(noonmark, "ghost")
+    noonmark.start("worker", pool="ghost")
+    # A parked run is tried again after a minute of the database's time.
+    noonmark.turn_clock(61)
+    noonmark.wait(lambda: noonmark.states(bad.namespace) == {"succeeded": 3}, "the parked runs to run")
+    assert noonmark.rows("select distinct fence, attempt, losses from runs where pool = 'ghost'") == [
+        (2, 1, 0)
+    ]
+    assert noonmark.value("select count(*) from waits") == 0
+    noonmark.assert_clean(load)
+
+
+def _create_topics(noonmark: Cluster, pool: str) -> None:
+    """Do what an operator does."""
+    subprocess.run(
+        [sys.executable, "-m", "noonmark.cli.main", "pool", "create", pool],
+        env={
+            **os.environ,
+            **SHORT,
+            "NOONMARK_DATABASE_URL": noonmark.dsn,
+            "NOONMARK_KAFKA_BOOTSTRAP": noonmark.bootstrap,
+            "NOONMARK_TOPIC_PREFIX": noonmark.prefix,
+        },
+        cwd=ROOT,
+        check=True,
+        timeout=60,
+    )

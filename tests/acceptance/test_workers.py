@@ -1,0 +1,107 @@
+"""Workers that are killed, stopped or drained with runs in their hands."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.cluster import Cluster, Node
+from tests.support.publish import Load
+
+LEASE_SECONDS = 3.0
+
+
+def held_by(noonmark: Cluster, load: Load, node: Node) -> set[str]:
+    """Runs whose handlers have begun in a process."""
+    return {call["run"] for call in noonmark.calls(load.namespace) if call["pid"] == node.pid}
+
+
+def begin(noonmark: Cluster, count: int, gate: Path, handler: str = "chaos.gate") -> tuple[Load, Node]:
+    """A worker with so many runs at a gate."""
+    noonmark.start("intake", "trigger", "dispatcher")
+    worker = noonmark.start("worker")[0]
+    load = Load()
+    load.now(count, handler, payload={"gate": str(gate)})
+    noonmark.publish(load)
+    noonmark.wait(lambda: len(held_by(noonmark, load, worker)) == count, "every handler to begin")
+    return load, worker
+
+
+def runs(noonmark: Cluster, load: Load) -> list[tuple[Any, ...]]:
+    """(state, attempt, losses, fence) of every run, and how many there are of each."""
+    return noonmark.rows(
+        "select state, attempt, losses, fence, count(*) from runs where namespace = %s group by 1, 2, 3, 4",
+        load.namespace,
+    )
+
+
+def attempts(noonmark: Cluster) -> list[tuple[Any, ...]]:
+    """(outcome, fence) of every attempt that left a row."""
+    return noonmark.rows("select outcome, fence, count(*) from attempts group by 1, 2")
+
+
+def test_runs_of_a_killed_worker_are_retaken_after_its_lease(noonmark: Cluster, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    load, victim = begin(noonmark, 12, gate)
+    other = noonmark.start("worker")[0]
+    victim.kill()
+    killed_at = noonmark.value("select noonmark_now()")
+    noonmark.wait(lambda: len(held_by(noonmark, load, other)) == 12, "the other worker to take them", 30)
+    gate.touch()
+    report = noonmark.assert_clean(load)
+    assert runs(noonmark, load) == [("succeeded", 1, 1, 2, 12)]
+    assert attempts(noonmark) == [("lost", 1, 12)]
+    assert set(map(tuple, report["duplicates"].values())) == {(1, 2)}
+    lapsed_at = noonmark.value("select min(finished_at) from attempts")
+    assert LEASE_SECONDS - 1 <= (lapsed_at - killed_at).total_seconds() <= LEASE_SECONDS + 5
+
+
+def test_the_late_outcome_of_a_stopped_worker_changes_nothing(noonmark: Cluster, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    load, victim = begin(noonmark, 12, gate)
+    victim.pause()
+    other = noonmark.start("worker")[0]
+    noonmark.wait(lambda: len(held_by(noonmark, load, other)) == 12, "the other worker to take them", 30)
+    gate.touch()
+    noonmark.settle(load)
+    before = noonmark.rows("select id, state, fence, owner, epoch, finished_at from runs order by id")
+    victim.resume()
+    # Its handlers end now, too late. Whichever it notices first, nothing of theirs is written.
+    noonmark.wait(
+        lambda: victim.metric("noonmark_fenced_writes_total") == 12 or victim.logged("runs_abandoned"),
+        "the stopped worker to learn of its loss",
+    )
+    noonmark.wait(
+        lambda: len([c for c in noonmark.calls(load.namespace, "end") if c["pid"] == other.pid]) == 12,
+        "the other worker's handlers to end",
+    )
+    noonmark.wait(victim.ready, "the stopped worker to take a new lease")
+    assert noonmark.rows("select id, state, fence, owner, epoch, finished_at from runs order by id") == before
+    assert runs(noonmark, load) == [("succeeded", 1, 1, 2, 12)]
+    more = Load()
+    more.now(30)
+    noonmark.publish(more)
+    noonmark.assert_clean(more)
+    noonmark.assert_clean(load)
+
+
+def test_a_drained_worker_finishes_or_hands_back_what_it_holds(noonmark: Cluster, tmp_path: Path) -> None:
+    soon_open, late_open = tmp_path / "soon", tmp_path / "late"
+    noonmark.start("intake", "trigger", "dispatcher")
+    leaving = noonmark.start("worker", drain_seconds="2")[0]
+    load = Load()
+    load.now(6, "chaos.gate", payload={"gate": str(soon_open)})
+    load.now(6, "chaos.gate", payload={"gate": str(late_open)})
+    load.now(6, "chaos.blocking_gate", payload={"gate": str(late_open)})
+    noonmark.publish(load)
+    noonmark.wait(lambda: len(held_by(noonmark, load, leaving)) == 18, "every handler to begin")
+    staying = noonmark.start("worker")[0]
+    leaving.terminate()
+    noonmark.wait(lambda: leaving.logged("service_stopping"), "the drain to begin")
+    soon_open.touch()
+    assert leaving.process.wait(15) == 0, leaving.log()
+    assert attempts(noonmark) == [("handed_back", 1, 12)]
+    assert noonmark.states(load.namespace)["succeeded"] == 6
+    # A worker that left in good order is not waited for: no lease has to lapse.
+    noonmark.wait(lambda: len(held_by(noonmark, load, staying)) == 12, "the other worker to take the rest")
+    late_open.touch()
+    noonmark.assert_clean(load)
+    assert sorted(runs(noonmark, load)) == [("succeeded", 1, 0, 1, 6), ("succeeded", 1, 0, 2, 12)]

@@ -1,0 +1,109 @@
+"""What the pages point to is there: files, headings, statements, tests, metrics, settings, commands."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import typer
+from tests.unit.docs.pages import DOCS, PAGES, ROOT, anchors, blocks, name, prose
+
+from noonmark.cli.main import app
+from noonmark.settings import PREFIX, Settings
+from noonmark.store.statements import names as statement_names
+from noonmark.telemetry.metrics import TABLE
+
+SQL_FUNCTIONS = {"noonmark_now", "noonmark_uuid7", "noonmark_make_day"}
+NO_SETTINGS = {"NOONMARK_TEST_DATABASE_URL", "NOONMARK_TEST_KAFKA_BOOTSTRAP", "NOONMARK_PG_BIN"}
+"""Variables that tests and the development stack read."""
+
+by_page = pytest.mark.parametrize("page", PAGES, ids=name)
+
+
+def links(page: Path) -> Iterator[tuple[str, str]]:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if not target.startswith(("http://", "https://")):
+            file, _, anchor = target.partition("#")
+            yield file, anchor
+
+
+@by_page
+def test_every_link_leads_to_a_file_and_a_heading(page):
+    for file, anchor in links(page):
+        target = (page.parent / file).resolve() if file else page
+        assert target.exists(), f"{name(page)} links to {file}, which is not there"
+        if anchor:
+            assert anchor in anchors(target), f"{name(page)} links to {file}#{anchor}"
+
+
+@by_page
+def test_every_statement_that_is_named_exists(page):
+    named = set(re.findall(r"`(\w+)\.sql`", page.read_text(encoding="utf-8")))
+    assert named <= set(statement_names())
+
+
+@by_page
+def test_every_file_of_the_project_that_is_named_exists(page):
+    for path in re.findall(r"`((?:tests|shared|services|schemas|benchmarks|examples)/[\w./]+)`", prose(page)):
+        assert (ROOT / path).exists(), path
+
+
+@by_page
+def test_every_test_that_is_named_exists(page):
+    for test in re.findall(r"`(test_\w+)`", prose(page)):
+        found = any(
+            f"def {test}(" in file.read_text(encoding="utf-8") for file in ROOT.glob("tests/**/test_*.py")
+        )
+        assert found, test
+
+
+@by_page
+def test_every_metric_that_is_named_exists(page):
+    named = set(re.findall(r"\bnoonmark_[a-z_]+\b", page.read_text(encoding="utf-8")))
+    assert named <= {row.name for row in TABLE} | SQL_FUNCTIONS
+
+
+@by_page
+def test_every_variable_that_is_named_is_a_setting(page):
+    named = set(re.findall(rf"\b{PREFIX}[A-Z_]+\b", page.read_text(encoding="utf-8")))
+    assert named <= {PREFIX + field.upper() for field in Settings.model_fields} | NO_SETTINGS
+
+
+def test_every_page_is_in_the_index():
+    index = {(DOCS / file).resolve() for file, _ in links(DOCS / "README.md")}
+    assert {page for page in DOCS.glob("*.md") if page.name != "README.md"} <= index
+
+
+def test_every_decision_is_in_its_index_and_numbered_without_gaps():
+    pages = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+    assert [page.name[:4] for page in pages] == [f"{n:04}" for n in range(1, len(pages) + 1)]
+    assert [file for file, _ in links(DOCS / "decisions" / "README.md")] == [page.name for page in pages]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert text.startswith(f"# {page.name[:4]} "), page
+        parts = re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE)
+        assert parts == ["Context", "Choice", "Weighed", "Consequences", "Evidence"], page
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    for page in PAGES:
+        for block in blocks(page, "sh", "console"):
+            for line in block.splitlines():
+                command = line.removeprefix("$ ").partition(" #")[0].strip()
+                start = re.search(r"(?:^|\| *)(?:\.venv/bin/)?noonmark (.*)", command)
+                if start:
+                    yield name(page), start[1]
+
+
+@pytest.mark.parametrize(("page", "line"), list(commands()))
+def test_every_command_that_is_shown_exists_with_its_options(page, line):
+    command: click.Command = typer.main.get_command(app)
+    words = shlex.split(line)
+    while isinstance(command, click.Group) and words:
+        word = words.pop(0)
+        assert word in command.commands, f"{page}: noonmark {line}"
+        command = command.commands[word]
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= known, f"{page}: noonmark {line}"
