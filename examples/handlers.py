@@ -31,9 +31,9 @@ async def _fetch(source: str) -> int:
     return len(source)
 
 
-@handler("ticks.count", inline=True)
+@handler("ticks.count")
 def count_tick(ctx: Context) -> None:
-    """Do next to nothing: `inline` spares the hand-over to a thread, which would take longer than this."""
+    """Do next to nothing."""
 
 
 @handler("sync.orders")

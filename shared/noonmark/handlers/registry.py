@@ -28,14 +28,11 @@ class Handler:
         name: what a job document names.
         function: called with the context as its only argument.
         is_async: it returns an awaitable.
-        inline: it runs on the worker's executor thread itself, because handing it over would take
-            longer than running it.
     """
 
     name: str
     function: Callable[[Context], Any]
     is_async: bool
-    inline: bool
 
 
 class Registry:
@@ -58,13 +55,12 @@ class Registry:
         """Return all names, sorted."""
         return sorted(self._handlers)
 
-    def add(self, function: Callable[..., Any], *, name: str | None = None, inline: bool = False) -> Handler:
+    def add(self, function: Callable[..., Any], *, name: str | None = None) -> Handler:
         """Check a function and register it.
 
         Args:
             function: sync or async, called with one `Context`.
             name: the dotted path of the function by default.
-            inline: see `handler`.
 
         Raises:
             HandlerError: the function or its name cannot serve.
@@ -74,18 +70,13 @@ class Registry:
         _check_name(full_name, given=name is not None)
         _check_function(full_name, function)
         is_async = inspect.iscoroutinefunction(_code_of(function))
-        if inline and is_async:
-            raise HandlerError(
-                f"handler {full_name!r} is async and inline: async handlers run on the event loop already, "
-                "leave inline out"
-            )
         known = self._handlers.get(full_name)
         if known is not None:
             raise HandlerError(
                 f"two handlers are named {full_name!r}: {_place(known.function)} and {_place(function)}; "
                 'give one another name: @handler("other.name")'
             )
-        entry = Handler(full_name, function, is_async, inline)
+        entry = Handler(full_name, function, is_async)
         self._handlers[full_name] = entry
         return entry
 
@@ -99,22 +90,19 @@ def handler(function: F, /) -> F: ...
 
 
 @overload
-def handler(name: str | None = None, /, *, inline: bool = False) -> Callable[[F], F]: ...
+def handler(name: str | None = None, /) -> Callable[[F], F]: ...
 
 
-def handler(target: Any = None, /, *, inline: bool = False) -> Any:
+def handler(target: Any = None, /) -> Any:
     """Register a function as a handler; the function itself stays as it is.
 
-    Use it as `@handler`, or as `@handler("mails.welcome", inline=True)`. The function takes the
+    Use it as `@handler`, or as `@handler("mails.welcome")`. The function takes the
     context: `def send(ctx): ...`, sync (run in a thread) or async (run on the event loop). What it
     returns is kept as the run's result and must be JSON of at most 64 KB; what it raises fails the
     attempt.
 
     Args:
         target: the function, or the handler's name. The name is the dotted path by default.
-        inline: the handler is sync, takes well under a millisecond and never blocks: the worker
-            runs it on its executor thread without handing it over. A slow inline handler delays
-            every other run of its worker.
 
     Raises:
         HandlerError: at import time, if the function or its name cannot serve.
@@ -122,11 +110,11 @@ def handler(target: Any = None, /, *, inline: bool = False) -> Any:
     if target is None or isinstance(target, str):
 
         def register(function: F) -> F:
-            REGISTRY.add(function, name=target, inline=inline)
+            REGISTRY.add(function, name=target)
             return function
 
         return register
-    REGISTRY.add(target, inline=inline)
+    REGISTRY.add(target)
     return target
 
 

@@ -51,21 +51,16 @@ def test_a_plain_decorator_registers_under_the_dotted_path_and_returns_the_funct
     decorated = handler(send)
     assert decorated is send
     entry = REGISTRY.get(f"{__name__}.send")
-    assert (entry.function, entry.is_async, entry.inline) == (send, False, False)
+    assert (entry.function, entry.is_async) == (send, False)
 
 
-def test_a_decorator_with_a_name_and_inline_registers_both():
-    @handler("mails.welcome", inline=True)
+def test_a_decorator_with_a_name_registers_under_it():
+    @handler("mails.welcome")
     def welcome(ctx):
         return ctx
 
     entry = REGISTRY.get("mails.welcome")
-    assert (entry.function, entry.inline) == (welcome, True)
-
-
-def test_inline_alone_keeps_the_dotted_path():
-    handler(inline=True)(send)
-    assert REGISTRY.get(f"{__name__}.send").inline
+    assert entry.function is welcome
 
 
 def test_async_functions_are_told_apart(registry):
@@ -157,12 +152,6 @@ def test_names_that_cannot_travel_are_refused(registry, name):
     assert refusal(registry, send, name=name) == (
         f"{name!r} cannot name a handler: use 1 to 200 ASCII letters, digits, dots, dashes and "
         "underscores, the first a letter, digit or underscore"
-    )
-
-
-def test_an_async_handler_cannot_be_inline(registry):
-    assert refusal(registry, send_async, name="send", inline=True) == (
-        "handler 'send' is async and inline: async handlers run on the event loop already, leave inline out"
     )
 
 

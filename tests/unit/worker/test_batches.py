@@ -1,0 +1,71 @@
+"""How many runs of each start batch are in hand; the batch row goes with the last."""
+
+import threading
+
+from noonmark.store.rows import StartedRun
+from noonmark.worker.batches import Batches
+from tests.unit.worker.hands import hand, started, success
+
+
+def outcomes(*runs: StartedRun):
+    return [success(hand(**run._asdict())) for run in runs]
+
+
+def test_a_batch_ends_with_its_last_run():
+    batches = Batches()
+    first, second, other = started(batch_id=1), started(batch_id=1), started(batch_id=2)
+    batches.started([first, second, other])
+
+    assert batches.would_end(outcomes(first)) == []
+    batches.ended(outcomes(first))
+    assert batches.would_end(outcomes(second)) == [1]
+    assert batches.known() == {1, 2}
+    batches.ended(outcomes(second))
+    assert batches.known() == {2}
+
+
+def test_outcomes_of_a_whole_batch_end_it_at_once():
+    batches = Batches()
+    runs = [started(batch_id=1) for _ in range(3)] + [started(batch_id=2) for _ in range(2)]
+    batches.started(runs)
+
+    assert batches.would_end(outcomes(*runs[:4])) == [1]
+
+
+def test_asking_what_would_end_changes_nothing():
+    batches = Batches()
+    run = started(batch_id=1)
+    batches.started([run])
+
+    assert batches.would_end(outcomes(run)) == batches.would_end(outcomes(run)) == [1]
+    assert batches.known() == {1}
+
+
+def test_a_batch_that_is_not_known_any_more_may_go():
+    batches = Batches()
+    run = started(batch_id=7)
+    batches.started([run])
+    batches.clear()
+
+    assert batches.known() == set()
+    assert batches.would_end(outcomes(run)) == [7]
+    batches.ended(outcomes(run))
+    assert batches.known() == set()
+
+
+def test_counts_are_right_while_starts_and_outcomes_happen_at_once():
+    batches = Batches()
+    runs = [started(batch_id=n % 5) for n in range(500)]
+    batches.started(runs)
+
+    def end(part):
+        for run in part:
+            batches.ended(outcomes(run))
+
+    threads = [threading.Thread(target=end, args=(runs[n::4],)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert batches.known() == set()

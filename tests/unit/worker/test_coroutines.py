@@ -1,0 +1,193 @@
+"""Async handlers on a loop of their own: limits, cancels with and without a verdict, batches."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from noonmark.core.words import AttemptOutcome, RunState
+from noonmark.store.work import Outcome
+from noonmark.worker.coroutines import LoopExecutor
+from noonmark.worker.hand import Hand
+from tests.unit.worker.hands import hand, success
+
+PATIENCE = 20
+
+
+class Loop:
+    """An executor whose handlers do what the name of the run's handler says."""
+
+    def __init__(self) -> None:
+        self.began = threading.Semaphore(0)
+        self.ended: list[str | None] = []
+        self.outcomes: list[Outcome] = []
+        self.batches: list[int] = []
+        self.closed_on: list[int] = []
+        self.execute_on: set[int] = set()
+        self._all = threading.Condition()
+        self.executor = LoopExecutor(self._execute, self._done, self._closing)
+
+    async def _execute(self, held: Hand) -> Outcome | None:
+        self.execute_on.add(threading.get_ident())
+        self.began.release()
+        try:
+            if held.run.handler == "sleeps":
+                await asyncio.sleep(PATIENCE)
+            if held.run.handler == "ends elsewhere":
+                return None
+            if held.run.handler == "clings":
+                try:
+                    await asyncio.sleep(PATIENCE)
+                except asyncio.CancelledError:
+                    await asyncio.sleep(0)
+                    return success(held)
+            return success(held)
+        finally:
+            self.ended.append(held.run.handler)
+
+    def _done(self, outcomes) -> None:
+        with self._all:
+            self.outcomes += outcomes
+            self.batches.append(len(outcomes))
+            self._all.notify_all()
+
+    async def _closing(self) -> None:
+        self.closed_on.append(threading.get_ident())
+
+    def wait_for(self, count: int) -> None:
+        with self._all:
+            assert self._all.wait_for(lambda: len(self.outcomes) >= count, PATIENCE)
+
+    def settle(self) -> None:
+        """Let the loop do all that it was told until now."""
+        for _ in range(5):
+            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self.executor._loop).result(PATIENCE)
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    loop = Loop()
+    yield loop
+    loop.executor.close()
+
+
+def test_a_batch_of_runs_gives_batches_of_outcomes(loop):
+    batch = [hand(handler="fast") for _ in range(500)]
+    loop.executor.submit(batch)
+    loop.wait_for(500)
+
+    assert {o.run.id for o in loop.outcomes} == {held.run.id for held in batch}
+    assert len(loop.batches) < 50
+    assert len(loop.execute_on) == 1
+    assert threading.get_ident() not in loop.execute_on
+    assert all(held.began_at > 0 for held in batch)
+
+
+def test_a_slow_run_does_not_hold_up_the_others(loop):
+    loop.executor.submit([hand(handler="sleeps"), hand(handler="fast")])
+    loop.wait_for(1)
+
+    assert [o.run.handler for o in loop.outcomes] == ["fast"]
+
+
+def test_a_run_past_its_limit_is_cancelled_and_timed_out(loop):
+    slow = hand(handler="sleeps", timeout_seconds=0.05)
+    loop.executor.submit([slow])
+    loop.wait_for(1)
+
+    (outcome,) = loop.outcomes
+    assert outcome.attempt_outcome is AttemptOutcome.TIMED_OUT
+    assert outcome.error == "timed out after 0.05 s"
+    assert loop.ended == ["sleeps"]
+
+
+def test_a_run_that_a_user_cancelled_ends_with_that_verdict(loop):
+    doomed, other = hand(handler="sleeps"), hand(handler="sleeps")
+    loop.executor.submit([doomed, other])
+    for _ in range(2):
+        assert loop.began.acquire(timeout=PATIENCE)
+
+    loop.executor.cancel([doomed.key], verdict=True)
+    loop.wait_for(1)
+
+    (outcome,) = loop.outcomes
+    assert (outcome.run.id, outcome.state) == (doomed.run.id, RunState.CANCELLED)
+    assert len(loop.ended) == 1
+
+
+def test_a_run_that_was_abandoned_ends_without_a_verdict(loop):
+    doomed = hand(handler="sleeps")
+    loop.executor.submit([doomed])
+    assert loop.began.acquire(timeout=PATIENCE)
+
+    loop.executor.cancel([doomed.key], verdict=False)
+    loop.settle()
+
+    assert loop.outcomes == []
+    assert loop.ended == ["sleeps"]
+    assert loop.executor._tasks == {}
+
+
+@pytest.mark.parametrize("verdict", [True, False])
+def test_a_run_that_is_cancelled_before_its_first_step_is_not_forgotten(loop, verdict):
+    doomed = hand(handler="sleeps")
+    held = threading.Event()
+    # The loop is busy, so that it sees the batch and the cancel together.
+    loop.executor._loop.call_soon_threadsafe(held.wait, PATIENCE)
+    loop.executor.submit([doomed])
+    loop.executor.cancel([doomed.key], verdict=verdict)
+    held.set()
+    loop.settle()
+
+    assert [o.state for o in loop.outcomes] == ([RunState.CANCELLED] if verdict else [])
+    assert loop.executor._tasks == {}
+    assert loop.executor._unwanted == set()
+
+
+def test_a_handler_that_clings_to_its_run_may_finish_it(loop):
+    clinging = hand(handler="clings")
+    loop.executor.submit([clinging])
+    assert loop.began.acquire(timeout=PATIENCE)
+
+    loop.executor.cancel([clinging.key], verdict=True)
+    loop.wait_for(1)
+
+    assert [o.state for o in loop.outcomes] == [RunState.SUCCEEDED]
+    loop.settle()
+    assert loop.executor._unwanted == set()
+
+
+def test_cancelling_what_is_over_or_unknown_does_nothing(loop):
+    fast = hand(handler="fast")
+    loop.executor.submit([fast])
+    loop.wait_for(1)
+
+    loop.executor.cancel([fast.key, ("nobody", 1)], verdict=True)
+    loop.settle()
+
+    assert len(loop.outcomes) == 1
+    assert loop.executor._unwanted == set()
+
+
+def test_a_run_that_somebody_else_ended_is_told_by_nobody(loop):
+    loop.executor.submit([hand(handler="ends elsewhere"), hand(handler="fast")])
+    loop.wait_for(1)
+    loop.settle()
+
+    assert [o.run.handler for o in loop.outcomes] == ["fast"]
+
+
+def test_closing_cancels_what_runs_and_closes_its_client_on_the_loop():
+    loop = Loop()
+    loop.executor.submit([hand(handler="sleeps")])
+    assert loop.began.acquire(timeout=PATIENCE)
+
+    loop.executor.close()
+
+    assert not loop.executor._thread.is_alive()
+    assert set(loop.closed_on) == loop.execute_on
+    assert loop.outcomes == []
+    assert loop.ended == ["sleeps"]

@@ -1,0 +1,149 @@
+"""From how an attempt went to what the ledger shall say."""
+
+import dataclasses
+import math
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from noonmark.core.words import AttemptOutcome, RunState
+from noonmark.worker import outcomes
+from tests.unit.worker.hands import hand
+
+
+@dataclasses.dataclass
+class Receipt:
+    number: int
+    at: datetime
+
+
+def test_a_handler_that_returns_nothing_leaves_a_plain_success():
+    outcome = outcomes.succeeded(hand(), None)
+
+    assert outcome.plain
+    assert (outcome.state, outcome.attempt_outcome) == (RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+    assert (outcome.result, outcome.error, outcome.reason) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"sent": 3}, '{"sent":3}'),
+        (0, "0"),
+        (False, "false"),
+        ("", '""'),
+        ([], "[]"),
+        (math.nan, "null"),
+        (Receipt(1, datetime(2026, 6, 1, tzinfo=UTC)), '{"number":1,"at":"2026-06-01T00:00:00+00:00"}'),
+        (UUID(int=1), '"00000000-0000-0000-0000-000000000001"'),
+    ],
+    ids=["dict", "zero", "false", "empty text", "empty list", "nan", "dataclass", "uuid"],
+)
+def test_what_a_handler_returns_is_kept_as_json(value, text):
+    outcome = outcomes.succeeded(hand(), value)
+
+    assert outcome.result == text
+    assert not outcome.plain
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (object(), "not JSON"),
+        ({1, 2}, "not JSON"),
+        ((n for n in range(3)), "not JSON"),
+        (b"bytes", "not JSON"),
+        ({1: "a"}, "not JSON"),
+        ("\ud83d", "not JSON"),
+        ("x" * 70_000, "70002 bytes"),
+        ("a\x00b", "U+0000"),
+    ],
+    ids=["object", "set", "generator", "bytes", "number as key", "lone surrogate", "too long", "nul"],
+)
+def test_a_result_that_cannot_be_kept_is_a_failure_that_no_retry_mends(value, said):
+    outcome = outcomes.succeeded(hand(retry={"max_retries": 5}), value)
+
+    assert (outcome.state, outcome.attempt_outcome) == (RunState.DEAD, AttemptOutcome.FAILED)
+    assert outcome.reason == "not_retryable"
+    assert outcome.result is None
+    assert outcome.error is not None
+    assert said in outcome.error
+
+
+def test_a_failure_within_the_budget_is_retried_after_the_delay_of_the_policy():
+    policy = {"max_retries": 3, "delay_seconds": 10.0, "factor": 2.0, "jitter": "none"}
+
+    delays = [outcomes.failed(hand(retry=policy, attempt=attempt), "boom") for attempt in (1, 2, 3)]
+
+    assert [outcome.state for outcome in delays] == [RunState.RETRYING] * 3
+    assert [outcome.retry_seconds for outcome in delays] == [10.0, 20.0, 40.0]
+    assert {outcome.error for outcome in delays} == {"boom"}
+
+
+def test_a_failure_that_uses_up_the_budget_is_dead():
+    outcome = outcomes.failed(hand(retry={"max_retries": 3}, attempt=4), "boom")
+
+    assert (outcome.state, outcome.reason, outcome.error) == (RunState.DEAD, "retries_exhausted", "boom")
+    assert outcome.retry_seconds == 0
+
+
+def test_no_retries_means_one_attempt():
+    assert outcomes.failed(hand(retry={"max_retries": 0}), "boom").state is RunState.DEAD
+
+
+def test_a_timeout_is_a_failure_of_its_own_kind():
+    outcome = outcomes.timed_out(hand(timeout_seconds=2.5))
+
+    assert (outcome.state, outcome.attempt_outcome) == (RunState.RETRYING, AttemptOutcome.TIMED_OUT)
+    assert outcome.error == "timed out after 2.5 s"
+
+
+def test_work_that_no_worker_here_can_do_is_dead_at_once():
+    outcome = outcomes.rejected(hand(retry={"max_retries": 9}), "no such handler")
+
+    assert (outcome.state, outcome.attempt_outcome) == (RunState.DEAD, AttemptOutcome.REJECTED)
+    assert (outcome.reason, outcome.error) == ("rejected", "no such handler")
+
+
+def test_a_run_that_was_stopped_is_cancelled():
+    outcome = outcomes.cancelled(hand())
+
+    assert (outcome.state, outcome.attempt_outcome) == (RunState.CANCELLED, AttemptOutcome.CANCELLED)
+    assert not outcome.plain
+
+
+def test_every_outcome_names_the_fence_and_pool_of_its_hand():
+    held = hand(fence=7)
+
+    for outcome in (
+        outcomes.succeeded(held, None),
+        outcomes.failed(held, "boom"),
+        outcomes.rejected(held, "no"),
+        outcomes.cancelled(held),
+    ):
+        assert (outcome.key, outcome.pool) == (held.key, "default")
+
+
+def caught(function):
+    try:
+        function()
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is described
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def test_an_exception_is_described_by_type_message_and_place():
+    def fail():
+        raise ValueError("no such user")
+
+    assert outcomes.describe(caught(fail)).startswith("ValueError: no such user (in fail, line ")
+    assert outcomes.describe(caught(fail)).endswith(" of test_outcomes.py)")
+
+
+def test_an_exception_without_a_message_is_described_by_its_type():
+    assert outcomes.describe(KeyboardInterrupt()) == "KeyboardInterrupt"
+
+
+def test_a_description_is_bounded():
+    assert len(outcomes.describe(ValueError("x" * 1_000_000))) == 2000

@@ -1,0 +1,252 @@
+"""Sync handlers on threads: short ones share one, blocking ones fan out, stuck ones are replaced."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from noonmark.store.work import Outcome
+from noonmark.worker.hand import Hand
+from noonmark.worker.threads import ThreadExecutor
+from tests.unit.worker.hands import hand, success
+
+PATIENCE = 20
+
+
+class Gauge:
+    """What handlers do: they are counted, may wait for a gate, and tell on which thread they ran."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.entered = threading.Semaphore(0)
+        self.blocking = False
+        self.threads: set[int] = set()
+        self.outcomes: list[Outcome] = []
+        self.batches: list[int] = []
+        self._all = threading.Condition()
+
+    def execute(self, held: Hand) -> Outcome | None:
+        self.threads.add(threading.get_ident())
+        self.entered.release()
+        if self.blocking:
+            assert self.gate.wait(PATIENCE)
+        return success(held)
+
+    def done(self, outcomes) -> None:
+        with self._all:
+            self.outcomes += outcomes
+            self.batches.append(len(outcomes))
+            self._all.notify_all()
+
+    def wait_for(self, count: int) -> None:
+        with self._all:
+            assert self._all.wait_for(lambda: len(self.outcomes) >= count, PATIENCE)
+
+    def wait_for_entries(self, count: int) -> None:
+        for _ in range(count):
+            assert self.entered.acquire(timeout=PATIENCE)
+
+
+@pytest.fixture
+def gauge() -> Iterator[Gauge]:
+    gauge = Gauge()
+    yield gauge
+    gauge.gate.set()
+
+
+@pytest.fixture
+def make(gauge: Gauge):
+    made: list[ThreadExecutor] = []
+
+    def make(limit: int, execute=gauge.execute) -> ThreadExecutor:
+        made.append(ThreadExecutor(limit, execute, gauge.done))
+        return made[-1]
+
+    yield make
+    gauge.gate.set()
+    for executor in made:
+        executor.close()
+
+
+def hands(count: int) -> list[Hand]:
+    return [hand() for _ in range(count)]
+
+
+def until(condition) -> None:
+    give_up_at = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < give_up_at, "it never became true"
+        threading.Event().wait(0.001)
+
+
+def tend_until(executor: ThreadExecutor, condition) -> None:
+    """Look after the executor as the engine does."""
+
+    def tended() -> bool:
+        executor.tend()
+        return condition()
+
+    until(tended)
+
+
+def test_short_handlers_all_run_on_one_thread_and_are_told_in_batches(gauge, make):
+    executor = make(16)
+    for _ in range(10):
+        executor.submit(hands(100))
+    gauge.wait_for(1000)
+
+    assert len(gauge.threads) == 1
+    assert len(gauge.batches) < 500
+    assert executor.waiting == 0
+    assert executor.running == {}
+
+
+def test_each_run_is_executed_once_and_told_once(gauge, make):
+    executor = make(8)
+    batch = hands(400)
+    executor.submit(batch)
+    gauge.wait_for(400)
+
+    assert sorted(o.run.id for o in gauge.outcomes) == sorted(held.run.id for held in batch)
+
+
+def test_a_blocking_handler_does_not_hold_up_the_runs_behind_it(gauge, make):
+    executor = make(32)
+    gauge.blocking = True
+    executor.submit(hands(32))
+
+    tend_until(executor, lambda: len(gauge.threads) == 32)
+
+    assert executor.waiting == 0
+    assert len(executor.running) == 32
+    gauge.gate.set()
+    gauge.wait_for(32)
+
+
+def test_no_more_threads_than_the_limit_are_started(gauge, make):
+    executor = make(4)
+    gauge.blocking = True
+    executor.submit(hands(20))
+    tend_until(executor, lambda: len(executor.running) == 4)
+    for _ in range(50):
+        executor.tend()
+
+    assert len(gauge.threads) == 4
+    assert executor.waiting == 16
+    gauge.gate.set()
+    gauge.wait_for(20)
+    assert len(gauge.threads) == 4
+
+
+def test_handlers_that_were_slow_get_a_thread_each_at_once(gauge, make):
+    executor = make(16)
+    gauge.blocking = True
+    executor.submit(hands(1))
+    gauge.wait_for_entries(1)
+    # The average of what handlers take has to be felt, not seen.
+    executor._average_seconds = 1.0
+    executor.submit(hands(8))
+    gauge.wait_for_entries(8)
+
+    assert len(executor.running) == 9
+
+
+def test_idle_threads_are_used_again(gauge, make):
+    executor = make(8)
+    gauge.blocking = True
+    executor.submit(hands(8))
+    tend_until(executor, lambda: len(executor.running) == 8)
+    gauge.gate.set()
+    gauge.wait_for(8)
+    until(lambda: executor._idle == 8)
+    executor._average_seconds = 1.0
+    executor.submit(hands(8))
+    gauge.wait_for(16)
+
+    assert len(gauge.threads) == 8
+
+
+def test_what_no_thread_has_begun_can_be_withdrawn(gauge, make):
+    executor = make(1)
+    gauge.blocking = True
+    first, *rest = hands(6)
+    executor.submit([first])
+    gauge.wait_for_entries(1)
+    executor.submit(rest)
+
+    assert executor.withdraw() == rest
+    assert executor.withdraw() == []
+    gauge.gate.set()
+    gauge.wait_for(1)
+    assert [o.run.id for o in gauge.outcomes] == [first.run.id]
+
+
+def test_threads_that_hang_are_replaced_so_that_slots_stay_usable(gauge, make):
+    executor = make(2)
+    gauge.blocking = True
+    executor.submit(hands(2))
+    tend_until(executor, lambda: len(executor.running) == 2)
+    stuck = list(executor.running.values())
+    assert all(held.began_at > 0 for held in stuck)
+    gauge.blocking = False
+    executor.submit(hands(3))
+    for _ in range(20):
+        executor.tend()
+    assert executor.waiting == 3
+
+    executor.replace_stuck(2)
+
+    tend_until(executor, lambda: executor.waiting == 0)
+    gauge.wait_for(3)
+    assert set(map(id, stuck)) == {id(held) for held in executor.running.values()}
+
+
+def test_a_run_that_somebody_else_ended_is_told_by_nobody(gauge, make):
+    nothing = threading.Event()
+
+    def execute(held: Hand) -> Outcome | None:
+        if not nothing.is_set():
+            nothing.set()
+            return None
+        return success(held)
+
+    executor = make(1, execute)
+    executor.submit(hands(3))
+    gauge.wait_for(2)
+    until(lambda: executor.running == {})
+
+    assert len(gauge.outcomes) == 2
+
+
+def test_a_finished_run_is_told_before_the_next_one_blocks_its_thread(gauge, make):
+    """The outcome of a fast run must not wait for a slow one that the same thread took next."""
+    second = threading.Event()
+
+    def execute(held: Hand) -> Outcome | None:
+        if held.run.handler == "slow":
+            second.set()
+            assert gauge.gate.wait(PATIENCE)
+        return success(held)
+
+    executor = make(1, execute)
+    executor.submit([hand(handler="fast"), hand(handler="slow")])
+    assert second.wait(PATIENCE)
+
+    told_in_time = gauge.outcomes != []
+    gauge.gate.set()
+    gauge.wait_for(2)
+    assert told_in_time
+
+
+def test_a_closed_executor_lets_its_idle_threads_go(gauge, make):
+    executor = make(4)
+    executor.submit(hands(1))
+    gauge.wait_for(1)
+    until(lambda: executor._idle == 1)
+
+    executor.close()
+
+    until(lambda: executor._threads == 0)
