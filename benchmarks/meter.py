@@ -15,10 +15,11 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from benchmarks.figures import SERVERS, SERVICES, total
+from noonmark.kafka.config import KafkaConfig
 
 BENCHMARK: Final = "benchmark"
 _TICK_SECONDS: Final = 0.01
-_ENDED: Final = "ended sessions"
+_ENDED: Final = "ended sessions and autovacuum"
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
@@ -96,7 +97,7 @@ class Meter:
     ) -> None:
         self._connection = connection
         self._pids = dict(pids)
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient(KafkaConfig(bootstrap).client(client_id="benchmark"))
         known = self._admin.list_topics(timeout=10).topics
         self._partitions = [
             TopicPartition(topic, number)

@@ -14,6 +14,7 @@ from benchmarks.load import Load, at_once, database_now, document, far_cron
 from benchmarks.meter import Meter
 from benchmarks.stack import BenchmarkError, Stack, wait_for
 from noonmark.core.ids import uuid7_batch
+from noonmark.kafka.config import KafkaConfig
 from noonmark.schemas.envelope import STRUCTURED_HEADERS, render_structured
 from noonmark.schemas.submissions import CREATE
 
@@ -87,12 +88,12 @@ def _events(namespace: str, count: int, now: datetime, *, cron: bool) -> list[tu
 
 def _publish(stack: Stack, events: list[tuple[bytes, bytes]]) -> None:
     producer = Producer(
-        {
-            "bootstrap.servers": stack.bootstrap,
-            "enable.idempotence": True,
-            "compression.type": "lz4",
-            "queue.buffering.max.messages": 1_000_000,
-        }
+        KafkaConfig(stack.bootstrap).client(
+            client_id="benchmark",
+            enable_idempotence=True,
+            compression_type="lz4",
+            queue_buffering_max_messages=1_000_000,
+        )
     )
     topic, headers = stack.topics.submissions, list(STRUCTURED_HEADERS)
     for key, value in events:

@@ -191,10 +191,13 @@ def _priority(report: Report, console: Console) -> None:
 
 
 def _targets(report: Report, console: Console) -> None:
+    compared = targets(report)
+    if not compared:
+        return
     table = Table(title="Against the targets", title_justify="left", title_style="bold")
     for column in ("figure", "measured", "at least", "aim", ""):
         table.add_column(column, justify="left" if column in {"figure", ""} else "right")
-    for one in targets(report):
+    for one in compared:
         measured = f"{_text(one.measured)} {one.unit}".strip()
         style = _STYLES.get(one.verdict)
         verdict = f"[{style}]{one.verdict}[/]" if style else one.verdict

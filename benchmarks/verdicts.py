@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 
 from benchmarks.stack import BenchmarkError
 from noonmark.core.transitions import VERDICTS
+from noonmark.kafka.config import KafkaConfig
 from noonmark.schemas.lifecycle import SETTLED
 
 _TIMEOUT_SECONDS: Final = 30.0
@@ -69,12 +70,9 @@ def read_all(bootstrap: str, topic: str) -> list[bytes]:
         BenchmarkError: it could not be read to its end in time.
     """
     consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "benchmark-reader",
-            "enable.auto.commit": False,
-            "enable.partition.eof": False,
-        }
+        KafkaConfig(bootstrap).client(
+            client_id="benchmark", group_id="benchmark-reader", enable_auto_commit=False
+        )
     )
     values: list[bytes] = []
     try:

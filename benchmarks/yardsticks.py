@@ -24,7 +24,7 @@ _RECORDS: Final = 150_000
 _COMMIT_SECONDS: Final = 1.0
 _LOADS: Final = 20_000
 _FLUSH_SECONDS: Final = 30.0
-_WARM_BATCH: Final = 500
+_WARM_BATCH: Final = 50
 _WARM_BYTES: Final = 100
 
 
@@ -52,7 +52,8 @@ def measure_yardsticks(
 def warm_broker(stack: Stack, records: int, *, limit_seconds: float) -> int:
     """Send small records to and from a topic of its own until the broker's code is compiled; return how many.
 
-    A Java virtual machine that has just started needs some ten times the CPU per record.
+    A Java virtual machine that has just started needs ten times the CPU per request, until it has served
+    some ten thousand of them. So the batches are small.
     """
     topic = "benchmark-warm-up"
     _make(stack, topic)
@@ -163,19 +164,21 @@ def _make(stack: Stack, topic: str) -> None:
 
 def _producer(stack: Stack) -> Producer:
     return Producer(
-        {
-            "bootstrap.servers": stack.bootstrap,
-            "enable.idempotence": True,
-            "acks": "all",
-            "compression.type": "lz4",
-            "queue.buffering.max.messages": 1_000_000,
-        }
+        KafkaConfig(stack.bootstrap).client(
+            client_id="benchmark",
+            enable_idempotence=True,
+            acks="all",
+            compression_type="lz4",
+            queue_buffering_max_messages=1_000_000,
+        )
     )
 
 
 def _consumer(stack: Stack, topic: str) -> Consumer:
     consumer = Consumer(
-        {"bootstrap.servers": stack.bootstrap, "group.id": "benchmark-yardstick", "enable.auto.commit": False}
+        KafkaConfig(stack.bootstrap).client(
+            client_id="benchmark", group_id="benchmark-yardstick", enable_auto_commit=False
+        )
     )
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
     return consumer

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -93,6 +93,10 @@ class Settings(BaseSettings):
     catch_up_cap: int = Field(100, ge=1, le=10_000, description="Runs made per job and claim under fire_all.")
     ledger_cap: int = Field(1000, ge=1, le=100_000, description="A longer gap gets one summary row.")
 
+    resend_check_seconds: float = Field(
+        60.0, ge=1, le=3600, description="How often queued runs are sought whose message provably vanished."
+    )
+
     pool: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,47}$")] = Field(
         "default", description="Whose runs a worker takes."
     )
@@ -126,6 +130,15 @@ class Settings(BaseSettings):
         14, ge=1, le=365, description="Days an event id is remembered; above the topic's retention."
     )
 
+    @model_validator(mode="after")
+    def _beats_fit_the_lease(self) -> Self:
+        if self.beat_seconds * 3 > self.lease_seconds:
+            raise ValueError(
+                f"NOONMARK_BEAT_SECONDS={self.beat_seconds:g} is too long for NOONMARK_LEASE_SECONDS="
+                f"{self.lease_seconds:g}: a lease must outlast three beats"
+            )
+        return self
+
     @classmethod
     def load(cls, **overrides: object) -> Settings:
         """Read the environment.
@@ -151,15 +164,19 @@ class Settings(BaseSettings):
         try:
             settings = cls(**{**lists, **overrides})  # type: ignore[arg-type]
         except ValidationError as error:
-            problems += [
-                f"{PREFIX}{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors()
-            ]
+            problems += [_problem(tuple(item["loc"]), item["msg"]) for item in error.errors()]
         return settings, problems
 
     @property
     def dsn(self) -> str:
         """The libpq URL in the clear, for the driver alone."""
         return self.database_url.get_secret_value()
+
+
+def _problem(place: tuple[int | str, ...], message: str) -> str:
+    """Name the variable at fault; a rule over several names them itself."""
+    text = message.removeprefix("Value error, ")
+    return f"{PREFIX}{'.'.join(map(str, place)).upper()}: {text}" if place else text
 
 
 def _unknown_variables() -> list[str]:

@@ -305,6 +305,13 @@ class Cluster:
             )
         return "\n".join(parts)
 
+    def turn_clock(self, seconds: float) -> None:
+        """Let the database's clock, the only one that counts, go ahead by so much from now on."""
+        self.database.execute(
+            "create or replace function noonmark_now() returns timestamptz language sql stable parallel safe"
+            f" as $$ select statement_timestamp() + interval '{seconds} seconds' $$"
+        )
+
     # -- load ------------------------------------------------------------------------------------------
 
     def publish(self, load: Load, *, events: Sequence[dict[str, Any]] | None = None) -> None:

@@ -19,7 +19,6 @@ from noonmark.telemetry.metrics import LAPSED_WORKERS, LOST_RUNS, RESENT_RUNS, R
 _LEASE_GAP_SECONDS = 5.0
 """Passes come every second; a longer gap means that beats may have been refused as well."""
 
-_RESEND_SECONDS = 60.0
 _HOUSE_SECONDS = 60.0
 
 
@@ -68,7 +67,8 @@ class HouseLoop(DatabaseLoop):
         self._topics = topics
         self._hints = hints
         self._house_at = 0.0
-        self._resend_at = time.monotonic() + _RESEND_SECONDS
+        self._resend_seconds = service.settings.resend_check_seconds
+        self._resend_at = time.monotonic() + self._resend_seconds
 
     def run_once(self, connection: psycopg.Connection) -> float:
         """Do what is due of the slow duties."""
@@ -81,7 +81,7 @@ class HouseLoop(DatabaseLoop):
             if report.worth_telling:
                 self._log.info("housekeeping_done", **report.as_fields())
         if now >= self._resend_at:
-            self._resend_at = now + _RESEND_SECONDS
+            self._resend_at = now + self._resend_seconds
             resent = housekeeping.resend_vanished(connection, self._topics)
             if resent:
                 RESENT_RUNS.inc(resent)

@@ -6,13 +6,14 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import uvloop
 
 from noonmark.store.work import Outcome
 from noonmark.worker.hand import Hand
-from noonmark.worker.outcomes import cancelled, timed_out
+from noonmark.worker.outcomes import cancelled, failed, timed_out
 
 
 class LoopExecutor:
@@ -35,8 +36,9 @@ class LoopExecutor:
         self._done = done
         self._closing = closing
         self._loop = uvloop.new_event_loop()
-        self._tasks: dict[Any, asyncio.Task[None]] = {}
+        self._tasks: dict[Any, asyncio.Task[Outcome | None]] = {}
         self._unwanted: set[Any] = set()
+        self._let_go: set[Any] = set()
         self._finished: list[Outcome] = []
         self._flush_due = False
         self._thread = threading.Thread(target=self._run, name="coroutines", daemon=True)
@@ -48,14 +50,13 @@ class LoopExecutor:
 
     def cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
         """Cancel running handlers by the key of their run; with `verdict` each ends as `cancelled`."""
-        self._loop.call_soon_threadsafe(self._cancel, keys, verdict)
+        self._loop.call_soon_threadsafe(partial(self._cancel, keys, verdict=verdict))
 
     def close(self, timeout_seconds: float = 5.0) -> None:
         """Cancel what still runs and end the loop."""
 
         async def end() -> None:
-            for task in list(self._tasks.values()):
-                task.cancel()
+            self._cancel(list(self._tasks), verdict=False)
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             await self._closing()
             self._loop.stop()
@@ -71,37 +72,44 @@ class LoopExecutor:
         now = time.monotonic()
         for hand in hands:
             hand.began_at = now
-            self._tasks[hand.key] = self._loop.create_task(self._one(hand))
+            task = self._tasks[hand.key] = self._loop.create_task(self._one(hand))
+            task.add_done_callback(partial(self._over, hand))
 
-    def _cancel(self, keys: Sequence[Any], verdict: bool) -> None:
+    def _cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
         for key in keys:
             task = self._tasks.get(key)
             if task is not None:
-                if verdict:
-                    self._unwanted.add(key)
+                (self._unwanted if verdict else self._let_go).add(key)
                 task.cancel()
 
-    async def _one(self, hand: Hand) -> None:
+    async def _one(self, hand: Hand) -> Outcome | None:
         try:
             async with asyncio.timeout(hand.timeout_seconds) as limit:
-                outcome = await self._execute(hand)
+                return await self._execute(hand)
         except TimeoutError:
             # `execute` turns a handler's own TimeoutError into an outcome: this one is the limit's.
             assert limit.expired()
-            outcome = timed_out(hand)
-        except asyncio.CancelledError:
-            # Whoever cancels says why: a wish of a user gets its verdict, an abandoned run gets none.
-            if hand.key not in self._unwanted:
-                raise
-            outcome = cancelled(hand)
-        finally:
-            self._tasks.pop(hand.key, None)
-            self._unwanted.discard(hand.key)
+            return timed_out(hand)
+
+    def _over(self, hand: Hand, task: asyncio.Task[Outcome | None]) -> None:
+        """Take what a task left; called for one that was cancelled before its first step, too."""
+        self._tasks.pop(hand.key, None)
+        outcome = self._cancelled(hand) if task.cancelled() else task.result()
+        self._unwanted.discard(hand.key)
+        self._let_go.discard(hand.key)
         if outcome is not None:
             self._finished.append(outcome)
             if not self._flush_due:
                 self._flush_due = True
                 self._loop.call_soon(self._flush)
+
+    def _cancelled(self, hand: Hand) -> Outcome | None:
+        """Say what a cancelled task means: whoever cancels says why."""
+        if hand.key in self._unwanted:
+            return cancelled(hand)
+        if hand.key in self._let_go:
+            return None
+        return failed(hand, "CancelledError: the handler let a cancellation escape that nobody had asked for")
 
     def _flush(self) -> None:
         finished, self._finished = self._finished, []

@@ -270,6 +270,7 @@ class Engine:
         self._return(connection, self.executors.threads.withdraw())
         while self._held and time.monotonic() < until and not self._lease.lost.is_set():
             self._progress.beat()
+            self.executors.threads.tend()
             self.executors.end_overdue(time.monotonic())
             self._wake.wait(0.05)
             self._wake.clear()

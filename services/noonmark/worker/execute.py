@@ -47,8 +47,8 @@ class Executors:
         self._isolation = isolation
         self._sink = sink
         self._open: dict[Any, Hand] = {}
-        self.threads = ThreadExecutor(threads, self._run_sync, sink)
-        self.loop = LoopExecutor(self._run_async, sink, http.close)
+        self.threads = ThreadExecutor(threads, self._run_sync, self._ended)
+        self.loop = LoopExecutor(self._run_async, self._ended, http.close)
 
     def submit(self, hands: Sequence[Hand]) -> None:
         """Begin a batch of started runs."""
@@ -110,7 +110,13 @@ class Executors:
         self.threads.close()
         self.loop.close()
 
-    def _run_sync(self, hand: Hand) -> Outcome | None:
+    def _ended(self, outcomes: Sequence[Outcome]) -> None:
+        """Pass on the outcomes of runs that nobody else has ended, handed back or abandoned meanwhile."""
+        own = [o for o in outcomes if self._open.pop((o.run.id, o.fence), None) is not None]
+        if own:
+            self._sink(own)
+
+    def _run_sync(self, hand: Hand) -> Outcome:
         assert hand.run.handler is not None
         handler = self._registry.get(hand.run.handler)
         assert handler is not None
@@ -121,9 +127,9 @@ class Executors:
                 outcome = succeeded(hand, handler.function(_context(hand)))
         except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end its thread
             outcome = failed(hand, describe(error))
-        return outcome if self._open.pop(hand.key, None) is not None else None
+        return outcome
 
-    async def _run_async(self, hand: Hand) -> Outcome | None:
+    async def _run_async(self, hand: Hand) -> Outcome:
         try:
             if hand.run.kind == "http":
                 outcome = await self._call_http(hand)
@@ -133,7 +139,7 @@ class Executors:
             raise
         except BaseException as error:  # noqa: BLE001 - see _run_sync
             outcome = failed(hand, describe(error))
-        return outcome if self._open.pop(hand.key, None) is not None else None
+        return outcome
 
     async def _await_handler(self, hand: Hand) -> Outcome:
         assert hand.run.handler is not None

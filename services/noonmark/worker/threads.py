@@ -47,6 +47,7 @@ class ThreadExecutor:
         self._taken = 0
         self._taken_before = 0
         self._step = 1
+        self._finished: dict[int, deque[Outcome]] = {}
         self.running: dict[int, Hand] = {}
         """What each thread executes at this moment, by thread id."""
 
@@ -62,7 +63,14 @@ class ThreadExecutor:
         self._call(1 if short else len(hands))
 
     def tend(self) -> None:
-        """Wake more threads if the queue has not moved since the last look; called every few milliseconds."""
+        """Wake more threads if the queue has not moved since the last look; called every few milliseconds.
+
+        Outcomes that a thread kept to itself and cannot tell, for its next run takes long, are told here.
+        """
+        blocked_since = time.monotonic() - _FLUSH_SECONDS
+        for thread, hand in list(self.running.items()):
+            if hand.began_at < blocked_since:
+                self._tell(self._finished.get(thread, deque()))
         if not self._queue:
             self._step = 1
         elif self._taken == self._taken_before:
@@ -101,33 +109,42 @@ class ThreadExecutor:
                 threading.Thread(target=self._work, name="handler", daemon=True).start()
 
     def _work(self) -> None:
-        finished: list[Outcome] = []
         flushed_at = time.monotonic()
         me = threading.get_ident()
+        finished = self._finished[me] = deque()
         while True:
             try:
                 hand = self._queue.popleft()
             except IndexError:
-                if finished:
-                    self._done(finished)
-                    finished = []
+                self._tell(finished)
                 if not self._rest():
+                    del self._finished[me]
                     return
                 flushed_at = time.monotonic()
                 continue
             self._taken += 1
-            self.running[me] = hand
             began = hand.began_at = time.monotonic()
+            self.running[me] = hand
             outcome = self._execute(hand)
             ended = time.monotonic()
             self.running.pop(me, None)
             self._average_seconds += ((ended - began) - self._average_seconds) * 0.05
             if outcome is not None:
                 finished.append(outcome)
-            if finished and (len(finished) >= _FLUSH_COUNT or ended - flushed_at > _FLUSH_SECONDS):
-                self._done(finished)
-                finished = []
+            if len(finished) >= _FLUSH_COUNT or ended - flushed_at > _FLUSH_SECONDS:
+                self._tell(finished)
                 flushed_at = ended
+
+    def _tell(self, finished: deque[Outcome]) -> None:
+        """Hand over what a thread has finished; whoever takes an outcome from the deque tells it."""
+        told: list[Outcome] = []
+        while finished:
+            try:
+                told.append(finished.popleft())
+            except IndexError:
+                break
+        if told:
+            self._done(told)
 
     def _rest(self) -> bool:
         """Wait for work; False when the thread is not needed any more."""
