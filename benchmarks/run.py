@@ -31,7 +31,7 @@ from benchmarks.tables import show
 from benchmarks.yardsticks import measure_yardsticks, warm_broker
 from noonmark.devstack.errors import DevStackError
 
-WINDOWS: Final = ((100.0, 10.0), (1000.0, 20.0), (5000.0, 15.0))
+WINDOWS: Final = ((1000.0, 20.0), (5000.0, 15.0), (100.0, 10.0))
 """Rates of the open loop, jobs per second, and how long each lasts, seconds."""
 
 _IDLE_SECONDS: Final = 10.0
@@ -182,7 +182,9 @@ def _sound(report: Report) -> bool:
     bursts = [one for one in (report.burst, report.recurring) if one is not None]
     whole = all(one.lost == one.second_verdicts == one.without_event == 0 for one in bursts)
     taken = all(one.missing == one.rejected == 0 for one in report.submissions.values())
-    return whole and taken and not report.failed
+    started = all(one.not_started == 0 for one in report.open_loops)
+    drained = report.priority is None or report.priority.not_started == 0
+    return whole and taken and started and drained and not report.failed
 
 
 def _tell_settings(report: Report) -> None:

@@ -79,10 +79,11 @@ class Settings(BaseSettings):
         15,
         ge=0,
         le=1000,
-        description="Shortest time between two claim rounds: lower is prompter and costs more CPU.",
+        description="Shortest time between two claim rounds, three times that while rounds are small:"
+        " lower is prompter and costs more CPU.",
     )
     relay_batch: int = Field(
-        2000, ge=1, le=10_000, description="Outbox rows that a dispatcher reads at once, per lane."
+        1000, ge=1, le=10_000, description="Outbox rows that a dispatcher reads at once, per lane."
     )
     outbox_age_limit_seconds: float = Field(
         10.0, ge=1, description="An older unsent row stops claims of its slice."

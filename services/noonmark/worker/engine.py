@@ -14,6 +14,7 @@ from noonmark.core.words import Lane
 from noonmark.kafka.records import Record
 from noonmark.service.backoff import Backoff
 from noonmark.service.dberrors import DbFault, classify
+from noonmark.service.dbloop import Pace
 from noonmark.service.runner import Service
 from noonmark.store import work
 from noonmark.store.connect import connect
@@ -31,6 +32,9 @@ from noonmark.worker.recorder import Recorder
 from noonmark.worker.slots import Slots
 
 _IDLE_SECONDS = 0.25
+_START_PAUSE_SECONDS = 0.005
+"""Messages of one relay batch arrive partition by partition: a moment's patience starts them together."""
+
 _TEND_SECONDS = 0.005
 _RECONCILE_SECONDS = 2.0
 _OVERDUE_SECONDS = 1.0
@@ -65,6 +69,7 @@ class Engine:
         self._wake = threading.Event()
         self._progress = service.health.progress(self.name, 30.0)
         self._held: dict[Any, Hand] = {}
+        self._pace = Pace(_START_PAUSE_SECONDS)
         self._reconcile_at = 0.0
         self._overdue_at = 0.0
         self.batches = Batches()
@@ -136,6 +141,9 @@ class Engine:
 
     def _start_some(self, connection: psycopg.Connection) -> bool:
         """Start one batch, taken from the lanes by their shares; tell whether there was one."""
+        if not any(reader.buffer for reader in self.readers):
+            return False
+        self._pace.hold(self._service.stop)
         in_hand = list(self._held.values())
         lower = sum(1 for hand in in_hand if hand.lane is not Lane.HIGH)
         picked = self.slots.pick(self.readers, in_hand=len(in_hand), lower_in_hand=lower)

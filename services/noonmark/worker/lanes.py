@@ -25,6 +25,7 @@ from noonmark.worker.hand import Delivery
 _POLL_SECONDS = 0.5
 _POLL_RECORDS = 1000
 _SPARE_SECONDS = 30.0
+_COMMIT_SECONDS = 0.5
 _KEY_REFRESH_SECONDS = 5.0
 
 
@@ -102,7 +103,11 @@ class LaneReader:
         self._progress = service.health.progress(self.name, 15.0)
         service.health.require(self.name, "no partition is assigned yet")
         self.consumer = LaneConsumer(
-            kafka_config(service.settings), self._topic, topics.group_worker(pool, lane), max_in_flight=20_000
+            kafka_config(service.settings),
+            self._topic,
+            topics.group_worker(pool, lane),
+            max_in_flight=20_000,
+            commit_interval_seconds=_COMMIT_SECONDS,
         )
 
     def run(self, stop: threading.Event) -> None:

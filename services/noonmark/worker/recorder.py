@@ -166,7 +166,6 @@ class Recorder:
         )
         for (state, lane), count in counts.items():
             RUNS_SETTLED.labels(state, Lane(lane).label).inc(count)
-        self._hints.outbox()
         if any(o.retry_seconds < _RETRY_HINT_SECONDS for o in outcomes if o.state == "retrying"):
             self._hints.due()
 

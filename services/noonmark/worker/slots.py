@@ -9,7 +9,7 @@ from noonmark.settings import Settings
 from noonmark.worker.hand import Delivery
 from noonmark.worker.lanes import LaneReader
 
-_WINDOW_SECONDS = 0.05
+_WINDOW_SECONDS = 0.1
 """Short runs are started ahead of their threads by at most what is finished in this time."""
 
 _MOST = 1000

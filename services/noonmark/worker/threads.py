@@ -57,10 +57,12 @@ class ThreadExecutor:
         return len(self._queue)
 
     def submit(self, hands: Sequence[Hand]) -> None:
-        """Queue runs; short ones go to a single thread."""
+        """Queue runs; short ones go to a single thread, which comes back for them if it is at work."""
         self._queue.extend(hands)
-        short = self._average_seconds < _SHORT_SECONDS
-        self._call(1 if short else len(hands))
+        if self._average_seconds >= _SHORT_SECONDS:
+            self._call(len(hands))
+        elif not self._is_moving():
+            self._call(1)
 
     def tend(self) -> None:
         """Wake more threads if the queue has not moved since the last look; called every few milliseconds.
@@ -99,6 +101,11 @@ class ThreadExecutor:
     def replace_stuck(self, count: int) -> None:
         """Allow that many more threads: their like hangs past its timeout and cannot be ended."""
         self._limit += count
+
+    def _is_moving(self) -> bool:
+        """Tell whether a thread has begun a run just now: it will look at the queue again."""
+        just_now = time.monotonic() - _SHORT_SECONDS
+        return any(hand.began_at > just_now for hand in list(self.running.values()))
 
     def _call(self, wanted: int) -> None:
         with self._wake:

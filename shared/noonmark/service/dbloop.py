@@ -87,11 +87,16 @@ class Pace:
     def __init__(self, seconds: float) -> None:
         """Take the shortest time between two starts."""
         self._seconds = seconds
-        self._next_at = 0.0
+        self._started_at = 0.0
 
-    def hold(self, stop: threading.Event) -> None:
-        """Wait until the next start is due; returns at once after a quiet time."""
-        left = self._next_at - time.monotonic()
+    def hold(self, stop: threading.Event, *, stretch: float = 1.0) -> None:
+        """Wait until the next start is due; returns at once after a quiet time.
+
+        Args:
+            stop: ends the wait.
+            stretch: multiplies this wait.
+        """
+        left = self._started_at + self._seconds * stretch - time.monotonic()
         if left > 0:
             stop.wait(left)
-        self._next_at = time.monotonic() + self._seconds
+        self._started_at = time.monotonic()

@@ -200,10 +200,13 @@ def _rows(plans: Sequence[tuple[DueTimer, TimerPlan]]) -> list[_Row]:
 
 
 def _make_days(connection: psycopg.Connection, rows: Sequence[_Row]) -> None:
-    """Make the past days that a long gap reaches into; today and the next are made by housekeeping."""
-    today = rows[0].timer.now.astimezone(UTC).date() if rows else None
-    for day in sorted({row.run.scheduled_for.astimezone(UTC).date() for row in rows}):
-        if day != today:
+    """Make the days that a gap over midnight reaches into: nobody may have kept house in the meantime."""
+    if not rows:
+        return
+    midnight = rows[0].timer.now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    past = [row.run.scheduled_for for row in rows if row.run.scheduled_for < midnight]
+    if past:
+        for day in sorted({at.astimezone(UTC).date() for at in (*past, midnight)}):
             connection.execute("select noonmark_make_day(%s)", [day])
 
 

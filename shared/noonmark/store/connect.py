@@ -15,6 +15,10 @@ _KEEPALIVE = {
     "target_session_attrs": "read-write",
 }
 
+_IDLE_IN_TRANSACTION_MS = 5000
+"""A process that is stopped inside its transaction holds locks that the next owner of its shards skips:
+they go with the session, so that the work moves within seconds."""
+
 
 def connect(
     dsn: str, *, application: str, autocommit: bool = False, statement_timeout_seconds: float = 30
@@ -39,7 +43,7 @@ def connect(
         # Start-up options, not SET: a transaction pooler that ignores them leaves no session state behind.
         options=f"-c statement_timeout={int(statement_timeout_seconds * 1000)}"
         f" -c lock_timeout={int(statement_timeout_seconds * 500)}"
-        " -c idle_in_transaction_session_timeout=60000 -c TimeZone=UTC",
+        f" -c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c TimeZone=UTC",
         **_KEEPALIVE,  # type: ignore[arg-type]
     )
 

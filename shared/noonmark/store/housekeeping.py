@@ -28,6 +28,7 @@ class HouseReport:
     days_made: int = 0
     days_dropped: int = 0
     days_kept_unfinished: int = 0
+    days_kept_in_use: int = 0
     pruned_rows: int = 0
 
     @property
@@ -71,14 +72,22 @@ def _drop_days(connection: psycopg.Connection, retention_days: int, report: Hous
     floor = datetime.combine(row[0] - timedelta(days=retention_days), time(), UTC)
     connection.execute(statement("raise_floor"), {"floor": floor})
     for name, _day in days:
-        if drop_day(connection, name):
-            report.days_dropped += 1
-        else:
-            report.days_kept_unfinished += 1
+        try:
+            dropped = drop_day(connection, name)
+        except psycopg.errors.LockNotAvailable:
+            report.days_kept_in_use += 1
+            continue
+        report.days_dropped += dropped
+        report.days_kept_unfinished += not dropped
 
 
 def drop_day(connection: psycopg.Connection, name: str) -> bool:
-    """Drop one ledger day with what hangs on it; False if a run of it is unfinished."""
+    """Drop one ledger day with what hangs on it; False if a run of it is unfinished.
+
+    Raises:
+        psycopg.errors.LockNotAvailable: somebody reads or writes it, or reads the ledger for long; nothing
+            was dropped.
+    """
     table = sql.Identifier(name)
     with connection.transaction():
         connection.execute("set local lock_timeout = '2s'")
@@ -104,6 +113,8 @@ def drop_day(connection: psycopg.Connection, name: str) -> bool:
                 " and runs.id not in (select id from {table}))"
             ).format(table=table)
         )
+        # The drop needs the whole ledger for a moment, and every claim queues behind whoever waits for that.
+        connection.execute("set local lock_timeout = '100ms'")
         connection.execute(sql.SQL("drop table {}").format(table))
     return True
 

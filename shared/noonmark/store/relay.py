@@ -35,10 +35,19 @@ class Parked(NamedTuple):
     reason: str
 
 
-def read(connection: psycopg.Connection, slices: Sequence[int], limit: int) -> list[OutboxRow]:
-    """Read the next rows of the owned slices, high lanes first, in order within each slice and lane."""
+def read(
+    connection: psycopg.Connection, slices: Sequence[int], limit: int, *, events: bool = True
+) -> list[OutboxRow]:
+    """Read the next rows of the owned slices, high lanes first, in order within each slice and lane.
+
+    Args:
+        connection: autocommit.
+        slices: the owned slices.
+        limit: most rows per lane.
+        events: whether to read events as well, or run messages only.
+    """
     per_slice = max(1, limit // max(1, len(slices)))
-    lanes = [*Lane, EVENT_LANE]
+    lanes = [*Lane, EVENT_LANE] if events else [*Lane]
     with connection.cursor(row_factory=row_of(OutboxRow), binary=True) as cursor:
         cursor.execute(
             statement("read_outbox"),
