@@ -46,7 +46,11 @@ def test_the_wheel_holds_every_file_of_the_packages(tmp_path):
 def test_nothing_of_the_packages_is_ignored_by_git_and_so_left_out():
     if not (ROOT / ".git").exists():
         pytest.skip("not a clone")
-    paths = "\n".join(str(ROOT / package / name.removeprefix("noonmark/")) for package in PACKAGES for name in read_at_run_time())
+    paths = "\n".join(
+        str(ROOT / package / name.removeprefix("noonmark/"))
+        for package in PACKAGES
+        for name in read_at_run_time()
+    )
     ignored = subprocess.run(
         ["git", "-C", ROOT, "check-ignore", "--stdin", "--no-index"],
         input=paths,

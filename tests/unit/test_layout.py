@@ -45,14 +45,19 @@ def test_no_subpackage_is_spread_over_two_roots():
 
 
 def test_the_wheel_takes_each_part_of_the_namespace_whole():
-    assert PACKAGES == [root / "noonmark" for root in ROOTS]
+    assert [root / "noonmark" for root in ROOTS] == PACKAGES
     # Whatever lies in a package goes into the wheel, unless something here leaves it out.
     assert set(WHEEL) == {"packages"}
     assert set(PROJECT["tool"]["hatch"]["build"]) == {"dev-mode-dirs", "targets"}
 
 
 def test_files_that_are_read_at_run_time_lie_inside_the_packages():
-    data = [path for package in PACKAGES for path in package.rglob("*") if path.suffix in {".sql", ".xml", ".mako"}]
+    data = [
+        path
+        for package in PACKAGES
+        for path in package.rglob("*")
+        if path.suffix in {".sql", ".xml", ".mako"}
+    ]
     names = {path.name for path in data}
 
     assert len([path for path in data if path.suffix == ".sql"]) > 50

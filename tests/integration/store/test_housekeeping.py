@@ -1,5 +1,6 @@
 """Days of the ledger made ahead and dropped, old rows pruned, vanished messages sent again."""
 
+import time
 from datetime import UTC, timedelta
 
 import psycopg
@@ -97,6 +98,14 @@ def test_a_day_after_retention_goes_with_all_that_hangs_on_it(world):
     assert world.count("attempts") == world.count("dead_letters") == 0
 
 
+@pytest.mark.parametrize("plan", ["enable_nestloop", "enable_hashjoin", "enable_mergejoin"])
+def test_days_are_found_whatever_the_plan_and_whatever_other_tables_are_called(world, plan):
+    old_run(world)
+    world.db.execute(f"set {plan} = off")
+
+    assert housekeeping.keep(world.db, SETTINGS).days_dropped == 1
+
+
 @pytest.mark.parametrize("state", ["waiting", "queued", "running", "retrying", "cancelling"])
 def test_a_day_with_an_unfinished_run_stays_whatever_its_age(world, state):
     run_id = old_run(world, RunState(state))
@@ -151,6 +160,23 @@ def test_a_day_that_somebody_is_writing_to_is_dropped_later(world):
             housekeeping.drop_day(world.db, name)
 
     assert housekeeping.drop_day(world.db, name)
+
+
+def test_a_drop_that_somebody_reading_the_ledger_holds_up_does_not_hold_up_claims(world):
+    """Whoever waits for the whole ledger makes everybody else wait behind it."""
+    run_id = old_run(world)
+    reader = world.another()
+    with reader.transaction():
+        reader.execute(f"select count(*) from runs where scheduled_for > '{world.today()}'")
+
+        began = time.monotonic()
+        report = housekeeping.keep(world.db, SETTINGS)
+        took = time.monotonic() - began
+
+    assert (report.days_dropped, report.days_kept_in_use) == (0, 1)
+    assert took < 1.5
+    assert world.column("select id from runs") == [run_id]
+    assert housekeeping.keep(world.db, SETTINGS).days_dropped == 1
 
 
 def test_event_ids_are_forgotten_after_their_time(world):

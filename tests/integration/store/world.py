@@ -196,6 +196,24 @@ class World:
         )
         return ids
 
+    def copies(self, job_id: UUID, count: int) -> list[UUID]:
+        """More jobs such as one that has a timer, each with a timer like that."""
+        ids = uuid7_batch(count)
+        for table, key in (("jobs", "id"), ("timers", "job_id")):
+            columns = self.column(
+                "select column_name::text from information_schema.columns where table_name = %s and column_name <> %s",
+                table,
+                key,
+            )
+            columns = [column for column in columns if column != "name"]  # theirs alone
+            names = ", ".join(columns)
+            self.db.execute(
+                f"insert into {table} ({key}, {names}) select u.id, {', '.join(f'one.{c}' for c in columns)}"
+                f" from {table} as one, unnest(%s::uuid[]) as u (id) where one.{key} = %s",
+                [ids, job_id],
+            )
+        return ids
+
     def put_run(
         self,
         state: RunState | str = RunState.QUEUED,

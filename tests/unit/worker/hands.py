@@ -42,7 +42,9 @@ def record(offset: int = 0) -> Record:
     return Record("t", 0, offset, 0, None, b"", 0)
 
 
-def hand(*, timeout_seconds: float = 60.0, retry: dict[str, Any] | None = None, fence: int = 1, **more: Any) -> Hand:
+def hand(
+    *, timeout_seconds: float = 60.0, retry: dict[str, Any] | None = None, fence: int = 1, **more: Any
+) -> Hand:
     run = started(**more)
     return Hand(
         (run.id, fence),

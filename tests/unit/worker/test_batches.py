@@ -2,9 +2,10 @@
 
 import threading
 
+from tests.unit.worker.hands import hand, started, success
+
 from noonmark.store.rows import StartedRun
 from noonmark.worker.batches import Batches
-from tests.unit.worker.hands import hand, started, success
 
 
 def outcomes(*runs: StartedRun):

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from tests.unit.worker.hands import hand, success
 
 from noonmark.core.words import AttemptOutcome, RunState
 from noonmark.store.work import Outcome
 from noonmark.worker.coroutines import LoopExecutor
 from noonmark.worker.hand import Hand
-from tests.unit.worker.hands import hand, success
 
 PATIENCE = 20
 
@@ -36,6 +36,8 @@ class Loop:
         try:
             if held.run.handler == "sleeps":
                 await asyncio.sleep(PATIENCE)
+            if held.run.handler == "cancels itself":
+                raise asyncio.CancelledError
             if held.run.handler == "ends elsewhere":
                 return None
             if held.run.handler == "clings":
@@ -145,6 +147,15 @@ def test_a_run_that_is_cancelled_before_its_first_step_is_not_forgotten(loop, ve
     assert [o.state for o in loop.outcomes] == ([RunState.CANCELLED] if verdict else [])
     assert loop.executor._tasks == {}
     assert loop.executor._unwanted == set()
+
+
+def test_a_cancellation_that_nobody_asked_for_is_a_failure_of_the_handler(loop):
+    loop.executor.submit([hand(handler="cancels itself")])
+    loop.wait_for(1)
+
+    (outcome,) = loop.outcomes
+    assert (outcome.state, outcome.attempt_outcome) == (RunState.RETRYING, AttemptOutcome.FAILED)
+    assert "CancelledError" in (outcome.error or "")
 
 
 def test_a_handler_that_clings_to_its_run_may_finish_it(loop):

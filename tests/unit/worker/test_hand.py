@@ -1,12 +1,12 @@
 """A run in hand is what Postgres said of it, with defaults for what a job left out."""
 
 import pytest
+from tests.unit.worker.hands import hand, record, started
 
 from noonmark.core.retry import RetryPolicy
 from noonmark.core.words import Lane
 from noonmark.store.work import Ticket
 from noonmark.worker.hand import Delivery, Hand
-from tests.unit.worker.hands import hand, record, started
 
 
 def of(work: str | None, fence: int = 3) -> Hand:

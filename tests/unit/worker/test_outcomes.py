@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
+from tests.unit.worker.hands import hand
 
 from noonmark.core.words import AttemptOutcome, RunState
 from noonmark.worker import outcomes
-from tests.unit.worker.hands import hand
 
 
 @dataclasses.dataclass

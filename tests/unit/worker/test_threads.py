@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from tests.unit.worker.hands import hand, success
 
 from noonmark.store.work import Outcome
 from noonmark.worker.hand import Hand
 from noonmark.worker.threads import ThreadExecutor
-from tests.unit.worker.hands import hand, success
 
 PATIENCE = 20
 
@@ -92,16 +92,41 @@ def tend_until(executor: ThreadExecutor, condition) -> None:
     until(tended)
 
 
-def test_short_handlers_all_run_on_one_thread_and_are_told_in_batches(gauge, make):
-    executor = make(16)
-    for _ in range(10):
-        executor.submit(hands(100))
+def test_short_handlers_run_on_one_thread_and_are_told_in_batches(gauge, make):
+    executor = make(64)
+    executor.submit(hands(1000))
     gauge.wait_for(1000)
 
     assert len(gauge.threads) == 1
     assert len(gauge.batches) < 500
     assert executor.waiting == 0
     assert executor.running == {}
+
+
+def test_batches_that_come_while_the_thread_is_at_work_start_no_others(gauge, make):
+    def execute(held: Hand) -> Outcome | None:
+        sum(range(500))
+        return gauge.execute(held)
+
+    executor = make(64, execute)
+    for _ in range(100):
+        executor.submit(hands(50))
+    gauge.wait_for(5000)
+
+    # A few more where the machine let the thread wait in the middle of a run.
+    assert len(gauge.threads) <= 8
+
+
+def test_runs_that_come_in_behind_a_blocking_one_are_not_forgotten(gauge, make):
+    executor = make(4)
+    gauge.blocking = True
+    executor.submit(hands(1))
+    gauge.wait_for_entries(1)
+    gauge.blocking = False
+    executor.submit(hands(10))
+
+    tend_until(executor, lambda: executor.waiting == 0)
+    gauge.wait_for(10)
 
 
 def test_each_run_is_executed_once_and_told_once(gauge, make):

@@ -1,0 +1,59 @@
+"""docs/glossary.md explains the words that people meet in output, metrics and messages."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from noonmark.core.words import (
+    AttemptOutcome,
+    JobState,
+    Lane,
+    Origin,
+    Overlap,
+    RunState,
+    SkipReason,
+    TimerKind,
+    WaitReason,
+)
+
+DOCS = Path(__file__).parents[2] / "docs"
+GLOSSARY = (DOCS / "glossary.md").read_text()
+STATES = (DOCS / "state-machine.md").read_text()
+ENTRIES = re.findall(r"^\*\*([^*]+)\.\*\*", GLOSSARY, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [AttemptOutcome, JobState, Origin, Overlap, RunState, SkipReason, WaitReason],
+    ids=lambda words: words.__name__,
+)
+def test_every_word_of_the_domain_is_explained(words):
+    both = GLOSSARY + STATES
+
+    assert [word.value for word in words if f"`{word.value}`" not in both] == []
+
+
+def test_lanes_and_kinds_of_timers_are_explained():
+    assert [lane.label for lane in Lane if f"`{lane.label}`" not in GLOSSARY] == []
+    assert [kind.name.lower() for kind in TimerKind if kind.name.lower() not in GLOSSARY] == []
+
+
+def test_the_words_of_the_design_have_an_entry_each():
+    wanted = "Job, Schedule, Run, Attempt, Fence, Lane, Pool, Lease, Outbox, Relay, Misfire, Lost, Dead letter, Verdict, Epoch, Slot"
+
+    assert set(wanted.split(", ")) - set(ENTRIES) == {"Slot"}
+    assert GLOSSARY.count("**Slot** (of a ") == 2
+    assert "**Heartbeat** (beat)" in GLOSSARY
+
+
+def test_no_entry_stands_twice():
+    assert len(ENTRIES) == len(set(ENTRIES))
+
+
+def test_pages_of_states_and_words_use_no_state_that_does_not_exist():
+    states = {*RunState, *JobState, *AttemptOutcome, *SkipReason, *WaitReason}
+    known = {state.value for state in states}
+    cells = re.findall(r"^\| `(\w+)` \|", STATES, re.MULTILINE)
+
+    assert {cell for cell in cells if cell not in known} <= {"attempt", "losses", "fence"}

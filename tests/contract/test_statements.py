@@ -1,0 +1,117 @@
+"""The named statements: each is explained, used, understood by Postgres, and read as its row class says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from noonmark.store import rows, statements
+from noonmark.store.relay import Pressure
+from noonmark.store.statements import statement
+
+ROOT = Path(__file__).parents[2]
+SQL = ROOT / "shared" / "noonmark" / "store" / "sql"
+SOURCES = [path for part in ("services", "shared") for path in (ROOT / part).rglob("*.py")]
+NAMES = statements.names()
+
+ROW_CLASSES = {
+    "read_outbox": rows.OutboxRow,
+    "start_runs": rows.StartedRun,
+    "expire_starts": rows.EndedRun,
+    "job_cancel_runs": rows.EndedRun,
+    "lose_runs": rows.LostRun,
+    "lock_planned": rows.DueTimer,
+    "pressure": Pressure,
+}
+
+
+@pytest.fixture(scope="module")
+def db(postgres_server, template_database) -> Iterator[psycopg.Connection]:
+    name = f"{template_database}_statements"
+    postgres_server.run(f"create database {name} template {template_database}")
+    with psycopg.connect(postgres_server.url_of(name), autocommit=True) as connection:
+        yield connection
+    postgres_server.run(f"drop database {name} with (force)")
+
+
+def names_in_code() -> set[str]:
+    """Names that the code asks for, also where they stand in a table and are looked up later."""
+    found = set()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in NAMES:
+                found.add(node.value)
+            called = (
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "statement"
+            )
+            if called and isinstance(node.args[0], ast.Constant):
+                found.add(node.args[0].value)
+    return found
+
+
+def test_every_statement_that_the_code_names_exists_and_every_file_is_used():
+    assert names_in_code() == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_statement_says_first_why_it_is_as_it_is(name):
+    lines = (SQL / f"{name}.sql").read_text().splitlines()
+    comments = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
+
+    assert lines[0].startswith("-- ")
+    assert len(comments[0]) > 20
+    assert comments[-1].endswith(".")
+    assert max(map(len, lines)) <= 130
+    assert statement(name).startswith(("select", "insert", "update", "delete", "with"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_postgres_understands_a_statement_as_it_stands(db, name):
+    numbers: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return f"${numbers.setdefault(match[1], len(numbers) + 1)}"
+
+    text = re.sub(r"%\((\w+)\)[sbt]", number, statement(name)).replace("%%", "%")
+
+    prepared = db.pgconn.prepare(name.encode(), text.encode())
+    assert prepared.error_message == b""
+    described = db.pgconn.describe_prepared(name.encode())
+
+    assert described.nparams == len(numbers)
+    if name in ROW_CLASSES:
+        columns = [described.fname(n) for n in range(described.nfields)]
+        assert len(columns) == len(ROW_CLASSES[name]._fields)
+        names = [column.decode() for column in columns if column and column != b"?column?"]
+        loose = {"batch_id": "batch_id", "ctid": "place"}
+        wanted = ROW_CLASSES[name]._fields
+        assert [loose.get(column, column) for column in names] == list(wanted)
+
+
+def test_an_unknown_statement_is_an_error_that_names_the_file():
+    with pytest.raises(FileNotFoundError, match=r"no_such\.sql"):
+        statement("no_such")
+
+
+def test_comments_do_not_travel_to_postgres():
+    assert all("--" not in statement(name) for name in NAMES)
+
+
+def test_no_statement_joins_a_queue_or_limits_inside_in():
+    """Shapes that may lock more than they take, or walk a whole table on the wrong statistics."""
+    for name in NAMES:
+        text = " ".join(statement(name).split())
+        assert not re.search(r"\bin \(select [^)]*\blimit\b", text), name
+        assert not re.search(
+            r"\b(from|using|join) (timers|outbox)\b[^;]*\border by\b[^;]*shard = any", text
+        ), name
+
+
+def test_locking_reads_of_queues_skip_what_is_locked():
+    for name in ("claim_once", "lock_planned", "take_retries", "lock_orphans"):
+        assert "skip locked" in statement(name)
