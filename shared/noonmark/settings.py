@@ -95,7 +95,7 @@ class Settings(BaseSettings):
     ledger_cap: int = Field(1000, ge=1, le=100_000, description="A longer gap gets one summary row.")
 
     resend_check_seconds: float = Field(
-        60.0, ge=1, le=3600, description="How often queued runs are sought whose message provably vanished."
+        300.0, ge=1, le=3600, description="How often queued runs are sought whose message provably vanished."
     )
 
     pool: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,47}$")] = Field(
@@ -107,7 +107,7 @@ class Settings(BaseSettings):
     worker_slots: int = Field(256, ge=1, le=10_000, description="Runs executed at once by one worker.")
     worker_high_reserve: float = Field(0.1, ge=0, le=0.9, description="Share of slots that only high takes.")
     worker_low_share: float = Field(
-        0.05, gt=0, le=0.5, description="Share of starts kept for each lower lane."
+        0.05, gt=0, le=0.25, description="Share of starts kept for each lower lane."
     )
     drain_seconds: float = Field(
         30.0, ge=0, le=3600, description="Time to finish running work after SIGTERM."

@@ -10,9 +10,9 @@ CLAIM = "application_name = 'noonmark-claim'"
 PASSES = "noonmark_loop_iterations_total"
 
 
-def pair(noonmark: Cluster, service: str) -> list[Node]:
-    """Two processes of a service that both own something. Who owns what is decided by random ids."""
-    nodes = noonmark.start(service, service)
+def two_owners(noonmark: Cluster, service: str) -> list[Node]:
+    """The two processes of a service, each owning something. Who owns what is decided by random ids."""
+    nodes = [node for node in noonmark.nodes if node.service == service]
 
     def shares() -> list[float]:
         return [node.metric(OWNED, role=service) for node in nodes]
@@ -39,8 +39,8 @@ def longest_waits(noonmark: Cluster, load: Load) -> tuple[float, float]:
 
 @pytest.mark.parametrize(("hurt", "within"), [("killed", 5.0), ("stopped", 10.0)])
 def test_due_work_goes_on_when_an_owner_is(noonmark: Cluster, hurt: str, within: float) -> None:
-    noonmark.start("intake", "worker")
-    triggers, dispatchers = pair(noonmark, "trigger"), pair(noonmark, "dispatcher")
+    noonmark.start("intake", "worker", "trigger", "trigger", "dispatcher", "dispatcher")
+    triggers, dispatchers = two_owners(noonmark, "trigger"), two_owners(noonmark, "dispatcher")
     load = Load()
     load.once(400, soon(2), spread_seconds=within + 2)
     noonmark.publish(load)
@@ -88,8 +88,8 @@ def test_a_trigger_stopped_inside_its_transaction_holds_nobody_up(noonmark: Clus
 
 
 def test_two_triggers_and_two_dispatchers_share_one_burst(noonmark: Cluster) -> None:
-    noonmark.start("intake", "worker")
-    triggers, dispatchers = pair(noonmark, "trigger"), pair(noonmark, "dispatcher")
+    noonmark.start("intake", "worker", "trigger", "trigger", "dispatcher", "dispatcher")
+    triggers, dispatchers = two_owners(noonmark, "trigger"), two_owners(noonmark, "dispatcher")
     load = Load()
     load.once(2000, soon(4))
     noonmark.publish(load)

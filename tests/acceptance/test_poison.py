@@ -43,14 +43,23 @@ def test_bad_ones_wait_aside_with_their_reason_while_a_thousand_settle(noonmark:
 
     _create_topics(noonmark, "ghost")
     noonmark.start("worker", pool="ghost")
-    # A parked run is tried again after a minute of the database's time.
-    noonmark.turn_clock(61)
-    noonmark.wait(lambda: noonmark.states(bad.namespace) == {"succeeded": 3}, "the parked runs to run")
-    assert noonmark.rows("select distinct fence, attempt, losses from runs where pool = 'ghost'") == [
-        (2, 1, 0)
-    ]
+    ahead = 0
+    while noonmark.states(bad.namespace) != {"succeeded": 3}:
+        # A parked run is tried again after a minute of the database's time, and parked once more if the
+        # dispatcher has asked for the topic a moment ago.
+        ahead += 61
+        assert ahead < 61 * 100, noonmark.state()
+        noonmark.turn_clock(ahead)
+        noonmark.wait(lambda: retried(noonmark, bad), "the parked runs to run, or to be parked again")
     assert noonmark.value("select count(*) from waits") == 0
     noonmark.assert_clean(load)
+
+
+def retried(noonmark: Cluster, bad: Load) -> bool:
+    """Whether every parked run has been looked at since the clock was turned."""
+    due = "select count(*) from timers where namespace = %s and fire_at <= noonmark_now()"
+    on_its_way = {"queued", "running"} & noonmark.states(bad.namespace).keys()
+    return not on_its_way and noonmark.value(due, bad.namespace) == 0
 
 
 def _create_topics(noonmark: Cluster, pool: str) -> None:

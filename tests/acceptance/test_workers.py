@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import psutil
+import pytest
 from tests.support.cluster import Cluster, Node
 from tests.support.publish import Load
 
@@ -105,3 +107,25 @@ def test_a_drained_worker_finishes_or_hands_back_what_it_holds(noonmark: Cluster
     late_open.touch()
     noonmark.assert_clean(load)
     assert sorted(runs(noonmark, load)) == [("succeeded", 1, 0, 1, 6), ("succeeded", 1, 0, 2, 12)]
+
+
+@pytest.mark.slow
+def test_a_run_that_was_isolated_ends_with_its_killed_worker(noonmark: Cluster, tmp_path: Path) -> None:
+    noonmark.start("intake", "trigger", "dispatcher")
+    load = Load()
+    load.now(3, "chaos.blocking_gate", payload={"gate": str(tmp_path / "gate")})
+    noonmark.publish(load)
+    noonmark.wait(lambda: noonmark.states(load.namespace) == {"queued": 3}, "the runs to be queued")
+    # As if two workers had vanished with them: from now on each runs in a process of its own.
+    noonmark.database.execute("update runs set losses = 2")
+    victim = noonmark.start("worker")[0]
+    noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 3, "every handler to begin")
+    children = {call["pid"] for call in noonmark.calls(load.namespace)}
+    assert len(children - {victim.pid}) == 3
+    victim.kill()
+    noonmark.wait(lambda: not any(map(psutil.pid_exists, children)), "its children to end", 5)
+    noonmark.start("worker")
+    noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 6, "the runs to be retaken", 30)
+    (tmp_path / "gate").touch()
+    noonmark.assert_clean(load)
+    assert runs(noonmark, load) == [("succeeded", 1, 3, 2, 3)]

@@ -68,14 +68,14 @@ def quick_kafka(server_dir: Path) -> Iterator[Kafka]:
     server.stop()
 
 
-@pytest.fixture(scope="module")
-def noonmark(
+@pytest.fixture(scope="session")
+def noonmark_of_session(
     postgres_server: Postgres,
     template_database: str,
     quick_kafka: Kafka,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cluster]:
-    """One cluster for all tests of a module, each with a namespace of its own: one process per service."""
+    """One cluster for all tests, each with a namespace of its own: one process per service."""
     prefix = fresh_prefix()
     postgres_server.run(f"create database {prefix} template {template_database}")
     with cluster(
@@ -90,3 +90,17 @@ def noonmark(
         yield made
     postgres_server.run(f"drop database {prefix} with (force)")
     quick_kafka.delete_topics(prefix)
+
+
+@pytest.fixture
+def noonmark(noonmark_of_session: Cluster) -> Cluster:
+    """The cluster, with one healthy process of each service whatever the test before left behind."""
+    for service in SERVICES:
+        healthy = [n for n in noonmark_of_session.nodes if n.service == service and n.expected_alive]
+        if len(healthy) != 1 or not healthy[0].alive:
+            for node in noonmark_of_session.nodes:
+                if node.service == service and node.alive:
+                    node.kill()
+                node.expected_alive &= node.service != service
+            noonmark_of_session.start(service)
+    return noonmark_of_session

@@ -1,10 +1,8 @@
 """Every service is killed at every fault point under load; nothing is lost and nothing ends twice."""
 
-import json
-
 import pytest
-from tests.chaos.tally import Held, Row, Tally
-from tests.support.cluster import Cluster, Node
+from tests.chaos.tally import Held, Row, Tally, judge
+from tests.support.cluster import Cluster
 from tests.support.publish import Load, soon
 
 from noonmark.core.faults import POINTS
@@ -39,22 +37,6 @@ def recurring(load: Load) -> list[dict[str, object]]:
     return load.events[before:]
 
 
-def node_of(cluster: Cluster, service: str) -> Node:
-    """The living process of a service."""
-    return next(node for node in cluster.nodes if node.service == service and node.expected_alive)
-
-
-def judge(cluster: Cluster, load: Load, row: Row, *, within: float) -> None:
-    """Wait until a load is through, run the checker and note its verdict."""
-    cluster.settle(load, within)
-    report = cluster.check(load)
-    row.duplicates = len(report["duplicates"])
-    row.lost, row.second_verdicts = report["lost"], report["second_verdicts"]
-    assert report["clean"], json.dumps(report, indent=1)
-    one_time = sum(job.instants is None or len(job.instants) == 1 for job in load.jobs)
-    assert report["runs"] >= one_time
-
-
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_at_a_fault_point_loses_nothing(
     noonmark: Cluster, tally: Tally, point: str, request: pytest.FixtureRequest
@@ -62,7 +44,7 @@ def test_a_kill_at_a_fault_point_loses_nothing(
     service, _, _ = point.partition(".")
     row = Row(service, point)
     tally.rows.append(row)
-    assert node_of(noonmark, service).stop() == 0
+    assert noonmark.node(service).stop() == 0
     load = load_of(noonmark.target_url)
     if service != "intake":
         recurring(load)
@@ -79,4 +61,4 @@ def test_a_kill_at_a_fault_point_loses_nothing(
     if service == "intake":
         # Taken in after its `end`, a schedule would be refused.
         noonmark.publish(load, events=recurring(load))
-    judge(noonmark, load, row, within=40)
+    judge(noonmark, load, row)

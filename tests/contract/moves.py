@@ -21,6 +21,7 @@ STATEMENT_MOVES: Final[dict[str, frozenset[Move]]] = {
         }
     ),
     "hand_back": frozenset({(S.RUNNING, S.QUEUED)}),
+    "cancel_unheld": frozenset({(S.CANCELLING, S.CANCELLED)}),
     "lose_runs": frozenset({(S.RUNNING, S.QUEUED), (S.RUNNING, S.DEAD), (S.CANCELLING, S.CANCELLED)}),
     "expire_starts": frozenset({(S.QUEUED, S.SKIPPED)}),
     "requeue_runs": frozenset({(S.RETRYING, S.QUEUED), (S.WAITING, S.QUEUED)}),

@@ -30,7 +30,6 @@ from noonmark.kafka.topics import PartitionCounts, Topics
 ROOT = Path(__file__).resolve().parents[2]
 SERVICES = ("intake", "trigger", "dispatcher", "worker")
 LOOK_SECONDS = 0.03
-PORT = re.compile(r'"port": ?(\d+)')
 
 SHORT = {
     # A lost worker, owner or member is noticed in seconds; everything else is as shipped.
@@ -110,18 +109,26 @@ class Node:
         """The end of its log."""
         return processes.tail(self.log_file, lines=lines)
 
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """What it has logged."""
+        for line in self.log_file.read_text(encoding="utf-8").splitlines():
+            with contextlib.suppress(ValueError):
+                yield json.loads(line)
+
     def logged(self, event: str) -> bool:
         """Whether a line with this event is in its log."""
-        return f'"event": "{event}"' in self.log_file.read_text(encoding="utf-8") or (
-            f'"event":"{event}"' in self.log_file.read_text(encoding="utf-8")
-        )
+        return any(line.get("event") == event for line in self.lines())
+
+    def last_logged(self, field: str, default: Any) -> Any:
+        """The newest value of a field in its log."""
+        return next((line[field] for line in reversed(list(self.lines())) if field in line), default)
 
     def _get(self, path: str) -> tuple[int, str]:
         if not self.url:
-            found = PORT.search(self.log_file.read_text(encoding="utf-8"))
-            if found is None:
+            port = self.last_logged("port", None)
+            if port is None:
                 return 0, ""
-            self.url = f"http://127.0.0.1:{found[1]}"
+            self.url = f"http://127.0.0.1:{port}"
         try:
             with urllib.request.urlopen(self.url + path, timeout=2) as answer:
                 return answer.status, answer.read().decode()
@@ -224,6 +231,10 @@ class Cluster:
             self._connection.close()
         if self._kafka is not None:
             self._kafka.close()
+
+    def node(self, service: str) -> Node:
+        """The newest living process of a service."""
+        return next(n for n in reversed(self.nodes) if n.service == service and n.expected_alive)
 
     # -- looking ---------------------------------------------------------------------------------------
 

@@ -124,8 +124,10 @@ class LagLoop(DatabaseLoop):
     ) -> None:
         """Write down what the group has passed: the trigger resends queued runs older than that."""
         marks = self._marks.setdefault(topic, TopicMarks())
-        if marks.observe(until, {lag.partition: lag.end for lag in lags}, lags[0].topic_id):
+        lost = marks.observe(until, {lag.partition: lag.end for lag in lags}, lags[0].topic_id)
+        lost = lost or any(lag.has_lost_records for lag in lags)
+        if lost:
             self._log.error("topic_lost_records", topic=topic)
         passage = marks.passed({lag.partition: lag.position for lag in lags})
         if passage.until is not None:
-            progress.note_passed(connection, topic, passage.until)
+            progress.note_passed(connection, topic, passage.until, lost=lost)

@@ -1,4 +1,4 @@
-"""Runs one handler in a process of its own: `python -m noonmark.worker.child <result fd>`.
+"""Runs one handler in a process of its own: `python -m noonmark.worker.child <result fd> <pid>`.
 
 For runs that have cost two workers their lives already: a handler that kills its process then only
 kills this one, and the runs beside it go on. The order comes on standard input, the answer leaves by a
@@ -8,8 +8,10 @@ pipe of its own, since a handler may print.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import inspect
 import os
+import signal
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -20,14 +22,25 @@ import orjson
 from noonmark.handlers import Context, ResultError, encode_result, load_handlers
 from noonmark.worker.outcomes import describe
 
+_PR_SET_PDEATHSIG = 1
+
 
 def main() -> int:
     """Read the order, run the handler, write the answer."""
+    _end_with(int(sys.argv[2]))
     order = orjson.loads(sys.stdin.buffer.read())
     answer = _run(order)
     with os.fdopen(int(sys.argv[1]), "wb") as pipe:
         pipe.write(orjson.dumps(answer))
     return 0
+
+
+def _end_with(parent: int) -> None:
+    """Die when the worker does, even by SIGKILL: whoever retakes the run must not meet its old self."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    if os.getppid() != parent:
+        sys.exit(1)
 
 
 def _run(order: dict[str, object]) -> dict[str, object]:

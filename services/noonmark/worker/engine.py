@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
+from uuid import UUID
 
 import psycopg
 
@@ -16,12 +17,13 @@ from noonmark.service.backoff import Backoff
 from noonmark.service.dberrors import DbFault, classify
 from noonmark.service.dbloop import Pace
 from noonmark.service.runner import Service
-from noonmark.store import work
+from noonmark.store import holding, work
 from noonmark.store.connect import connect
 from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
+from noonmark.store.holding import LiveRun
 from noonmark.store.rows import StartedRun
-from noonmark.store.work import Outcome
+from noonmark.store.work import Identity, Outcome
 from noonmark.telemetry.metrics import ATTEMPT_DURATION, HANDED_BACK, HEARTBEAT_AGE, START_DELAY, WORKER_SLOTS
 from noonmark.worker.batches import Batches
 from noonmark.worker.execute import Executors
@@ -230,7 +232,7 @@ class Engine:
         """Compare what Postgres believes that we run with what we do run."""
         identity = self._lease.identity
         known = self.batches.known()
-        held = work.held(connection, identity)
+        held = holding.held(connection, identity)
         if not held.batches:
             return
         mine = {hand.run.id: hand for hand in list(self._held.values())}
@@ -241,12 +243,9 @@ class Engine:
         ]
         if unwanted:
             self.executors.cancel(unwanted)
-        orphans = [(run_id, live.scheduled_for) for run_id, live in held.live.items() if run_id not in mine]
-        if orphans:
-            count = work.hand_back(connection, identity, orphans)
-            HANDED_BACK.inc(count)
-            self._log.warning("runs_handed_back", count=count, why="not held in memory")
-            self._hints.outbox()
+        unheld = [(run_id, live) for run_id, live in held.live.items() if run_id not in mine]
+        if unheld:
+            self._let_go(connection, identity, unheld)
         done = [
             batch
             for batch, run_ids in held.batches.items()
@@ -254,6 +253,20 @@ class Engine:
         ]
         if done:
             work.delete_batches(connection, done)
+
+    def _let_go(
+        self, connection: psycopg.Connection, identity: Identity, unheld: Sequence[tuple[UUID, LiveRun]]
+    ) -> None:
+        """Part with runs whose start we never heard of: nothing of them runs here."""
+        orphans = [(run_id, live.scheduled_for) for run_id, live in unheld if live.state == "running"]
+        ended = [(run_id, live.scheduled_for) for run_id, live in unheld if live.state == "cancelling"]
+        if orphans:
+            count = holding.hand_back(connection, identity, orphans)
+            HANDED_BACK.inc(count)
+            self._log.warning("runs_handed_back", count=count, why="not held in memory")
+            self._hints.outbox()
+        if ended:
+            holding.cancel_unheld(connection, identity, self._topics, ended, shards=self._shards)
 
     def _renew(self, connection: psycopg.Connection) -> None:
         """Take a lease; after a lost one, first drop everything: it belongs to somebody else now."""
@@ -292,7 +305,7 @@ class Engine:
         if not hands:
             return
         self.executors.release([hand.key for hand in hands])
-        count = work.hand_back(
+        count = holding.hand_back(
             connection, self._lease.identity, [(h.run.id, h.run.scheduled_for) for h in hands]
         )
         HANDED_BACK.inc(count)

@@ -97,13 +97,13 @@ class Executors:
             for hand in list(self.threads.running.values())
             if now - hand.began_at > hand.timeout_seconds and hand.key in self._open
         ]
-        ended = [timed_out(hand) for hand in overdue if self._open.pop(hand.key, None) is not None]
-        if ended:
+        stuck = [hand for hand in overdue if self._open.pop(hand.key, None) is not None]
+        if stuck:
             # The threads cannot be stopped; others take their place, so that slots stay usable.
-            self.threads.replace_stuck(len(ended))
-            self._sink(ended)
-            handlers = sorted({str(hand.run.handler) for hand in overdue})
-            _log.warning("handlers_overdue", count=len(ended), handlers=handlers)
+            self.threads.replace_stuck(stuck)
+            self._sink([timed_out(hand) for hand in stuck])
+            handlers = sorted({str(hand.run.handler) for hand in stuck})
+            _log.warning("handlers_overdue", count=len(stuck), handlers=handlers)
 
     def close(self) -> None:
         """End the executors."""

@@ -46,7 +46,7 @@ class Isolation:
         # Room for the largest answer: the child never waits for us to read.
         fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         with subprocess.Popen(  # noqa: S603 - our own module; the order goes through a pipe
-            [sys.executable, "-m", "noonmark.worker.child", str(write_end)],
+            [sys.executable, "-m", "noonmark.worker.child", str(write_end), str(os.getpid())],
             stdin=subprocess.PIPE,
             pass_fds=(write_end,),
             start_new_session=True,

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from noonmark.store.work import Outcome
 from noonmark.worker.hand import Hand
@@ -35,7 +36,7 @@ class ThreadExecutor:
             execute: runs one handler and never raises; None where somebody else ended the run.
             done: takes finished outcomes, called from any thread of the pool.
         """
-        self._limit = limit
+        self.limit = limit
         self._execute = execute
         self._done = done
         self._queue: deque[Hand] = deque()
@@ -43,6 +44,7 @@ class ThreadExecutor:
         self._idle = 0
         self._threads = 0
         self._closed = False
+        self._stuck: set[Any] = set()
         self._average_seconds = 0.0
         self._taken = 0
         self._taken_before = 0
@@ -77,7 +79,7 @@ class ThreadExecutor:
             self._step = 1
         elif self._taken == self._taken_before:
             self._call(self._step)
-            self._step = min(self._step * 2, self._limit)
+            self._step = min(self._step * 2, self.limit)
         else:
             self._step = 1
         self._taken_before = self._taken
@@ -98,9 +100,11 @@ class ThreadExecutor:
             self._closed = True
             self._wake.notify_all()
 
-    def replace_stuck(self, count: int) -> None:
-        """Allow that many more threads: their like hangs past its timeout and cannot be ended."""
-        self._limit += count
+    def replace_stuck(self, hands: Sequence[Hand]) -> None:
+        """Allow a thread more for each of these runs while its handler hangs past its timeout."""
+        with self._wake:
+            self._stuck.update(hand.key for hand in hands)
+            self.limit += len(hands)
 
     def _is_moving(self) -> bool:
         """Tell whether a thread has begun a run just now: it will look at the queue again."""
@@ -110,7 +114,7 @@ class ThreadExecutor:
     def _call(self, wanted: int) -> None:
         with self._wake:
             self._wake.notify(min(wanted, self._idle))
-            fresh = min(wanted - self._idle, self._limit - self._threads)
+            fresh = min(wanted - self._idle, self.limit - self._threads)
             for _ in range(fresh):
                 self._threads += 1
                 threading.Thread(target=self._work, name="handler", daemon=True).start()
@@ -135,12 +139,21 @@ class ThreadExecutor:
             outcome = self._execute(hand)
             ended = time.monotonic()
             self.running.pop(me, None)
+            if self._stuck:
+                self._unstick(hand)
             self._average_seconds += ((ended - began) - self._average_seconds) * 0.05
             if outcome is not None:
                 finished.append(outcome)
             if len(finished) >= _FLUSH_COUNT or ended - flushed_at > _FLUSH_SECONDS:
                 self._tell(finished)
                 flushed_at = ended
+
+    def _unstick(self, hand: Hand) -> None:
+        """Take back the place that was given for a run whose handler has ended after all."""
+        with self._wake:
+            if hand.key in self._stuck:
+                self._stuck.remove(hand.key)
+                self.limit -= 1
 
     def _tell(self, finished: deque[Outcome]) -> None:
         """Hand over what a thread has finished; whoever takes an outcome from the deque tells it."""

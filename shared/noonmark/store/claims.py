@@ -16,10 +16,11 @@ import psycopg
 
 from noonmark.core.faults import hit
 from noonmark.core.ids import uuid7_batch
-from noonmark.core.words import Lane, Origin, RunState, TimerKind
+from noonmark.core.words import Lane, Origin, RunState
 from noonmark.schemas.lifecycle import SettledRun
 from noonmark.store.events import EventTopics, announce
 from noonmark.store.rows import DueTimer, row_of
+from noonmark.store.slots import free_slots, take_slots
 from noonmark.store.statements import statement
 
 
@@ -213,19 +214,7 @@ def _make_days(connection: psycopg.Connection, rows: Sequence[_Row]) -> None:
 def _grant_slots(connection: psycopg.Connection, rows: Sequence[_Row]) -> None:
     """Take the overlap slot of each run that needs one; a run without is skipped for `overlap`."""
     wishes = [row for row in rows if row.run.wants_slot]
-    if not wishes:
-        return
-    granted = {
-        got[0]
-        for got in connection.execute(
-            statement("take_slots"),
-            {
-                "keys": [slot_key(row.timer.job_id) for row in wishes],
-                "run_ids": [row.id for row in wishes],
-                "scheduled_for": [row.run.scheduled_for for row in wishes],
-            },
-        )
-    }
+    granted = take_slots(connection, [(row.id, row.timer.job_id) for row in wishes])
     for row in wishes:
         if row.id in granted:
             row.holds_slot = True
@@ -264,9 +253,10 @@ def _give_back_slots(
     connection: psycopg.Connection, rows: Sequence[_Row], inserted: Collection[UUID]
 ) -> None:
     """Free slots of instants that were in the ledger already."""
-    unused = [row.id for row in rows if row.holds_slot and row.id not in inserted]
-    if unused:
-        connection.execute(statement("free_slots"), {"run_ids": unused})
+    free_slots(
+        connection,
+        [(row.id, row.timer.job_id) for row in rows if row.holds_slot and row.id not in inserted],
+    )
 
 
 def _tell_skips(
@@ -315,13 +305,3 @@ def _set_aside(
         )
     if completed:
         connection.execute(statement("complete_jobs"), {"ids": list(completed)})
-
-
-def slot_key(job_id: UUID) -> str:
-    """Return the key of a job's overlap slot."""
-    return f"job:{job_id}"
-
-
-ONCE_KIND = int(TimerKind.ONCE)
-PLANNED_KIND = int(TimerKind.PLANNED)
-RETRY_KIND = int(TimerKind.RETRY)

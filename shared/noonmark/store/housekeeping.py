@@ -107,10 +107,11 @@ def drop_day(connection: psycopg.Connection, name: str) -> bool:
         # A finished one-time job goes with its run; a recurring one has a name of its own and stays.
         connection.execute(
             sql.SQL(
-                "delete from jobs where not unique_name and id in (select job_id from {table})"
+                "with gone as (delete from jobs where not unique_name and id in (select job_id from {table})"
                 " and not exists (select from timers where timers.job_id = jobs.id)"
                 " and not exists (select from runs where runs.job_id = jobs.id"
-                " and runs.id not in (select id from {table}))"
+                " and runs.id not in (select id from {table})) returning id)"
+                " delete from job_versions where job_id in (select id from gone)"
             ).format(table=table)
         )
         # The drop needs the whole ledger for a moment, and every claim queues behind whoever waits for that.
@@ -119,22 +120,22 @@ def drop_day(connection: psycopg.Connection, name: str) -> bool:
     return True
 
 
-def resend_vanished(
-    connection: psycopg.Connection, topics: RunTopicParser, *, look_back_days: int = 7
-) -> int:
+def resend_vanished(connection: psycopg.Connection, topics: RunTopicParser) -> int:
     """Send queued runs again whose message the group has provably passed; return how many."""
-    resent = 0
-    row = connection.execute("select noonmark_now()").fetchone()
-    assert row is not None
-    since = row[0] - timedelta(days=look_back_days)
-    for topic, passed_until in connection.execute(statement("resend_bounds")).fetchall():
-        parsed = topics.parse_runs(topic)
-        if parsed is None:
-            continue
-        pool, lane = parsed
-        row = connection.execute(
-            statement("resend_vanished"),
-            {"since": since, "pool": pool, "lane": int(lane), "passed_until": passed_until},
-        ).fetchone()
-        resent += row[0] if row else 0
-    return resent
+    bounds = [
+        (*lane, passed_until, since)
+        for topic, passed_until, since in connection.execute(statement("resend_bounds")).fetchall()
+        if (lane := topics.parse_runs(topic)) is not None
+    ]
+    if not bounds:
+        return 0
+    row = connection.execute(
+        statement("resend_vanished"),
+        {
+            "pools": [bound[0] for bound in bounds],
+            "lanes": [int(bound[1]) for bound in bounds],
+            "passed_until": [bound[2] for bound in bounds],
+            "since": min(bound[3] for bound in bounds),
+        },
+    ).fetchone()
+    return int(row[0]) if row else 0

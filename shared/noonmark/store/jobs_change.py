@@ -10,7 +10,6 @@ from noonmark.core.words import JobState, Lane, Origin, Overlap, RunState, SkipR
 from noonmark.schemas.job import JobSpec
 from noonmark.schemas.lifecycle import SettledRun
 from noonmark.schemas.submissions import UpdateJob
-from noonmark.store.claims import slot_key
 from noonmark.store.events import announce
 from noonmark.store.job_forms import Due, first_due, labels_text, once_due, policy_text, work_text
 from noonmark.store.job_locks import LockedJob, note_sequence, refuse_in_state
@@ -25,6 +24,7 @@ from noonmark.store.job_requests import (
     unknown_pool,
 )
 from noonmark.store.jobs_create import Timer, insert_timers
+from noonmark.store.slots import take_slots
 from noonmark.store.statements import statement
 
 
@@ -124,11 +124,7 @@ def _next_due(spec: JobSpec, now: datetime, *, paused: bool) -> Due:
 
 
 def _take_slot(batch: Batch, job: LockedJob, run_id: UUID) -> bool:
-    row = batch.connection.execute(
-        statement("take_slots"),
-        {"keys": [slot_key(job.id)], "run_ids": [run_id], "scheduled_for": [batch.now]},
-    ).fetchone()
-    return row is not None
+    return bool(take_slots(batch.connection, [(run_id, job.id)]))
 
 
 def _start_by(batch: Batch, deadline_seconds: float | None) -> datetime | None:

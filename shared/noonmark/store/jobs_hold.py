@@ -16,8 +16,8 @@ from noonmark.store.job_locks import (
 )
 from noonmark.store.job_requests import Batch, Result, Status
 from noonmark.store.rows import EndedRun, row_of
+from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
-from noonmark.store.work import free_slots
 
 
 def pause(batch: Batch, job: LockedJob, order: PauseJob, sequence: int | None) -> Result:
@@ -80,7 +80,7 @@ def cancel(batch: Batch, job: LockedJob, order: CancelJob, sequence: int | None)
                 statement("job_cancel_runs"), {**span(runs), "shard": job.shard}
             ).fetchall()
         ended = [run for run in stopped if run.state == RunState.CANCELLED]
-        free_slots(connection, [run.id for run in ended if run.holds_slot])
+        free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, batch.topics, [settled_of(run) for run in ended], shards=batch.shards)
         batch.queued |= bool(ended)
     connection.execute(statement("job_drop_retries"), {"job_id": job.id})

@@ -10,8 +10,8 @@ import psycopg
 from noonmark.core.words import AttemptOutcome, RunState
 from noonmark.store.events import EventTopics, announce, settled_of
 from noonmark.store.rows import LostRun, row_of
+from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
-from noonmark.store.work import free_slots
 
 LOSS_BUDGET = 5
 """How often a run may lose its worker before it is dead; its retry budget is another."""
@@ -68,7 +68,7 @@ def _take_up(
         _leave_traces(connection, lost)
         tell(connection, [run for run in lost if run.state == RunState.QUEUED])
         ended = [run for run in lost if run.state != RunState.QUEUED]
-        free_slots(connection, [run.id for run in ended if run.holds_slot])
+        free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
     connection.execute(statement("delete_batches"), {"ids": [orphan[0] for orphan in orphans]})
     return lost

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import psycopg
@@ -76,7 +76,7 @@ def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> N
             "insert into pools (name) values ('default') on conflict do nothing",
         )
         ensure_pool_key(connection, "default")
-        today = datetime.now(UTC).date()
+        today = _today(connection)
         for ahead in range(-1, days_ahead + 1):
             make_day(connection, today + timedelta(days=ahead))
 
@@ -118,8 +118,16 @@ def status(dsn: str) -> SchemaStatus:
         )
 
 
+def _today(connection: psycopg.Connection) -> date:
+    """Return the day by the database's clock, the only one that counts."""
+    row = connection.execute("select (noonmark_now() at time zone 'UTC')::date").fetchone()
+    assert row is not None
+    today: date = row[0]
+    return today
+
+
 def _days_ahead(connection: psycopg.Connection) -> int:
-    today = datetime.now(UTC).date()
+    today = _today(connection)
     ahead = -1
     while connection.execute(
         "select to_regclass(%s)", [f"runs_{today + timedelta(days=ahead + 1):%Y%m%d}"]

@@ -39,9 +39,16 @@ def acknowledged_until(
     return {(pool, Lane(lane)): until for pool, lane, until in rows}
 
 
-def note_passed(connection: psycopg.Connection, topic: str, until: datetime) -> None:
-    """Remember that a topic's group has passed everything acknowledged before `until`."""
-    connection.execute(statement("note_progress"), {"topic": topic, "passed_until": until})
+def note_passed(connection: psycopg.Connection, topic: str, until: datetime, *, lost: bool = False) -> None:
+    """Remember that a topic's group has passed everything acknowledged before `until`.
+
+    Args:
+        connection: autocommit.
+        topic: a runs topic.
+        until: an instant that `acknowledged_until` returned.
+        lost: the topic has just lost records: runs of any age may wait for a message that is gone.
+    """
+    connection.execute(statement("note_progress"), {"topic": topic, "passed_until": until, "lost": lost})
 
 
 def unfinished(connection: psycopg.Connection) -> Unfinished:

@@ -194,7 +194,6 @@ slots: Final = Table(
     _must("key", Text(), key=True),
     _must("slot_no", SmallInteger(), key=True),
     _must("run_id", Uuid()),
-    _must("scheduled_for", _INSTANT),
     _must("taken_at", _INSTANT),
 )
 
@@ -306,4 +305,5 @@ topic_progress: Final = Table(
     _must("topic", Text(), key=True),
     _must("passed_until", _INSTANT),
     _must("measured_at", _INSTANT),
+    _may("lost_at", _INSTANT),
 )

@@ -7,7 +7,7 @@ somebody else's by now: nothing is inserted for them, and the caller counts them
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from noonmark.core.words import AttemptOutcome, Lane, RunState
 from noonmark.schemas.lifecycle import SettledRun
 from noonmark.store.events import EventTopics, announce, settled_of
 from noonmark.store.rows import EndedRun, StartedRun, row_of
+from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
 
 START_GRACE_SECONDS = 60.0
@@ -121,7 +122,7 @@ def start(
                 statement("start_runs"),
                 {
                     **identity._asdict(),
-                    **_span([(t.run_id, t.scheduled_for) for t in group]),
+                    **span([(t.run_id, t.scheduled_for) for t in group]),
                     "fence": fence,
                     "pool": pool,
                     "grace_seconds": START_GRACE_SECONDS,
@@ -162,9 +163,9 @@ def expire(
     if not tickets:
         return 0
     with connection.transaction(), connection.cursor(row_factory=row_of(EndedRun)) as cursor:
-        cursor.execute(statement("expire_starts"), _span([(t.run_id, t.scheduled_for) for t in tickets]))
+        cursor.execute(statement("expire_starts"), span([(t.run_id, t.scheduled_for) for t in tickets]))
         ended = cursor.fetchall()
-        free_slots(connection, [run.id for run in ended if run.holds_slot])
+        free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
     return len(ended)
 
@@ -206,7 +207,11 @@ def _write_consequences(
     )
     free_slots(
         connection,
-        [o.run.id for o in kept if o.run.holds_slot and recorded.states[o.run.id] != RunState.RETRYING],
+        [
+            (o.run.id, o.run.job_id)
+            for o in kept
+            if o.run.holds_slot and recorded.states[o.run.id] != RunState.RETRYING
+        ],
     )
 
 
@@ -218,63 +223,16 @@ def already_recorded(
         return set()
     rows = connection.execute(
         statement("already_recorded"),
-        {**identity._asdict(), **_span([(o.run.id, o.run.scheduled_for) for o in outcomes])},
+        {**identity._asdict(), **span([(o.run.id, o.run.scheduled_for) for o in outcomes])},
     ).fetchall()
     mine = {o.key for o in outcomes}
     return {run_id for run_id, fence in rows if (run_id, fence) in mine}
-
-
-def hand_back(
-    connection: psycopg.Connection, identity: Identity, runs: Iterable[tuple[UUID, datetime]]
-) -> int:
-    """Queue runs of this worker again without burning an attempt; return how many were still its own."""
-    rows = list(runs)
-    if not rows:
-        return 0
-    return len(connection.execute(statement("hand_back"), {**identity._asdict(), **_span(rows)}).fetchall())
-
-
-class LiveRun(NamedTuple):
-    """A run that Postgres believes this worker owns."""
-
-    state: str
-    scheduled_for: datetime
-
-
-class Held(NamedTuple):
-    """What Postgres believes about this worker's runs."""
-
-    batches: dict[int, list[UUID]]
-    live: dict[UUID, LiveRun]
-
-
-def held(connection: psycopg.Connection, identity: Identity) -> Held:
-    """Read the worker's start batches and the state of those of their runs that it still owns."""
-    batches = connection.execute(statement("my_batches"), identity._asdict()).fetchall()
-    if not batches:
-        return Held({}, {})
-    rows = connection.execute(
-        statement("my_live_runs"),
-        {
-            **identity._asdict(),
-            "ids": [run_id for batch in batches for run_id in batch[3]],
-            "first": min(batch[1] for batch in batches),
-            "last": max(batch[2] for batch in batches),
-        },
-    ).fetchall()
-    return Held({batch[0]: batch[3] for batch in batches}, {row[0]: LiveRun(row[1], row[2]) for row in rows})
 
 
 def delete_batches(connection: psycopg.Connection, batches: Sequence[int]) -> None:
     """Remove start batches whose last run has ended."""
     if batches:
         connection.execute(statement("delete_batches"), {"ids": list(batches)})
-
-
-def free_slots(connection: psycopg.Connection, run_ids: Sequence[UUID]) -> None:
-    """Free what ended runs held."""
-    if run_ids:
-        connection.execute(statement("free_slots"), {"run_ids": list(run_ids)})
 
 
 def _write_states(
@@ -291,15 +249,15 @@ def _write_states(
             detailed.append(outcome)
     with connection.cursor(binary=True) as cursor:
         for fence, group in plain.items():
-            span = _span([(o.run.id, o.run.scheduled_for) for o in group])
-            cursor.execute(statement("finish_plain"), {**identity._asdict(), **span, "fence": fence})
+            which = span([(o.run.id, o.run.scheduled_for) for o in group])
+            cursor.execute(statement("finish_plain"), {**identity._asdict(), **which, "fence": fence})
             written.update({(row[0], row[1]): (row[2], row[3]) for row in cursor})
         if detailed:
             cursor.execute(
                 statement("finish_detailed"),
                 {
                     **identity._asdict(),
-                    **_span([(o.run.id, o.run.scheduled_for) for o in detailed]),
+                    **span([(o.run.id, o.run.scheduled_for) for o in detailed]),
                     "outcomes": _details(detailed),
                 },
             )
@@ -384,7 +342,7 @@ def clean_text(text: str | None) -> str | None:
     return safe.encode("utf-8", "backslashreplace").decode()
 
 
-def _span(rows: Sequence[tuple[UUID, datetime]]) -> dict[str, object]:
+def span(rows: Sequence[tuple[UUID, datetime]]) -> dict[str, object]:
     """Give ids with the range of their days, so that partitions are pruned."""
     days = [day for _, day in rows]
     return {"ids": [run_id for run_id, _ in rows], "first": min(days), "last": max(days)}

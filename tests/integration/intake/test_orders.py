@@ -13,9 +13,9 @@ from tests.integration.intake.world import LATER, SHARDS, World, create, event, 
 from noonmark.core.ids import uuid7
 from noonmark.core.words import Lane, RunState
 from noonmark.store import claims
-from noonmark.store.claims import slot_key
 from noonmark.store.jobs import Reason, Request, Status
 from noonmark.store.relay import Parked, park, read
+from noonmark.store.slots import slot_key
 from noonmark.store.work import Ticket, start
 
 pytestmark = pytest.mark.postgres

@@ -10,7 +10,7 @@ from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
 from noonmark.core.transitions import INITIAL, MOVES
 from noonmark.core.words import RunState, SkipReason
-from noonmark.store import housekeeping, leases, relay, work
+from noonmark.store import holding, housekeeping, leases, relay, work
 from noonmark.store.relay import Parked
 from noonmark.store.rows import StartedRun
 from noonmark.store.statements import statement
@@ -68,8 +68,13 @@ def finish(state, case, **more):
     case.world.record(case.worker, [outcome(case.as_started(), state, **more)])
 
 
+def cancel_unheld(case):
+    runs = [(case.run_id, case.before["scheduled_for"])]
+    holding.cancel_unheld(case.world.db, case.worker, TOPICS, runs, shards=4)
+
+
 def hand_back(case):
-    work.hand_back(case.world.db, case.worker, [(case.run_id, case.before["scheduled_for"])])
+    holding.hand_back(case.world.db, case.worker, [(case.run_id, case.before["scheduled_for"])])
 
 
 def lose(case):
@@ -138,6 +143,7 @@ WAYS = {
         partial(finish, RunState.CANCELLED),
     ],
     "hand_back": [hand_back],
+    "cancel_unheld": [cancel_unheld],
     "lose_runs": [lose, lose_for_good],
     "expire_starts": [expire],
     "requeue_runs": [requeue],
@@ -245,7 +251,7 @@ def test_an_expired_run_is_told_with_its_reason(world):
         holds_slot=True,
     )
     world.db.execute(
-        "insert into slots select 'job:' || %s, 0, id, scheduled_for, now() from runs where id = %s",
+        "insert into slots select 'job:' || %s, 0, id, now() from runs where id = %s",
         [str(job_id), run_id],
     )
 

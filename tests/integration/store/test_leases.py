@@ -6,7 +6,7 @@ import pytest
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
 from noonmark.core.words import RunState
-from noonmark.store import leases, work
+from noonmark.store import holding, leases, work
 from noonmark.store.work import Ticket
 
 LEASE = 15
@@ -135,7 +135,7 @@ def test_nothing_that_the_lapsed_worker_still_sends_is_taken(world, watch):
     watch.keep_looking(LEASE + 4)
 
     assert len(world.record(worker, [outcome(run)]).fenced) == 1
-    assert work.hand_back(world.db, worker, [(run.id, run.scheduled_for)]) == 0
+    assert holding.hand_back(world.db, worker, [(run.id, run.scheduled_for)]) == 0
     assert work.start(world.db, worker, "default", [world.ticket(queued)])[0] == []
     assert world.run(run.id)["state"] == "queued"
 
@@ -144,7 +144,7 @@ def test_a_run_that_lost_its_worker_too_often_is_dead_and_told(world, watch):
     worker = world.worker(lease_seconds=LEASE)
     (run,) = world.started(worker, losses=leases.LOSS_BUDGET, holds_slot=True)
     world.db.execute(
-        "insert into slots select 'job:x', 0, id, scheduled_for, now() from runs where id = %s", [run.id]
+        "insert into slots select 'job:' || job_id, 0, id, now() from runs where id = %s", [run.id]
     )
 
     watch.keep_looking(LEASE + 4)

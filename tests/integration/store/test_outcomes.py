@@ -13,8 +13,8 @@ from noonmark.store.work import Identity
 def slot_of(world, run):
     """Give a run its job's overlap slot."""
     world.db.execute(
-        "insert into slots (key, slot_no, run_id, scheduled_for, taken_at) values (%s, 0, %s, %s, now())",
-        [f"job:{run['job_id']}", run["id"], run["scheduled_for"]],
+        "insert into slots (key, slot_no, run_id, taken_at) values (%s, 0, %s, now())",
+        [f"job:{run['job_id']}", run["id"]],
     )
 
 

@@ -27,7 +27,7 @@ WATCHED = ("timers", "outbox", "runs", "jobs")
 Plan = Mapping[str, Any]
 
 _RARE = {
-    "resend_vanished": "reads the days of the look-back, once a minute, while a group has passed its topic",
+    "resend_vanished": "reads the days of the look-back, every five minutes, while a group has passed its topic",
     "mark_time": "reads the outbox, every 5 s, in the leading dispatcher",
     "job_runs_now": "inserts only",
     "job_insert": "inserts only",
@@ -143,6 +143,7 @@ class Filled:
             "my_batches": me,
             "my_live_runs": {**me, **running},
             "hand_back": {**me, **running},
+            "cancel_unheld": {**me, **running},
             "expire_starts": queued,
             "requeue_runs": {**queued, "reason": "undeliverable"},
             "lose_runs": {
@@ -170,6 +171,7 @@ UPDATES_OF_RUNS = (
     "finish_detailed",
     "finish_plain",
     "hand_back",
+    "cancel_unheld",
     "job_cancel_runs",
     "job_hold_runs",
     "lose_runs",

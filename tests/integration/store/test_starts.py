@@ -10,7 +10,7 @@ from psycopg.types.json import Json
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
 from noonmark.core.words import AttemptOutcome
-from noonmark.store import work
+from noonmark.store import holding, work
 from noonmark.store.work import Identity, Ticket
 
 
@@ -181,7 +181,7 @@ def test_a_run_handed_back_is_queued_again_and_burns_no_attempt(world):
     worker = world.worker()
     (run,) = world.started(worker, attempt=2)
 
-    assert work.hand_back(world.db, worker, [(run.id, run.scheduled_for)]) == 1
+    assert holding.hand_back(world.db, worker, [(run.id, run.scheduled_for)]) == 1
 
     row = world.run(run.id)
     assert (row["state"], row["fence"], row["attempt"], row["losses"]) == ("queued", 2, 2, 0)
@@ -189,7 +189,7 @@ def test_a_run_handed_back_is_queued_again_and_burns_no_attempt(world):
     (attempt,) = world.rows("select * from attempts")
     assert (attempt["outcome"], attempt["fence"], attempt["attempt"]) == (AttemptOutcome.HANDED_BACK, 1, 3)
     assert len(world.record(worker, [outcome(run)]).fenced) == 1
-    assert work.hand_back(world.db, worker, [(run.id, run.scheduled_for)]) == 0
+    assert holding.hand_back(world.db, worker, [(run.id, run.scheduled_for)]) == 0
 
 
 def test_a_worker_is_told_which_runs_it_owns_and_which_it_should_stop(world):
@@ -199,14 +199,14 @@ def test_a_worker_is_told_which_runs_it_owns_and_which_it_should_stop(world):
     world.record(worker, [outcome(mine[0])])
     world.db.execute("update runs set state = 'cancelling' where id = %s", [mine[1].id])
 
-    held = work.held(world.db, worker)
+    held = holding.held(world.db, worker)
 
     assert set(held.batches) == {run.batch_id for run in mine}
     assert {run_id: live.state for run_id, live in held.live.items()} == {
         mine[1].id: "cancelling",
         mine[2].id: "running",
     }
-    assert work.held(world.db, Identity(99, 1)) == work.Held({}, {})
+    assert holding.held(world.db, Identity(99, 1)) == holding.Held({}, {})
 
 
 def test_an_unknown_ticket_is_refused_without_an_error(world):

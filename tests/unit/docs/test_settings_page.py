@@ -22,7 +22,7 @@ def test_the_page_shows_each_setting_once_with_its_default_and_its_limits():
     for name in Settings.model_fields:
         assert page.count(f"| `{PREFIX}{name.upper()}` |") == 1, name
     assert "| `NOONMARK_LEASE_SECONDS` | `15` | from 2 to 3600 |" in page
-    assert "| `NOONMARK_WORKER_LOW_SHARE` | `0.05` | above 0 to 0.5 |" in page
+    assert "| `NOONMARK_WORKER_LOW_SHARE` | `0.05` | above 0 to 0.25 |" in page
     assert "| `NOONMARK_LOG_FORMAT` | `json` | `json`, `console` |" in page
     assert "| `NOONMARK_HANDLERS` | none | a list with commas |" in page
 

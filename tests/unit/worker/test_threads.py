@@ -222,11 +222,16 @@ def test_threads_that_hang_are_replaced_so_that_slots_stay_usable(gauge, make):
         executor.tend()
     assert executor.waiting == 3
 
-    executor.replace_stuck(2)
+    executor.replace_stuck(stuck)
 
     tend_until(executor, lambda: executor.waiting == 0)
     gauge.wait_for(3)
     assert set(map(id, stuck)) == {id(held) for held in executor.running.values()}
+
+    gauge.gate.set()
+    gauge.wait_for(5)
+    until(lambda: executor.running == {})
+    assert executor.limit == 2
 
 
 def test_a_run_that_somebody_else_ended_is_told_by_nobody(gauge, make):

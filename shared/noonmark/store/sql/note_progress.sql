@@ -1,5 +1,6 @@
--- Remembers up to when a topic's group has passed what was acknowledged.
-insert into topic_progress (topic, passed_until, measured_at)
-values (%(topic)s, %(passed_until)s, noonmark_now())
+-- Remembers up to when a topic's group has passed what was acknowledged, and when the topic last lost records.
+insert into topic_progress (topic, passed_until, measured_at, lost_at)
+values (%(topic)s, %(passed_until)s, noonmark_now(), case when %(lost)s::bool then noonmark_now() end)
 on conflict (topic) do update
-set passed_until = greatest(topic_progress.passed_until, excluded.passed_until), measured_at = excluded.measured_at
+set passed_until = greatest(topic_progress.passed_until, excluded.passed_until), measured_at = excluded.measured_at,
+    lost_at = coalesce(excluded.lost_at, topic_progress.lost_at)

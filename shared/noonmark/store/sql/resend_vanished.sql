@@ -1,13 +1,18 @@
 -- Sends queued runs again whose message is provably gone: acknowledged (no outbox row) and passed by the
 -- group, or its topic was lost. Age alone proves nothing, so `passed_until` comes from measured positions.
+-- No index leads to queued runs (it would cost every start and outcome its HOT update), so this reads the
+-- days of the look-back; it does so once for all topics, and seldom.
 with vanished as (
     update runs
     set fence = fence + 1, queued_at = noonmark_now()
-    where scheduled_for >= %(since)s and state = 'queued' and pool = %(pool)s and lane = %(lane)s
-      and queued_at < %(passed_until)s
+    from unnest(%(pools)b::text[], %(lanes)b::smallint[], %(passed_until)b::timestamptz[])
+         as passed (pool, lane, until)
+    where runs.scheduled_for >= %(since)s and runs.state = 'queued'
+      and runs.pool = passed.pool and runs.lane = passed.lane and runs.queued_at < passed.until
       and not exists (select from outbox where outbox.slice = runs.shard and outbox.lane = runs.lane
                                            and outbox.run_id = runs.id)
-    returning id, scheduled_for, job_id, job_version, fence, shard, lane, namespace, pool
+    returning runs.id, runs.scheduled_for, runs.job_id, runs.job_version, runs.fence, runs.shard, runs.lane,
+              runs.namespace, runs.pool
 ), told as (
     insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
     select shard, lane, noonmark_now(), id, job_id, scheduled_for, fence, job_version, namespace, pool from vanished

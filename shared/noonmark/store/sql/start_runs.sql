@@ -1,5 +1,6 @@
 -- Starts a batch of runs that carry one fence number: queued to running, owned by (worker, epoch).
 -- Refused are runs that moved on (the fence rose), whose start deadline has passed, or whose worker lapsed.
+-- The deadline is for the first start alone: a retry of a run that was started in time is not late.
 -- Rows that this very worker already holds come back again, for the reply of an earlier try may be lost; the
 -- caller never asks for runs that it knows to hold. The work itself comes from Postgres, never from Kafka.
 with live as (
@@ -11,7 +12,7 @@ with live as (
     where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
       and fence = %(fence)s and pool = %(pool)s
       and (state = 'queued' or (state = 'running' and owner = %(worker)s and epoch = %(epoch)s))
-      and (start_by is null or start_by >= noonmark_now())
+      and (start_by is null or started_at is not null or start_by >= noonmark_now())
       and exists (select from live)
     returning id, scheduled_for, job_id, job_version, origin, request_id, namespace, lane, attempt, losses, holds_slot,
               started_at, shard

@@ -212,11 +212,9 @@ create table slots (
     key text not null,
     slot_no smallint not null,
     run_id uuid not null,
-    scheduled_for timestamptz not null,
     taken_at timestamptz not null,
     primary key (key, slot_no)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
-create index slots_run on slots (run_id);
 
 -- Runs that wait, and why: how they are found without an index on `runs.state`.
 create table waits (
@@ -322,5 +320,6 @@ create table lease_watch (
 create table topic_progress (
     topic text primary key,
     passed_until timestamptz not null,
-    measured_at timestamptz not null
+    measured_at timestamptz not null,
+    lost_at timestamptz
 );
