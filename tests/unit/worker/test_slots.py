@@ -217,7 +217,7 @@ def test_a_fast_pace_raises_the_capacity_up_to_ten_times_the_slots(monkeypatch):
 @given(
     count=st.integers(1, 40),
     reserve=st.floats(0, 0.9),
-    share=st.floats(0.01, 0.5),
+    share=st.floats(0.01, 0.25),
     steps=st.lists(
         st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30), st.integers(0, 40)),
         min_size=1,
