@@ -8,7 +8,7 @@ import psutil
 import pytest
 from tests.support.cluster import SERVICES, Cluster, cluster, fresh_prefix
 from tests.support.publish import Load, soon
-from tests.support.stack import Kafka
+from tests.support.stack import QUICK_GROUPS, Kafka
 
 from noonmark.devstack.kafka import KafkaServer, start_kafka
 from noonmark.devstack.postgres import PostgresServer, start_postgres
@@ -30,7 +30,7 @@ def own_postgres(server_dir: Path) -> Iterator[PostgresServer]:
 @pytest.fixture
 def own_kafka(server_dir: Path) -> Iterator[KafkaServer]:
     """A broker that a test may kill."""
-    server = start_kafka(server_dir / "own-kafka")
+    server = start_kafka(server_dir / "own-kafka", settings=QUICK_GROUPS)
     yield server
     server.stop()
 
@@ -87,7 +87,7 @@ def test_a_broker_that_was_away_gets_everything_in_the_end(
         # What comes due meanwhile is claimed, and waits in the outbox.
         noonmark.wait(lambda: backlog(noonmark) >= 150, "work to come due without a broker", 15)
         assert all(node.alive for node in noonmark.nodes)
-        server = start_kafka(own_kafka.data_dir, port=own_kafka.port)
+        server = start_kafka(own_kafka.data_dir, port=own_kafka.port, settings=QUICK_GROUPS)
         own_kafka.process = server.process
 
         noonmark.assert_clean(load)

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.chaos.tally import Tally
 from tests.support.cluster import SERVICES, Cluster, cluster, fresh_prefix
 from tests.support.stack import Kafka, Postgres
 
-from noonmark.devstack.kafka import start_kafka
-
 TALLY = pytest.StashKey[Tally]()
-
-QUICK_GROUPS = {
-    # How long a killed consumer keeps its partitions is the broker's to say.
-    "group.consumer.min.session.timeout.ms": "1000",
-    "group.consumer.session.timeout.ms": "3000",
-    "group.consumer.min.heartbeat.interval.ms": "200",
-    "group.consumer.heartbeat.interval.ms": "500",
-}
 
 SMALL_BATCHES = {
     # So that a few hundred jobs are many passes of every fault point.
@@ -57,22 +45,10 @@ def tally(request: pytest.FixtureRequest) -> Tally:
 
 
 @pytest.fixture(scope="session")
-def quick_kafka(server_dir: Path) -> Iterator[Kafka]:
-    """A broker that gives a dead consumer's partitions away in 3 s."""
-    given = os.environ.get("NOONMARK_TEST_KAFKA_BOOTSTRAP")
-    if given:
-        yield Kafka(given)
-        return
-    server = start_kafka(server_dir / "quick-kafka", settings=QUICK_GROUPS)
-    yield Kafka(server.bootstrap)
-    server.stop()
-
-
-@pytest.fixture(scope="session")
 def noonmark_of_session(
     postgres_server: Postgres,
     template_database: str,
-    quick_kafka: Kafka,
+    kafka_server: Kafka,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cluster]:
     """One cluster for all tests, each with a namespace of its own: one process per service."""
@@ -80,7 +56,7 @@ def noonmark_of_session(
     postgres_server.run(f"create database {prefix} template {template_database}")
     with cluster(
         postgres_server.url_of(prefix),
-        quick_kafka.bootstrap,
+        kafka_server.bootstrap,
         prefix,
         tmp_path_factory.mktemp("chaos"),
         **SMALL_BATCHES,
@@ -89,7 +65,7 @@ def noonmark_of_session(
         made.start(*SERVICES)
         yield made
     postgres_server.run(f"drop database {prefix} with (force)")
-    quick_kafka.delete_topics(prefix)
+    kafka_server.delete_topics(prefix)
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Every service is killed at every fault point under load; nothing is lost and nothing ends twice."""
 
+import json
+
 import pytest
 from tests.chaos.tally import Held, Row, Tally, judge
 from tests.support.cluster import Cluster
@@ -56,6 +58,9 @@ def test_a_kill_at_a_fault_point_loses_nothing(
         noonmark.wait(lambda: not victim.alive, f"{point} to kill its process", 20)  # noqa: B023
         assert victim.process.wait() == -9, victim.log()
         row.held.append(Held.by(noonmark, victim))
+        # What must hold at every moment: no offset is past a record whose fate is not in Postgres, …
+        report = noonmark.check(load, partway=True)
+        assert report["clean"], json.dumps(report, indent=1)
         assert len(row.held) < MOST_KILLS, f"{row.held}: too few kills hit anything"
     noonmark.start(service)
     if service == "intake":

@@ -41,9 +41,8 @@ def test_random_kills_under_load_lose_nothing(
         noonmark.publish(load, events=load.events[published:])
         victim = dice.choice([n for n in noonmark.nodes if n.service == service and n.expected_alive])
         # The moment is a matter of progress, not of time: at any speed of the machine it is under load.
-        before = ended(noonmark, load)
-        moment = before + dice.randrange(1, at_once)
-        noonmark.wait(lambda: ended(noonmark, load) >= moment, f"run {moment} to end", 60)  # noqa: B023
+        moment = progress(noonmark, load, service) + dice.randrange(1, at_once)
+        noonmark.wait(lambda: progress(noonmark, load, service) >= moment, f"number {moment}", 60)  # noqa: B023
         victim.kill()
         rows[service].held.append(Held.by(noonmark, victim))
         noonmark.start(service)
@@ -55,8 +54,8 @@ def test_random_kills_under_load_lose_nothing(
     judge(noonmark, load, verdict, within=60)
 
 
-def ended(noonmark: Cluster, load: Load) -> int:
-    """Runs with a verdict."""
-    return noonmark.value(
-        "select count(*) from runs where namespace = %s and finished_at is not null", load.namespace
-    )
+def progress(noonmark: Cluster, load: Load, service: str) -> int:
+    """How far a service has come: jobs taken in, or runs that have ended."""
+    jobs = "select count(*) from jobs where namespace = %s"
+    ended = "select count(*) from runs where namespace = %s and finished_at is not null"
+    return noonmark.value(jobs if service == "intake" else ended, load.namespace)

@@ -150,20 +150,27 @@ class KafkaSide:
             for p in range(count)
         }
 
-    def read(self, topic: str, count: int) -> Iterable[Any]:
-        """Every record that the topic holds now."""
-        left = {p: end for p, (begin, end) in self.ends(topic, count).items() if end > begin}
-        if not left:
-            return
-        begins = self.ends(topic, count)
-        self._consumer.assign([TopicPartition(topic, p, begins[p][0]) for p in left])
+    def read(self, topics: dict[str, int]) -> Iterable[Any]:
+        """Every record that these topics hold now."""
+        left: dict[tuple[str, int], int] = {}
+        begins = []
+        for topic, count in topics.items():
+            for partition, (begin, end) in self.ends(topic, count).items():
+                if end > begin:
+                    left[topic, partition] = end
+                    begins.append(TopicPartition(topic, partition, begin))
+        missing = sum(left.values()) - sum(held.offset for held in begins)
+        self._consumer.assign(begins)
         while left:
-            for message in self._consumer.consume(1000, 0.2):
+            # Asked for no more than there is, the client need not wait for more.
+            for message in self._consumer.consume(max(1, min(missing, 1000)), 0.2):
                 if message.error():
-                    raise RuntimeError(f"{topic}: {message.error()}")
+                    raise RuntimeError(f"{message.topic()}: {message.error()}")
+                missing -= 1
                 yield message
-                if message.offset() + 1 >= left.get(message.partition(), 0):
-                    left.pop(message.partition(), None)
+                held = (message.topic(), message.partition())
+                if message.offset() + 1 >= left.get(held, 0):
+                    left.pop(held, None)
         self._consumer.unassign()
 
     def close(self) -> None:
@@ -184,7 +191,9 @@ def gather(dsn: str, bootstrap: str, prefix: str, log: Path, *, namespace: str, 
     finally:
         kafka.close()
     found.calls = read_calls(log, namespace)
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with psycopg.connect(dsn) as connection:
+        # One picture, although everything may be in motion.
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         _read_ledger(connection, found, namespace, source)
     return found
 
@@ -200,13 +209,12 @@ def _read_kafka(kafka: KafkaSide, found: Evidence, namespace: str, source: str) 
                 for p, (begin, end) in kafka.ends(topic, count).items()
                 if end > max(begin, committed.get((topic, p), 0))
             ]
-        if group is None and not topic.endswith(".lifecycle"):
-            continue
-        for message in kafka.read(topic, count):
-            if topic.endswith(".lifecycle"):
-                found.verdicts += read_verdicts(message.value(), namespace)
-            elif message.offset() < committed.get((topic, message.partition()), 0):
-                _note_passed(found, topic, message, namespace, source)
+    wanted = {t: n for t, n in topics.items() if kafka.group_of(t) is not None or t.endswith(".lifecycle")}
+    for message in kafka.read(wanted):
+        if message.topic().endswith(".lifecycle"):
+            found.verdicts += read_verdicts(message.value(), namespace)
+        elif message.offset() < committed.get((message.topic(), message.partition()), 0):
+            _note_passed(found, message.topic(), message, namespace, source)
 
 
 def _note_passed(found: Evidence, topic: str, message: Any, namespace: str, source: str) -> None:

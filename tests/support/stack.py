@@ -23,6 +23,14 @@ from confluent_kafka.admin import AdminClient
 from noonmark.devstack.kafka import start_kafka
 from noonmark.devstack.postgres import start_postgres
 
+QUICK_GROUPS = {
+    # How soon a consumer gets its partitions, and how long a killed one keeps them, is the broker's to say.
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "3000",
+    "group.consumer.min.heartbeat.interval.ms": "200",
+    "group.consumer.heartbeat.interval.ms": "500",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
@@ -84,7 +92,7 @@ def kafka_server(server_dir: Path) -> Iterator[Kafka]:
     if given:
         yield Kafka(given)
         return
-    server = start_kafka(server_dir / "kafka")
+    server = start_kafka(server_dir / "kafka", settings=QUICK_GROUPS)
     yield Kafka(server.bootstrap)
     server.stop()
 
