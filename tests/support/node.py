@@ -1,0 +1,114 @@
+"""One process of a service, and ways to hurt it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from noonmark.devstack import processes
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """One process of a service."""
+
+    name: str
+    service: str
+    process: subprocess.Popen[bytes]
+    log_file: Path
+    expected_alive: bool = True
+    url: str = ""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs (a stopped one does)."""
+        return not processes.has_ended(self.process)
+
+    def kill(self) -> None:
+        """Kill -9, of this one process; what it started must notice by itself."""
+        self.expected_alive = False
+        os.kill(self.pid, signal.SIGKILL)
+        self.process.wait(10)
+
+    def pause(self) -> None:
+        """Stop it where it stands, as a long garbage collection or a paused virtual machine does."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on as if nothing had been."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def terminate(self) -> None:
+        """Ask it to drain and end."""
+        self.expected_alive = False
+        os.kill(self.pid, signal.SIGTERM)
+
+    def stop(self, within: float = 20.0) -> int:
+        """Ask it to end and wait; return its exit code."""
+        self.terminate()
+        return self.process.wait(within)
+
+    def ready(self) -> bool:
+        """Whether /readyz says yes."""
+        return self._get("/readyz")[0] == 200
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Sum of the samples of a metric that carry these labels; 0 where there is none."""
+        total = 0.0
+        for line in self._get("/metrics")[1].splitlines():
+            found = re.match(r"^(\w+)(?:\{(.*)\})? (\S+)", line)
+            if (
+                found
+                and found[1] == name
+                and all(f'{k}="{v}"' in (found[2] or "") for k, v in labels.items())
+            ):
+                total += float(found[3])
+        return total
+
+    def log(self, lines: int = 15) -> str:
+        """The end of its log."""
+        return processes.tail(self.log_file, lines=lines)
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """What it has logged."""
+        for line in self.log_file.read_text(encoding="utf-8").splitlines():
+            with contextlib.suppress(ValueError):
+                yield json.loads(line)
+
+    def logged(self, event: str) -> bool:
+        """Whether a line with this event is in its log."""
+        return any(line.get("event") == event for line in self.lines())
+
+    def last_logged(self, field: str, default: Any) -> Any:
+        """The newest value of a field in its log."""
+        return next((line[field] for line in reversed(list(self.lines())) if field in line), default)
+
+    def _get(self, path: str) -> tuple[int, str]:
+        if not self.url:
+            port = self.last_logged("port", None)
+            if port is None:
+                return 0, ""
+            self.url = f"http://127.0.0.1:{port}"
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=2) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
