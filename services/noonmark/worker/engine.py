@@ -197,8 +197,9 @@ class Engine:
         self.executors.submit(hands)
         delays: dict[Lane, list[float]] = {}
         for hand in hands:
-            delay = hand.run.started_at - hand.run.scheduled_for
-            delays.setdefault(hand.lane, []).append(delay.total_seconds())
+            if hand.run.attempt == 1 and hand.run.losses == 0:
+                delay = hand.run.started_at - hand.run.scheduled_for
+                delays.setdefault(hand.lane, []).append(delay.total_seconds())
         for lane, seconds in delays.items():
             START_DELAY.labels(lane.label).observe_many(seconds)
         for lane, begun in _by_lane(deliveries).items():

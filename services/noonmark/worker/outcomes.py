@@ -54,16 +54,11 @@ def failed(
 
 
 def rejected(hand: Hand, error: str) -> Outcome:
-    """This worker cannot do such work, and no other of the pool is expected to."""
-    return Outcome(
-        hand.run,
-        hand.fence,
-        RunState.DEAD,
-        AttemptOutcome.REJECTED,
-        reason="rejected",
-        error=error,
-        pool=hand.pool,
-    )
+    """This worker cannot do such work. Another of its pool may, in a roll-out that brings new handlers."""
+    outcome = failed(hand, error, outcome=AttemptOutcome.REJECTED)
+    if outcome.state is RunState.DEAD:
+        outcome.reason = "rejected"
+    return outcome
 
 
 def timed_out(hand: Hand) -> Outcome:

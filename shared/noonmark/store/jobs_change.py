@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from noonmark.core.ids import uuid7
+from noonmark.core.instants import parse_instant
+from noonmark.core.schedule import Interval
 from noonmark.core.words import JobState, Lane, Origin, Overlap, RunState, SkipReason, TimerKind, WaitReason
 from noonmark.schemas.job import JobSpec
 from noonmark.schemas.lifecycle import SettledRun
@@ -32,7 +36,7 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     """Replace a job's document. Instants that are in the ledger stay what they were, the next one is new."""
     if job.state == JobState.CANCELLED:
         raise refuse_in_state(job, "updated")
-    spec = order.spec
+    spec = _in_step(order.spec, job)
     _check(batch, job, spec)
     due = _next_due(spec, batch.now, paused=job.state == JobState.PAUSED)
     state = JobState.COMPLETED if due.fire_at is None else JobState.ACTIVE
@@ -61,7 +65,8 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
         },
     ).fetchone()
     assert row is not None, f"{job} changed under its lock"
-    batch.connection.execute(statement("job_drop_fire_timers"), {"job_id": job.id})
+    dropped = batch.connection.execute(statement("job_drop_fire_timers"), {"job_id": job.id}).fetchall()
+    due = _with_overdue(due, job, [scheduled_for for (scheduled_for,) in dropped], batch.now)
     if due.fire_at is not None:
         insert_timers(batch, [Timer(job.id, row[0], job.shard, job.namespace, spec, due)])
     return Result(Status.ACCEPTED, job.id)
@@ -113,6 +118,23 @@ def _check(batch: Batch, job: LockedJob, spec: JobSpec) -> None:
                 "the schedule, or run_at to make it a one-time job",
             )._replace(job_id=job.id)
         )
+
+
+def _in_step(spec: JobSpec, job: LockedJob) -> JobSpec:
+    """Keep the rhythm of an interval that is edited without a `start`: every edit would begin it anew."""
+    old = job.schedule or {}
+    new = spec.schedule
+    if isinstance(new, Interval) and new.start is None and "anchor" in old and "start" not in old:
+        return replace(spec, schedule=replace(new, anchor=parse_instant(old["anchor"])))
+    return spec
+
+
+def _with_overdue(due: Due, job: LockedJob, dropped: Sequence[datetime], now: datetime) -> Due:
+    """Let an instant that had come due, and that no claim had reached yet, have its verdict all the same."""
+    overdue = [at for at in dropped if at <= now]
+    if job.recurring and overdue and due.fire_at is not None:
+        return due._replace(fire_at=min(overdue), kind=TimerKind.PLANNED)
+    return due
 
 
 def _next_due(spec: JobSpec, now: datetime, *, paused: bool) -> Due:

@@ -224,6 +224,27 @@ def test_update_replaces_the_document_and_the_next_instant(world: World) -> None
     )
 
 
+def test_an_update_without_start_keeps_the_rhythm_of_an_interval(world: World) -> None:
+    job_id = world.job_id(nightly(schedule={"every": 600}))
+    (before,) = world.timers(job_id)
+    for payload in ({"v": 2}, {"v": 3}):
+        order = {"type": "python", "handler": "a.b", "schedule": {"every": 600}, "payload": payload}
+        world.one(event("update", name="nightly", **order))
+    (after,) = world.timers(job_id)
+    assert (after["fire_at"], after["job_version"]) == (before["fire_at"], 3)
+
+
+def test_an_update_loses_no_instant_that_had_come_due(world: World) -> None:
+    job_id = world.job_id(nightly(schedule={"every": 600}))
+    world.connection.execute(
+        "update timers set fire_at = now() - interval '1 s', scheduled_for = now() - interval '1 s'"
+    )
+    (before,) = world.timers(job_id)
+    world.one(event("update", name="nightly", type="python", handler="a.b", schedule={"cron": "0 5 * * *"}))
+    (after,) = world.timers(job_id)
+    assert (after["scheduled_for"], after["kind"], after["job_version"]) == (before["scheduled_for"], 1, 2)
+
+
 def test_update_keeps_the_version_of_runs_and_their_retries(world: World) -> None:
     job_id = world.job_id(nightly(overlap="allow", payload={"v": 1}))
     world.one(event("trigger", name="nightly"))

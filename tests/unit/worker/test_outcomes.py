@@ -99,8 +99,15 @@ def test_a_timeout_is_a_failure_of_its_own_kind():
     assert outcome.error == "timed out after 2.5 s"
 
 
-def test_work_that_no_worker_here_can_do_is_dead_at_once():
+def test_work_that_this_worker_cannot_do_is_tried_again_for_another_may():
     outcome = outcomes.rejected(hand(retry={"max_retries": 9}), "no such handler")
+
+    assert (outcome.state, outcome.attempt_outcome) == (RunState.RETRYING, AttemptOutcome.REJECTED)
+    assert outcome.error == "no such handler"
+
+
+def test_work_that_nobody_could_do_is_dead_as_rejected():
+    outcome = outcomes.rejected(hand(retry={"max_retries": 0}), "no such handler")
 
     assert (outcome.state, outcome.attempt_outcome) == (RunState.DEAD, AttemptOutcome.REJECTED)
     assert (outcome.reason, outcome.error) == ("rejected", "no such handler")
