@@ -5,13 +5,17 @@ Each name here is the environment variable `NOONMARK_<NAME>`. Secrets are never 
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import re
 import sys
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "NOONMARK_"
@@ -20,6 +24,9 @@ _FOREIGN = frozenset(
     {"NOONMARK_FAULT", "NOONMARK_PG_BIN", "NOONMARK_CACHE_DIR", "NOONMARK_KAFKA_LIBS", "NOONMARK_NO_APT"}
 )
 """Variables with our prefix that tests and the development stack read, not the services."""
+
+_URL_FORM: Final = "postgresql://user:password@host:port/database"
+_BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 
 
 class SettingsError(ValueError):
@@ -131,6 +138,33 @@ class Settings(BaseSettings):
         14, ge=1, le=365, description="Days an event id is remembered; above the topic's retention."
     )
 
+    @field_validator("database_url")
+    @classmethod
+    def _url_can_be_read(cls, given: SecretStr) -> SecretStr:
+        _check_url(given.get_secret_value())
+        return given
+
+    @field_validator("kafka_bootstrap")
+    @classmethod
+    def _brokers_can_be_read(cls, given: str) -> str:
+        brokers = [part.strip() for part in given.split(",")]
+        for broker in brokers:
+            found = _BROKER.fullmatch(broker)
+            if found is None or not 1 <= int(found[1]) <= 65_535:
+                told = f"{broker!r} is no broker" if broker else "a broker is missing"
+                raise ValueError(f"{told}: use host:port, several with commas")
+        return ",".join(brokers)
+
+    @field_validator("http_allow_networks")
+    @classmethod
+    def _networks_can_be_read(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for network in given:
+            try:
+                ipaddress.ip_network(network)
+            except ValueError as error:
+                raise ValueError(f"{error}: use networks such as 10.20.0.0/16, with commas") from error
+        return given
+
     @model_validator(mode="after")
     def _beats_fit_the_lease(self) -> Self:
         if self.beat_seconds * 3 > self.lease_seconds:
@@ -141,19 +175,25 @@ class Settings(BaseSettings):
         return self
 
     @classmethod
-    def load(cls, **overrides: object) -> Settings:
+    def load(cls, *, given_as: Mapping[str, str] | None = None, **overrides: object) -> Settings:
         """Read the environment.
+
+        Args:
+            given_as: how a wrong override is called in the message, such as an option of the command line.
+            overrides: values that go before the environment's.
 
         Raises:
             SettingsError: a value is wrong, or a variable with our prefix is not a setting.
         """
-        settings, problems = cls.examine(**overrides)
+        settings, problems = cls.examine(given_as=given_as, **overrides)
         if problems or settings is None:
             raise SettingsError("; ".join(problems))
         return settings
 
     @classmethod
-    def examine(cls, **overrides: object) -> tuple[Settings | None, list[str]]:
+    def examine(
+        cls, *, given_as: Mapping[str, str] | None = None, **overrides: object
+    ) -> tuple[Settings | None, list[str]]:
         """Read the environment; return the settings (None where a value is wrong) and every problem found."""
         lists = {}
         for name in ("handlers", "http_allow_networks"):
@@ -165,7 +205,7 @@ class Settings(BaseSettings):
         try:
             settings = cls(**{**lists, **overrides})  # type: ignore[arg-type]
         except ValidationError as error:
-            problems += [_problem(tuple(item["loc"]), item["msg"]) for item in error.errors()]
+            problems += [_problem(item, given_as or {}) for item in error.errors(include_url=False)]
         return settings, problems
 
     @property
@@ -174,10 +214,56 @@ class Settings(BaseSettings):
         return self.database_url.get_secret_value()
 
 
-def _problem(place: tuple[int | str, ...], message: str) -> str:
-    """Name the variable at fault; a rule over several names them itself."""
-    text = message.removeprefix("Value error, ")
-    return f"{PREFIX}{'.'.join(map(str, place)).upper()}: {text}" if place else text
+def _problem(item: ErrorDetails, given_as: Mapping[str, str]) -> str:
+    """Say which variable or option is wrong, what it holds, and what would be right."""
+    own = item["type"] == "value_error"
+    told = str(item["ctx"]["error"]) if own else ""
+    name = str(item["loc"][0]) if item["loc"] else ""
+    info = Settings.model_fields.get(name)
+    if info is None:
+        return told or item["msg"]  # a rule over several settings names them itself
+    place = given_as.get(name, PREFIX + name.upper())
+    if own:
+        return f"{place} {told}" if name == "database_url" else f"{place}: {told}"
+    # A wrong password must not end up in a log.
+    shown = "" if info.annotation is SecretStr else f" {item['input']!r}"
+    return f"{place}{shown} is not allowed: use {_wanted(info)}"
+
+
+def _wanted(info: FieldInfo) -> str:
+    """Say what a setting takes, for a sentence."""
+    values = _values(info).replace("`", "")
+    if get_origin(info.annotation) is Literal:
+        return f"one of {values}"
+    if info.annotation is int:
+        return f"a whole number {values}"
+    if info.annotation is float:
+        return f"a number {values}"
+    return f"text that matches {values}" if values.startswith("^") else values
+
+
+def _check_url(url: str) -> None:
+    """Refuse what libpq would not read. The message shows nothing of the URL: it may hold a password.
+
+    Raises:
+        ValueError: a sentence about what is wrong.
+    """
+    from psycopg import ProgrammingError  # noqa: PLC0415 - a driver takes a while to load
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ValueError(f"is no Postgres URL: use {_URL_FORM}")
+    try:
+        parts = conninfo_to_dict(url)
+    except ProgrammingError:
+        # Without its cause: libpq quotes the URL, and a traceback would show it.
+        raise ValueError(
+            f"cannot be read as a Postgres URL: use {_URL_FORM}, with %40 for @, %2F for / and %25 for % in"
+            " the password"
+        ) from None
+    for port in str(parts.get("port") or "").split(","):
+        if port and not (port.isdecimal() and 1 <= int(port) <= 65_535):
+            raise ValueError(f"has a port that is no number from 1 to 65535: use {_URL_FORM}")
 
 
 def _unknown_variables() -> list[str]:

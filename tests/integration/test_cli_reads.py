@@ -12,7 +12,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from noonmark.core.ids import uuid7_batch
-from noonmark.core.words import JobState
+from noonmark.core.words import JobState, Lane
 from noonmark.store import views
 from noonmark.store.views import JobFilter, RunFilter
 
@@ -73,11 +73,12 @@ def add_runs(database, job, count=1, *, state="succeeded", lane=1, namespace="de
     for number, run in enumerate(ids):
         due = NOW - timedelta(seconds=count - number)
         started = due + timedelta(milliseconds=delay_ms)
+        ended = None if state == "retrying" else started + timedelta(seconds=1)
         database.execute(
             """insert into runs (id, scheduled_for, queued_at, started_at, finished_at, job_id, job_version, fence, attempt,
                                  lane, shard, state, origin, namespace, pool)
                values (%s, %s, %s, %s, %s, %s, 1, 1, 1, %s, 0, %s, 'schedule', %s, 'default')""",
-            [run, due, due, started, started + timedelta(seconds=1), job, lane, state, namespace],
+            [run, due, due, started, ended, job, lane, state, namespace],
         )
     return ids
 
@@ -113,7 +114,9 @@ def test_pages_follow_each_other_without_gap_or_repetition(noonmark, database):
     ("wanted", "count"),
     [
         (RunFilter(), 6),
-        (RunFilter(state="dead"), 2),
+        (RunFilter(states=["dead"]), 2),
+        (RunFilter(states=["dead", "succeeded"]), 6),
+        (RunFilter(lanes=[Lane.HIGH, Lane.LOW]), 0),
         (RunFilter(job_name="b"), 2),
         (RunFilter(namespace="other"), 3),
         (RunFilter(job_name="b", namespace="other"), 0),
@@ -147,6 +150,58 @@ def test_a_run_is_shown_with_the_attempts_that_failed(noonmark, database):
     assert shown["start_delay_seconds"] == 0.04
 
 
+def add_attempt(database, run, *, started, seconds=1):
+    database.execute(
+        "insert into attempts (run_id, scheduled_for, fence, attempt, outcome, error, started_at, finished_at)"
+        " values (%s, %s, 1, 1, 'failed', 'ConnectionError: 503', %s, %s)",
+        [run, started, started, started + timedelta(seconds=seconds)],
+    )
+
+
+def test_the_start_delay_of_a_retried_run_is_that_of_its_first_attempt(noonmark, database):
+    (run,) = add_runs(database, add_job(database), 1, delay_ms=90_000)
+    due = NOW - timedelta(seconds=1)
+    add_attempt(database, run, started=due + timedelta(milliseconds=30))
+
+    (listed,) = json.loads(noonmark("run", "list", "--json").stdout)["items"]
+    shown = json.loads(noonmark("run", "show", str(run), "--json").stdout)
+
+    for found in (listed, shown):
+        assert found["start_delay_seconds"] == 0.03
+        assert found["took_seconds"] == 1
+    assert "30 ms" in noonmark("run", "list").stdout
+
+
+def test_a_run_that_waits_for_a_retry_says_when_it_comes(noonmark, database):
+    job = add_job(database)
+    (run,) = add_runs(database, job, state="retrying")
+    database.execute(
+        "insert into timers (fire_at, scheduled_for, job_id, run_id, job_version, shard, lane, kind, namespace, pool)"
+        " values ('2126-06-01T09:00:00.25Z', now(), %s, %s, 1, 0, 1, 2, 'default', 'default')",
+        [job, run],
+    )
+    lines = noonmark("run", "show", str(run)).stdout.splitlines()
+    assert "next_attempt_at    2126-06-01T09:00:00.250Z" in [line.rstrip() for line in lines]
+
+
+def test_a_run_is_shown_with_what_people_ask_first_and_internals_only_where_asked_for(noonmark, database):
+    (run,) = add_runs(database, add_job(database))
+    names = [line.split()[0] for line in noonmark("run", "show", str(run)).stdout.splitlines()]
+    wide = [line.split()[0] for line in noonmark("run", "show", str(run), "-o", "wide").stdout.splitlines()]
+    assert names[:4] == ["id", "job", "state", "scheduled_for"]
+    assert {"start_delay", "took"} <= set(names)
+    assert not {"epoch", "shard", "holds_slot", "losses", "instants", "owner"} & set(names)
+    assert {"shard", "holds_slot", "losses", "instants"} <= set(wide)
+
+
+def test_runs_are_listed_in_any_of_several_states(noonmark, database):
+    for state in ("dead", "succeeded", "cancelled"):
+        add_runs(database, add_job(database), state=state)
+    wanted = ("--state", "dead", "--state", "succeeded", "--json")
+    shown = json.loads(noonmark("run", "list", *wanted).stdout)["items"]
+    assert {run["state"] for run in shown} == {"dead", "succeeded"}
+
+
 def test_a_run_that_is_not_there_is_a_sentence_and_exit_code_1(noonmark):
     done = noonmark("run", "show", str(uuid4()), code=1)
     assert "there is no run" in done.stderr
@@ -161,7 +216,7 @@ def test_a_one_time_job_without_a_timer_is_shown_as_completed(database, database
     add_job(database, "paused", state="paused")
     with views.reader(database_url) as connection:
         states = {row["name"]: row["state"] for row in views.list_jobs(connection, JobFilter()).rows}
-        completed = views.list_jobs(connection, JobFilter(state=JobState.COMPLETED)).rows
+        completed = views.list_jobs(connection, JobFilter(states=[JobState.COMPLETED])).rows
     assert states == {
         "done": "completed",
         "later": "active",
@@ -207,6 +262,21 @@ def test_rejections_are_listed_with_position_pointer_and_excerpt(noonmark, datab
     assert '{"name": "a"}' in text
     assert shown["items"][0]["errors"] == errors
 
+    full = noonmark("rejection", "show", str(shown["items"][0]["id"])).stdout
+    for part in (
+        "noonmark.submissions/3/17",
+        "billing",
+        "/data/schedule: 61 is no minute; expected 0 to 59",
+        '{"name": "a"}',
+    ):
+        assert part in full
+    assert json.loads(noonmark("rejection", "show", "1", "--json").stdout) == shown["items"][0]
+
+
+def test_a_rejection_that_is_not_there_is_a_sentence(noonmark):
+    assert "there is no rejection 7" in noonmark("rejection", "show", "7", code=1).stderr
+    assert "'abc' is no id of a rejection" in noonmark("rejection", "show", "abc", code=2).stderr
+
 
 def test_dead_letters_are_listed_with_their_last_error(noonmark, database):
     job = add_job(database, "import-file")
@@ -219,6 +289,31 @@ def test_dead_letters_are_listed_with_their_last_error(noonmark, database):
     text = noonmark("dead", "list").stdout
     assert "import-file" in text
     assert "ValueError: no CSV" in text
+
+
+def test_dead_letters_come_newest_death_first_page_by_page_and_can_be_narrowed_down(noonmark, database):
+    jobs = [add_job(database, name) for name in ("a", "b")]
+    runs = [*add_runs(database, jobs[0], 2, state="dead"), *add_runs(database, jobs[1], 1, state="dead")]
+    # The run that was made first died last.
+    for days, run in enumerate(runs):
+        database.execute(
+            "insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, error, died_at)"
+            " values (%s, now(), %s, 'default', 4, 'retries_exhausted', 'x', %s)",
+            [run, jobs[run == runs[2]], NOW - timedelta(days=days)],
+        )
+
+    def listed(*options):
+        page = json.loads(noonmark("dead", "list", "--json", *options).stdout)
+        return [item["run_id"] for item in page["items"]], page["next"]
+
+    ids = [str(run) for run in runs]
+    first, place = listed("-n", "2")
+    assert (first, place) == (ids[:2], ids[1])
+    assert listed("-n", "2", "--after", place) == (ids[2:], None)
+    assert listed("--job", "a")[0] == ids[:2]
+    assert listed("--job", str(jobs[1]))[0] == ids[2:]
+    assert listed("--since", "30h")[0] == ids[:2]
+    assert listed("--since", (NOW + timedelta(days=1)).date().isoformat())[0] == []
 
 
 def test_workers_are_listed_while_they_live_and_with_all_for_ever(noonmark, database):

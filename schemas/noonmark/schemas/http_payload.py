@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal
-from urllib.parse import urlsplit
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from noonmark.schemas.problems import Document, Expected, any_case_schema
-
-MAX_URL: Final = 2048
-MAX_HEADERS: Final = 50
-METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-
-_OWNED_HEADERS: Final = frozenset(
-    {
-        "connection",
-        "content-length",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
+from noonmark.core.http_rules import (
+    HEADER_NAME,
+    HEADER_VALUE,
+    MAX_HEADER_BYTES,
+    MAX_HEADER_VALUE,
+    MAX_HEADERS,
+    MAX_URL_LENGTH,
+    METHODS,
+    BadRequestError,
+    Method,
+    check_headers,
+    parse_url,
 )
-"""Headers that frame or route the request: a job that set them could smuggle a second one."""
+from noonmark.schemas.problems import Document, Expected, any_case_schema
 
 _SUCCESS: Final[tuple[int | str, ...]] = ("200-299",)
 _URL_TEXT: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
@@ -45,32 +36,23 @@ def wrong(message: str, expected: str = "") -> PydanticCustomError:
 
 
 def _check_url(url: str) -> str:
+    # Stricter than what is sent: a client that leaves the encoding to us cannot know what we will call.
     if not _URL_TEXT.fullmatch(url):
-        raise wrong("holds a character that a URL may not have; percent-encode it")
+        raise wrong(
+            "holds a character that a URL may not have; percent-encode it, or write a host in its xn-- form"
+        )
     try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise wrong(f"is not a URL: {error}") from None
-    if parts.scheme not in {"http", "https"}:
-        raise wrong("does not start with http:// or https://")
-    if not host:
-        raise wrong("names no host")
-    if "@" in parts.netloc:
-        raise wrong("holds user information; send credentials in a header")
+        parse_url(url)
+    except BadRequestError as error:
+        raise wrong(error.message, error.expected) from None
     return url
 
 
 def _check_headers(headers: dict[str, str]) -> dict[str, str]:
-    seen: set[str] = set()
-    for name in headers:
-        lower = name.lower()
-        if lower in seen:
-            raise wrong(f"header {name!r} is given twice")
-        if lower in _OWNED_HEADERS:
-            raise wrong(f"header {name!r} is set by the worker", "a header that does not frame the request")
-        seen.add(lower)
-    return headers
+    try:
+        return check_headers(headers)
+    except BadRequestError as error:
+        raise wrong(error.message, error.expected) from None
 
 
 def _status(value: object) -> int | str:
@@ -85,8 +67,8 @@ def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
 
-HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}$")]
-HeaderValue = Annotated[str, Field(max_length=8192, pattern=r"^[^\x00-\x08\x0a-\x1f\x7f]*$")]
+HeaderName = Annotated[str, Field(pattern=HEADER_NAME)]
+HeaderValue = Annotated[str, Field(max_length=MAX_HEADER_VALUE, pattern=HEADER_VALUE)]
 Status = Annotated[
     int | str,
     PlainValidator(_status),
@@ -109,16 +91,18 @@ class HttpPayload(Document):
     url: Annotated[
         str,
         Field(
-            max_length=MAX_URL,
+            max_length=MAX_URL_LENGTH,
             json_schema_extra={"pattern": "^https?://", "format": "uri"},
             description="Target of the request: http or https, without user information.",
             examples=["https://internal.example.com/billing/send"],
         ),
         AfterValidator(_check_url),
-        Expected(f"an http or https URL of at most {MAX_URL} ASCII characters, without user information"),
+        Expected(
+            f"an http or https URL of at most {MAX_URL_LENGTH} ASCII characters, without user information"
+        ),
     ]
     method: Annotated[
-        Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] | None,
+        Method | None,
         BeforeValidator(_upper),
         WithJsonSchema({"anyOf": [any_case_schema(*METHODS), {"type": "null"}]}),
         Field(description="Request method, in any case. Default: POST with a body, GET without."),
@@ -126,9 +110,13 @@ class HttpPayload(Document):
     ] = None
     headers: Annotated[
         dict[HeaderName, HeaderValue],
-        Field(max_length=MAX_HEADERS, description="Request headers; values without line breaks."),
+        Field(
+            max_length=MAX_HEADERS,
+            description=f"Request headers: printable ASCII, at most {MAX_HEADER_BYTES} bytes together; "
+            "none that the worker sets itself.",
+        ),
         AfterValidator(_check_headers),
-        Expected(f"an object of at most {MAX_HEADERS} headers; names are tokens, values hold no line break"),
+        Expected(f"an object of at most {MAX_HEADERS} headers; names are tokens, values are printable ASCII"),
     ] = Field(default_factory=dict)
     body: Annotated[
         Any,

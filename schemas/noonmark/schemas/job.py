@@ -208,8 +208,9 @@ def _schedule(value: object, now: datetime, problems: list[FieldError]) -> Sched
         return _cron_schedule(known) if isinstance(known, str) else parse_schedule(known, created_at=now)
     except ScheduleError as error:
         message, _, expected = error.message.partition("; allowed: ")
-        at = f" (character {error.position})" if error.position is not None else ""
-        problems.append(FieldError("/schedule" + error.pointer, message + at, expected))
+        if error.position is not None and f"character {error.position}" not in message:
+            message += f" (character {error.position})"
+        problems.append(FieldError("/schedule" + error.pointer, message, expected))
         return None
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from noonmark.cli.context import stack_addresses
+from noonmark.cli.context import origin_of, stack_addresses
 from noonmark.cli.options import AsJson
 from noonmark.cli.output import Column, field, show_json, show_list
 from noonmark.cli.problems import ExitCode
@@ -36,7 +35,7 @@ def check(as_json: AsJson = False) -> None:
     """Show every setting as it is in force, secrets masked; mistakes end in exit code 2."""
     from noonmark.settings import Settings  # noqa: PLC0415
 
-    settings, problems = Settings.examine(**stack_addresses())
+    settings, problems = Settings.examine(given_as=None, **stack_addresses())
     rows = describe(settings) if settings is not None else []
     if as_json:
         show_json({"settings": rows, "problems": problems})
@@ -55,12 +54,11 @@ def describe(settings: Settings) -> list[dict[str, Any]]:
     rows = []
     for name, info in type(settings).model_fields.items():
         variable = f"NOONMARK_{name.upper()}"
-        origin = "environment" if variable in os.environ else "dev stack" if name in stack else "default"
         rows.append(
             {
                 "variable": variable,
                 "value": masked(getattr(settings, name)),
-                "from": origin,
+                "from": origin_of(name, stack),
                 "meaning": info.description,
             }
         )

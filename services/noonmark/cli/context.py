@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,8 +20,19 @@ STACK_DIR: Final = Path(".noonmark")
 _READ_SECONDS: Final = 30.0
 
 
+OPTION_OF: Final = {
+    "pool": "--pool",
+    "handlers": "--handlers",
+    "worker_slots": "--slots",
+    "metrics_port": "--metrics-port",
+    "metrics_host": "--metrics-host",
+    "log_level": "--log-level",
+}
+"""The options of commands that stand for a setting."""
+
+
 def load_settings(**overrides: object) -> Settings:
-    """Read the settings of a service: from the environment, and from options where they are given.
+    """Read the settings: from the environment, and from options where they are given.
 
     Args:
         overrides: values of options; None leaves the setting as it is.
@@ -31,11 +42,13 @@ def load_settings(**overrides: object) -> Settings:
     """
     from noonmark.settings import Settings  # noqa: PLC0415 - pydantic takes a while to load
 
-    return Settings.load(**{name: value for name, value in overrides.items() if value is not None})
+    given = {name: value for name, value in overrides.items() if value is not None}
+    named = {name: OPTION_OF[name] for name in given if name in OPTION_OF}
+    return Settings.load(given_as=named, **given)
 
 
 def operator_settings(**overrides: object) -> Settings:
-    """Read the settings of a command for people: as above, and a running development stack fills the gaps.
+    """Read the settings as above, and let a running development stack of this folder fill the gaps.
 
     What the environment names always wins.
     """
@@ -60,6 +73,19 @@ def stack_addresses(folder: Path = STACK_DIR) -> dict[str, str]:
     return {
         name: value for name, value in found.items() if value and f"NOONMARK_{name.upper()}" not in os.environ
     }
+
+
+def address_origins() -> dict[str, str]:
+    """Return where each address comes from: `environment`, `dev stack` of this folder, or `default`."""
+    stack = stack_addresses()
+    return {name: origin_of(name, stack) for name in ("database_url", "kafka_bootstrap")}
+
+
+def origin_of(name: str, stack: Mapping[str, str]) -> str:
+    """Return where a setting comes from that no option gives."""
+    if f"NOONMARK_{name.upper()}" in os.environ:
+        return "environment"
+    return "dev stack" if name in stack else "default"
 
 
 @contextmanager

@@ -55,14 +55,14 @@ _COLUMNS = (
     field("handler", wide=True),
     field("version", wide=True, numeric=True),
     field("created_at", "CREATED", wide=True),
-    Column("REASON", lambda row: shortened(row["state_reason"], 80), wide=True, elastic=True),
+    Column("REASON", lambda row: shortened(row["state_reason"], 80), wide=True, cut=True),
 )
 
 
 @app.command("list")
 def list_(
     *,
-    state: Annotated[State | None, typer.Option(help="Only jobs in this state.")] = None,
+    state: Annotated[list[State] | None, typer.Option(help="Only jobs in this state; repeatable.")] = None,
     name: Annotated[str | None, typer.Option(help="Only jobs of this name.")] = None,
     namespace: Namespace = None,
     lane: LaneOption = None,
@@ -76,10 +76,10 @@ def list_(
     from noonmark.store import views  # noqa: PLC0415
 
     wanted = views.JobFilter(
-        state=JobState(state.value) if state else None,
+        states=[JobState(one.value) for one in state or ()],
         name=name,
         namespace=namespace,
-        lane=Lane.from_priority(lane) if lane else None,
+        lanes=[Lane.from_priority(one) for one in lane or ()],
     )
     with reading(operator_settings()) as connection:
         page = views.list_jobs(connection, wanted, limit=limit, before=place)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from noonmark.cli import (
     config,
@@ -21,10 +22,24 @@ from noonmark.cli import (
     trouble,
     workers,
 )
-from noonmark.cli.problems import EXIT_CODES, ExitCode, explain
+from noonmark.cli.problems import EXIT_CODES, ExitCode, explain, wrong_option
+
+
+class _Root(TyperGroup):
+    """The command line, with wrong options told in our words instead of a library's."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = wrong_option(error)
+            raise
+
 
 app = typer.Typer(
     name="noonmark",
+    cls=_Root,
     help="Event-driven job scheduler on Kafka and Postgres: one recorded verdict per due instant.",
     epilog=EXIT_CODES,
     no_args_is_help=True,

@@ -15,6 +15,7 @@ from noonmark.cli.problems import CliError, ExitCode
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SHORT: Final = re.compile(r"(\d{1,6})([smhdw])")
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class Output(StrEnum):
@@ -36,13 +37,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Most rows that are shown.")]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="`wide` shows more columns.")]
 Namespace = Annotated[str | None, typer.Option("--namespace", help="Only this namespace.")]
-LaneOption = Annotated[LaneName | None, typer.Option("--lane", help="Only this lane.")]
+LaneOption = Annotated[list[LaneName] | None, typer.Option("--lane", help="Only this lane; repeatable.")]
 After = Annotated[
     str | None, typer.Option("--after", help="Go on below this row: the `next` of the page before.")
 ]
 Since = Annotated[
     str | None,
-    typer.Option("--since", help="Only what was due from here on: 90s, 15m, 2h, 7d ago, or an instant."),
+    typer.Option(
+        "--since", help="Only what was due from here on: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
+    ),
 ]
 MetricsPort = Annotated[
     int | None, typer.Option("--metrics-port", help="Port of /livez, /readyz, /metrics; 0: a free one.")
@@ -56,7 +59,7 @@ Folder = Annotated[
 
 
 def read_since(given: str | None, *, now: datetime | None = None) -> datetime | None:
-    """Read `--since`: how long ago, or an RFC 3339 instant.
+    """Read `--since`: how long ago, a day from its midnight in UTC, or an RFC 3339 instant.
 
     Raises:
         CliError: it is neither.
@@ -69,11 +72,11 @@ def read_since(given: str | None, *, now: datetime | None = None) -> datetime | 
     from noonmark.core.instants import parse_instant  # noqa: PLC0415 - only for the rare form
 
     try:
-        return parse_instant(given)
+        return parse_instant(f"{given}T00:00:00Z" if _DAY.fullmatch(given) else given)
     except ValueError as error:
         raise CliError(
-            f"--since {given!r} is neither a time span such as 15m or 2h, nor an instant such as"
-            " 2026-06-01T09:00:00Z",
+            f"--since {given!r} is no time span such as 15m or 2h, no day such as 2026-06-01, and no instant"
+            " such as 2026-06-01T09:00:00Z",
             ExitCode.USAGE,
         ) from error
 

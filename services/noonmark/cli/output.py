@@ -33,6 +33,7 @@ class Column:
         wide: shown with `--output wide` and in no other table.
         numeric: aligned to the right.
         elastic: takes the lines it needs on a narrow terminal, so that the others stay whole.
+        cut: shortened to what a terminal leaves, so that each row is one line; whole on a pipe.
     """
 
     title: str
@@ -40,13 +41,20 @@ class Column:
     wide: bool = False
     numeric: bool = False
     elastic: bool = False
+    cut: bool = False
 
 
 def field(
-    name: str, title: str = "", *, wide: bool = False, numeric: bool = False, elastic: bool = False
+    name: str,
+    title: str = "",
+    *,
+    wide: bool = False,
+    numeric: bool = False,
+    elastic: bool = False,
+    cut: bool = False,
 ) -> Column:
     """Make a column that shows one field of the row."""
-    return Column(title or name.upper(), lambda row: text(row.get(name)), wide, numeric, elastic)
+    return Column(title or name.upper(), lambda row: text(row.get(name)), wide, numeric, elastic, cut)
 
 
 def is_terminal() -> bool:
@@ -66,26 +74,25 @@ def show_list(
         print(plain_table([column.title for column in shown], cells))
 
 
-def show_fields(fields: Mapping[str, Any], *, title: str = "") -> None:
-    """Print one thing as names and values, nested documents as indented JSON."""
+def show_fields(fields: Mapping[str, Any], *, title: str = "", precise: bool = False) -> None:
+    """Print one thing as names and values, nested documents as indented JSON; `precise`: milliseconds too."""
     if title and is_terminal():
         print(title)
     width = max(map(len, fields), default=0)
     for name, value in fields.items():
-        shown = (
-            json.dumps(value, indent=2, default=_encode) if isinstance(value, dict | list) else text(value)
-        )
+        shown = _full(value, precise=precise)
         head, *rest = shown.splitlines() or [""]
         print(f"{name:<{width}}  {head}".rstrip())
         for line in rest:
             print(" " * (width + 2) + line)
 
 
-def _full(value: object) -> str:
-    """Return a value with nothing left out: nested ones over several lines, instants to the microsecond."""
+def _full(value: object, *, precise: bool) -> str:
+    """Return a value with nothing left out, nested ones over several lines."""
     if isinstance(value, dict | list) and value:
-        return json.dumps(value, indent=2, default=_encode, ensure_ascii=False)
-    return str(_encode(value)) if isinstance(value, datetime) else text(value)
+        document = json.dumps(value, indent=2, default=_encode, ensure_ascii=False)
+        return "\n".join(map(printable, document.splitlines()))
+    return precise_instant(value) if precise and isinstance(value, datetime) else text(value)
 
 
 def show_json(value: object) -> None:
@@ -129,6 +136,11 @@ def instant(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def precise_instant(at: datetime | None) -> str:
+    """Return an instant in UTC, to the millisecond; nothing is a dash."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z") if at else "-"
+
+
 def duration(seconds: float | None) -> str:
     """Return a duration in the unit that reads best."""
     if seconds is None:
@@ -155,6 +167,7 @@ def _rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], footer
     from rich.text import Text  # noqa: PLC0415
 
     console = Console(highlight=False)
+    rows = fitted(columns, rows, console.width)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         table.add_column(
@@ -171,6 +184,31 @@ def _rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], footer
     Console(highlight=False, width=width).print(table)
     if footer:
         console.print(Text(footer, style="dim"))
+
+
+def fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Sequence[Sequence[str]]:
+    """Shorten the columns that may be cut until rows fit into a terminal, those with the longest texts first.
+
+    Other columns stay whole, and of one that is cut at least a few characters are left.
+    """
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
+
+    needs = [
+        max([len(column.title), *(cell_len(row[index]) for row in rows)])
+        for index, column in enumerate(columns)
+    ]
+    cuts = sorted((needs[index], index) for index, column in enumerate(columns) if column.cut)
+    left = width - sum(need for index, need in enumerate(needs) if not columns[index].cut) - 2 * len(columns)
+    for place, (need, index) in enumerate(cuts):
+        needs[index] = min(need, max(left // (len(cuts) - place), _ELASTIC_WIDTH))
+        left -= needs[index]
+    return [
+        [
+            cell if cell_len(cell) <= need else set_cell_size(cell, need - 1).rstrip() + "…"
+            for cell, need in zip(row, needs, strict=True)
+        ]
+        for row in rows
+    ]
 
 
 def _encode(value: object) -> object:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from enum import IntEnum
+from typing import Any
 from urllib.parse import urlsplit
+
+import typer
 
 
 class ExitCode(IntEnum):
@@ -87,6 +90,20 @@ def explain(error: BaseException) -> CliError | None:
     if _is(error, "noonmark.devstack.errors", "DevStackError"):
         return CliError(str(error))
     return None
+
+
+def wrong_option(error: typer.BadParameter) -> str:
+    """Return what is wrong with an option's value, in our words; of a number also its range."""
+    message = error.message.removeprefix("Value error, ")
+    if not message.startswith("Input should be"):
+        return message
+    found: list[dict[str, Any]] = getattr(error.__cause__ or error.__context__, "errors", list)()
+    given = f"{found[0]['input']} is not allowed: " if found else ""
+    limits = getattr(getattr(error.param, "type_descriptor", None), "parameter_info", None)
+    low, high = getattr(limits, "min", None), getattr(limits, "max", None)
+    reach = f"from {low}" if low is not None else ""
+    reach += f" to {high}" if high is not None else ""
+    return f"{given}use a whole number{' ' if reach else ''}{reach.strip()}"
 
 
 def _is(error: BaseException, module: str, name: str) -> bool:

@@ -23,7 +23,16 @@ from noonmark.cli.options import (
     read_since,
     read_uuid,
 )
-from noonmark.cli.output import Column, duration, field, shortened, show_fields, show_json, show_list
+from noonmark.cli.output import (
+    Column,
+    duration,
+    field,
+    precise_instant,
+    shortened,
+    show_fields,
+    show_json,
+    show_list,
+)
 from noonmark.cli.problems import CliError
 from noonmark.core.words import Lane, RunState
 
@@ -33,8 +42,13 @@ State = StrEnum("State", {state.name: state.value for state in RunState})  # typ
 
 
 def start_delay(row: Mapping[str, Any]) -> float | None:
-    """Return the seconds from the due instant to the start of the latest attempt; None while not started."""
-    return _seconds(row["scheduled_for"], row["started_at"])
+    """Return the seconds from the due instant to the first start, whatever followed; None before it."""
+    return _seconds(row["scheduled_for"], row["first_started_at"])
+
+
+def took(row: Mapping[str, Any]) -> float | None:
+    """Return the seconds that the latest attempt took; None while it has not ended."""
+    return _seconds(row["started_at"], row["finished_at"])
 
 
 def _seconds(begin: datetime | None, end: datetime | None) -> float | None:
@@ -54,7 +68,7 @@ _COLUMNS = (
     field("attempt", "ATTEMPTS", numeric=True),
     field("scheduled_for", "DUE"),
     Column("DELAY", lambda row: duration(start_delay(row)), numeric=True),
-    Column("TOOK", lambda row: duration(_seconds(row["started_at"], row["finished_at"])), numeric=True),
+    Column("TOOK", lambda row: duration(took(row)), numeric=True),
     field("reason", wide=True),
     field("namespace", wide=True),
     field("pool", wide=True),
@@ -63,14 +77,14 @@ _COLUMNS = (
     field("origin", wide=True),
     field("fence", wide=True, numeric=True),
     field("job_id", "JOB ID", wide=True),
-    Column("ERROR", lambda row: shortened(row["error"], 80), wide=True, elastic=True),
+    Column("ERROR", lambda row: shortened(row["error"], 80), wide=True, cut=True),
 )
 
 
 @app.command("list")
 def list_(
     *,
-    state: Annotated[State | None, typer.Option(help="Only runs in this state.")] = None,
+    state: Annotated[list[State] | None, typer.Option(help="Only runs in this state; repeatable.")] = None,
     job: Annotated[str | None, typer.Option(help="Only runs of this job: its id or name.")] = None,
     namespace: Namespace = None,
     lane: LaneOption = None,
@@ -86,28 +100,40 @@ def list_(
     from noonmark.store import views  # noqa: PLC0415
 
     wanted = views.RunFilter(
-        state=state.value if state else None,
+        states=[one.value for one in state or ()],
         job=job_id,
         job_name=job if job_id is None else None,
         namespace=namespace,
-        lane=Lane.from_priority(lane) if lane else None,
+        lanes=[Lane.from_priority(one) for one in lane or ()],
         since=due_since,
     )
     with reading(operator_settings()) as connection:
         page = views.list_runs(connection, wanted, limit=limit, before=place)
     if as_json:
-        items = [{**row, "start_delay_seconds": start_delay(row)} for row in page.rows]
-        show_json({"items": items, "next": page.next})
+        show_json({"items": [_with_durations(row) for row in page.rows], "next": page.next})
         return
     footer = f"more: --after {page.next}" if page.next else ""
     show_list(page.rows, _COLUMNS, wide=output is Output.WIDE, footer=footer)
 
 
+_FIRST = (
+    "id", "job", "state", "reason", "error", "next_attempt_at", "waiting_since", "scheduled_for",
+    "last_scheduled_for", "queued_at", "first_started_at", "started_at", "finished_at", "died_at",
+    "start_delay", "took", "attempt", "result",
+)  # fmt: skip
+"""What people ask about a run, in their order; what else is recorded comes after it."""
+
+_INTERNAL = ("worker", "epoch", "shard", "holds_slot", "losses", "instants", "request_id")
+"""What helps to follow a run through the logs and tables, and nobody else."""
+
+
 @app.command()
 def show(
-    run: Annotated[str, typer.Argument(metavar="ID", help="Id of the run.")], as_json: AsJson = False
+    run: Annotated[str, typer.Argument(metavar="ID", help="Id of the run.")],
+    output: OutputOption = Output.TABLE,
+    as_json: AsJson = False,
 ) -> None:
-    """Show one run with its attempts."""
+    """Show one run with its attempts; with `-o wide` also what is internal."""
     run_id = read_uuid(run, "run")
     assert run_id is not None
     from noonmark.store import views  # noqa: PLC0415
@@ -116,23 +142,42 @@ def show(
         found = views.show_run(connection, run_id)
     if found is None:
         raise CliError(f"there is no run {run_id}: `noonmark run list` shows those there are")
-    shown = {**found, "start_delay_seconds": start_delay(found)}
     if as_json:
-        show_json(shown)
+        show_json(_with_durations(found))
         return
-    attempts = shown.pop("attempts")
-    show_fields({name: value for name, value in shown.items() if value is not None})
-    if attempts:
+    show_fields(sheet(found, wide=output is Output.WIDE), precise=True)
+    if found["attempts"]:
         print("\nattempts that did not succeed")
-        show_list(attempts, _ATTEMPT_COLUMNS)
+        show_list(found["attempts"], _ATTEMPT_COLUMNS)
+
+
+def sheet(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
+    """Return what is shown of a run, in the order in which it is asked for; without what it does not have."""
+    row = {name: value for name, value in run.items() if name != "attempts"}
+    row |= {
+        "job": job_label(run),
+        "worker": row.pop("owner", None),
+        "start_delay": duration(start_delay(run)),
+        "took": duration(took(run)),
+    }
+    row.pop("job_name", None)
+    names = [name for name in _FIRST if name in row]
+    names += [name for name in row if name not in _FIRST and name not in _INTERNAL]
+    names += [name for name in _INTERNAL if wide and name in row]
+    return {name: row[name] for name in names if row[name] is not None}
+
+
+def _with_durations(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "start_delay_seconds": start_delay(row), "took_seconds": took(row)}
 
 
 _ATTEMPT_COLUMNS = (
     field("attempt", numeric=True),
-    field("fence", numeric=True),
-    field("worker", numeric=True),
     field("outcome"),
-    field("started_at", "STARTED"),
-    field("finished_at", "FINISHED"),
+    Column("STARTED", lambda row: precise_instant(row["started_at"])),
+    Column("FINISHED", lambda row: precise_instant(row["finished_at"])),
+    Column("TOOK", lambda row: duration(took(row)), numeric=True),
+    field("worker", numeric=True),
+    field("fence", numeric=True),
     field("error", elastic=True),
 )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from noonmark.cli.context import load_settings
+from noonmark.cli.context import address_origins, operator_settings
 from noonmark.cli.options import Folder, LogLevel, MetricsHost, MetricsPort
+from noonmark.cli.problems import database_address
+
+if TYPE_CHECKING:
+    from noonmark.settings import Settings
 
 
 def intake(
@@ -45,7 +49,8 @@ def worker(
     log_level: LogLevel = None,
 ) -> None:
     """Execute the runs of a pool."""
-    settings = load_settings(
+    settings = _settings(
+        "worker",
         pool=pool,
         handlers=tuple(handlers) if handlers else None,
         worker_slots=slots,
@@ -57,6 +62,23 @@ def worker(
 
 
 def _serve(name: str, **overrides: object) -> NoReturn:
-    """Run a service with the settings of the environment, options first; its exit code is the command's."""
-    settings = load_settings(**overrides)
+    """Run a service; its exit code is the command's."""
+    settings = _settings(name, **overrides)
     raise typer.Exit(import_module(f"noonmark.{name}.main").run(settings))
+
+
+def _settings(name: str, **overrides: object) -> Settings:
+    """Read a service's settings, options first, and log whose database and brokers it is going to use."""
+    from noonmark.telemetry.logs import configure_logs, get_logger  # noqa: PLC0415 - not for `--help`
+
+    settings = operator_settings(**overrides)
+    configure_logs(name, settings.log_level, settings.log_format)
+    origins = address_origins()
+    get_logger().info(
+        "addresses_found",
+        database=database_address(settings.dsn),
+        database_from=origins["database_url"],
+        kafka=settings.kafka_bootstrap,
+        kafka_from=origins["kafka_bootstrap"],
+    )
+    return settings

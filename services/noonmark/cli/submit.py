@@ -1,4 +1,4 @@
-"""`noonmark submit`: job documents from a file, published as events."""
+"""`noonmark submit`: job documents and whole events from a file, published to Kafka."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 
 from noonmark.cli.context import kafka_config, operator_settings
 from noonmark.cli.options import AsJson
-from noonmark.cli.output import show_json
+from noonmark.cli.output import field, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode, broker_away
 
 if TYPE_CHECKING:
@@ -29,10 +29,13 @@ def submit(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|-", help="Job documents: one object, a list, or one per line; - is stdin."
+            metavar="FILE|-",
+            help="Job documents or whole CloudEvents: one object, a list, or one per line; - is stdin.",
         ),
     ],
-    source: Annotated[str, typer.Option(help="`source` of the events.")] = "noonmark-cli",
+    source: Annotated[
+        str, typer.Option(help="`source` of the events that documents become.")
+    ] = "noonmark-cli",
     bulk: Annotated[
         bool, typer.Option("--bulk", help="Publish behind everybody else's submissions.")
     ] = False,
@@ -40,36 +43,62 @@ def submit(
 ) -> None:
     """Publish job documents to Kafka, as intake takes them from any client.
 
-    `noonmark job list` shows what became of each, `noonmark rejection list` those that were refused.
+    A document makes a job. An object with `specversion` is a whole event, published as it stands: that is how
+    jobs are updated, paused, resumed, triggered and cancelled. `noonmark job list` shows what became of each,
+    `noonmark rejection list` those that were refused.
     """
-    documents = list(read_documents(file))
+    documents = read_documents(file)
     settings = operator_settings()
     sent = publish(settings, documents, source=source, bulk=bulk)
     if as_json:
         show_json({"items": sent})
         return
-    for one in sent:
-        print(f"{one['id']}  {one['position']}")
+    show_list(sent, _COLUMNS)
+    print(
+        f"\n{len(sent)} published; `noonmark job list` and `noonmark run list` show what becomes of them,"
+        " `noonmark rejection list` what is refused"
+    )
 
 
-def read_documents(file: str) -> Iterator[dict[str, Any]]:
-    """Read job documents: one JSON object, a list of them, or one per line.
+_COLUMNS = (
+    field("id", "EVENT", elastic=True),
+    field("type", "ASKS FOR"),
+    field("job", elastic=True),
+    field("position", "PUBLISHED AT"),
+)
+
+
+def read_documents(file: str) -> list[dict[str, Any]]:
+    """Read job documents or events: one JSON object, a list of them, or one per line; at least one.
 
     Raises:
-        CliError: the file cannot be read, or is none of these.
+        CliError: the file cannot be read, is none of these, or is empty.
     """
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise CliError(f"{file} cannot be read: {error}", ExitCode.USAGE) from error
+        raise CliError(f"{_place(file)} cannot be read: {error}", ExitCode.USAGE) from error
+    documents = list(_read_text(file, text))
+    if not documents:
+        raise CliError(f"{_place(file)} holds no job document and no event", ExitCode.USAGE)
+    return documents
+
+
+def _place(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
+def _read_text(file: str, text: str) -> Iterator[dict[str, Any]]:
     try:
         found = json.loads(text)
     except ValueError:
         yield from _read_lines(file, text)
         return
+    except RecursionError as error:
+        raise CliError(f"{_place(file)} is nested too deeply to be read", ExitCode.USAGE) from error
     for index, document in enumerate(found if isinstance(found, list) else [found]):
         if not isinstance(document, dict):
-            raise CliError(f"{file}: document {index + 1} is not a JSON object", ExitCode.USAGE)
+            raise CliError(f"{_place(file)}: document {index + 1} is not a JSON object", ExitCode.USAGE)
         yield document
 
 
@@ -79,43 +108,90 @@ def _read_lines(file: str, text: str) -> Iterator[dict[str, Any]]:
             continue
         try:
             document = json.loads(line)
-        except ValueError as error:
-            raise CliError(f"{file}: line {number} is not JSON: {error}", ExitCode.USAGE) from error
+        except (ValueError, RecursionError) as error:
+            raise CliError(f"{_place(file)}: line {number} is not JSON: {error}", ExitCode.USAGE) from error
         if not isinstance(document, dict):
-            raise CliError(f"{file}: line {number} is not a JSON object", ExitCode.USAGE)
+            raise CliError(f"{_place(file)}: line {number} is not a JSON object", ExitCode.USAGE)
         yield document
 
 
 def publish(
     settings: Settings, documents: Sequence[dict[str, Any]], *, source: str, bulk: bool = False
 ) -> list[dict[str, Any]]:
-    """Publish job documents as create events and wait until the broker has them all.
+    """Publish job documents as create events, and whole events as they stand; wait until the broker has all.
 
     Returns:
-        Event id, source and position (topic/partition/offset) of each, in order.
+        Event id, source, type, job and position (topic/partition/offset) of each, in order.
 
     Raises:
-        CliError: a document was not taken; those before it may have been.
+        CliError: an event is none, and nothing was published; or one was not taken by the broker, and those
+            before it may have been.
+    """
+    from noonmark.kafka.topics import Topics  # noqa: PLC0415
+    from noonmark.schemas.envelope import STRUCTURED_HEADERS  # noqa: PLC0415
+
+    events = [event_of(document, number, source) for number, document in enumerate(documents, start=1)]
+    records = [(key_of(event), json.dumps(event).encode(), STRUCTURED_HEADERS) for event in events]
+    topics = Topics(settings.topic_prefix)
+    positions = send(settings, topics.submissions_bulk if bulk else topics.submissions, records)
+    return [
+        {
+            "id": event["id"],
+            "source": event["source"],
+            "type": event["type"].removeprefix("noonmark.job.").partition(".v")[0],
+            "job": _job_of(event),
+            "position": position,
+        }
+        for event, position in zip(events, positions, strict=True)
+    ]
+
+
+def event_of(document: dict[str, Any], number: int, source: str) -> dict[str, Any]:
+    """Return the event that a document becomes; an event stays what it is.
+
+    What it says about the job is left to intake, as with any other client.
+
+    Args:
+        document: job document, or an event: an object with `specversion`.
+        number: its place in the input, from 1, for the message.
+        source: `source` of the event that a document becomes.
+
+    Raises:
+        CliError: it is an event, and its attributes are wrong.
     """
     from noonmark.core.ids import uuid7  # noqa: PLC0415
-    from noonmark.kafka.topics import Topics  # noqa: PLC0415
-    from noonmark.schemas.envelope import STRUCTURED_HEADERS, render_structured  # noqa: PLC0415
-    from noonmark.schemas.submissions import CREATE  # noqa: PLC0415
+    from noonmark.schemas.envelope import STRUCTURED_HEADERS, parse_event  # noqa: PLC0415
+    from noonmark.schemas.refusal import Refused  # noqa: PLC0415
+    from noonmark.schemas.submissions import CREATE, TYPES  # noqa: PLC0415
 
-    topics = Topics(settings.topic_prefix)
-    records = []
-    for document in documents:
-        event_id = str(uuid7())
-        value = render_structured(id=event_id, source=source, type=CREATE, data=document)
-        # Events of one job stay in one partition, and so in order.
-        key = f"{document.get('namespace', 'default')}/{document.get('name') or event_id}"
-        records.append((key.encode(), value, STRUCTURED_HEADERS))
-    positions = send(settings, topics.submissions_bulk if bulk else topics.submissions, records)
-    ids = [json.loads(value)["id"] for _, value, _ in records]
-    return [
-        {"id": event_id, "source": source, "position": position}
-        for event_id, position in zip(ids, positions, strict=True)
-    ]
+    if "specversion" not in document:
+        head = {"specversion": "1.0", "id": str(uuid7()), "source": source, "type": CREATE}
+        return {**head, "datacontenttype": "application/json", "data": document}
+    value = json.dumps(document).encode()
+    try:
+        # How large an event may be is a setting of the intake's.
+        event = parse_event(value, STRUCTURED_HEADERS, max_bytes=len(value))
+    except Refused as refused:
+        raise CliError(f"event {number} is not one that is taken: {refused}", ExitCode.USAGE) from refused
+    if event.type not in TYPES:
+        raise CliError(
+            f"event {number} is not one that is taken: /type: {event.type!r} is no submission;"
+            f" expected one of {', '.join(TYPES)}",
+            ExitCode.USAGE,
+        )
+    return document
+
+
+def key_of(event: dict[str, Any]) -> bytes:
+    """Keep events of one job in one partition, and so in order: by its name, else by its id."""
+    data = event["data"]
+    if data.get("name"):
+        return f"{data.get('namespace') or 'default'}/{data['name']}".encode("utf-8", "replace")
+    return str(data.get("job_id") or event["id"]).encode("utf-8", "replace")
+
+
+def _job_of(event: dict[str, Any]) -> object:
+    return event["data"].get("name") or event["data"].get("job_id")
 
 
 def send(

@@ -8,8 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from noonmark.cli.context import operator_settings, reading
-from noonmark.cli.options import After, AsJson, Limit, Namespace, Output, OutputOption, read_uuid
-from noonmark.cli.output import Column, field, printable, shortened, show_json, show_list
+from noonmark.cli.options import (
+    After,
+    AsJson,
+    Limit,
+    Namespace,
+    Output,
+    OutputOption,
+    as_uuid,
+    read_since,
+    read_uuid,
+)
+from noonmark.cli.output import Column, field, printable, shortened, show_fields, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode
 from noonmark.cli.runs import job_label
 
@@ -17,6 +27,8 @@ rejections = typer.Typer(help="Show submissions that were refused, and why.", no
 dead = typer.Typer(help="Show runs whose attempts are used up.", no_args_is_help=True)
 
 _EXCERPT = 80
+_ID_DIGITS = 18
+"""Numbers of so many digits surely fit into the column."""
 
 
 def reasons(row: Mapping[str, Any]) -> list[str]:
@@ -41,13 +53,14 @@ def excerpt(row: Mapping[str, Any]) -> str:
 
 
 _REJECTION_COLUMNS = (
+    field("id", "ID", numeric=True),
     field("received_at", "RECEIVED"),
-    Column("POSITION", position),
-    field("event_id", "EVENT"),
+    field("event_id", "EVENT", cut=True),
     field("reason"),
-    Column("PROBLEMS", lambda row: ". ".join(reasons(row)), elastic=True),
+    Column("PROBLEMS", lambda row: ". ".join(reasons(row)), cut=True),
+    Column("POSITION", position, wide=True),
     field("event_source", "SOURCE", wide=True),
-    Column("EXCERPT", excerpt, wide=True, elastic=True),
+    Column("EXCERPT", excerpt, wide=True, cut=True),
 )
 
 
@@ -60,7 +73,7 @@ def list_rejections(
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """List refused submissions, the newest first."""
+    """List refused submissions, the newest first; `noonmark rejection show ID` shows one in full."""
     if after is not None and not after.isdecimal():
         raise CliError(f"--after {after!r} is no number: take the `next` of the page before", ExitCode.USAGE)
     from noonmark.store import views  # noqa: PLC0415
@@ -76,13 +89,54 @@ def list_rejections(
     show_list(page.rows, _REJECTION_COLUMNS, wide=output is Output.WIDE, footer=footer)
 
 
+@rejections.command("show")
+def show_rejection(
+    rejection: Annotated[str, typer.Argument(metavar="ID", help="Id in `noonmark rejection list`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show one refused submission: every problem, and what was kept of the event."""
+    if not (rejection.isascii() and rejection.isdecimal() and len(rejection) <= _ID_DIGITS):
+        raise CliError(
+            f"{rejection!r} is no id of a rejection: take the number in the first column of"
+            " `noonmark rejection list`",
+            ExitCode.USAGE,
+        )
+    from noonmark.store import views  # noqa: PLC0415
+
+    with reading(operator_settings()) as connection:
+        found = views.find_rejection(connection, int(rejection))
+    if found is None:
+        raise CliError(f"there is no rejection {rejection}: `noonmark rejection list` shows those there are")
+    if as_json:
+        show_json(found)
+        return
+    show_fields(
+        {
+            "id": found["id"],
+            "received": found["received_at"],
+            "position": position(found),
+            "source": found["event_source"],
+            "event": found["event_id"],
+            "reason": found["reason"],
+        },
+        precise=True,
+    )
+    print("\nproblems")
+    for problem in reasons(found):
+        print(f"  {problem}")
+    kept = (found["value"] or b"").decode("utf-8", errors="replace")
+    print("\nthe event, as far as it was kept" if found["truncated"] else "\nthe event")
+    for line in kept.splitlines():
+        print(f"  {printable(line)}")
+
+
 _DEAD_COLUMNS = (
     field("died_at", "DIED"),
     field("run_id", "RUN"),
-    Column("JOB", lambda row: shortened(job_label(row), 40), elastic=True),
+    Column("JOB", lambda row: shortened(job_label(row), 40), cut=True),
     field("attempts", numeric=True),
     field("reason"),
-    Column("ERROR", lambda row: shortened(row["error"], 80), elastic=True),
+    Column("ERROR", lambda row: shortened(row["error"], 80), cut=True),
     field("scheduled_for", "DUE", wide=True),
     field("namespace", wide=True),
     field("job_id", "JOB ID", wide=True),
@@ -91,18 +145,30 @@ _DEAD_COLUMNS = (
 
 @dead.command("list")
 def list_dead(
+    *,
+    job: Annotated[str | None, typer.Option(help="Only runs of this job: its id or name.")] = None,
     namespace: Namespace = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", help="Only what died from here on: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
+        ),
+    ] = None,
     limit: Limit = 50,
     after: After = None,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """List dead letters, the newest run first."""
-    place = read_uuid(after, "--after")
+    """List dead letters, the newest death first."""
+    job_id = as_uuid(job) if job is not None else None
+    died_since, place = read_since(since), read_uuid(after, "--after")
     from noonmark.store import views  # noqa: PLC0415
 
+    wanted = views.DeadFilter(
+        job=job_id, job_name=job if job_id is None else None, namespace=namespace, since=died_since
+    )
     with reading(operator_settings()) as connection:
-        page = views.list_dead(connection, namespace=namespace, limit=limit, before=place)
+        page = views.list_dead(connection, wanted, limit=limit, before=place)
     if as_json:
         show_json({"items": page.rows, "next": page.next})
         return

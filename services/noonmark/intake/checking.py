@@ -7,7 +7,7 @@ from typing import Final
 
 from noonmark.intake.clock import Moment
 from noonmark.kafka.consumer import LaneConsumer
-from noonmark.kafka.records import Record
+from noonmark.kafka.records import UNREADABLE_HEADERS, Record
 from noonmark.schemas.envelope import Event, identify, parse_event
 from noonmark.schemas.refusal import FieldError, Refused
 from noonmark.schemas.submissions import TYPES, parse_submission
@@ -53,6 +53,10 @@ def check(consumer: LaneConsumer, records: list[Record], moment: Moment, *, max_
     for record in records:
         if len(record.value) > max_bytes:
             batch.refused.append((_too_large(record, max_bytes), UNKNOWN))
+            continue
+        if record.headers is UNREADABLE_HEADERS:
+            verdict = Refused([FieldError("", "a header's key is not UTF-8", "header keys in UTF-8")])
+            batch.refused.append((rejected_record(record, "malformed", verdict), UNKNOWN))
             continue
         _check_one(batch, record, moment, max_bytes)
     return batch

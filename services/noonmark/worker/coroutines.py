@@ -12,8 +12,11 @@ from typing import Any
 import uvloop
 
 from noonmark.store.work import Outcome
+from noonmark.telemetry.logs import get_logger
 from noonmark.worker.hand import Hand
-from noonmark.worker.outcomes import cancelled, failed, timed_out
+from noonmark.worker.outcomes import cancelled, describe, failed, timed_out
+
+_log = get_logger()
 
 
 class LoopExecutor:
@@ -41,6 +44,7 @@ class LoopExecutor:
         self._let_go: set[Any] = set()
         self._finished: list[Outcome] = []
         self._flush_due = False
+        self._closed = False
         self._thread = threading.Thread(target=self._run, name="coroutines", daemon=True)
         self._thread.start()
 
@@ -59,14 +63,23 @@ class LoopExecutor:
             self._cancel(list(self._tasks), verdict=False)
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             await self._closing()
+            self._closed = True
             self._loop.stop()
 
         asyncio.run_coroutine_threadsafe(end(), self._loop)
         self._thread.join(timeout_seconds)
 
     def _run(self) -> None:
+        """Run the loop until it is closed: a handler that stops it, or exits in a task, ends only itself."""
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        while not self._closed:
+            try:
+                self._loop.run_forever()
+            except BaseException as error:  # noqa: BLE001 - an exit in a task ends no loop
+                _log.error("event_loop_interrupted", error=describe(error))
+            else:
+                if not self._closed:
+                    _log.error("event_loop_stopped", by="a handler")
 
     def _begin(self, hands: Sequence[Hand]) -> None:
         now = time.monotonic()
@@ -94,7 +107,12 @@ class LoopExecutor:
     def _over(self, hand: Hand, task: asyncio.Task[Outcome | None]) -> None:
         """Take what a task left; called for one that was cancelled before its first step, too."""
         self._tasks.pop(hand.key, None)
-        outcome = self._cancelled(hand) if task.cancelled() else task.result()
+        if task.cancelled():
+            outcome = self._cancelled(hand)
+        elif (error := task.exception()) is not None:
+            outcome = failed(hand, describe(error))
+        else:
+            outcome = task.result()
         self._unwanted.discard(hand.key)
         self._let_go.discard(hand.key)
         if outcome is not None:

@@ -1,8 +1,7 @@
-"""Which URLs and addresses a job may make us call: by default only the public internet.
+"""Which addresses a job may make us call: by default only the public internet.
 
-URLs are parsed once, here, strictly; the request is built from the parsed parts, so that no second
-parser can see another host in the same text. Names are judged by every address they resolve to, at
-connect time, because what a name means may change between a check and a use.
+Names are judged by every address they resolve to, at connect time, because what a name means may
+change between a check and a use. What a URL may look like is said in `noonmark.core.http_rules`.
 
 The table is explicit because `ipaddress.is_global` alone is not enough: it takes 6to4 and NAT64
 forms of loopback, site-local IPv6 and the 6to4 relay for public. Both are asked.
@@ -11,13 +10,10 @@ forms of loopback, site-local IPv6 and the 6to4 relay for public. Both are asked
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Final
-from urllib.parse import quote
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -81,8 +77,6 @@ METADATA: Final[dict[Address, str]] = {
 }
 """Addresses that give out credentials. Allowing a network around one does not allow it."""
 
-METADATA_NAMES: Final = frozenset({"metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"})
-
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _6TO4: Final = IPv6Network("2002::/16")
@@ -90,10 +84,6 @@ _6TO4: Final = IPv6Network("2002::/16")
 
 class AddressRefusedError(OSError):
     """The guard does not let us connect there. An OSError, so that HTTP clients pass it on."""
-
-
-class UrlRefusedError(ValueError):
-    """A URL is not one we call; the message says why."""
 
 
 class NetworkListError(ValueError):
@@ -204,92 +194,3 @@ class Guard:
         reason = self.refusal(address, port)
         if reason is not None:
             raise AddressRefusedError(reason)
-
-
-MAX_URL_LENGTH: Final = 8192
-
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.DOTALL)
-_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f-\xa0\\\u2028\u2029]")
-_HOST_PORT: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
-_LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_PRINTABLE: Final = "".join(map(chr, range(0x21, 0x7F)))
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A URL taken apart.
-
-    Attributes:
-        scheme: http or https.
-        host: lower case; an IPv6 address stands without brackets.
-        port: always set.
-        path: at least "/", percent-encoded.
-        query: without the question mark, percent-encoded.
-        is_address: the host is an IP address, so no name will be resolved.
-    """
-
-    scheme: str
-    host: str
-    port: int
-    path: str
-    query: str
-    is_address: bool
-
-
-def parse_target(url: object) -> Target:
-    """Take a URL apart, refusing everything that two programs could read in two ways.
-
-    Raises:
-        UrlRefusedError: not an absolute http or https URL with a plain host.
-    """
-    if not isinstance(url, str):
-        raise UrlRefusedError(f"the url must be a string, not {type(url).__name__}")
-    if len(url) > MAX_URL_LENGTH:
-        raise UrlRefusedError(f"the url is {len(url)} characters long; {MAX_URL_LENGTH} are allowed")
-    if _UNSAFE.search(url):
-        raise UrlRefusedError("the url holds a space, a control character or a backslash; percent-encode it")
-    match = _URL.fullmatch(url)
-    if match is None or match[1].lower() not in _DEFAULT_PORTS:
-        raise UrlRefusedError("the url must start with http:// or https://")
-    scheme = match[1].lower()
-    if "@" in match[2]:
-        raise UrlRefusedError("the url holds a user name or password; send credentials in a header")
-    place = _HOST_PORT.fullmatch(match[2])
-    if place is None:
-        raise UrlRefusedError("the url's host and port cannot be read; write host or host:port")
-    port = int(place[2]) if place[2] else _DEFAULT_PORTS[scheme]
-    if not 1 <= port <= 65535:
-        raise UrlRefusedError(f"port {port} does not exist; use 1 to 65535")
-    host, is_address = _parse_host(place[1])
-    path, query = (quote(part, safe=_PRINTABLE) for part in (match[3] or "/", match[4] or ""))
-    return Target(scheme, host, port, path, query, is_address)
-
-
-def _parse_host(text: str) -> tuple[str, bool]:
-    if text.startswith("["):
-        try:
-            # A zone id names an interface of this machine; `vet` refuses it, but no URL needs one.
-            return str(ipaddress.IPv6Address(text[1:-1].replace("%", "/"))), True
-        except ValueError:
-            raise UrlRefusedError(f"{text} is no IPv6 address, or has a zone id") from None
-    if not text:
-        raise UrlRefusedError("the url has no host")
-    if not text.isascii():
-        raise UrlRefusedError("the url's host is not ASCII; write an international name in its xn-- form")
-    host = text.lower()
-    labels = host.removesuffix(".").split(".")
-    if _NUMBER.fullmatch(labels[-1]):
-        # Resolvers read 127.1, 0177.0.0.1, 0x7f000001 and 2130706433 as 127.0.0.1.
-        try:
-            return str(IPv4Address(host)), True
-        except ValueError:
-            raise UrlRefusedError(
-                f"{host} is a number form of an address; write four decimal numbers, as in 192.0.2.1"
-            ) from None
-    if len(host) > 253 or not all(map(_LABEL.fullmatch, labels)):
-        raise UrlRefusedError(f"{host!r} is no host name")
-    if host.removesuffix(".") in METADATA_NAMES:
-        raise UrlRefusedError(f"{host} is a cloud's metadata service")
-    return host, False

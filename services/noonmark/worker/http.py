@@ -22,9 +22,10 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from noonmark.core.http_rules import BadRequestError, Target, parse_url
 from noonmark.handlers import Context
-from noonmark.worker.guard import AddressRefusedError, Guard, Target, UrlRefusedError, parse_target
-from noonmark.worker.http_request import BadRequestError, Request, prepare
+from noonmark.worker.guard import AddressRefusedError, Guard
+from noonmark.worker.http_request import Request, prepare
 
 MAX_BODY_BYTES: Final = 64 * 1024
 """Decoded bytes of an answer that are read; where there are more, the connection is closed."""
@@ -41,7 +42,7 @@ _AGENT: Final = f"noonmark/{version('noonmark')}"
 Lookup = Callable[[str], Awaitable[Sequence[str]]]
 """Resolves a name to all its addresses, IPv4 and IPv6, in text."""
 
-_parsed = lru_cache(maxsize=4096)(parse_target)
+_parsed = lru_cache(maxsize=4096)(parse_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,24 +124,28 @@ class HttpExecutor:
             if target.is_address:
                 self._guard.check(target.host, target.port)
             request = prepare(spec, _own_headers(ctx))
-        except (UrlRefusedError, BadRequestError, AddressRefusedError) as error:
+            url = _url(target)
+        except (BadRequestError, AddressRefusedError) as error:
             return HttpResult(ok=False, error=f"not sent: {error}", refused=True)
         try:
             async with asyncio.timeout(timeout_seconds):
-                return await self._send(target, request)
+                return await self._send(target, url, request)
         except TimeoutError:
             error_text = f"{target.host} gave no complete answer within {timeout_seconds:g} s"
             return HttpResult(ok=False, error=error_text, timed_out=True)
+        except aiohttp.InvalidURL:
+            # Raised before anything is sent, and the same text will not become a URL by waiting.
+            return HttpResult(ok=False, error="not sent: the url cannot be called", refused=True)
         except (aiohttp.ClientError, OSError) as error:
             refused = isinstance(getattr(error, "os_error", error), AddressRefusedError)
             return HttpResult(ok=False, error=_sentence(error, target)[:1000], refused=refused)
 
-    async def _send(self, target: Target, request: Request) -> HttpResult:
+    async def _send(self, target: Target, url: URL, request: Request) -> HttpResult:
         if self._session is None:
             self._session = self._open_session()
         async with self._session.request(
             request.method,
-            _url(target),
+            url,
             headers=request.headers,
             data=request.body,
             allow_redirects=False,
@@ -240,15 +245,23 @@ def _system_lookup(threads: ThreadPoolExecutor) -> Lookup:
 
 @lru_cache(maxsize=4096)
 def _url(target: Target) -> URL:
-    """Build the URL from its parts; nothing is parsed or quoted again."""
-    return URL.build(
-        scheme=target.scheme,
-        host=target.host,
-        port=target.port,
-        path=target.path,
-        query_string=target.query,
-        encoded=True,
-    )
+    """Build the URL from its parts; nothing is parsed or quoted again.
+
+    Raises:
+        BadRequestError: the client's library has no such URL, so it can never be sent.
+    """
+    try:
+        return URL.build(
+            scheme=target.scheme,
+            # As `encoded` says: the text goes into the URL as it stands, so brackets are ours to set.
+            host=target.url_host,
+            port=target.port,
+            path=target.path,
+            query_string=target.query,
+            encoded=True,
+        )
+    except ValueError as error:
+        raise BadRequestError(f"the url cannot be called: {error}") from error
 
 
 def _target_of(spec: object) -> Target:
@@ -256,7 +269,7 @@ def _target_of(spec: object) -> Target:
         raise BadRequestError("the payload of an HTTP job must be an object with a url")
     url = spec.get("url")
     # Only strings can be looked up in the cache; the parser has words for the rest.
-    return _parsed(url) if isinstance(url, str) else parse_target(url)
+    return _parsed(url) if isinstance(url, str) else parse_url(url)
 
 
 def _own_headers(ctx: Context) -> dict[str, str]:
@@ -304,4 +317,4 @@ def _sentence(error: Exception, target: Target) -> str:
         return f"not sent: {target.host} may not be called: {cause}"
     words = next(words for kind, words in _WORDS if isinstance(error, kind))
     detail = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
-    return words.format(host=target.host, place=f"{target.host}:{target.port}", cause=detail)
+    return words.format(host=target.host, place=f"{target.url_host}:{target.port}", cause=detail)

@@ -1,4 +1,4 @@
-"""What an HTTP job may ask to send, checked field by field."""
+"""The request of an HTTP job, made of its payload once every field is checked."""
 
 from __future__ import annotations
 
@@ -9,26 +9,11 @@ from typing import Any, Final
 
 import orjson
 
-METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-MAX_HEADERS: Final = 64
-MAX_HEADER_BYTES: Final = 16 * 1024
+from noonmark.core.http_rules import BadRequestError, check_headers, check_method
 
 _FIELDS: Final = frozenset({"url", "method", "headers", "body", "expected_status"})
-_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
-_RESERVED: Final = frozenset(
-    {
-        *("connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "upgrade"),
-        *("transfer-encoding", "user-agent", "idempotency-key", "webhook-id"),
-    }
-)
-_RESERVED_PREFIXES: Final = ("proxy-", "noonmark-")
 _STATUS_RANGE: Final = re.compile(r"([1-5][0-9]{2})-([1-5][0-9]{2})")
 _STATUS_CLASS: Final = re.compile(r"([1-5])xx", re.IGNORECASE)
-
-
-class BadRequestError(ValueError):
-    """The spec of an HTTP job cannot be sent; the message says which field and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +60,8 @@ def prepare(spec: Mapping[str, Any], own_headers: Mapping[str, str]) -> Request:
         raise BadRequestError(
             f"unknown field {', '.join(unknown)}; an HTTP job has url, method, headers, body, expected_status"
         )
-    method = spec.get("method") or "POST"
-    if not isinstance(method, str) or method.upper() not in METHODS:
-        raise BadRequestError(f"method {method!r} is not possible; use one of {', '.join(METHODS)}")
-    headers = _checked_headers(spec.get("headers") or {})
+    method = check_method(spec.get("method") or "POST")
+    headers = check_headers(spec.get("headers") or {})
     named = {name.lower() for name in headers}
     body, content_type = _encoded(spec.get("body"))
     if body is not None and "content-type" not in named:
@@ -87,31 +70,7 @@ def prepare(spec: Mapping[str, Any], own_headers: Mapping[str, str]) -> Request:
         # A short excerpt is kept of the answer; packing it would cost both sides more than it saves.
         headers["Accept-Encoding"] = "identity"
     headers.update(own_headers)
-    return Request(method.upper(), headers, body, _expected(spec.get("expected_status")))
-
-
-def _checked_headers(headers: object) -> dict[str, str]:
-    if not isinstance(headers, Mapping):
-        raise BadRequestError("headers must be an object of names and values")
-    if len(headers) > MAX_HEADERS:
-        raise BadRequestError(f"{len(headers)} headers are too many; {MAX_HEADERS} are allowed")
-    checked: dict[str, str] = {}
-    for name, value in headers.items():
-        if not isinstance(name, str) or _TOKEN.fullmatch(name) is None:
-            raise BadRequestError(f"header name {name!r} holds a character that is not allowed in one")
-        # The value is not shown: it may be a secret.
-        if not isinstance(value, str):
-            raise BadRequestError(f"the value of header {name} must be a string")
-        if _VALUE.fullmatch(value) is None:
-            raise BadRequestError(
-                f"the value of header {name} holds a line break, another control character or non-ASCII text"
-            )
-        if name.lower() in _RESERVED or name.lower().startswith(_RESERVED_PREFIXES):
-            raise BadRequestError(f"header {name} is set by noonmark and cannot be given")
-        checked[name] = value
-    if sum(len(name) + len(value) for name, value in checked.items()) > MAX_HEADER_BYTES:
-        raise BadRequestError(f"the headers are longer than {MAX_HEADER_BYTES} bytes")
-    return checked
+    return Request(method, headers, body, _expected(spec.get("expected_status")))
 
 
 def _encoded(body: object) -> tuple[bytes | None, str]:

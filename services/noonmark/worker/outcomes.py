@@ -73,7 +73,12 @@ def cancelled(hand: Hand) -> Outcome:
 
 def describe(error: BaseException) -> str:
     """Say what an exception was, in one bounded line and the place it came from."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    name = type(error).__name__
+    try:
+        said = str(error)
+    except BaseException:  # noqa: BLE001 - a broken __str__ must not hide that there was an exception
+        said = "its text cannot be shown"
+    text = f"{name}: {said}" if said else name
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

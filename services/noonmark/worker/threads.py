@@ -6,6 +6,7 @@ the queue by itself, and further threads are woken only while the queue does not
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -44,6 +45,7 @@ class ThreadExecutor:
         self._idle = 0
         self._threads = 0
         self._closed = False
+        self._process = os.getpid()
         self._stuck: set[Any] = set()
         self._average_seconds = 0.0
         self._taken = 0
@@ -120,16 +122,26 @@ class ThreadExecutor:
                 threading.Thread(target=self._work, name="handler", daemon=True).start()
 
     def _work(self) -> None:
-        flushed_at = time.monotonic()
+        """Run handlers until there is nothing to do; whatever happens, finished outcomes are told."""
         me = threading.get_ident()
         finished = self._finished[me] = deque()
+        try:
+            self._drain(me, finished)
+        finally:
+            self._tell(finished)
+            self.running.pop(me, None)
+            del self._finished[me]
+            with self._wake:
+                self._threads -= 1
+
+    def _drain(self, me: int, finished: deque[Outcome]) -> None:
+        flushed_at = time.monotonic()
         while True:
             try:
                 hand = self._queue.popleft()
             except IndexError:
                 self._tell(finished)
                 if not self._rest():
-                    del self._finished[me]
                     return
                 flushed_at = time.monotonic()
                 continue
@@ -137,6 +149,9 @@ class ThreadExecutor:
             began = hand.began_at = time.monotonic()
             self.running[me] = hand
             outcome = self._execute(hand)
+            if os.getpid() != self._process:
+                # The handler forked and its child came back here: the queue is the parent's.
+                os._exit(0)
             ended = time.monotonic()
             self.running.pop(me, None)
             if self._stuck:
@@ -170,14 +185,10 @@ class ThreadExecutor:
         """Wait for work; False when the thread is not needed any more."""
         with self._wake:
             if self._closed:
-                self._threads -= 1
                 return False
             if self._queue:
                 return True
             self._idle += 1
             woken = self._wake.wait(_IDLE_SECONDS)
             self._idle -= 1
-            if (self._closed or not woken) and not self._queue:
-                self._threads -= 1
-                return False
-            return True
+            return not ((self._closed or not woken) and not self._queue)

@@ -78,6 +78,7 @@ class SkipReason(StrEnum):
     PAUSED = "paused"
     START_DEADLINE = "start_deadline"
     OVERLAP = "overlap"
+    CANCELLED = "cancelled"
 
 
 class AttemptOutcome(StrEnum):

@@ -7,15 +7,15 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from noonmark.kafka.commits import Committer
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.consumer_settings import consumer_properties, hint
 from noonmark.kafka.offsets import OffsetTracker
-from noonmark.kafka.records import ConsumerCounters, ConsumerFailed, Record
+from noonmark.kafka.records import UNREADABLE_HEADERS, ConsumerCounters, ConsumerFailed, Headers, Record
 
 _log = logging.getLogger(__name__)
 
@@ -251,7 +251,7 @@ class LaneConsumer:
                     message.key(),
                     message.value() or b"",
                     message.timestamp()[1],
-                    message.headers() if self._with_headers else None,
+                    _headers(message) if self._with_headers else None,
                 )
             )
         self._track(topic, partition, offsets)
@@ -387,3 +387,11 @@ def _drain(box: deque[Sequence[Record]]) -> dict[int, list[int]]:
 
 def _names(partitions: Iterable[TopicPartition]) -> str:
     return ", ".join(f"{held.topic}[{held.partition}]" for held in partitions) or "nothing"
+
+
+def _headers(message: Message) -> Headers | None:
+    """Return a record's headers; anybody who may publish may send a key that the client cannot decode."""
+    try:
+        return cast("Headers | None", message.headers())
+    except (UnicodeDecodeError, SystemError):
+        return UNREADABLE_HEADERS

@@ -157,6 +157,9 @@ class LagProbe:
                 for p in range(count)
             ]
         self._add_ages(lags)
+        if failed:
+            # A client that lost its broker can stay with the connection it lost: the next one is new.
+            self._admin = AdminClient(self._config.client(client_id="noonmark-lag"))
         return LagReport(lags, failed)
 
     def close(self) -> None:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
+
+Headers = list[tuple[str, bytes | str | None]]
+
+UNREADABLE_HEADERS: Final[Headers] = [("", None)]
+"""Stands for headers that the client cannot give out: a key that is not UTF-8. Compare by identity."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -18,7 +24,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         key: its key, if any.
         value: its body; empty for a tombstone.
         timestamp_ms: milliseconds since 1970 as the broker stamped it; 0 when there is none.
-        headers: its headers, where the consumer was asked for them and there are any.
+        headers: its headers, where the consumer was asked for them and there are any;
+            `UNREADABLE_HEADERS` where they cannot be read.
     """
 
     topic: str
@@ -28,7 +35,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     key: bytes | None
     value: bytes
     timestamp_ms: int
-    headers: list[tuple[str, bytes | str | None]] | None = None
+    headers: Headers | None = None
 
 
 class ConsumerFailed(Exception):  # noqa: N818 - it names what happened, like the domain's other conditions

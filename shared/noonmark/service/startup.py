@@ -8,6 +8,7 @@ import psycopg
 
 from noonmark.kafka.config import KafkaConfig
 from noonmark.service.backoff import retry_transient
+from noonmark.service.dberrors import DbFault
 from noonmark.service.runner import Service, StartError
 from noonmark.settings import Settings
 from noonmark.store.connect import connect
@@ -39,11 +40,21 @@ def await_install(service: Service) -> Install:
             )
         return Install(shards=row[0])
 
-    return retry_transient(
-        read,
-        service.stop,
-        on_fault=lambda error, _: service.log.warning("database_unavailable", error=str(error).strip()),
-    )
+    hint = _default_address(service.settings)
+
+    def tell(error: Exception, _: DbFault) -> None:
+        nonlocal hint
+        service.log.warning("database_unavailable", error=str(error).strip(), **hint)
+        hint = {}
+
+    return retry_transient(read, service.stop, on_fault=tell)
+
+
+def _default_address(settings: Settings) -> dict[str, str]:
+    """Say so where nobody named the database: an address that was never chosen is the likeliest mistake."""
+    if "database_url" in settings.model_fields_set:
+        return {}
+    return {"hint": f"NOONMARK_DATABASE_URL is not set, so its default {settings.dsn} was used"}
 
 
 def kafka_config(settings: Settings) -> KafkaConfig:

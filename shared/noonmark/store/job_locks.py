@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import psycopg
 
 from noonmark.core.words import JobState
+from noonmark.schemas.refusal import printable
 from noonmark.schemas.submissions import JobRef
 from noonmark.store.job_requests import Reason, RejectedRequest, rejected
 from noonmark.store.rows import row_of
@@ -17,6 +18,15 @@ from noonmark.store.statements import statement
 
 _TRIES = 5
 """Looks at a name whose job was cancelled before it could be locked."""
+
+
+_ALLOWED: Final = {
+    "paused": "a job that is active or paused",
+    "resumed": "a job that is paused or active",
+    "updated": "a job that is not cancelled; create one anew",
+    "triggered": "a job that is not cancelled",
+}
+"""For each verb of an order, the jobs that it can be given to."""
 
 
 class LockedJob(NamedTuple):
@@ -109,11 +119,10 @@ def note_sequence(connection: psycopg.Connection, job: LockedJob, sequence: int 
 
 def refuse_in_state(job: LockedJob, verb: str) -> RejectedRequest:
     """Make the verdict on an order that the job's state does not allow."""
-    why = f": {job.state_reason}" if job.state_reason else ""
+    why = f' (reason given: "{printable(job.state_reason)}")' if job.state_reason else ""
+    message = f"{job} is {job.state} and cannot be {verb}{why}"
     return RejectedRequest(
-        rejected(Reason.CONFLICT, "", f"{job} is {job.state}{why} and cannot be {verb}")._replace(
-            job_id=job.id
-        )
+        rejected(Reason.CONFLICT, "", message, _ALLOWED.get(verb, ""))._replace(job_id=job.id)
     )
 
 

@@ -15,6 +15,7 @@ from noonmark.store.job_locks import (
     span,
 )
 from noonmark.store.job_requests import Batch, Result, Status
+from noonmark.store.jobs_skip import skip_due
 from noonmark.store.rows import EndedRun, row_of
 from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
@@ -72,7 +73,8 @@ def cancel(batch: Batch, job: LockedJob, order: CancelJob, sequence: int | None)
         note_sequence(connection, job, sequence)
         return Result(Status.ACCEPTED, job.id)
     set_state(connection, job, JobState.CANCELLED, order.reason, sequence)
-    connection.execute(statement("job_drop_fire_timers"), {"job_id": job.id})
+    dropped = connection.execute(statement("job_drop_fire_timers"), {"job_id": job.id}).fetchall()
+    skip_due(batch, job, [scheduled_for for (scheduled_for,) in dropped])
     runs = [run for run in lock_runs(connection, job) if run.state != RunState.CANCELLING]
     if runs:
         with connection.cursor(row_factory=row_of(EndedRun)) as cursor:

@@ -18,6 +18,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    Table,
     case,
     create_engine,
     exists,
@@ -27,6 +28,7 @@ from sqlalchemy import (
     or_,
     pool,
     select,
+    tuple_,
 )
 from sqlalchemy.sql import and_
 
@@ -58,28 +60,40 @@ class RunFilter:
     """Which runs are wanted; what is None does not matter.
 
     Attributes:
+        states: any of these.
         job: id of the job.
         job_name: name of the job, in any namespace unless that is given too.
+        lanes: any of these.
         since: scheduled at or after this instant.
     """
 
-    state: str | None = None
+    states: Sequence[str] = ()
     job: UUID | None = None
     job_name: str | None = None
     namespace: str | None = None
-    lane: Lane | None = None
+    lanes: Sequence[Lane] = ()
     pool: str | None = None
     since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs are wanted; what is None does not matter."""
+    """Which jobs are wanted: any of the states and lanes; what is None or empty does not matter."""
 
-    state: JobState | None = None
+    states: Sequence[JobState] = ()
     name: str | None = None
     namespace: str | None = None
-    lane: Lane | None = None
+    lanes: Sequence[Lane] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeadFilter:
+    """Which dead letters are wanted; what is None does not matter. `since` is about the death."""
+
+    job: UUID | None = None
+    job_name: str | None = None
+    namespace: str | None = None
+    since: datetime | None = None
 
 
 @contextmanager
@@ -107,19 +121,11 @@ def list_runs(
         .order_by(r.c.id.desc())
     )
     conditions: list[ColumnElement[bool]] = []
-    if wanted.state is not None:
-        conditions.append(r.c.state == wanted.state)
-    if wanted.job is not None:
-        conditions.append(r.c.job_id == wanted.job)
-    if wanted.job_name is not None:
-        named = [j.c.name == wanted.job_name]
-        if wanted.namespace is not None:
-            named.append(j.c.namespace == wanted.namespace)
-        conditions.append(r.c.job_id.in_(select(j.c.id).where(*named)))
-    if wanted.namespace is not None:
-        conditions.append(r.c.namespace == wanted.namespace)
-    if wanted.lane is not None:
-        conditions.append(r.c.lane == wanted.lane.value)
+    if wanted.states:
+        conditions.append(r.c.state.in_(wanted.states))
+    conditions += _of_job(wanted, r)
+    if wanted.lanes:
+        conditions.append(r.c.lane.in_([lane.value for lane in wanted.lanes]))
     if wanted.pool is not None:
         conditions.append(r.c.pool == wanted.pool)
     if wanted.since is not None:
@@ -130,11 +136,11 @@ def list_runs(
 
 
 def show_run(connection: Connection, run_id: UUID) -> Row | None:
-    """Return a run with everything recorded about it: job, failed attempts, wait, dead letter."""
+    """Return a run with everything recorded about it: job, attempts, the next one, wait, dead letter."""
     r, j = t.runs, t.jobs
     found = (
         connection.execute(
-            select(r, j.c.name.label("job_name"), j.c.kind, j.c.handler)
+            select(r, _first_start(), j.c.name.label("job_name"), j.c.kind, j.c.handler)
             .select_from(r.outerjoin(j, j.c.id == r.c.job_id))
             .where(r.c.id == run_id)
         )
@@ -145,6 +151,12 @@ def show_run(connection: Connection, run_id: UUID) -> Row | None:
         return None
     run = _with_lane(found)
     run["attempts"] = list_attempts(connection, [run_id])
+    timers = t.timers
+    # By the job's id, which is indexed; a timer is of one run, or of the next instant.
+    retry = select(func.min(timers.c.fire_at)).where(
+        timers.c.job_id == run["job_id"], timers.c.kind == TimerKind.RETRY.value, timers.c.run_id == run_id
+    )
+    run["next_attempt_at"] = connection.execute(retry).scalar()
     waits = connection.execute(select(t.waits.c.since).where(t.waits.c.run_id == run_id)).first()
     run["waiting_since"] = waits[0] if waits else None
     dead = connection.execute(
@@ -168,14 +180,14 @@ def list_jobs(
     j = t.jobs
     query = select(*_job_columns()).order_by(j.c.id.desc())
     conditions: list[ColumnElement[bool]] = []
-    if wanted.state is not None:
-        conditions.append(_shown_state() == wanted.state.value)
+    if wanted.states:
+        conditions.append(_shown_state().in_([state.value for state in wanted.states]))
     if wanted.name is not None:
         conditions.append(j.c.name == wanted.name)
     if wanted.namespace is not None:
         conditions.append(j.c.namespace == wanted.namespace)
-    if wanted.lane is not None:
-        conditions.append(j.c.lane == wanted.lane.value)
+    if wanted.lanes:
+        conditions.append(j.c.lane.in_([lane.value for lane in wanted.lanes]))
     if before is not None:
         conditions.append(j.c.id < before)
     return _page(connection, query.where(*conditions), j.c.id, limit)
@@ -213,19 +225,30 @@ def received_events(connection: Connection, source: str) -> list[str]:
     return [row[0] for row in rows]
 
 
+def find_rejection(connection: Connection, rejection: int) -> Row | None:
+    """Return a refused submission with the bytes that were kept of it."""
+    found = connection.execute(select(t.rejections).where(t.rejections.c.id == rejection)).mappings().first()
+    return dict(found) if found is not None else None
+
+
 def list_dead(
-    connection: Connection, *, namespace: str | None = None, limit: int = 50, before: UUID | None = None
+    connection: Connection, wanted: DeadFilter, *, limit: int = 50, before: UUID | None = None
 ) -> Page[UUID]:
-    """List dead letters, the newest run first."""
+    """List dead letters, the newest death first; `before` is the run of the last one of the page before."""
     d, j = t.dead_letters, t.jobs
     query = (
-        select(d, j.c.name.label("job_name"))
+        select(d, j.c.name.label("job_name"), j.c.handler)
         .select_from(d.outerjoin(j, j.c.id == d.c.job_id))
-        .order_by(d.c.run_id.desc())
+        .order_by(d.c.died_at.desc(), d.c.run_id.desc())
+        .where(*_of_job(wanted, d))
     )
-    if namespace is not None:
-        query = query.where(d.c.namespace == namespace)
-    return _page(connection, query, d.c.run_id, limit, before)
+    if wanted.since is not None:
+        query = query.where(d.c.died_at >= wanted.since)
+    if before is not None:
+        last = d.alias()
+        place = select(last.c.died_at, last.c.run_id).where(last.c.run_id == before).scalar_subquery()
+        query = query.where(tuple_(d.c.died_at, d.c.run_id) < place)
+    return _page(connection, query, d.c.run_id, limit)
 
 
 def list_workers(connection: Connection, *, everyone: bool = False) -> list[Row]:
@@ -259,12 +282,35 @@ def list_pools(connection: Connection) -> list[Row]:
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
+def _of_job(wanted: RunFilter | DeadFilter, table: Table) -> list[ColumnElement[bool]]:
+    """Narrow down to a job, by its id or name, and a namespace."""
+    j = t.jobs
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.job is not None:
+        conditions.append(table.c.job_id == wanted.job)
+    if wanted.job_name is not None:
+        named = [j.c.name == wanted.job_name]
+        if wanted.namespace is not None:
+            named.append(j.c.namespace == wanted.namespace)
+        conditions.append(table.c.job_id.in_(select(j.c.id).where(*named)))
+    if wanted.namespace is not None:
+        conditions.append(table.c.namespace == wanted.namespace)
+    return conditions
+
+
+def _first_start() -> ColumnElement[Any]:
+    """When a run was first started: its row holds the latest attempt, the earlier ones left theirs apart."""
+    a, r = t.attempts, t.runs
+    earlier = select(func.min(a.c.started_at)).where(a.c.run_id == r.c.id).scalar_subquery()
+    return func.least(r.c.started_at, earlier).label("first_started_at")
+
+
 def _run_summary() -> list[ColumnElement[Any]]:
     r = t.runs
     return [
         r.c.id, r.c.job_id, r.c.namespace, r.c.state, r.c.reason, r.c.attempt, r.c.fence, r.c.lane, r.c.pool,
         r.c.origin, r.c.scheduled_for, r.c.queued_at, r.c.started_at, r.c.finished_at, r.c.instants,
-        r.c.error,
+        r.c.error, _first_start(),
     ]  # fmt: skip
 
 

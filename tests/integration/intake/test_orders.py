@@ -127,8 +127,19 @@ def test_a_completed_or_cancelled_job_cannot_be_paused(world: World) -> None:
     assert (refused.reason, refused.job_id) == (Reason.CONFLICT, job_id)
     assert refused.refused is not None
     assert "is completed and cannot be paused" in str(refused.refused)
+    assert "expected a job that is active or paused" in str(refused.refused)
     world.one(by_id("cancel", job_id))
     assert world.one(by_id("resume", job_id)).reason is Reason.CONFLICT
+
+
+def test_a_refusal_quotes_the_reason_that_was_given_after_what_it_says(world: World) -> None:
+    job_id = world.job_id(nightly())
+    world.one(by_id("cancel", job_id, reason="moved"))
+    for verb in ("pause", "trigger", "resume"):
+        refused = world.one(by_id(verb, job_id)).refused
+        assert refused is not None
+        done = {"pause": "paused", "trigger": "triggered", "resume": "resumed"}[verb]
+        assert f'is cancelled and cannot be {done} (reason given: "moved"); expected a job' in str(refused)
 
 
 # -- cancel --------------------------------------------------------------------------------------------
@@ -232,6 +243,29 @@ def test_an_update_without_start_keeps_the_rhythm_of_an_interval(world: World) -
         world.one(event("update", name="nightly", **order))
     (after,) = world.timers(job_id)
     assert (after["fire_at"], after["job_version"]) == (before["fire_at"], 3)
+
+
+def test_a_cancel_gives_instants_that_had_come_due_their_verdict(world: World) -> None:
+    world.job_id(nightly(schedule={"every": 1, "start": "2026-11-01T00:00:00Z"}))
+    world.connection.execute(
+        "update timers set fire_at = fire_at - interval '5 s', scheduled_for = fire_at - interval '5 s'"
+    )
+    (timer,) = world.rows("select scheduled_for from timers")
+    world.one(event("cancel", name="nightly"))
+
+    runs = world.rows("select scheduled_for, state, reason from runs order by 1")
+    assert [run["scheduled_for"] - timer["scheduled_for"] for run in runs][:4] == [
+        timedelta(seconds=n) for n in range(4)
+    ]
+    assert {(run["state"], run["reason"]) for run in runs} == {("skipped", "cancelled")}
+
+
+def test_a_cancel_of_a_one_time_job_that_was_due_says_so_in_the_ledger(world: World) -> None:
+    job_id = world.job_id(create(run_at="2100-01-01T00:00:00Z"))
+    world.connection.execute("update timers set fire_at = now(), scheduled_for = now()")
+    world.one(by_id("cancel", job_id))
+    (run,) = world.rows("select state, reason from runs")
+    assert (run["state"], run["reason"]) == ("skipped", "cancelled")
 
 
 def test_an_update_loses_no_instant_that_had_come_due(world: World) -> None:

@@ -2,13 +2,16 @@
 
 import json
 import os
+import re
 
 import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from noonmark.cli.config import masked
+from noonmark.cli.context import load_settings
 from noonmark.cli.main import app
+from noonmark.settings import SettingsError
 
 
 @pytest.mark.parametrize(
@@ -55,6 +58,61 @@ def test_config_check_shows_the_settings_beside_an_unknown_variable(bare):
     shown = json.loads(result.stdout)
     assert shown["problems"] == ["NOONMARK_DATABSE_URL is not a setting; did you mean NOONMARK_DATABASE_URL?"]
     assert len(shown["settings"]) > 20
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("DATABASE_URL", "foo", "NOONMARK_DATABASE_URL is no Postgres URL: use postgresql://"),
+        ("DATABASE_URL", "mysql://db/jobs", "NOONMARK_DATABASE_URL is no Postgres URL"),
+        (
+            "DATABASE_URL",
+            "postgresql://u:s3%zz@db/jobs",
+            "NOONMARK_DATABASE_URL cannot be read as a Postgres URL",
+        ),
+        ("DATABASE_URL", "postgresql://u:s3cret@db:x/jobs", "port that is no number from 1 to 65535"),
+        ("KAFKA_BOOTSTRAP", "", "NOONMARK_KAFKA_BOOTSTRAP: a broker is missing: use host:port"),
+        ("KAFKA_BOOTSTRAP", "a:9092,b", "'b' is no broker: use host:port"),
+        ("KAFKA_BOOTSTRAP", "a:99999", "'a:99999' is no broker"),
+        ("WORKER_SLOTS", "0", "NOONMARK_WORKER_SLOTS '0' is not allowed: use a whole number from 1 to 10000"),
+        ("LEASE_SECONDS", "1", "NOONMARK_LEASE_SECONDS '1' is not allowed: use a number from 2 to 3600"),
+        (
+            "LOG_LEVEL",
+            "loud",
+            "NOONMARK_LOG_LEVEL 'loud' is not allowed: use one of debug, info, warning, error",
+        ),
+        ("HTTP_ALLOW_NETWORKS", "10.0.0.1/8", "use networks such as 10.20.0.0/16"),
+        ("BEAT_SECONDS", "14", "a lease must outlast three beats"),
+    ],
+)
+def test_a_wrong_setting_is_a_sentence_for_every_command(bare, variable, value, told):
+    bare.setenv(f"NOONMARK_{variable}", value)
+    checked = CliRunner().invoke(app, ["config", "check"])
+    assert checked.exit_code == 2
+    assert told in checked.stderr
+    assert "s3" not in checked.stderr
+    with pytest.raises(SettingsError, match=re.escape(told)):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgres://db/jobs", "postgresql:///jobs?host=/run/pg", "postgresql://u:p%40ss@a:5432,[::1]/jobs"],
+)
+def test_urls_that_libpq_reads_are_taken(bare, url):
+    bare.setenv("NOONMARK_DATABASE_URL", url)
+    assert load_settings().dsn == url
+
+
+def test_brokers_are_taken_with_spaces_between_them(bare):
+    bare.setenv("NOONMARK_KAFKA_BOOTSTRAP", "a:9092, b.c-d:9093 ,[::1]:9094")
+    assert load_settings().kafka_bootstrap == "a:9092,b.c-d:9093,[::1]:9094"
+
+
+def test_a_wrong_option_is_named_and_not_its_setting(bare):
+    bare.setenv("NOONMARK_WORKER_SLOTS", "8")
+    with pytest.raises(SettingsError, match="--slots 0 is not allowed: use a whole number from 1 to 10000"):
+        load_settings(worker_slots=0)
 
 
 def test_config_check_says_which_value_is_wrong(bare):

@@ -10,7 +10,7 @@ from noonmark.cli.main import app
 
 COMMANDS = [
     ["intake"], ["trigger"], ["dispatcher"], ["worker"], ["run", "list"], ["run", "show"], ["job", "list"],
-    ["job", "show"], ["rejection", "list"], ["dead", "list"], ["workers"], ["lag"], ["submit"], ["db", "migrate"],
+    ["job", "show"], ["rejection", "list"], ["rejection", "show"], ["dead", "list"], ["workers"], ["lag"], ["submit"], ["db", "migrate"],
     ["db", "check"], ["pool", "create"], ["pool", "list"], ["config", "check"], ["dev", "up"], ["dev", "down"],
     ["dev", "status"], ["demo"],
 ]  # fmt: skip
@@ -32,6 +32,25 @@ def test_help_tells_the_exit_codes():
 )
 def test_wrong_usage_exits_with_2(command):
     assert CliRunner().invoke(app, command).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["run", "list", "--state", "sleeping"], "'sleeping' is not one of 'waiting'"),
+        (["run", "list", "--limit", "0"], "0 is not allowed: use a whole number from 1 to 10000"),
+        (["job", "list", "--limit", "x"], "x is not allowed: use a whole number from 1 to 10000"),
+        (["worker", "--slots", "x"], "x is not allowed: use a whole number"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_option_is_told_in_words_of_ours(command, told):
+    result = CliRunner().invoke(app, command, env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"})
+    assert result.exit_code == 2
+    shown = " ".join(result.output.replace("│", " ").split())
+    assert told in shown
+    assert "Value error" not in shown
+    assert "Input should" not in shown
 
 
 def test_help_waits_for_no_driver():

@@ -28,11 +28,15 @@ def test_since_takes_an_instant():
     assert read_since("2026-06-01T10:00:00+02:00") == datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
 
 
+def test_since_takes_a_day_from_its_midnight_in_utc():
+    assert read_since("2026-11-28") == datetime(2026, 11, 28, tzinfo=UTC)
+
+
 def test_since_may_be_left_out():
     assert read_since(None) is None
 
 
-@pytest.mark.parametrize("given", ["yesterday", "15", "-1h", "2026-06-01", "9999999999h"])
+@pytest.mark.parametrize("given", ["yesterday", "15", "-1h", "2026-02-30", "9999999999h"])
 def test_since_refuses_anything_else_and_says_what_would_do(given):
     with pytest.raises(CliError, match=r"15m or 2h.*instant") as caught:
         read_since(given)

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from noonmark.cli import output
-from noonmark.cli.output import field, show_fields, show_json, show_list
+from noonmark.cli.output import field, fitted, show_fields, show_json, show_list
 
 
 def test_a_pipe_gets_aligned_columns_under_one_head_line_and_nothing_else(capsys):
@@ -49,6 +49,26 @@ def test_nested_values_are_shown_as_indented_json(capsys):
         '         "max_retries": 3',
         "       }",
     ]
+
+
+def test_texts_that_may_be_cut_leave_one_line_per_row_and_the_others_whole():
+    columns = (field("id"), field("event", cut=True), field("problems", cut=True))
+    rows = fitted(columns, [["7", "short", "x" * 200], ["8", "y" * 30, "z"]], 60)
+    assert all(sum(map(len, row)) + 2 * 3 <= 60 for row in rows)
+    assert [row[0] for row in rows] == ["7", "8"]
+    assert rows[0][1] == "short"
+    assert rows[0][2].endswith("x…")
+    assert rows[1][2] == "z"
+
+
+def test_rows_that_fit_are_left_as_they_are():
+    columns = (field("id"), field("problems", cut=True))
+    assert fitted(columns, [["7", "x" * 20]], 60) == [["7", "x" * 20]]
+
+
+def test_on_request_instants_have_milliseconds(capsys):
+    show_fields({"at": datetime(2026, 6, 1, 9, 0, 0, 250_999, tzinfo=UTC)}, precise=True)
+    assert capsys.readouterr().out == "at  2026-06-01T09:00:00.250Z\n"
 
 
 @pytest.mark.parametrize(

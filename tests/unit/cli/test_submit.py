@@ -2,8 +2,8 @@
 
 import pytest
 
-from noonmark.cli.problems import CliError
-from noonmark.cli.submit import read_documents
+from noonmark.cli.problems import CliError, ExitCode
+from noonmark.cli.submit import event_of, key_of, read_documents
 
 
 @pytest.mark.parametrize(
@@ -12,9 +12,8 @@ from noonmark.cli.submit import read_documents
         ('{"name": "a"}', ["a"]),
         ('[{"name": "a"}, {"name": "b"}]', ["a", "b"]),
         ('{"name": "a"}\n\n{"name": "b"}\n', ["a", "b"]),
-        ("[]", []),
     ],
-    ids=["one object", "a list", "one per line", "an empty list"],
+    ids=["one object", "a list", "one per line"],
 )
 def test_a_file_holds_one_document_a_list_or_one_per_line(tmp_path, text, names):
     file = tmp_path / "jobs.json"
@@ -36,6 +35,56 @@ def test_what_is_no_document_is_named_by_its_place(tmp_path, text, where):
     file.write_text(text)
     with pytest.raises(CliError, match=where):
         list(read_documents(str(file)))
+
+
+@pytest.mark.parametrize("text", ["", "\n  \n", "[]"])
+def test_input_without_a_document_is_wrong_usage(tmp_path, text):
+    file = tmp_path / "jobs.json"
+    file.write_text(text)
+    with pytest.raises(CliError, match="holds no job document and no event") as caught:
+        read_documents(str(file))
+    assert caught.value.code is ExitCode.USAGE
+
+
+def test_a_document_becomes_the_event_that_makes_a_job():
+    event = event_of({"name": "a", "type": "http"}, 1, "me")
+    assert event["data"] == {"name": "a", "type": "http"}
+    assert (event["source"], event["type"]) == ("me", "noonmark.job.create.v1")
+
+
+PAUSE = {
+    "specversion": "1.0",
+    "id": "1",
+    "source": "/ops",
+    "type": "noonmark.job.pause.v1",
+    "data": {"name": "a"},
+}
+
+
+def test_an_event_is_published_as_it_stands():
+    assert event_of(PAUSE, 1, "me") is PAUSE
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"id": None}, "/id: is missing"),
+        ({"type": "noonmark.job.pasue.v1"}, "no submission; expected one of noonmark.job.create.v1"),
+        ({"data": [1]}, "/data: is "),
+        ({"specversion": "0.3"}, "/specversion"),
+    ],
+    ids=str,
+)
+def test_what_is_no_event_is_refused_with_its_number(change, told):
+    with pytest.raises(CliError, match=f"event 3 .*{told}") as caught:
+        event_of({**PAUSE, **change}, 3, "me")
+    assert caught.value.code is ExitCode.USAGE
+
+
+def test_events_of_one_job_have_one_key_whatever_they_ask_for():
+    created = event_of({"name": "a", "type": "http"}, 1, "me")
+    assert key_of(created) == key_of(PAUSE) == b"default/a"
+    assert key_of({**PAUSE, "data": {"job_id": "7"}}) == b"7"
 
 
 def test_a_missing_file_is_a_sentence(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from noonmark.intake.checking import Checked, check
 from noonmark.intake.clock import Moment
 from noonmark.kafka.consumer import LaneConsumer
-from noonmark.kafka.records import Record
+from noonmark.kafka.records import UNREADABLE_HEADERS, Record
 from noonmark.schemas.envelope import render_binary, render_structured
 from noonmark.schemas.submissions import CANCEL, CREATE, CreateJob
 from noonmark.store.jobs import EventRef
@@ -114,3 +114,11 @@ def test_a_record_that_breaks_the_parser_is_refused_alone(monkeypatch: pytest.Mo
     ((refused, _),) = batch.refused
     assert (refused.reason, refused.event_id) == ("malformed", "bad")
     assert "RecursionError" in str(refused.refused)
+
+
+def test_a_record_whose_headers_cannot_be_read_is_malformed_and_the_next_is_taken():
+    batch = checked(record(create(), 1, UNREADABLE_HEADERS), record(create(), 2))
+
+    ((refused, _),) = batch.refused
+    assert (refused.reason, refused.refused.errors[0].message) == ("malformed", "a header's key is not UTF-8")
+    assert len(batch.requests) == 1

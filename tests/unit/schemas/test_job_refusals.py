@@ -78,7 +78,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
     ({**EVERY, "run_at": "2026-06-01T09:00:00Z"}, "/run_at", "is given beside schedule"),
     ({**PYTHON, "schedule": "0 9 * * 1"}, "/name", "a recurring job is known by its name"),
     ({**EVERY, "schedule": "0 9 * *"}, "/schedule", "5 are needed"),
-    ({**EVERY, "schedule": "0 25 * * *"}, "/schedule", "(character 3)"),
+    ({**EVERY, "schedule": "0 25 * * *"}, "/schedule", "value '25' at character 3 is out of range; "),
     ({**EVERY, "schedule": 5}, "/schedule", "schedule is a number; a cron string, or an object"),
     ({**EVERY, "schedule": []}, "/schedule", "a cron string, or an object"),
     ({**EVERY, "schedule": {}}, "/schedule", "exactly one"),

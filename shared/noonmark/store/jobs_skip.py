@@ -1,0 +1,105 @@
+"""Instants that came due while a cancel of their job was on its way: none goes without a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from noonmark.core.ids import uuid7_batch
+from noonmark.core.planning import Misfire, plan
+from noonmark.core.schedule import load_schedule
+from noonmark.core.words import JobState, Lane, Origin, RunState, SkipReason
+from noonmark.schemas.lifecycle import SettledRun
+from noonmark.store.events import announce
+from noonmark.store.job_locks import LockedJob
+from noonmark.store.job_requests import Batch
+from noonmark.store.statements import statement
+
+
+class _Skipped(NamedTuple):
+    """An instant, or a range of them with its last and their number."""
+
+    scheduled_for: datetime
+    last_scheduled_for: datetime | None = None
+    instants: int = 1
+
+
+def skip_due(batch: Batch, job: LockedJob, dropped: Sequence[datetime]) -> None:
+    """Write the verdict of what a cancelled job's timers still owed.
+
+    Args:
+        batch: in the transaction that cancels the job.
+        job: as it was locked, before the cancel.
+        dropped: nominal instants of the timers that were dropped.
+    """
+    overdue = [at for at in dropped if at <= batch.now]
+    if not overdue:
+        return
+    paused = job.recurring and job.state == JobState.PAUSED
+    reason = SkipReason.PAUSED if paused else SkipReason.CANCELLED
+    rows = _owed(job, min(overdue), batch.now)
+    for row in rows:
+        batch.known.ensure_day(batch.connection, row.scheduled_for)
+    _write(batch, job, rows, reason)
+
+
+def _owed(job: LockedJob, due: datetime, now: datetime) -> list[_Skipped]:
+    if not job.recurring or job.schedule is None:
+        return [_Skipped(due)]
+    planned = plan(load_schedule(job.schedule), Misfire(), due=due, now=now, paused=True)
+    return [_Skipped(instant.scheduled_for) for instant in planned.runs] + [
+        _Skipped(gap.first, gap.last, gap.count) for gap in planned.summary
+    ]
+
+
+def _write(batch: Batch, job: LockedJob, rows: Sequence[_Skipped], reason: SkipReason) -> None:
+    count = len(rows)
+    ids = uuid7_batch(count)
+    inserted = batch.connection.execute(
+        statement("insert_runs"),
+        {
+            "ids": ids,
+            "scheduled_for": [row.scheduled_for for row in rows],
+            "last_scheduled_for": [row.last_scheduled_for for row in rows],
+            "instants": [row.instants for row in rows],
+            "job_ids": [job.id] * count,
+            "job_versions": [job.version] * count,
+            "states": [RunState.SKIPPED.value] * count,
+            "reasons": [reason.value] * count,
+            "start_by": [None] * count,
+            "holds_slot": [False] * count,
+            "shards": [job.shard] * count,
+            "lanes": [job.lane] * count,
+            "namespaces": [job.namespace] * count,
+            "pools": [job.pool] * count,
+            "origins": [Origin.SCHEDULE.value] * count,
+            "request_ids": [""] * count,
+        },
+    ).fetchall()
+    written = {row[0] for row in inserted}
+    announce(
+        batch.connection,
+        batch.topics,
+        [
+            SettledRun(
+                run_id=run_id,
+                job_id=job.id,
+                namespace=job.namespace,
+                scheduled_for=row.scheduled_for,
+                origin=Origin.SCHEDULE.value,
+                state=RunState.SKIPPED.value,
+                reason=reason.value,
+                attempt=0,
+                fence=1,
+                lane=Lane(job.lane).label,
+                pool=job.pool,
+                started_at=None,
+                finished_at=batch.now,
+                error=None,
+            )
+            for run_id, row in zip(ids, rows, strict=True)
+            if run_id in written
+        ],
+        shards=batch.shards,
+    )

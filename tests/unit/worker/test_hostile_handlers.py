@@ -1,0 +1,146 @@
+"""Handlers that do their worst: each run gets its outcome, and the runs beside it get theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+from tests.unit.worker.hands import hand
+
+from noonmark.core.words import RunState
+from noonmark.handlers import Registry
+from noonmark.store.work import Outcome
+from noonmark.worker.execute import Executors
+from noonmark.worker.http import HttpExecutor
+from noonmark.worker.isolation import Isolation
+from noonmark.worker.outcomes import describe
+
+PATIENCE = 20
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise RecursionError
+
+
+class Bench:
+    """The worker's executors with handlers that are registered here, and the outcomes they gave."""
+
+    def __init__(self) -> None:
+        self.registry = Registry()
+        self.outcomes: list[Outcome] = []
+        self._all = threading.Condition()
+        self.executors = Executors(
+            self.registry, HttpExecutor(()), Isolation((), None), self._take, threads=4
+        )
+
+    def _take(self, outcomes) -> None:
+        with self._all:
+            self.outcomes += outcomes
+            self._all.notify_all()
+
+    def run(self, *names: str) -> dict[str, Outcome]:
+        """Run handlers one after the other, each awaited."""
+        for name in names:
+            held = hand(handler=name, retry={"max_retries": 0})
+            self.executors.submit([held])
+            with self._all:
+                assert self._all.wait_for(lambda held=held: self._of(held) is not None, PATIENCE), name
+        return {str(o.run.handler): o for o in self.outcomes}
+
+    def _of(self, held) -> Outcome | None:
+        return next((o for o in self.outcomes if o.run.id == held.run.id), None)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    bench = Bench()
+    bench.registry.add(lambda ctx: None, name="fine")
+    yield bench
+    bench.executors.close()
+
+
+def test_an_exception_that_cannot_be_told_is_told_by_its_name():
+    assert describe(UnspeakableError()) == "UnspeakableError: its text cannot be shown"
+
+
+def test_an_exception_that_cannot_be_told_fails_its_run_alone(bench):
+    def sync(ctx):
+        raise UnspeakableError
+
+    async def asynchronous(ctx):
+        raise UnspeakableError
+
+    bench.registry.add(sync, name="sync")
+    bench.registry.add(asynchronous, name="async")
+
+    ended = bench.run("sync", "fine", "async", "fine")
+
+    assert ended["sync"].state is ended["async"].state is RunState.DEAD
+    assert ended["sync"].error.startswith("UnspeakableError: its text cannot be shown")
+    assert ended["fine"].state is RunState.SUCCEEDED
+
+
+def test_an_async_handler_that_stops_the_loop_stops_nobody_else(bench):
+    async def stops(ctx):
+        asyncio.get_running_loop().stop()
+
+    async def after(ctx):
+        await asyncio.sleep(0)
+
+    bench.registry.add(stops, name="stops")
+    bench.registry.add(after, name="after")
+
+    ended = bench.run("stops", "after")
+
+    assert {o.state for o in ended.values()} == {RunState.SUCCEEDED}
+
+
+def test_an_exit_from_a_task_of_a_handler_ends_neither_loop_nor_others(bench):
+    async def leaves(ctx):
+        async def exits():
+            sys.exit(3)
+
+        task = asyncio.create_task(exits())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        ctx.payload = task  # kept, so that it is not collected while it runs
+
+    async def after(ctx):
+        await asyncio.sleep(0)
+
+    bench.registry.add(leaves, name="leaves")
+    bench.registry.add(after, name="after")
+
+    ended = bench.run("leaves", "after")
+
+    assert ended["after"].state is RunState.SUCCEEDED
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_the_child_of_a_handler_that_forks_runs_nothing_of_the_queue(bench):
+    ran = []
+    children = []
+    parent = os.getpid()
+
+    def forks(ctx):
+        child = os.fork()
+        if child:
+            children.append(child)
+
+    def effect(ctx):
+        assert os.getpid() == parent
+        ran.append(ctx.run_id)
+
+    bench.registry.add(forks, name="forks")
+    bench.registry.add(effect, name="effect")
+
+    bench.run("forks", "effect")
+
+    (child,) = children
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(ran) == 1
