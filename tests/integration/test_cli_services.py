@@ -70,6 +70,7 @@ def test_a_service_in_the_folder_of_a_running_stack_uses_its_addresses_and_says_
 def test_what_the_environment_names_goes_before_a_running_stack(trigger, database_url):
     with trigger(NOONMARK_DATABASE_URL=database_url) as process:
         found = line_of(process, "addresses_found")
+        assert line_of(process, "service_started")
     assert (found["database_from"], found["kafka_from"]) == ("environment", "dev stack")
 
 

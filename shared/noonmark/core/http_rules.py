@@ -211,7 +211,7 @@ def check_headers(headers: object) -> dict[str, str]:
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise BadRequestError(
-            f"header name {name!r} holds a character that is not allowed in one, or is not of 1 to 200 characters"
+            f"header name {name!r} holds a character that is not allowed in one or has not 1 to 200 of them"
         )
     lower = name.lower()
     if lower in _FRAMING or lower in _OURS or lower.startswith(_RESERVED_PREFIXES):

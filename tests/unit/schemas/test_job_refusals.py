@@ -13,6 +13,7 @@ from tests.unit.schemas.job_cases import (
     parse,
     refusal,
 )
+from tests.unit.unsendable import UNSENDABLE
 
 from noonmark.schemas.documents import JobDocument, ScheduleDocument
 from noonmark.schemas.job import MAX_PAYLOAD_BYTES
@@ -57,8 +58,8 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
     (http(headers={"X:": "a"}), "/payload/headers/X:", "names are tokens"),
     (http(headers={"": "a"}), "/payload/headers/", 'the name "" has'),
     (http(headers={"a": "1", "A": "2"}), "/payload/headers", "header 'A' is given twice"),
-    (http(headers={"Transfer-Encoding": "chunked"}), "/payload/headers", "is set by the worker"),
-    (http(headers={"HOST": "x"}), "/payload/headers", "is set by the worker"),
+    (http(headers={"Transfer-Encoding": "chunked"}), "/payload/headers", "is set by noonmark"),
+    (http(headers={"HOST": "x"}), "/payload/headers", "is set by noonmark"),
     (http(headers={f"h{i}": "" for i in range(51)}), "/payload/headers", "more entries than 50"),
     (http(headers=[]), "/payload/headers", "is an array"),
     (http(expected_status=200), "/payload/expected_status", "a list of status codes"),
@@ -211,6 +212,13 @@ def test_a_flood_of_problems_is_counted_instead_of_listed():
         parse({**PYTHON, **{f"x{i}": 1 for i in range(1000)}})
     assert len(caught.value.errors) == MAX_ERRORS + 1
     assert caught.value.errors[-1].message == "900 further problems are not listed"
+
+
+@pytest.mark.parametrize(("fields", "field", "words"), UNSENDABLE)
+def test_a_request_that_the_worker_would_refuse_is_refused_at_submission(fields, field, words):
+    found = refusal(http(**fields))
+    assert found.keys() == {f"/payload/{field}"}
+    assert words in found[f"/payload/{field}"]
 
 
 def test_values_of_an_http_payload_are_never_quoted():

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import resource
+import socket
 import time
 import uuid
 import zlib
@@ -11,10 +12,11 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 import uvloop
+from tests.unit.unsendable import UNSENDABLE
 
 from noonmark.handlers import Context
 from noonmark.worker.guard import AddressRefusedError, Guard, NetworkListError
-from noonmark.worker.http import EXCERPT_BYTES, GuardedResolver, HttpExecutor
+from noonmark.worker.http import EXCERPT_BYTES, GuardedResolver, HttpExecutor, _url
 
 RUN, JOB = uuid.UUID(int=1), uuid.UUID(int=2)
 HERE = ["127.0.0.1/32"]
@@ -426,6 +428,100 @@ def test_a_wrong_spec_is_refused_in_words(ctx, spec):
     result = run(scenario())
     assert result.refused
     assert result.error.startswith("not sent: ")
+
+
+@pytest.mark.parametrize("fields", [fields for fields, _, _ in UNSENDABLE])
+def test_what_the_intake_refuses_is_not_sent_either_nor_tried_again(ctx, fields):
+    async def scenario():
+        async with HttpExecutor(["0.0.0.0/0", "::/0"], lookup=names()) as executor:
+            return await executor.execute({"url": "http://127.0.0.1:9/", **fields}, ctx, 5)
+
+    result = run(scenario())
+    assert result.refused
+    assert result.error.startswith("not sent: ")
+
+
+def test_a_url_that_the_client_cannot_build_is_refused_not_tried_again(ctx, monkeypatch):
+    def none(**_parts):
+        raise ValueError("no such URL")
+
+    monkeypatch.setattr("noonmark.worker.http.URL.build", none)
+    monkeypatch.setattr("noonmark.worker.http._url", _url.__wrapped__)
+    result = call(ctx, Target())
+    assert result.refused
+    assert result.error == "not sent: the url cannot be called: no such URL"
+
+
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+
+
+@needs_ipv6
+@pytest.mark.parametrize("host", ["[::1]", "[0:0:0:0:0:0:0:1]", "[::0.0.0.1]"])
+def test_an_ipv6_address_is_called_where_its_network_is_allowed(ctx, host):
+    target = Target(host="::1")
+
+    async def scenario():
+        async with target, HttpExecutor(["::1/128"]) as executor:
+            return await executor.execute({"url": target.url("/a?b=c", host=host)}, ctx, 5)
+
+    result = run(scenario())
+    assert (result.ok, result.error) == (True, None)
+    ((line, headers, _),) = target.requests
+    assert line == "POST /a?b=c HTTP/1.1"
+    assert headers["host"] == f"[::1]:{target.port}"
+
+
+@needs_ipv6
+def test_an_ipv6_address_is_refused_by_default_and_nothing_is_sent(ctx):
+    target = Target(host="::1")
+
+    async def scenario():
+        async with target, HttpExecutor(HERE) as executor:
+            return await executor.execute({"url": target.url(host="[::1]")}, ctx, 5)
+
+    result = run(scenario())
+    assert result.refused
+    assert result.error == "not sent: ::1 is not public (loopback, ::1/128)"
+    assert target.connections == 0
+
+
+@needs_ipv6
+def test_a_closed_port_of_an_ipv6_address_is_named_with_brackets(ctx):
+    async def scenario():
+        async with Target(host="::1") as target:
+            url = target.url(host="[::1]")
+        async with HttpExecutor(["::1/128"]) as executor:
+            return await executor.execute({"url": url}, ctx, 5)
+
+    result = run(scenario())
+    assert not result.refused
+    assert result.error.startswith("no connection to [::1]:")
+
+
+@needs_ipv6
+@pytest.mark.parametrize("host", ["[::ffff:127.0.0.1]", "[::ffff:7f00:1]"])
+def test_a_mapped_address_is_as_good_as_the_address_inside_it(ctx, host):
+    target = Target()
+
+    async def scenario(allowed):
+        async with target, HttpExecutor(allowed) as executor:
+            return await executor.execute({"url": target.url(host=host)}, ctx, 5)
+
+    refused = run(scenario(["::1/128", "::ffff:0:0/96"]))
+    assert refused.refused
+    assert refused.error.endswith("127.0.0.1 is not public (loopback, 127.0.0.0/8)")
+    assert target.connections == 0
+    target.port = 0
+    assert run(scenario(HERE)).ok
 
 
 def test_a_cancelled_attempt_is_cancelled_not_answered(ctx):
