@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from noonmark.cli.context import load_settings
 from noonmark.cli.options import Folder
 from noonmark.cli.problems import CliError
 
@@ -73,6 +74,8 @@ def up(
     What NOONMARK_DATABASE_URL and NOONMARK_KAFKA_BOOTSTRAP name is used instead of started.
     """
     commands = _commands()
+    # What the services would refuse is refused before anything is started.
+    load_settings()
     from noonmark.devstack.options import StackOptions, default_services  # noqa: PLC0415 - optional extra
 
     options = StackOptions(

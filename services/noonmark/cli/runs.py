@@ -154,11 +154,16 @@ def show(
 def sheet(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
     """Return what is shown of a run, in the order in which it is asked for; without what it does not have."""
     row = {name: value for name, value in run.items() if name != "attempts"}
+    delay, length = start_delay(run), took(run)
+    last = run["attempts"][-1] if run["attempts"] else None
+    if length is None and last is not None and last["started_at"] == run["started_at"]:
+        # A run that is to be retried has no end of its own yet.
+        length = took(last)
     row |= {
         "job": job_label(run),
         "worker": row.pop("owner", None),
-        "start_delay": duration(start_delay(run)),
-        "took": duration(took(run)),
+        "start_delay": duration(delay) if delay is not None else None,
+        "took": duration(length) if length is not None else None,
     }
     row.pop("job_name", None)
     names = [name for name in _FIRST if name in row]

@@ -65,7 +65,7 @@ def check(consumer: LaneConsumer, records: list[Record], moment: Moment, *, max_
 def _check_one(batch: Checked, record: Record, moment: Moment, max_bytes: int) -> None:
     event: Event | None = None
     try:
-        event = parse_event(record.value, record.headers, max_bytes=max_bytes)
+        event = parse_event(record.value or None, record.headers, max_bytes=max_bytes)
         submission = parse_submission(event, now=moment.now, ledger_floor=moment.ledger_floor)
     except Refused as refused:
         reason = "malformed" if event is None else "invalid"

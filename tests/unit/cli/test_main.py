@@ -1,5 +1,6 @@
 """The command as a whole."""
 
+import os
 import subprocess
 import sys
 
@@ -51,6 +52,26 @@ def test_a_wrong_option_is_told_in_words_of_ours(command, told):
     assert told in shown
     assert "Value error" not in shown
     assert "Input should" not in shown
+
+
+@pytest.mark.parametrize(
+    "command", [["dev", "up"], ["trigger"], ["run", "list"], ["db", "check"]], ids=" ".join
+)
+def test_a_wrong_address_is_a_sentence_and_exit_code_2_and_nothing_is_started(tmp_path, command):
+    env = {name: value for name, value in os.environ.items() if not name.startswith("NOONMARK_")}
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "noonmark.cli.main", *command],
+        cwd=tmp_path,
+        env={**env, "NOONMARK_DATABASE_URL": "foo"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "NOONMARK_DATABASE_URL is no Postgres URL" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_help_waits_for_no_driver():

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from noonmark.cli.context import load_settings
 from noonmark.cli.problems import CliError, ExitCode
 
 
@@ -36,4 +37,6 @@ def demo(
             f"the demo needs the package {error.name!r}, which is not installed:"
             " pip install 'noonmark[dev-stack]'"
         ) from error
+    # What the services would refuse is refused before anything is started.
+    load_settings()
     raise typer.Exit(play(state_dir, examples))
