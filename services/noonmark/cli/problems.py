@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from enum import IntEnum
 from typing import Any
@@ -83,12 +84,16 @@ def explain(error: BaseException) -> CliError | None:
         return error
     if _is(error, "noonmark.settings", "SettingsError"):
         return CliError(f"{error}; `noonmark config check` shows every setting", ExitCode.USAGE)
-    if _is(error, "noonmark.store.migrate", "SchemaError"):
-        return CliError(str(error))
     if _is(error, "noonmark.kafka.admin", "TopicError"):
         return CliError(str(error), ExitCode.UNREACHABLE)
-    if _is(error, "noonmark.devstack.errors", "DevStackError"):
+    if _is(error, "noonmark.store.migrate", "SchemaError") or _is(
+        error, "noonmark.devstack.errors", "DevStackError"
+    ):
         return CliError(str(error))
+    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EIO, errno.EDQUOT}:
+        return CliError(
+            f"the output could not be written: {error.strerror}; free some space, or write elsewhere"
+        )
     return None
 
 
