@@ -22,9 +22,9 @@ NAMES = statements.names()
 ROW_CLASSES = {
     "read_outbox": rows.OutboxRow,
     "start_runs": rows.StartedRun,
-    "expire_starts": rows.EndedRun,
-    "job_cancel_runs": rows.EndedRun,
-    "lose_runs": rows.LostRun,
+    "expire_starts": rows.ChangedRun,
+    "job_cancel_runs": rows.ChangedRun,
+    "lose_runs": rows.ChangedRun,
     "lock_planned": rows.DueTimer,
     "pressure": Pressure,
 }

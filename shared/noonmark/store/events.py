@@ -11,7 +11,7 @@ import psycopg
 
 from noonmark.core.words import Lane, RunState
 from noonmark.schemas.lifecycle import SettledRun, dead_event, settled_events
-from noonmark.store.rows import EndedRun, LostRun
+from noonmark.store.rows import ChangedRun
 from noonmark.store.statements import statement
 
 
@@ -33,7 +33,7 @@ class RawEvent:
     value: bytes
 
 
-def settled_of(run: EndedRun | LostRun) -> SettledRun:
+def settled_of(run: ChangedRun) -> SettledRun:
     """Read off a row of a statement what the world is told about its run."""
     return SettledRun(
         run_id=run.id,

@@ -10,7 +10,7 @@ from uuid import UUID
 import psycopg
 
 from noonmark.store.events import EventTopics, announce, settled_of
-from noonmark.store.rows import EndedRun, row_of
+from noonmark.store.rows import ChangedRun, row_of
 from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
 from noonmark.store.work import Identity, span
@@ -66,7 +66,7 @@ def cancel_unheld(
     shards: int,
 ) -> int:
     """Give cancelled runs that the worker does not hold their verdict; return how many there were."""
-    with connection.transaction(), connection.cursor(row_factory=row_of(EndedRun)) as cursor:
+    with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         ended = cursor.execute(statement("cancel_unheld"), {**identity._asdict(), **span(runs)}).fetchall()
         free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)

@@ -16,7 +16,7 @@ from noonmark.store.job_locks import (
 )
 from noonmark.store.job_requests import Batch, Result, Status
 from noonmark.store.jobs_skip import skip_due
-from noonmark.store.rows import EndedRun, row_of
+from noonmark.store.rows import ChangedRun, row_of
 from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
 
@@ -77,7 +77,7 @@ def cancel(batch: Batch, job: LockedJob, order: CancelJob, sequence: int | None)
     skip_due(batch, job, [scheduled_for for (scheduled_for,) in dropped])
     runs = [run for run in lock_runs(connection, job) if run.state != RunState.CANCELLING]
     if runs:
-        with connection.cursor(row_factory=row_of(EndedRun)) as cursor:
+        with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
             stopped = cursor.execute(
                 statement("job_cancel_runs"), {**span(runs), "shard": job.shard}
             ).fetchall()

@@ -9,7 +9,7 @@ import psycopg
 
 from noonmark.core.words import AttemptOutcome, RunState
 from noonmark.store.events import EventTopics, announce, settled_of
-from noonmark.store.rows import LostRun, row_of
+from noonmark.store.rows import ChangedRun, row_of
 from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
 
@@ -21,7 +21,7 @@ class LeasePass(NamedTuple):
     """What one look at the leases did."""
 
     lapsed: int
-    lost: list[LostRun]
+    lost: list[ChangedRun]
     watched_seconds: float
 
 
@@ -48,11 +48,11 @@ def run_pass(
 
 def _take_up(
     connection: psycopg.Connection, topics: EventTopics, *, shards: int, batches: int
-) -> list[LostRun]:
+) -> list[ChangedRun]:
     orphans = connection.execute(statement("lock_orphans"), {"limit": batches}).fetchall()
     if not orphans:
         return []
-    with connection.cursor(row_factory=row_of(LostRun)) as cursor:
+    with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         lost = cursor.execute(
             statement("lose_runs"),
             {
@@ -74,7 +74,7 @@ def _take_up(
     return lost
 
 
-def _leave_traces(connection: psycopg.Connection, lost: Sequence[LostRun]) -> None:
+def _leave_traces(connection: psycopg.Connection, lost: Sequence[ChangedRun]) -> None:
     connection.execute(
         statement("insert_attempts"),
         {
@@ -90,7 +90,7 @@ def _leave_traces(connection: psycopg.Connection, lost: Sequence[LostRun]) -> No
     )
 
 
-def tell(connection: psycopg.Connection, queued: Sequence[LostRun]) -> None:
+def tell(connection: psycopg.Connection, queued: Sequence[ChangedRun]) -> None:
     """Write the outbox rows of runs that were queued again."""
     if queued:
         connection.execute(

@@ -65,29 +65,8 @@ class StartedRun(NamedTuple):
     batch_id: int
 
 
-class EndedRun(NamedTuple):
-    """A run whose state was changed by somebody other than its worker."""
-
-    id: UUID
-    scheduled_for: datetime
-    job_id: UUID
-    origin: str
-    namespace: str
-    lane: int
-    pool: str
-    shard: int
-    attempt: int
-    fence: int
-    state: str
-    reason: str | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    error: str | None
-    holds_slot: bool
-
-
-class LostRun(NamedTuple):
-    """A row of `lose_runs`: queued again, dead, or cancelled."""
+class ChangedRun(NamedTuple):
+    """A run whose state was changed by somebody other than its worker: ended, lost, or asked to stop."""
 
     id: UUID
     scheduled_for: datetime

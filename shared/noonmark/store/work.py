@@ -19,7 +19,7 @@ import psycopg
 from noonmark.core.words import AttemptOutcome, Lane, RunState
 from noonmark.schemas.lifecycle import SettledRun
 from noonmark.store.events import EventTopics, announce, settled_of
-from noonmark.store.rows import EndedRun, StartedRun, row_of
+from noonmark.store.rows import ChangedRun, StartedRun, row_of
 from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
 
@@ -162,7 +162,7 @@ def expire(
     """Give the verdict `start_deadline` to those of the refused tickets that waited too long."""
     if not tickets:
         return 0
-    with connection.transaction(), connection.cursor(row_factory=row_of(EndedRun)) as cursor:
+    with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         cursor.execute(statement("expire_starts"), span([(t.run_id, t.scheduled_for) for t in tickets]))
         ended = cursor.fetchall()
         free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])

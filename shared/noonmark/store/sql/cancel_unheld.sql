@@ -4,5 +4,5 @@ update runs
 set state = 'cancelled', finished_at = noonmark_now()
 where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
   and owner = %(worker)s and epoch = %(epoch)s and state = 'cancelling'
-returning id, scheduled_for, job_id, origin, namespace, lane, pool, shard, attempt, fence, state, reason,
+returning id, scheduled_for, job_id, job_version, origin, namespace, lane, pool, shard, attempt, fence, state, reason,
           started_at, finished_at, error, holds_slot

@@ -8,8 +8,8 @@ with ended as (
         fence = fence + (state <> 'running')::int
     where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
       and state in ('waiting', 'queued', 'running', 'retrying')
-    returning id, scheduled_for, job_id, origin, namespace, lane, pool, shard, attempt, fence, state, reason, started_at,
-              finished_at, error, holds_slot
+    returning id, scheduled_for, job_id, job_version, origin, namespace, lane, pool, shard, attempt, fence, state,
+              reason, started_at, finished_at, error, holds_slot
 ), unsent as (
     delete from outbox where slice = %(shard)s and lane < 3 and run_id = any (%(ids)b::uuid[])
 ), waiting as (
