@@ -1,4 +1,4 @@
-"""Overlap slots: which run of a job may run where its runs must not overlap."""
+"""Overlap slots: which run of a job may run where its runs must not overlap. The key is the job's id."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ import psycopg
 from noonmark.store.statements import statement
 
 
-def slot_key(job_id: UUID) -> str:
-    """Return the key of a job's overlap slot."""
-    return f"job:{job_id}"
-
-
 def take_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]) -> set[UUID]:
     """Take the slot of the job of each (run, job) pair; return the runs that got theirs."""
     rows = list(runs)
@@ -22,7 +17,7 @@ def take_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]
         return set()
     taken = connection.execute(
         statement("take_slots"),
-        {"keys": [slot_key(job_id) for _, job_id in rows], "run_ids": [run_id for run_id, _ in rows]},
+        {"keys": [job_id for _, job_id in rows], "run_ids": [run_id for run_id, _ in rows]},
     )
     return {row[0] for row in taken}
 
@@ -33,5 +28,5 @@ def free_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]
     if rows:
         connection.execute(
             statement("free_slots"),
-            {"keys": [slot_key(job_id) for _, job_id in rows], "run_ids": [run_id for run_id, _ in rows]},
+            {"keys": [job_id for _, job_id in rows], "run_ids": [run_id for run_id, _ in rows]},
         )

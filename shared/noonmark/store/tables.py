@@ -191,7 +191,7 @@ start_batches: Final = Table(
 slots: Final = Table(
     "slots",
     metadata,
-    _must("key", Text(), key=True),
+    _must("key", Uuid(), key=True),
     _must("slot_no", SmallInteger(), key=True),
     _must("run_id", Uuid()),
     _must("taken_at", _INSTANT),

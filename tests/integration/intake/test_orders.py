@@ -15,7 +15,6 @@ from noonmark.core.words import Lane, RunState
 from noonmark.store import claims
 from noonmark.store.jobs import Reason, Request, Status
 from noonmark.store.relay import Parked, park, read
-from noonmark.store.slots import slot_key
 from noonmark.store.work import Ticket, start
 
 pytestmark = pytest.mark.postgres
@@ -369,7 +368,7 @@ def test_trigger_runs_a_job_once_beside_its_schedule(world: World) -> None:
 def test_trigger_is_skipped_while_a_run_of_the_job_is_unfinished(world: World) -> None:
     job_id = world.job_id(nightly())
     first = world.one(event("trigger", name="nightly"))
-    assert world.row("select run_id, key from slots") == {"run_id": first.run_id, "key": slot_key(job_id)}
+    assert world.row("select run_id, key from slots") == {"run_id": first.run_id, "key": job_id}
     second = world.one(event("trigger", name="nightly"))
     run = world.row("select * from runs where id = %s", second.run_id)
     assert (run["state"], run["reason"]) == ("skipped", "overlap")

@@ -143,9 +143,7 @@ def test_nothing_that_the_lapsed_worker_still_sends_is_taken(world, watch):
 def test_a_run_that_lost_its_worker_too_often_is_dead_and_told(world, watch):
     worker = world.worker(lease_seconds=LEASE)
     (run,) = world.started(worker, losses=leases.LOSS_BUDGET, holds_slot=True)
-    world.db.execute(
-        "insert into slots select 'job:' || job_id, 0, id, now() from runs where id = %s", [run.id]
-    )
+    world.db.execute("insert into slots select job_id, 0, id, now() from runs where id = %s", [run.id])
 
     watch.keep_looking(LEASE + 4)
 

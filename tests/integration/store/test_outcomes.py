@@ -14,7 +14,7 @@ def slot_of(world, run):
     """Give a run its job's overlap slot."""
     world.db.execute(
         "insert into slots (key, slot_no, run_id, taken_at) values (%s, 0, %s, now())",
-        [f"job:{run['job_id']}", run["id"]],
+        [run["job_id"], run["id"]],
     )
 
 

@@ -209,7 +209,7 @@ create index start_batches_worker on start_batches (worker);
 
 -- Concurrency and overlap slots: taken when a run is queued, kept through retries, freed with its verdict.
 create table slots (
-    key text not null,
+    key uuid not null,
     slot_no smallint not null,
     run_id uuid not null,
     taken_at timestamptz not null,
