@@ -93,10 +93,10 @@ class Settings(BaseSettings):
         1000, ge=1, le=10_000, description="Outbox rows that a dispatcher reads at once, per lane."
     )
     outbox_age_limit_seconds: float = Field(
-        10.0, ge=1, description="An older unsent row stops claims of its slice."
+        10.0, ge=1, description="An older unsent row stops claims of its slice and lane."
     )
     outbox_depth_limit: int = Field(
-        50_000, ge=100, description="More unsent rows stop claims of their slice."
+        20_000, ge=100, description="More unsent rows stop claims of their slice and lane."
     )
     catch_up_cap: int = Field(100, ge=1, le=10_000, description="Runs made per job and claim under fire_all.")
     ledger_cap: int = Field(1000, ge=1, le=100_000, description="A longer gap gets one summary row.")

@@ -64,8 +64,13 @@ class LagLoop(DatabaseLoop):
     def _outbox(self, connection: psycopg.Connection) -> None:
         cap = self._service.settings.outbox_depth_limit
         measured = relay.pressure(connection, self._membership.owned, cap=cap)
-        OUTBOX_OLDEST.replace({(p.slice,): p.age_seconds or 0.0 for p in measured})
-        OUTBOX_ROWS.replace({(p.slice,): p.rows for p in measured})
+        oldest: dict[Labels, float] = defaultdict(float)
+        rows: dict[Labels, float] = defaultdict(float)
+        for p in measured:
+            oldest[p.slice,] = max(oldest[p.slice,], p.age_seconds or 0.0)
+            rows[p.slice,] += p.rows
+        OUTBOX_OLDEST.replace(oldest)
+        OUTBOX_ROWS.replace(rows)
 
     def _groups(self, connection: psycopg.Connection) -> None:
         lanes = [(pool, lane) for pool in progress.pools(connection) for lane in Lane]

@@ -40,7 +40,7 @@ class ClaimLoop(DatabaseLoop):
         self._shards = shards
         self._planner = Planner(catch_up_cap=settings.catch_up_cap, ledger_cap=settings.ledger_cap)
         self._pace = Pace(settings.claim_pause_ms / 1000)
-        self._blocked: frozenset[int] = frozenset()
+        self._blocked: frozenset[tuple[int, int]] = frozenset()
         self._pressure_at = 0.0
         self._stretch = 1.0
 
@@ -51,13 +51,14 @@ class ClaimLoop(DatabaseLoop):
             return 0.2
         self._pace.hold(self._service.stop, stretch=self._stretch)
         self._look_at_pressure(connection, owned)
-        probe = claims.probe(connection, [shard for shard in owned if shard not in self._blocked])
+        probe = claims.probe(connection, owned)
         if probe is None:
             return 1.0
         claimed = 0
         for lane in Lane:
             for kind in _KINDS:
-                shards = probe.due.get((lane, kind))
+                due = probe.due.get((lane, kind), [])
+                shards = [shard for shard in due if (shard, lane) not in self._blocked]
                 if shards:
                     claimed += self._claim(connection, lane, kind, shards).claimed
         self._stretch = _SMALL_STRETCH if claimed < _SMALL_ROUND else 1.0
@@ -109,18 +110,20 @@ class ClaimLoop(DatabaseLoop):
         )
 
     def _look_at_pressure(self, connection: psycopg.Connection, owned: tuple[int, ...]) -> None:
-        """Stop claiming for slices whose relay is far behind: what stays unclaimed becomes a misfire."""
+        """Stop claiming for a slice's lane whose relay is far behind: what stays unclaimed misfires."""
         now = time.monotonic()
         if now < self._pressure_at:
             return
         self._pressure_at = now + _PRESSURE_SECONDS
         settings = self._service.settings
         blocked = frozenset(
-            p.slice
+            (p.slice, p.lane)
             for p in relay.pressure(connection, owned, cap=settings.outbox_depth_limit)
             if (p.age_seconds or 0) > settings.outbox_age_limit_seconds
             or p.rows >= settings.outbox_depth_limit
         )
         if blocked != self._blocked:
-            self._log.warning("claims_held_back" if blocked else "claims_go_on", slices=sorted(blocked))
+            self._log.warning(
+                "claims_held_back" if blocked else "claims_go_on", slices_and_lanes=sorted(blocked)
+            )
             self._blocked = blocked

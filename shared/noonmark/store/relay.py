@@ -19,9 +19,10 @@ EVENT_LANE = 3
 
 
 class Pressure(NamedTuple):
-    """How far the relay of a slice is behind. `rows` stops counting at the cap asked for."""
+    """How far the relay of a slice's lane is behind. `rows` stops counting at the cap asked for."""
 
     slice: int
+    lane: int
     age_seconds: float | None
     rows: int
 
@@ -93,6 +94,6 @@ def park(
 
 
 def pressure(connection: psycopg.Connection, slices: Sequence[int], *, cap: int) -> list[Pressure]:
-    """Measure age and depth of each slice; the depth stops at `cap`."""
+    """Measure age and depth of each lane of each slice; the depth stops at `cap`."""
     with connection.cursor(row_factory=row_of(Pressure)) as cursor:
         return cursor.execute(statement("pressure"), {"slices": list(slices), "cap": cap}).fetchall()
