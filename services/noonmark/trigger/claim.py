@@ -95,6 +95,9 @@ class ClaimLoop(DatabaseLoop):
         self, connection: psycopg.Connection, lane: Lane, kind: TimerKind, shards: list[int]
     ) -> ClaimResult:
         limit = self._service.settings.claim_batch
+        if lane is Lane.LOW:
+            # Smaller bites: what comes due meanwhile in a higher lane waits for less.
+            limit = max(1, limit // 2)
         if kind is TimerKind.ONCE:
             return claims.claim_once(connection, lane, shards, limit)
         if kind is TimerKind.RETRY:

@@ -55,7 +55,8 @@ def read(
             {
                 "slices": list(slices),
                 "lanes": [int(lane) for lane in lanes],
-                "limits": [per_slice] * len(lanes),
+                # Low goes in smaller bites: what is due meanwhile in a higher lane waits for less.
+                "limits": [max(1, per_slice // 2) if lane is Lane.LOW else per_slice for lane in lanes],
             },
         )
         rows = cursor.fetchall()
