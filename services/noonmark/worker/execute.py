@@ -138,6 +138,7 @@ class Executors:
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - see _run_sync
+            # A TimeoutError here is the handler's own: the attempt's limit cancels instead.
             outcome = failed(hand, describe(error))
         return outcome
 
@@ -145,11 +146,7 @@ class Executors:
         assert hand.run.handler is not None
         handler: Handler | None = self._registry.get(hand.run.handler)
         assert handler is not None
-        try:
-            return succeeded(hand, await handler.function(_context(hand)))
-        except TimeoutError as error:
-            # Its own, not the attempt's limit, which cancels instead.
-            return failed(hand, describe(error))
+        return succeeded(hand, await handler.function(_context(hand)))
 
     async def _call_http(self, hand: Hand) -> Outcome:
         result = await self._http.execute(hand.payload, _context(hand), hand.timeout_seconds)

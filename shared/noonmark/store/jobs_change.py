@@ -10,11 +10,9 @@ from uuid import UUID
 from noonmark.core.ids import uuid7
 from noonmark.core.instants import parse_instant
 from noonmark.core.schedule import Interval
-from noonmark.core.words import JobState, Lane, Origin, Overlap, RunState, SkipReason, TimerKind, WaitReason
+from noonmark.core.words import JobState, Origin, Overlap, RunState, SkipReason, TimerKind, WaitReason
 from noonmark.schemas.job import JobSpec
-from noonmark.schemas.lifecycle import SettledRun
 from noonmark.schemas.submissions import UpdateJob
-from noonmark.store.events import announce
 from noonmark.store.job_forms import Due, first_due, labels_text, once_due, policy_text, work_text
 from noonmark.store.job_locks import LockedJob, note_sequence, refuse_in_state
 from noonmark.store.job_requests import (
@@ -28,6 +26,7 @@ from noonmark.store.job_requests import (
     unknown_pool,
 )
 from noonmark.store.jobs_create import Timer, insert_timers
+from noonmark.store.jobs_skip import tell_skips
 from noonmark.store.slots import take_slots
 from noonmark.store.statements import statement
 
@@ -100,7 +99,7 @@ def trigger(batch: Batch, job: LockedJob, event: EventRef | None) -> Result:
     )
     note_sequence(batch.connection, job, event.sequence if event else None)
     if state is RunState.SKIPPED:
-        _tell_skip(batch, job, run_id)
+        tell_skips(batch, job, [(run_id, batch.now)], origin=Origin.MANUAL, reason=SkipReason.OVERLAP)
     batch.queued |= state is not RunState.WAITING
     return Result(Status.ACCEPTED, job.id, run_id)
 
@@ -171,23 +170,3 @@ def _insert_run(batch: Batch, job: LockedJob, values: dict[str, object]) -> None
             **values,
         },
     )
-
-
-def _tell_skip(batch: Batch, job: LockedJob, run_id: UUID) -> None:
-    told = SettledRun(
-        run_id=run_id,
-        job_id=job.id,
-        namespace=job.namespace,
-        scheduled_for=batch.now,
-        origin=Origin.MANUAL.value,
-        state=RunState.SKIPPED.value,
-        reason=SkipReason.OVERLAP.value,
-        attempt=0,
-        fence=1,
-        lane=Lane(job.lane).label,
-        pool=job.pool,
-        started_at=None,
-        finished_at=batch.now,
-        error=None,
-    )
-    announce(batch.connection, batch.topics, [told], shards=batch.shards)

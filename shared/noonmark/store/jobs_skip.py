@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
+from uuid import UUID
 
 from noonmark.core.ids import uuid7_batch
 from noonmark.core.planning import Misfire, plan
@@ -78,28 +79,36 @@ def _write(batch: Batch, job: LockedJob, rows: Sequence[_Skipped], reason: SkipR
         },
     ).fetchall()
     written = {row[0] for row in inserted}
-    announce(
-        batch.connection,
-        batch.topics,
-        [
-            SettledRun(
-                run_id=run_id,
-                job_id=job.id,
-                namespace=job.namespace,
-                scheduled_for=row.scheduled_for,
-                origin=Origin.SCHEDULE.value,
-                state=RunState.SKIPPED.value,
-                reason=reason.value,
-                attempt=0,
-                fence=1,
-                lane=Lane(job.lane).label,
-                pool=job.pool,
-                started_at=None,
-                finished_at=batch.now,
-                error=None,
-            )
-            for run_id, row in zip(ids, rows, strict=True)
-            if run_id in written
-        ],
-        shards=batch.shards,
-    )
+    told = [(run_id, row.scheduled_for) for run_id, row in zip(ids, rows, strict=True) if run_id in written]
+    tell_skips(batch, job, told, origin=Origin.SCHEDULE, reason=reason)
+
+
+def tell_skips(
+    batch: Batch,
+    job: LockedJob,
+    runs: Sequence[tuple[UUID, datetime]],
+    *,
+    origin: Origin,
+    reason: SkipReason,
+) -> None:
+    """Announce runs of a job that were skipped before they were ever queued, by id and nominal instant."""
+    settled = [
+        SettledRun(
+            run_id=run_id,
+            job_id=job.id,
+            namespace=job.namespace,
+            scheduled_for=scheduled_for,
+            origin=origin.value,
+            state=RunState.SKIPPED.value,
+            reason=reason.value,
+            attempt=0,
+            fence=1,
+            lane=Lane(job.lane).label,
+            pool=job.pool,
+            started_at=None,
+            finished_at=batch.now,
+            error=None,
+        )
+        for run_id, scheduled_for in runs
+    ]
+    announce(batch.connection, batch.topics, settled, shards=batch.shards)
