@@ -108,7 +108,7 @@ class Cluster:
         """Wait until a node is ready; a node with a fault may also have died of it."""
         wait_until(lambda: node.ready() or not node.alive, f"{node.name} to be ready", within, self.state)
         if node.expected_alive:
-            assert node.alive, f"{node.name} ended at its start:\n{node.log()}"
+            assert node.alive, f"{node.name} {node.ending} at its start:\n{node.log()}"
 
     def start_target(self) -> str:
         """Start the HTTP target; return its URL."""
@@ -188,7 +188,7 @@ class Cluster:
 
         def look() -> Any:
             for node in self.nodes:
-                assert not node.expected_alive or node.alive, f"{node.name} ended by itself:\n{node.log(30)}"
+                assert not node.expected_alive or node.alive, f"{node.name} {node.ending}:\n{node.log(60)}"
             return condition()
 
         return wait_until(look, what, within, self.state)
@@ -214,7 +214,7 @@ class Cluster:
             parts.append(f"uncommitted: {self.lags()}")
         for node in self.nodes[-8:]:
             parts.append(
-                f"--- {node.name} pid {node.pid} {'alive' if node.alive else 'ended'}\n{node.log(6)}"
+                f"--- {node.name} pid {node.pid} {'lives' if node.alive else node.ending}\n{node.log(6)}"
             )
         return "\n".join(parts)
 

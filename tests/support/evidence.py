@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.support.commits import Commits
 
 LANES = ("high", "normal", "low")
 
@@ -103,6 +104,7 @@ class KafkaSide:
         self._client = {"bootstrap.servers": bootstrap}
         self._prefix = prefix
         self._admin = AdminClient(self._client)
+        self._commits = Commits(bootstrap)
         self._consumer = Consumer(
             {
                 **self._client,
@@ -133,14 +135,10 @@ class KafkaSide:
             group = self.group_of(topic)
             if group is None:
                 continue
-            asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, p) for p in range(count)])
-            answer = self._admin.list_consumer_group_offsets([asked], request_timeout=10)[group]
-            try:
-                for partition in answer.result().topic_partitions:
-                    found[topic, partition.partition] = max(0, partition.offset)
-            except Exception as error:
-                if "GROUP_ID_NOT_FOUND" not in str(error):
-                    raise
+            places = [(topic, p) for p in range(count)]
+            commits = self._commits.of(group, places)
+            for place in places:
+                found[place] = commits[place].offset if place in commits else 0
         return found
 
     def ends(self, topic: str, count: int) -> dict[int, tuple[int, int]]:
@@ -174,7 +172,8 @@ class KafkaSide:
         self._consumer.unassign()
 
     def close(self) -> None:
-        """Release the client."""
+        """Release the clients."""
+        self._commits.close()
         self._consumer.close()
 
 

@@ -17,6 +17,8 @@ from typing import Any
 
 from noonmark.devstack import processes
 
+KAFKA_CLIENT = '"logger":"noonmark.kafka.client"'
+
 
 @dataclass(eq=False, slots=True)
 class Node:
@@ -38,6 +40,20 @@ class Node:
     def alive(self) -> bool:
         """Whether it runs (a stopped one does)."""
         return not processes.has_ended(self.process)
+
+    @property
+    def ending(self) -> str:
+        """How it ended: by which signal, or with which exit code."""
+        code = self.process.returncode
+        if code is None:
+            # Left unreaped, as `alive` leaves it.
+            found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is None:
+                return "lives"
+            code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+        if code < 0:
+            return f"was ended by {signal.Signals(-code).name}"
+        return f"ended by itself with exit code {code}"
 
     def kill(self) -> None:
         """Kill -9, of this one process; what it started must notice by itself."""
@@ -81,8 +97,14 @@ class Node:
         return total
 
     def log(self, lines: int = 15) -> str:
-        """The end of its log."""
-        return processes.tail(self.log_file, lines=lines)
+        """The end of its log; the Kafka client's own lines are only counted, but for the last."""
+        own: list[str] = []
+        left_out: list[str] = []
+        for line in processes.tail(self.log_file, lines=1000).splitlines():
+            (left_out if KAFKA_CLIENT in line else own).append(line)
+        if left_out:
+            own.append(f"({len(left_out)} lines of the Kafka client are left out; the last: {left_out[-1]})")
+        return "\n".join(own[-lines:])
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """What it has logged."""

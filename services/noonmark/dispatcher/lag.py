@@ -52,6 +52,7 @@ class LagLoop(DatabaseLoop):
         if self._membership.leads:
             self._groups(connection)
         else:
+            self._probe.close()
             for gauge in (START_BACKLOG, START_BACKLOG_SECONDS, COMMIT_LAG, SUBMISSIONS_LAG, RUNS_IN_STATE):
                 gauge.replace({})
         return 1.0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-CLIENT_LOGGER: Final = logging.getLogger("noonmark.kafka.client")
-"""Where librdkafka's own log lines go; it hands them over whenever a client polls or flushes."""
+from noonmark.kafka.client_log import CLIENT_LOGGER
+
+__all__ = ["CLIENT_LOGGER", "GroupProtocol", "KafkaConfig"]
 
 GroupProtocol = Literal["consumer", "classic"]
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from confluent_kafka import (
     Consumer,
-    ConsumerGroupTopicPartitions,
     KafkaException,
     TopicCollection,
     TopicPartition,
@@ -21,6 +20,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from noonmark.kafka.commits import decode_next
 from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.group_offsets import Committed, GroupOffsets
 from noonmark.kafka.marks import Passage, TopicMarks
 
 __all__ = ["LagProbe", "LagReport", "LagUnavailable", "PartitionLag", "Passage", "TopicMarks"]
@@ -103,7 +103,8 @@ class LagReport:
 class LagProbe:
     """Asks the brokers where groups and partitions stand. One thread owns it.
 
-    It joins no group and commits nothing. The age of a backlog is read from the record at `next`, once
+    It joins no group and commits nothing. Clients are made when something is measured, so that a probe at
+    rest has none. The age of a backlog is read from the record at `next`, once
     per position.
 
     Args:
@@ -114,7 +115,8 @@ class LagProbe:
     def __init__(self, config: KafkaConfig, *, timeout_seconds: float = 5.0) -> None:
         self._config = config
         self._timeout = timeout_seconds
-        self._admin = AdminClient(config.client(client_id="noonmark-lag"))
+        self._client: AdminClient | None = None
+        self._groups = GroupOffsets(config, timeout_seconds=timeout_seconds)
         self._reader: Consumer | None = None
         # (topic id, partition) to (next, end when read in vain, timestamp)
         self._ages: dict[tuple[str, int], tuple[int, int, int | None]] = {}
@@ -135,11 +137,11 @@ class LagProbe:
         wanted = list(dict.fromkeys(subscriptions))
         failed: dict[Subscription, str] = {}
         topics, topic_errors = self._describe({topic for _, topic in wanted})
-        committed, group_errors = self._committed(wanted, topics)
+        committed = self._committed(wanted, topics)
         begins, ends, offset_errors = self._bounds(topics)
         lags: dict[Subscription, list[PartitionLag]] = {}
         for group, topic in wanted:
-            reason = topic_errors.get(topic) or group_errors.get(group) or offset_errors.get(topic)
+            reason = topic_errors.get(topic) or committed.errors.get(group) or offset_errors.get(topic)
             if reason:
                 failed[group, topic] = reason
                 continue
@@ -152,23 +154,34 @@ class LagProbe:
                     partition=p,
                     begin=begins[topic, p],
                     end=ends[topic, p],
-                    held=committed.get((group, topic, p)),
+                    held=committed.places.get((group, topic, p)),
                 )
                 for p in range(count)
             ]
         self._add_ages(lags)
+        # Log lines wait in a client until it is polled.
+        self._admin.poll(0)
         if failed:
             # A client that lost its broker can stay with the connection it lost: the next one is new.
-            self._admin = AdminClient(self._config.client(client_id="noonmark-lag"))
+            self._client = None
         return LagReport(lags, failed)
 
     def close(self) -> None:
-        """Release the clients."""
+        """Release the clients; a later measurement makes new ones."""
+        self._client = None
+        self._groups.close()
         if self._reader is not None:
             self._reader.close()
             self._reader = None
 
     # -- requests ------------------------------------------------------------------------------------
+
+    @property
+    def _admin(self) -> AdminClient:
+        # None of its requests may go to a group's coordinator: see `GroupOffsets`.
+        if self._client is None:
+            self._client = AdminClient(self._config.client(client_id="noonmark-lag"))
+        return self._client
 
     def _describe(self, names: set[str]) -> tuple[dict[str, tuple[str, int]], dict[str, str]]:
         """Return (topic id, partitions) per topic, and reasons for those that have none."""
@@ -183,33 +196,12 @@ class LagProbe:
                 found[name] = (str(answer.topic_id), len(answer.partitions))
         return found, errors
 
-    def _committed(
-        self, wanted: Sequence[Subscription], topics: Mapping[str, tuple[str, int]]
-    ) -> tuple[dict[tuple[str, str, int], TopicPartition], dict[str, str]]:
+    def _committed(self, wanted: Sequence[Subscription], topics: Mapping[str, tuple[str, int]]) -> Committed:
         by_group: defaultdict[str, list[TopicPartition]] = defaultdict(list)
         for group, topic in wanted:
             if topic in topics:
                 by_group[group] += [TopicPartition(topic, p) for p in range(topics[topic][1])]
-        # One request per group is all that the client offers; they are on their way together.
-        futures = [
-            (
-                group,
-                self._admin.list_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(group, partitions)], request_timeout=self._timeout
-                )[group],
-            )
-            for group, partitions in by_group.items()
-        ]
-        committed: dict[tuple[str, str, int], TopicPartition] = {}
-        errors: dict[str, str] = {}
-        for group, future in futures:
-            answer = _answer(future, f"group {group}", errors, group)
-            for held in answer.topic_partitions if answer is not None else ():
-                if held.error is not None:
-                    errors[group] = f"group {group}: {held.error.str()}"
-                elif held.offset >= 0:
-                    committed[group, held.topic, held.partition] = held
-        return committed, errors
+        return self._groups.read(by_group)
 
     def _bounds(
         self, topics: Mapping[str, tuple[str, int]]

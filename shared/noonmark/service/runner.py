@@ -6,6 +6,7 @@ signal came.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import threading
@@ -84,6 +85,11 @@ def run_service(name: str, settings: Settings, build: Callable[[Service], Sequen
         The exit code.
     """
     configure_logs(name, settings.log_level, settings.log_format)
+    if not faulthandler.is_enabled():
+        # Death in a C library leaves no log line: this prints every thread's stack to stderr. Not where a
+        # thread of the library itself faults with all signals blocked, as librdkafka's run; there the exit
+        # status is what remains.
+        faulthandler.enable()
     log = get_logger()
     service = Service(name, settings, Health(), threading.Event(), log)
     server = None

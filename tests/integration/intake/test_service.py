@@ -13,9 +13,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer
 from psycopg.rows import dict_row
+from tests.support.commits import Commits
 from tests.support.stack import Kafka, Postgres
 
 from noonmark.kafka.admin import ensure_topics
@@ -40,7 +40,7 @@ class Line:
         self.starts = 0
         counts = PartitionCounts(submissions=2, submissions_bulk=1)
         ensure_topics(KafkaConfig(bootstrap), self.topics.base_specs(counts=counts))
-        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.commits = Commits(bootstrap)
         self.producer = Producer({"bootstrap.servers": bootstrap})
 
     def publish(
@@ -87,11 +87,8 @@ class Line:
     def committed(self) -> int:
         """Records of the main topic below the committed offsets."""
         topic = self.topics.submissions
-        asked = ConsumerGroupTopicPartitions(
-            self.topics.group_intake, [TopicPartition(topic, p) for p in (0, 1)]
-        )
-        (future,) = self.admin.list_consumer_group_offsets([asked]).values()
-        return sum(max(place.offset, 0) for place in future.result(20).topic_partitions)
+        commits = self.commits.of(self.topics.group_intake, [(topic, p) for p in (0, 1)])
+        return sum(held.offset for held in commits.values())
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + 60
@@ -103,8 +100,10 @@ class Line:
 @pytest.fixture
 def line(
     database_url: str, kafka_server: Kafka, topic_prefix: str, service_env: dict[str, str], tmp_path: Path
-) -> Line:
-    return Line(kafka_server.bootstrap, topic_prefix, database_url, service_env, tmp_path)
+) -> Iterator[Line]:
+    line = Line(kafka_server.bootstrap, topic_prefix, database_url, service_env, tmp_path)
+    yield line
+    line.commits.close()
 
 
 def test_submissions_of_both_topics_become_jobs_and_bad_records_are_answered(line: Line) -> None:

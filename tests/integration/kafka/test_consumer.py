@@ -2,9 +2,9 @@ import threading
 import time
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 from tests.integration.kafka.conftest import poll_until, take
+from tests.support.commits import Commits
 
 from noonmark.kafka.delivery import OutboundMessage
 from noonmark.kafka.lag import LagProbe
@@ -12,12 +12,16 @@ from noonmark.kafka.lag import LagProbe
 pytestmark = pytest.mark.kafka
 
 
-def committed(kafka, group=None):
+def committed(kafka):
     """Return (topic, partition) to (offset, metadata), as the brokers keep it."""
-    group = group or f"{kafka.name}.group"
-    admin = AdminClient(kafka.config.client())
-    answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result()
-    return {(p.topic, p.partition): (p.offset, p.metadata) for p in answer.topic_partitions}
+    topics = AdminClient(kafka.config.client()).list_topics(timeout=10).topics
+    places = [(n, p) for n, t in topics.items() if n.startswith(f"{kafka.name}.") for p in t.partitions]
+    commits = Commits(kafka.config.bootstrap)
+    try:
+        found = commits.of(f"{kafka.name}.group", places)
+    finally:
+        commits.close()
+    return {place: (held.offset, held.metadata) for place, held in found.items()}
 
 
 def numbers(records):

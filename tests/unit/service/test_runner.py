@@ -164,7 +164,7 @@ def test_the_grace_after_a_failure_is_below_five_seconds():
 
 
 PROGRAM = """
-import sys, threading
+import ctypes, sys, threading
 from noonmark.core import faults
 from noonmark.service import runner
 from noonmark.settings import Settings
@@ -178,6 +178,11 @@ def fails(stop):
 
 def deaf(stop):
     threading.Event().wait()
+
+def crashes(stop):
+    # As a C library that finds its own state broken does; once the test says so.
+    sys.stdin.readline()
+    ctypes.CDLL(None).abort()
 
 def faulty(stop):
     faults.hit("trigger.before_commit")
@@ -199,7 +204,11 @@ def process():
         source = PROGRAM.format(build=textwrap.dedent(build))
         started.append(
             subprocess.Popen(
-                [sys.executable, "-c", source], stderr=subprocess.PIPE, text=True, env=clean | env
+                [sys.executable, "-c", source],
+                stdin=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=clean | env,
             )
         )
         return started[-1]
@@ -240,3 +249,14 @@ def test_an_armed_fault_point_kills_the_process(process):
         "build = lambda service: [Named('claims', faulty)]", NOONMARK_FAULT="trigger.before_commit"
     )
     assert child.wait(10) == -signal.SIGKILL
+
+
+def test_a_crash_in_c_shows_the_stack_of_every_thread(process):
+    child = process("build = lambda service: [Named('deaf', deaf), Named('crashes', crashes)]")
+    until(child, "service_started")
+    print(file=child.stdin, flush=True)
+    output = child.stderr.read()
+    assert child.wait(10) == -signal.SIGABRT
+    assert "Fatal Python error: Aborted" in output
+    assert "in crashes" in output
+    assert "in deaf" in output

@@ -1,0 +1,116 @@
+"""What consumer groups have committed, asked from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from noonmark.kafka.config import KafkaConfig
+
+__all__ = ["Committed", "GroupOffsets"]
+
+_AT_ONCE: Final = 8
+_LEAST_SECONDS: Final = 0.5
+_KEEP_SECONDS: Final = 60.0
+_EVENTS_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """An answer about many groups.
+
+    Attributes:
+        places: (group, topic, partition) to the commit; without those that never had one.
+        errors: group to a sentence that says why it could not be read.
+    """
+
+    places: Mapping[tuple[str, str, int], TopicPartition]
+    errors: Mapping[str, str]
+
+
+class GroupOffsets:
+    """Reads committed offsets; joins no group and commits nothing. One thread owns it.
+
+    Every group has a client of its own, kept while somebody asks for the group. `AdminClient` would do
+    with one for all, but its `list_consumer_group_offsets` must not be used: when a broker answers that
+    it does not coordinate the group (any more), as it may after every restart or move of a coordinator,
+    librdkafka reaches for the consumer group that an admin client has not got, and the process ends by
+    SIGSEGV (`rd_kafka_cgrp_op`, called by `rd_kafka_handle_OffsetFetch`; 2.16 still does).
+
+    Args:
+        config: the cluster.
+        timeout_seconds: how long each group may take; together they are bounded too, see `read`.
+    """
+
+    def __init__(self, config: KafkaConfig, *, timeout_seconds: float = 5.0) -> None:
+        self._config = config
+        self._timeout = timeout_seconds
+        self._clients: dict[str, Consumer] = {}
+        self._asked_at: dict[str, float] = {}
+
+    def read(self, wanted: Mapping[str, Sequence[TopicPartition]]) -> Committed:
+        """Ask for some partitions of each group. One that fails stops no other.
+
+        Groups that do not answer cost the timeout once, and half a second for every eight of them beyond
+        those that were asked first.
+        """
+        started_at = time.monotonic()
+        for group in wanted:
+            if group not in self._clients:
+                self._clients[group] = self._new_client(group)
+            self._asked_at[group] = started_at
+        places: dict[tuple[str, str, int], TopicPartition] = {}
+        errors: dict[str, str] = {}
+        least = min(_LEAST_SECONDS, self._timeout)
+
+        def ask(group: str) -> list[TopicPartition] | str:
+            left = started_at + self._timeout - time.monotonic()
+            return _committed(self._clients[group], wanted[group], max(left, least))
+
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="group-offsets") as pool:
+            for group, answer in zip(wanted, pool.map(ask, wanted), strict=True):
+                if isinstance(answer, str):
+                    errors[group] = f"group {group}: {answer}"
+                    continue
+                for place in answer:
+                    if place.error is not None:
+                        errors[group] = f"group {group}: {place.error.str()}"
+                    elif place.offset >= 0:
+                        places[group, place.topic, place.partition] = place
+        self._release([group for group, at in self._asked_at.items() if at < started_at - _KEEP_SECONDS])
+        return Committed(places, errors)
+
+    def close(self) -> None:
+        """Release the clients."""
+        self._release(list(self._clients))
+
+    def _release(self, groups: Sequence[str]) -> None:
+        for group in groups:
+            self._asked_at.pop(group, None)
+            self._clients.pop(group).close()
+
+    def _new_client(self, group: str) -> Consumer:
+        return Consumer(
+            self._config.client(client_id="noonmark-lag-offsets")
+            | {"group.id": group, "enable.auto.commit": False, "enable.auto.offset.store": False}
+        )
+
+
+def _committed(
+    client: Consumer, partitions: Sequence[TopicPartition], timeout_seconds: float
+) -> list[TopicPartition] | str:
+    """Return the commits of a client's group, or the reason why they are not known."""
+    try:
+        return client.committed(list(partitions), timeout=timeout_seconds)
+    except KafkaException as error:
+        return str(error.args[0].str())
+    finally:
+        # Log lines and errors wait for a poll; without one an outage would fill memory with them.
+        for _ in range(_EVENTS_AT_ONCE):
+            if client.poll(0) is None:
+                break
