@@ -11,12 +11,15 @@ SIZE ?=
 ARGS ?=
 PYTEST_ARGS ?=
 
+# What `make test` runs; the longer tiers have targets of their own.
+SHORT := tests --ignore=tests/chaos --ignore=tests/property --ignore=tests/virtual
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-unit test-chaos check format bench clean
+.PHONY: help demo up down test test-unit test-chaos test-property test-virtual check format bench clean
 
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## start everything, publish the examples, account for each of them, stop everything
 	@$(NOONMARK) demo
@@ -28,14 +31,20 @@ down: $(INSTALLED) ## end the development stack and nothing else
 	@$(NOONMARK) dev down
 
 test: $(INSTALLED) ## unit, contract, integration and acceptance tests (under 9 minutes)
-	@$(BIN)/python -m pytest tests --ignore=tests/chaos -m "not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(SHORT) -m "not slow" $(PYTEST_ARGS)
 
 test-unit: $(INSTALLED) ## the tests without I/O (seconds)
 	@$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
 test-chaos: $(INSTALLED) ## the longer tier: every service killed at every fault point, and slow tests
 	@$(BIN)/python -m pytest tests/chaos $(PYTEST_ARGS)
-	@$(BIN)/python -m pytest tests --ignore=tests/chaos -m slow $(PYTEST_ARGS) || [ $$? -eq 5 ]
+	@$(BIN)/python -m pytest $(SHORT) -m slow $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+test-property: $(INSTALLED) ## schedules against an oracle: 24 zones, ten years, every rule (about 2 minutes)
+	@$(BIN)/python -m pytest tests/property $(PYTEST_ARGS)
+
+test-virtual: $(INSTALLED) ## a year of 1,000 schedules and every kind of outage, on a virtual clock (about 5 minutes)
+	@$(BIN)/python -m pytest tests/virtual $(PYTEST_ARGS)
 
 check: $(INSTALLED) ## formatting, lint, strict types, borders between the packages
 	@$(BIN)/ruff format --check .

@@ -11,12 +11,15 @@ import re
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from noonmark.core.zones import ZoneData, use_zone_data
 
 PREFIX = "NOONMARK_"
 
@@ -64,6 +67,11 @@ class Settings(BaseSettings):
         description="First part of the name of every topic and consumer group.",
     )
 
+    zone_data_dir: str = Field(
+        "",
+        description="Directory of compiled time zone data (TZif files, and `tzdata.zi` or `version`); none:"
+        " those of the Python package tzdata. See [time-zones.md](time-zones.md).",
+    )
     metrics_host: str = Field("127.0.0.1", description="Where /livez, /readyz and /metrics listen.")
     metrics_port: int = Field(0, ge=0, le=65535, description="0: a free port, logged at the start.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -100,6 +108,13 @@ class Settings(BaseSettings):
     )
     catch_up_cap: int = Field(100, ge=1, le=10_000, description="Runs made per job and claim under fire_all.")
     ledger_cap: int = Field(1000, ge=1, le=100_000, description="A longer gap gets one summary row.")
+    backfill_runs_per_second: int = Field(200, ge=5, le=5000, description="Runs queued by one backfill.")
+    backfill_unfinished_limit: int = Field(
+        1000,
+        ge=1,
+        le=10_000,
+        description="Unfinished runs of one backfill at which it waits for some to end.",
+    )
 
     resend_check_seconds: float = Field(
         300.0, ge=1, le=3600, description="How often queued runs are sought whose message provably vanished."
@@ -155,6 +170,13 @@ class Settings(BaseSettings):
                 raise ValueError(f"{told}: use host:port, several with commas")
         return ",".join(brokers)
 
+    @field_validator("zone_data_dir")
+    @classmethod
+    def _zone_data_can_be_read(cls, given: str) -> str:
+        if given:
+            ZoneData.from_directory(Path(given))
+        return given
+
     @field_validator("http_allow_networks")
     @classmethod
     def _networks_can_be_read(cls, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -207,6 +229,15 @@ class Settings(BaseSettings):
         except ValidationError as error:
             problems += [_problem(item, given_as or {}) for item in error.errors(include_url=False)]
         return settings, problems
+
+    def apply_zone_data(self) -> None:
+        """Let this process plan with the zone data that the settings name, from now on.
+
+        Raises:
+            ZoneError: the directory cannot be read any more.
+        """
+        if self.zone_data_dir:
+            use_zone_data(Path(self.zone_data_dir))
 
     @property
     def dsn(self) -> str:
@@ -285,7 +316,7 @@ def _unknown_variables() -> list[str]:
 _SECTIONS: Final = {
     "database_url": "Postgres",
     "kafka_bootstrap": "Kafka",
-    "metrics_host": "Every service",
+    "zone_data_dir": "Every service",
     "lease_seconds": "Leases and ownership",
     "claim_batch": "Trigger and dispatcher",
     "pool": "Worker",

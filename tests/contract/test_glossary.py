@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from noonmark.core.backfill import BackfillMode, BackfillState
+from noonmark.core.calendars import OnHoliday
+from noonmark.core.planning import MisfirePolicy, ResumeChoice
 from noonmark.core.words import (
     AttemptOutcome,
+    DstGap,
+    DstOverlap,
     JobState,
     Lane,
     Origin,
@@ -25,7 +30,18 @@ ENTRIES = re.findall(r"^\*\*([^*]+)\.\*\*", GLOSSARY, re.MULTILINE)
 
 @pytest.mark.parametrize(
     "words",
-    [AttemptOutcome, JobState, Origin, Overlap, RunState, SkipReason, WaitReason],
+    [
+        AttemptOutcome,
+        BackfillMode,
+        JobState,
+        MisfirePolicy,
+        Origin,
+        Overlap,
+        ResumeChoice,
+        RunState,
+        SkipReason,
+        WaitReason,
+    ],
     ids=lambda words: words.__name__,
 )
 def test_every_word_of_the_domain_is_explained(words):
@@ -34,13 +50,35 @@ def test_every_word_of_the_domain_is_explained(words):
     assert [word.value for word in words if f"`{word.value}`" not in both] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        (DstGap, "schedules.md"),
+        (DstOverlap, "schedules.md"),
+        (MisfirePolicy, "schedules.md"),
+        (OnHoliday, "calendars.md"),
+        (BackfillMode, "backfill.md"),
+        (BackfillState, "backfill.md"),
+        (ResumeChoice, "events.md"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else given.__name__,
+)
+def test_every_choice_of_users_is_explained_on_its_page(words, page):
+    text = (DOCS / page).read_text()
+
+    assert [word.value for word in words if f"`{word.value}`" not in text] == []
+
+
 def test_lanes_and_kinds_of_timers_are_explained():
     assert [lane.label for lane in Lane if f"`{lane.label}`" not in GLOSSARY] == []
     assert [kind.name.lower() for kind in TimerKind if kind.name.lower() not in GLOSSARY] == []
 
 
 def test_the_words_of_the_design_have_an_entry_each():
-    wanted = "Job, Schedule, Run, Attempt, Fence, Lane, Pool, Lease, Outbox, Relay, Misfire, Lost, Dead letter, Verdict, Epoch, Slot"
+    wanted = (
+        "Job, Schedule, Run, Attempt, Fence, Lane, Pool, Lease, Outbox, Relay, Misfire, Lost, Dead letter, Verdict, Epoch,"
+        " Slot, Zone, Zone data, Calendar, Jitter, Pause, Resume choice, Look-back, Backfill, Namespace"
+    )
 
     assert set(wanted.split(", ")) - set(ENTRIES) == {"Slot"}
     assert GLOSSARY.count("**Slot** (of a ") == 2

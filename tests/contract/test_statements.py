@@ -13,6 +13,7 @@ import pytest
 from noonmark.store import rows, statements
 from noonmark.store.relay import Pressure
 from noonmark.store.statements import statement
+from noonmark.store.zone_data import Release
 
 ROOT = Path(__file__).parents[2]
 SQL = ROOT / "shared" / "noonmark" / "store" / "sql"
@@ -26,6 +27,8 @@ ROW_CLASSES = {
     "job_cancel_runs": rows.ChangedRun,
     "lose_runs": rows.ChangedRun,
     "lock_planned": rows.DueTimer,
+    "job_due_timers": rows.DueTimer,
+    "zone_data_history": Release,
     "pressure": Pressure,
 }
 

@@ -11,6 +11,7 @@ from pydantic.config import JsonDict
 from noonmark.core.words import Lane
 from noonmark.schemas.http_payload import wrong
 from noonmark.schemas.problems import Document, Expected, any_case, any_case_schema
+from noonmark.schemas.schedules import CronText, ScheduleDocument, ScheduleList
 
 NAMESPACE_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 POOL_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,47}$"
@@ -108,63 +109,6 @@ class MisfireDocument(Document):
     ] = None
 
 
-class ScheduleDocument(Document):
-    """When a recurring job is due: exactly one of `cron` and `every`."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [
-                {"required": ["cron"], "properties": {"cron": {"type": "string"}}},
-                {"required": ["every"], "properties": {"every": {"type": ["number", "string"]}}},
-            ]
-        }
-    )
-    unavailable: ClassVar[Mapping[str, frozenset[str]]] = dict.fromkeys(
-        (
-            "rrule",
-            "dst_gap",
-            "dst_overlap",
-            "jitter_seconds",
-            "max_runs",
-            "calendar",
-            "calendars",
-            "exclude_calendars",
-            "seconds_field",
-            "dialect",
-        ),
-        _LATER,
-    )
-
-    cron: Annotated[
-        str | None,
-        Field(max_length=1000, description="Cron expression of five fields.", examples=["0 9 * * 1"]),
-    ] = None
-    every: Annotated[
-        float | str | None,
-        Field(
-            description="Elapsed time between instants: seconds from 1 on, or an ISO 8601 duration.",
-            examples=[900, "PT15M", "P1D"],
-        ),
-    ] = None
-    timezone: Annotated[
-        Literal["UTC"] | None, Field(description="Zone of a cron expression; other zones are not available.")
-    ] = "UTC"
-    start: Annotated[
-        str | None,
-        Field(
-            description="No instant is before this one (RFC 3339 with offset); the anchor of `every`.",
-            json_schema_extra={"format": "date-time"},
-        ),
-    ] = None
-    end: Annotated[
-        str | None,
-        Field(
-            description="No instant is after this one (RFC 3339 with offset); in the future.",
-            json_schema_extra={"format": "date-time"},
-        ),
-    ] = None
-
-
 def _given_once(short: str, full: str) -> JsonDict:
     retry: JsonDict = {"type": "object", "required": [full]}
     return {"not": {"required": [short, "retry"], "properties": {"retry": retry}}}
@@ -194,7 +138,7 @@ def field_rules(*, name_required: bool) -> JsonDict:
             },
             {
                 "if": {
-                    "properties": {"schedule": {"type": ["string", "object"]}},
+                    "properties": {"schedule": {"type": ["string", "object", "array"]}},
                     "required": ["schedule"],
                 },
                 "then": recurring,
@@ -214,22 +158,7 @@ class JobDocument(Document):
         "type": frozenset({"grpc", "script", "kafka"}),
         "overlap": frozenset({"queue_one", "cancel_running"}),
         "delivery": frozenset({"at_most_once", "exactly_once"}),
-        **dict.fromkeys(
-            (
-                "depends_on",
-                "dst_gap",
-                "dst_overlap",
-                "jitter_seconds",
-                "max_runs",
-                "calendar",
-                "calendars",
-                "exclude_calendars",
-                "rrule",
-                "limits",
-                "secrets",
-            ),
-            _LATER,
-        ),
+        **dict.fromkeys(("depends_on", "limits", "secrets"), _LATER),
     }
     elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(ScheduleDocument.model_fields, "schedule")
 
@@ -263,10 +192,17 @@ class JobDocument(Document):
         Field(description="What the kind needs: the request of an HTTP job, any JSON for Python."),
     ] = Field(default_factory=dict)
     schedule: Annotated[
-        SkipValidation[str | ScheduleDocument | None],
+        SkipValidation[CronText | ScheduleDocument | ScheduleList | None],
         Field(
-            description="When a recurring job is due: a cron expression of five fields, or an object.",
-            examples=["0 9 * * 1", {"every": "PT15M"}],
+            description="When a recurring job is due: a cron expression, an object, or a list of both, which "
+            "is short for an object with `any`.",
+            examples=[
+                "0 9 * * 1",
+                {"cron": "30 2 * * *", "timezone": "America/New_York"},
+                {"rrule": "FREQ=MONTHLY;BYDAY=-1FR", "dtstart": "2026-01-05T09:00:00"},
+                {"every": "PT15M"},
+                ["0 9 * * MON-FRI", "0 12 * * SAT"],
+            ],
         ),
     ] = None
     run_at: Annotated[

@@ -11,22 +11,26 @@ from typing import Any, Final
 import orjson
 from pydantic import ValidationError
 
+from noonmark.core.cron import is_hashed
 from noonmark.core.instants import format_instant, parse_instant
 from noonmark.core.planning import Misfire, MisfirePolicy
 from noonmark.core.retry import Jitter, RetryPolicy
-from noonmark.core.schedule import Interval, Schedule, ScheduleError, parse_schedule
+from noonmark.core.schedule import Schedule, ScheduleError, parse_schedule
+from noonmark.core.schedule_forms import document_of
+from noonmark.core.time_facts import TimeFacts
 from noonmark.core.words import Lane, Overlap
+from noonmark.core.zones import ZoneData, zone_data
 from noonmark.schemas.documents import (
     SHORT_FORMS,
     JobDocument,
     JobType,
     MisfireDocument,
     RetryDocument,
-    ScheduleDocument,
 )
 from noonmark.schemas.http_payload import HttpPayload
-from noonmark.schemas.problems import field_errors, unknown_field
+from noonmark.schemas.problems import field_errors
 from noonmark.schemas.refusal import FieldError, Refused, kind_of, shown
+from noonmark.schemas.schedules import known_fields
 from noonmark.schemas.screening import screen
 
 __all__ = ["DEFAULT_TIMEOUT_SECONDS", "MAX_PAYLOAD_BYTES", "JobDocument", "JobSpec", "effective", "parse_job"]
@@ -38,6 +42,7 @@ DEFAULT_TIMEOUT_SECONDS: Final[Mapping[str, float]] = {"http": 30.0, "python": 3
 
 _DEFAULT_RETRY: Final = RetryPolicy()
 _DEFAULT_MISFIRE: Final = Misfire()
+_NO_FACTS: Final = TimeFacts()
 # A cron string means the same whenever its job was made; any instant will do to read it.
 _ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -80,6 +85,7 @@ def parse_job(
     *,
     now: datetime,
     ledger_floor: datetime,
+    facts: TimeFacts = _NO_FACTS,
     screened: bool = False,
     name_required: bool = True,
     max_payload_bytes: int = MAX_PAYLOAD_BYTES,
@@ -90,6 +96,7 @@ def parse_job(
         data: the parsed document.
         now: the instant of the submission, by the database's clock where there is one at hand.
         ledger_floor: runs before it were dropped; a `run_at` below it is refused.
+        facts: default zones and calendars of the namespaces.
         screened: True where `data` comes from `screening.parse_json`, which has made part of the checks.
         name_required: whether a recurring job must have a name here.
         max_payload_bytes: limit of the payload as JSON.
@@ -107,7 +114,7 @@ def parse_job(
         document = JobDocument.model_validate(data)
     except ValidationError as error:
         problems += field_errors(error, JobDocument)
-    schedule = _schedule(data.get("schedule"), now, problems)
+    schedule = _schedule(data, now, facts, problems, name_required=name_required)
     run_at = _run_at(data.get("run_at"), ledger_floor, problems)
     misfire = _misfire(data.get("misfire"), problems)
     payload_json = _payload(data, max_payload_bytes, problems)
@@ -177,10 +184,9 @@ def effective(spec: JobSpec) -> dict[str, Any]:
 def _schedule_document(schedule: Schedule | None) -> dict[str, object] | None:
     if schedule is None:
         return None
-    document = schedule.spec()
-    anchor = document.pop("anchor", None)
-    if isinstance(schedule, Interval) and schedule.start is None:
-        document["start"] = anchor  # the rhythm of a submitted interval, spelt out
+    document = document_of(schedule)
+    for field in ("start", "end", "calendars"):
+        document.setdefault(field, None)
     return document
 
 
@@ -189,29 +195,76 @@ def _number(value: float | None) -> float | None:
 
 
 @lru_cache(maxsize=16_384)
-def _cron_schedule(text: str) -> Schedule:
-    return parse_schedule(text, created_at=_ANY_TIME)
+def _cron_schedule(text: str, zone: str, _data: ZoneData) -> Schedule:
+    return parse_schedule(text, created_at=_ANY_TIME, default_zone=zone)
 
 
-def _schedule(value: object, now: datetime, problems: list[FieldError]) -> Schedule | None:
+def schedule_of(
+    value: object, *, now: datetime, namespace: str, name: str | None, facts: TimeFacts
+) -> Schedule:
+    """Read the `schedule` of a document as it stands for a job of this namespace and name.
+
+    Raises:
+        Refused: with every problem found; pointers are relative to the document.
+    """
+    problems: list[FieldError] = []
+    schedule = _read_schedule(value, now, facts, (namespace, name or ""), problems)
+    if problems or schedule is None:
+        raise Refused(problems)
+    return schedule
+
+
+def _schedule(
+    data: dict[str, Any], now: datetime, facts: TimeFacts, problems: list[FieldError], *, name_required: bool
+) -> Schedule | None:
+    value = data.get("schedule")
     if value is None:
         return None
-    known: object = value
-    if isinstance(value, dict):
-        fields = ScheduleDocument.model_fields
-        unknown = [key for key in value if key not in fields]
-        problems += [unknown_field(key, ScheduleDocument, ("schedule", key)) for key in unknown]
-        known = {key: item for key, item in value.items() if key in fields and item is not None}
-        if unknown and "cron" not in known and "every" not in known:
-            return None
+    namespace = data.get("namespace", "default")
+    if not isinstance(namespace, str):  # refused on its own
+        namespace = "default"
+    name = _seed(data.get("name"))
+    if not name_required:
+        # Which job is meant, of which namespace, is known when it is found; then the schedule is read for it.
+        facts, name = facts.anywhere(), name or "?"
+    return _read_schedule(value, now, facts, (namespace, name), problems)
+
+
+def _read_schedule(
+    value: object, now: datetime, facts: TimeFacts, job: tuple[str, str], problems: list[FieldError]
+) -> Schedule | None:
+    namespace, name = job
+    zone = facts.zone_of(namespace)
     try:
-        return _cron_schedule(known) if isinstance(known, str) else parse_schedule(known, created_at=now)
+        # Nearly all schedules are cron strings, and many jobs share one. What H stands for they do not share.
+        if isinstance(value, str) and not is_hashed(value):
+            return _cron_schedule(value, zone, zone_data())
+        known, unknown = known_fields(value)
+        problems += unknown
+        if known is None:
+            return None
+        return parse_schedule(
+            known,
+            created_at=now,
+            default_zone=zone,
+            seed=name,
+            calendars=facts.calendars_of(namespace),
+        )
     except ScheduleError as error:
-        message, _, expected = error.message.partition("; allowed: ")
-        if error.position is not None and f"character {error.position}" not in message:
-            message += f" (character {error.position})"
-        problems.append(FieldError("/schedule" + error.pointer, message, expected))
+        problems.append(_schedule_problem(error))
         return None
+
+
+def _seed(name: object) -> str:
+    """Return what H is hashed from: the name; one that is no string is refused on its own."""
+    return name if isinstance(name, str) else "" if name is None else "?"
+
+
+def _schedule_problem(error: ScheduleError) -> FieldError:
+    message, _, expected = error.message.partition("; allowed: ")
+    if error.position is not None and f"character {error.position}" not in message:
+        message += f" (character {error.position})"
+    return FieldError("/schedule" + error.pointer, message, expected)
 
 
 def _run_at(value: object, ledger_floor: datetime, problems: list[FieldError]) -> datetime | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.config import JsonDict
 
+from noonmark.core.planning import ResumeChoice
+from noonmark.core.time_facts import TimeFacts
 from noonmark.schemas.documents import JobDocument, Line, Namespace, field_rules
 from noonmark.schemas.envelope import Event
 from noonmark.schemas.job import MAX_PAYLOAD_BYTES, JobSpec, parse_job
@@ -27,6 +29,7 @@ TRIGGER: Final = "noonmark.job.trigger.v1"
 TYPES: Final = (CREATE, UPDATE, CANCEL, PAUSE, RESUME, TRIGGER)
 
 _UUID_PATTERN: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+_NO_FACTS: Final = TimeFacts()
 _ONE_NAME: Final[JsonDict] = {"oneOf": [{"required": ["job_id"]}, {"required": ["name"]}]}
 
 JobId = Annotated[
@@ -57,6 +60,19 @@ class ReasonedReference(JobReference):
     """Which job is meant, and why."""
 
     reason: Reason = None
+
+
+class JobResume(JobReference):
+    """Which job goes on, and what becomes of the instants that passed while it was paused."""
+
+    missed: Annotated[
+        Literal["skip", "latest", "all"],
+        Field(
+            description="Instants of a recurring job that came due in the pause: none runs, the latest "
+            "runs, or all run, oldest first."
+        ),
+        Expected("skip, latest or all"),
+    ] = "skip"
 
 
 class JobUpdate(JobDocument):
@@ -92,10 +108,16 @@ class CreateJob:
 
 @dataclass(slots=True, frozen=True)
 class UpdateJob:
-    """Replace the document of a job. `spec.name` may be None where the job is named by its id: it is kept."""
+    """Replace the document of a job. `spec.name` may be None where the job is named by its id: it is kept.
+
+    Attributes:
+        schedule: as it was written, of a job named by its id: its namespace may have another default zone and
+            other calendars than the document lets suppose.
+    """
 
     ref: JobRef
     spec: JobSpec
+    schedule: object = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -116,9 +138,10 @@ class PauseJob:
 
 @dataclass(slots=True, frozen=True)
 class ResumeJob:
-    """Let a paused job go on."""
+    """Let a paused job go on; `missed` says what becomes of the instants that its pause held."""
 
     ref: JobRef
+    missed: ResumeChoice = ResumeChoice.SKIP
 
 
 @dataclass(slots=True, frozen=True)
@@ -132,7 +155,12 @@ Submission = CreateJob | UpdateJob | CancelJob | PauseJob | ResumeJob | TriggerJ
 
 
 def parse_submission(
-    event: Event, *, now: datetime, ledger_floor: datetime, max_payload_bytes: int = MAX_PAYLOAD_BYTES
+    event: Event,
+    *,
+    now: datetime,
+    ledger_floor: datetime,
+    facts: TimeFacts = _NO_FACTS,
+    max_payload_bytes: int = MAX_PAYLOAD_BYTES,
 ) -> Submission:
     """Check an event of a submission topic.
 
@@ -140,6 +168,7 @@ def parse_submission(
         event: from `envelope.parse_event`.
         now: the instant of the submission.
         ledger_floor: runs before it were dropped; a `run_at` below it is refused.
+        facts: default zones and calendars of the namespaces.
         max_payload_bytes: limit of a job's payload as JSON.
 
     Raises:
@@ -148,9 +177,29 @@ def parse_submission(
     if event.type not in _READERS:
         raise Refused([_unknown_type(event.type)])
     try:
-        return _read(event, now, ledger_floor, max_payload_bytes)
+        return _read(event, _Reading(now, ledger_floor, facts, max_payload_bytes))
     except Refused as refused:
         raise refused.below("/data") from None
+
+
+class _Reading(NamedTuple):
+    """What a document is read with."""
+
+    now: datetime
+    ledger_floor: datetime
+    facts: TimeFacts
+    max_payload_bytes: int
+
+    def spec(self, data: dict[str, Any], *, by_id: bool = False) -> JobSpec:
+        return parse_job(
+            data,
+            now=self.now,
+            ledger_floor=self.ledger_floor,
+            facts=self.facts,
+            screened=True,
+            name_required=not by_id,
+            max_payload_bytes=self.max_payload_bytes,
+        )
 
 
 _READERS: Final[Mapping[str, type[Document]]] = {
@@ -158,7 +207,7 @@ _READERS: Final[Mapping[str, type[Document]]] = {
     UPDATE: JobUpdate,
     CANCEL: ReasonedReference,
     PAUSE: ReasonedReference,
-    RESUME: JobReference,
+    RESUME: JobResume,
     TRIGGER: JobReference,
 }
 
@@ -176,28 +225,20 @@ def _unknown_type(name: str) -> FieldError:
     return FieldError("/type", f"{shown(name)} is no submission{suggestion(name, TYPES)}", f"one of {known}")
 
 
-def _read(event: Event, now: datetime, floor: datetime, limit: int) -> Submission:
+def _read(event: Event, reading: _Reading) -> Submission:
     data = event.data
     if not isinstance(data, dict):
         raise Refused([FieldError("", f"is {kind_of(data)}", "a JSON object")])
     if not event.screened and (unfit := screen(data)):
         raise Refused(unfit)
     if event.type == CREATE:
-        return CreateJob(_spec(data, now, floor, limit))
+        return CreateJob(reading.spec(data))
     if event.type == UPDATE:
-        return _update(data, now, floor, limit)
+        return _update(data, reading)
     return _order(event.type, data)
 
 
-def _spec(
-    data: dict[str, Any], now: datetime, floor: datetime, limit: int, *, by_id: bool = False
-) -> JobSpec:
-    return parse_job(
-        data, now=now, ledger_floor=floor, screened=True, name_required=not by_id, max_payload_bytes=limit
-    )
-
-
-def _update(data: dict[str, Any], now: datetime, floor: datetime, limit: int) -> UpdateJob:
+def _update(data: dict[str, Any], reading: _Reading) -> UpdateJob:
     document = dict(data)
     problems: list[FieldError] = []
     job_id = document.pop("job_id", None)
@@ -205,7 +246,7 @@ def _update(data: dict[str, Any], now: datetime, floor: datetime, limit: int) ->
     spec = None
     try:
         # Without any name there is one problem to report, not two.
-        spec = _spec(document, now, floor, limit, by_id=not named or job_id is not None)
+        spec = reading.spec(document, by_id=not named or job_id is not None)
     except Refused as refused:
         problems += refused.errors
     if job_id is not None:
@@ -217,7 +258,8 @@ def _update(data: dict[str, Any], now: datetime, floor: datetime, limit: int) ->
         problems.append(FieldError("", "names no job", "job_id, or name with its namespace"))
     if problems or spec is None:
         raise Refused(problems)
-    return UpdateJob(JobRef(UUID(job_id) if job_id else None, spec.namespace, spec.name), spec)
+    ref = JobRef(UUID(job_id) if job_id else None, spec.namespace, spec.name)
+    return UpdateJob(ref, spec, document.get("schedule") if job_id else None)
 
 
 def _order(kind: str, data: dict[str, Any]) -> Submission:
@@ -234,4 +276,6 @@ def _order(kind: str, data: dict[str, Any]) -> Submission:
     ref = JobRef(UUID(order.job_id) if order.job_id else None, order.namespace, order.name)
     if isinstance(order, ReasonedReference):
         return CancelJob(ref, order.reason) if kind == CANCEL else PauseJob(ref, order.reason)
-    return ResumeJob(ref) if kind == RESUME else TriggerJob(ref)
+    if isinstance(order, JobResume):
+        return ResumeJob(ref, ResumeChoice(order.missed))
+    return TriggerJob(ref)

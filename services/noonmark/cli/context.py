@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from noonmark.cli.problems import broker_away, database_away, no_schema
+from noonmark.cli.problems import CliError, ExitCode, broker_away, database_away, no_schema
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -44,7 +44,9 @@ def load_settings(**overrides: object) -> Settings:
 
     given = {name: value for name, value in overrides.items() if value is not None}
     named = {name: OPTION_OF[name] for name in given if name in OPTION_OF}
-    return Settings.load(given_as=named, **given)
+    settings = Settings.load(given_as=named, **given)
+    settings.apply_zone_data()
+    return settings
 
 
 def operator_settings(**overrides: object) -> Settings:
@@ -86,6 +88,23 @@ def origin_of(name: str, stack: Mapping[str, str]) -> str:
     if f"NOONMARK_{name.upper()}" in os.environ:
         return "environment"
     return "dev stack" if name in stack else "default"
+
+
+def use_named_zone_data() -> None:
+    """Use the zone data that the environment names, for commands that read no other setting.
+
+    Raises:
+        CliError: there are none.
+    """
+    directory = os.environ.get("NOONMARK_ZONE_DATA_DIR")
+    if not directory:
+        return
+    from noonmark.core.zones import ZoneError, use_zone_data  # noqa: PLC0415
+
+    try:
+        use_zone_data(Path(directory))
+    except ZoneError as error:
+        raise CliError(f"NOONMARK_ZONE_DATA_DIR: {error.message}", ExitCode.USAGE) from error
 
 
 @contextmanager

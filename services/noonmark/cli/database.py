@@ -63,6 +63,8 @@ def check(as_json: AsJson = False) -> None:
         "wanted": status.wanted,
         "shards": status.shards,
         "days_ahead": status.days_ahead,
+        "zone_data": status.zone_data,
+        "active_zone_data": status.active_zone_data,
     }
     problems = status.problems
     if as_json:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from noonmark.cli import job_orders
 from noonmark.cli.context import operator_settings, reading
 from noonmark.cli.options import (
     After,
@@ -25,7 +26,9 @@ from noonmark.cli.output import Column, field, shortened, show_fields, show_json
 from noonmark.cli.problems import CliError
 from noonmark.core.words import JobState, Lane
 
-app = typer.Typer(help="Show jobs: what is to be run, and when.", no_args_is_help=True)
+app = typer.Typer(help="Show jobs: what is to be run, and when; pause and resume them.", no_args_is_help=True)
+app.command()(job_orders.pause)
+app.command()(job_orders.resume)
 
 State = StrEnum("State", {state.name: state.value for state in JobState})  # type: ignore[misc]
 
@@ -35,7 +38,12 @@ def schedule_text(schedule: Mapping[str, Any] | None) -> str:
     if not schedule:
         return "now"
     if schedule.get("cron"):
-        return str(schedule["cron"])
+        zone = schedule.get("timezone", "UTC")
+        return str(schedule["cron"]) + (f" {zone}" if zone != "UTC" else "")
+    if schedule.get("rrule"):
+        return shortened(str(schedule["rrule"]).removeprefix("RRULE:").replace("\n", " "), 60)
+    if schedule.get("any"):
+        return shortened("; ".join(map(schedule_text, schedule["any"])), 60)
     if schedule.get("every"):
         every = schedule["every"]
         return f"every {every if isinstance(every, str) else f'{every:g} s'}"
@@ -99,10 +107,12 @@ def show(
     """Show one job with every default spelt out."""
     job_id = as_uuid(job)
     from noonmark.store import views  # noqa: PLC0415
+    from noonmark.store.held_views import held_instants  # noqa: PLC0415
 
     with reading(operator_settings()) as connection:
         name = job if job_id is None else None
         found = views.find_jobs(connection, job=job_id, name=name, namespace=namespace)
+        held = {row["id"]: held_instants(connection, row) for row in found if row["held_from"]}
     if not found:
         raise CliError(f"there is no job {job!r}: `noonmark job list` shows those there are")
     if len(found) > 1 and len({row["namespace"] for row in found if row["unique_name"]}) > 1:
@@ -112,10 +122,13 @@ def show(
         ids = ", ".join(str(row["id"]) for row in found)
         raise CliError(f"several one-time jobs are called {job!r}: show one by its id, of {ids}")
     chosen = next((row for row in found if row["unique_name"]), found[0])
+    shown = document(chosen)
+    if chosen["id"] in held:
+        shown["held_instants"] = held[chosen["id"]]
     if as_json:
-        show_json(document(chosen))
+        show_json(shown)
         return
-    show_fields(document(chosen))
+    show_fields(shown)
 
 
 def document(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,6 +145,8 @@ def document(row: Mapping[str, Any]) -> dict[str, Any]:
         "name": row["name"],
         "state": row["state"],
         "state_reason": row["state_reason"],
+        "paused_at": row["paused_at"],
+        "paused_by": row["paused_by"],
         "next_due_at": row["next_due_at"],
         "version": row["version"],
         "created_at": row["created_at"],

@@ -10,18 +10,23 @@ import typer
 from typer.core import TyperGroup
 
 from noonmark.cli import (
+    backfills,
+    calendars,
     config,
     database,
     demo,
     dev,
     jobs,
     lag,
+    namespaces,
     pools,
     runs,
+    schedule,
     services,
     submit,
     trouble,
     workers,
+    zones,
 )
 from noonmark.cli.problems import EXIT_CODES, ExitCode, explain, wrong_option
 
@@ -60,8 +65,13 @@ for _name, _group in (
 app.command(rich_help_panel="What happened")(workers.workers)
 app.command(rich_help_panel="What happened")(lag.lag)
 app.command(rich_help_panel="Work")(submit.submit)
+app.add_typer(schedule.app, name="schedule", rich_help_panel="Work")
+app.add_typer(backfills.app, name="backfill", rich_help_panel="Work")
+app.add_typer(calendars.app, name="calendar", rich_help_panel="Work")
 app.add_typer(database.app, name="db", rich_help_panel="Operation")
+app.add_typer(namespaces.app, name="namespace", rich_help_panel="Operation")
 app.add_typer(pools.app, name="pool", rich_help_panel="Operation")
+app.add_typer(zones.app, name="zones", rich_help_panel="Operation")
 app.add_typer(config.app, name="config", rich_help_panel="Operation")
 app.add_typer(dev.app, name="dev", rich_help_panel="Development")
 app.command(rich_help_panel="Development")(demo.demo)

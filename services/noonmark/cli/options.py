@@ -33,6 +33,14 @@ class LaneName(StrEnum):
     LOW = "low"
 
 
+class MissedName(StrEnum):
+    """What a resume does with the instants that the pause held."""
+
+    SKIP = "skip"
+    LATEST = "latest"
+    ALL = "all"
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Most rows that are shown.")]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="`wide` shows more columns.")]
@@ -45,6 +53,14 @@ Since = Annotated[
     str | None,
     typer.Option(
         "--since", help="Only what was due from here on: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
+    ),
+]
+Missed = Annotated[
+    MissedName,
+    typer.Option(
+        "--missed",
+        help="Instants of recurring jobs that came due in the pause: none runs, the latest of each job runs,"
+        " or all run, oldest first.",
     ),
 ]
 MetricsPort = Annotated[

@@ -28,6 +28,7 @@ class Checked:
     Attributes:
         consumer: where they came from and are settled.
         records: all of them.
+        moment: what they were checked with.
         requests: the sound ones, in order.
         sources: per request its record and the word of its type.
         refused: the others, each with the word of its type.
@@ -35,6 +36,7 @@ class Checked:
 
     consumer: LaneConsumer
     records: list[Record]
+    moment: Moment
     requests: list[Request] = field(default_factory=list)
     sources: list[tuple[Record, str]] = field(default_factory=list)
     refused: list[tuple[RejectedRecord, str]] = field(default_factory=list)
@@ -46,10 +48,10 @@ def check(consumer: LaneConsumer, records: list[Record], moment: Moment, *, max_
     Args:
         consumer: where they came from.
         records: as polled.
-        moment: the database's time and ledger floor.
+        moment: the database's time, ledger floor and facts.
         max_bytes: a larger value is refused unread.
     """
-    batch = Checked(consumer, records)
+    batch = Checked(consumer, records, moment)
     for record in records:
         if len(record.value) > max_bytes:
             batch.refused.append((_too_large(record, max_bytes), UNKNOWN))
@@ -66,7 +68,9 @@ def _check_one(batch: Checked, record: Record, moment: Moment, max_bytes: int) -
     event: Event | None = None
     try:
         event = parse_event(record.value or None, record.headers, max_bytes=max_bytes)
-        submission = parse_submission(event, now=moment.now, ledger_floor=moment.ledger_floor)
+        submission = parse_submission(
+            event, now=moment.now, ledger_floor=moment.ledger_floor, facts=moment.facts
+        )
     except Refused as refused:
         reason = "malformed" if event is None else "invalid"
         batch.refused.append((rejected_record(record, reason, refused, event), _word(event)))

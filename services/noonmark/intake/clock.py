@@ -8,12 +8,16 @@ from typing import NamedTuple
 
 import psycopg
 
+from noonmark.core.time_facts import TimeFacts
+from noonmark.store.time_facts import read_time_facts
+
 
 class Moment(NamedTuple):
     """What holds at one moment."""
 
     now: datetime
     ledger_floor: datetime
+    facts: TimeFacts
 
 
 class DatabaseClock:
@@ -23,22 +27,25 @@ class DatabaseClock:
     """
 
     def __init__(self) -> None:
-        self._set: tuple[datetime, float, datetime] | None = None
+        self._set: tuple[Moment, float] | None = None
 
     def look(self, connection: psycopg.Connection) -> None:
-        """Read time and ledger floor from the database."""
-        row = connection.execute("select noonmark_now(), ledger_floor from install").fetchone()
+        """Read time, ledger floor and facts from the database."""
+        row = connection.execute("select noonmark_now(), ledger_floor, facts from install").fetchone()
         assert row is not None
-        self._set = (row[0], time.monotonic(), row[1])
+        now, floor, number = row
+        known = self._set[0].facts if self._set else None
+        facts = known if known is not None and known.number == number else read_time_facts(connection)
+        self._set = (Moment(now, floor, facts), time.monotonic())
 
     def hear(self, now: datetime) -> None:
         """Take over a time that a statement brought along."""
         if self._set is not None:
-            self._set = (now, time.monotonic(), self._set[2])
+            self._set = (self._set[0]._replace(now=now), time.monotonic())
 
     def moment(self) -> Moment | None:
         """Return what holds now; None before the database has said anything."""
         if self._set is None:
             return None
-        now, at, floor = self._set
-        return Moment(now + timedelta(seconds=time.monotonic() - at), floor)
+        moment, at = self._set
+        return moment._replace(now=moment.now + timedelta(seconds=time.monotonic() - at))

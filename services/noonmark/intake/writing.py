@@ -9,7 +9,7 @@ from collections import Counter
 import psycopg
 
 from noonmark.core.faults import hit
-from noonmark.intake.checking import Checked, rejected_record
+from noonmark.intake.checking import Checked, check, rejected_record
 from noonmark.intake.clock import DatabaseClock
 from noonmark.intake.handover import Handover
 from noonmark.kafka.topics import Topics
@@ -19,6 +19,7 @@ from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
 from noonmark.store.jobs import KnownFacts, Status, Taken, accept
 from noonmark.store.rejections import RejectedRecord, record_rejections
+from noonmark.store.time_facts import facts_number, share_time_facts
 from noonmark.telemetry.metrics import REJECTIONS, SUBMISSIONS
 
 _LOOK_SECONDS = 5.0
@@ -58,7 +59,7 @@ class WriteLoop(DatabaseLoop):
         batch = self.handover.begin()
         if batch is None:
             return 1.0
-        taken, rejected = self._write(connection, batch)
+        batch, taken, rejected = self._write(connection, batch)
         hit("intake.after_commit")
         batch.consumer.settle(batch.records)
         self.handover.done()
@@ -73,13 +74,19 @@ class WriteLoop(DatabaseLoop):
 
     def _write(
         self, connection: psycopg.Connection, batch: Checked
-    ) -> tuple[Taken | None, list[RejectedRecord]]:
+    ) -> tuple[Checked, Taken | None, list[RejectedRecord]]:
         taken = None
-        rejected = [record for record, _ in batch.refused]
         with connection.transaction():
+            batch = self._up_to_date(connection, batch)
+            rejected = [record for record, _ in batch.refused]
             if batch.requests:
                 taken = accept(
-                    connection, batch.requests, shards=self._shards, topics=self._events, known=self._known
+                    connection,
+                    batch.requests,
+                    shards=self._shards,
+                    topics=self._events,
+                    known=self._known,
+                    facts=batch.moment.facts,
                 )
                 rejected += _turned_down(batch, taken)
             record_rejections(
@@ -90,7 +97,18 @@ class WriteLoop(DatabaseLoop):
                 shards=self._shards,
             )
             hit("intake.before_commit")
-        return taken, rejected
+        return batch, taken, rejected
+
+    def _up_to_date(self, connection: psycopg.Connection, batch: Checked) -> Checked:
+        """Check a batch again if a calendar or a namespace was changed since; they hold until the commit."""
+        share_time_facts(connection, wait=True)
+        if facts_number(connection) == batch.moment.facts.number:
+            return batch
+        self._clock.look(connection)
+        moment = self._clock.moment()
+        assert moment is not None
+        most = self._service.settings.max_submission_bytes
+        return check(batch.consumer, batch.records, moment, max_bytes=most)
 
     def _look(self, connection: psycopg.Connection) -> None:
         """Ask the database now and then, also with nothing to write: is it there, what time is it."""

@@ -10,19 +10,21 @@ from noonmark.core.words import Lane, TimerKind
 from noonmark.service.dbloop import DatabaseLoop, Pace
 from noonmark.service.runner import Service
 from noonmark.store import claims, relay
-from noonmark.store.claims import ClaimResult
 from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
 from noonmark.store.members import Membership
+from noonmark.store.planned import ClaimResult
+from noonmark.store.planner import Planner
 from noonmark.telemetry.metrics import CLAIM_BATCH_SIZE, CLAIM_SECONDS, CLAIMED, PLANNING_BROKEN, RUNS_SETTLED
-from noonmark.trigger.plans import Planner
+from noonmark.trigger.zone_watch import ZoneWatch
 
 _PRESSURE_SECONDS = 1.0
 _SMALL_ROUND = 8
 _SMALL_STRETCH = 3.0
 """Light load costs by the round, not by the run: rounds of a few runs come a third as often."""
 
-_KINDS = (TimerKind.ONCE, TimerKind.RETRY, TimerKind.PLANNED)
+_WITHOUT_ZONE = (TimerKind.ONCE, TimerKind.RETRY, TimerKind.PLANNED)
+_KINDS = (*_WITHOUT_ZONE, TimerKind.ZONED)
 
 
 class ClaimLoop(DatabaseLoop):
@@ -39,6 +41,7 @@ class ClaimLoop(DatabaseLoop):
         self._hints = hints
         self._shards = shards
         self._planner = Planner(catch_up_cap=settings.catch_up_cap, ledger_cap=settings.ledger_cap)
+        self._zone_watch = ZoneWatch(self._planner.zone_data, self._log)
         self._pace = Pace(settings.claim_pause_ms / 1000)
         self._blocked: frozenset[tuple[int, int]] = frozenset()
         self._pressure_at = 0.0
@@ -51,12 +54,13 @@ class ClaimLoop(DatabaseLoop):
             return 0.2
         self._pace.hold(self._service.stop, stretch=self._stretch)
         self._look_at_pressure(connection, owned)
+        kinds = _KINDS if self._zone_watch.agrees(connection) else _WITHOUT_ZONE
         probe = claims.probe(connection, owned)
         if probe is None:
             return 1.0
         claimed = 0
         for lane in Lane:
-            for kind in _KINDS:
+            for kind in kinds:
                 due = probe.due.get((lane, kind), [])
                 shards = [shard for shard in due if (shard, lane) not in self._blocked]
                 if shards:
@@ -107,6 +111,7 @@ class ClaimLoop(DatabaseLoop):
             lane,
             shards,
             limit,
+            kind=kind,
             plan=self._planner,
             topics=self._topics,
             install_shards=self._shards,

@@ -12,6 +12,7 @@ from noonmark.settings import Settings
 from noonmark.store.events import EventTopics
 from noonmark.store.hints import DUE_CHANNEL, HintListener, HintSender
 from noonmark.store.members import Membership
+from noonmark.trigger.backfill import BackfillLoop
 from noonmark.trigger.claim import ClaimLoop
 from noonmark.trigger.sweep import HouseLoop, LeaseLoop
 
@@ -29,6 +30,7 @@ def build(service: Service) -> Sequence[Loop]:
         OwnershipLoop(service, membership, (claim.wake,)),
         HintListener(settings.dsn, {DUE_CHANNEL: claim.wake}),
         claim,
+        BackfillLoop(service, membership, hints),
         LeaseLoop(service, membership, events, hints, shards=install.shards),
         HouseLoop(service, membership, topics, hints),
     ]

@@ -1,108 +1,78 @@
-"""Cron expressions of five fields: a strict grammar, and a matcher on bit sets.
+"""Cron: the rule behind an expression, as bit sets with a bounded search, and the reading of an expression.
 
-Grammar: `minute hour day-of-month month day-of-week`, each a list of `*`, values, ranges and steps. Names
-(`jan`, `SUN`) in any case; ranges may wrap (`FRI-MON`, `22-2`); `N/S` reads N-max/S; 0 and 7 are Sunday;
-`@hourly` and its kind stand for their five fields. What other dialects add is refused by name.
+Day rule (Vixie): if the day-of-month or the day-of-week field starts with `*`, or is `?`, a day must match
+both; otherwise it matches either. The rule looks at the text, not at the set: `1-31` is not `*`. Quartz has
+no rule for two restricted day fields: there one of them must be `?` or `*`.
 
-Day rule (Vixie): if the day-of-month or the day-of-week field starts with `*`, a day must match both;
-otherwise it matches either. The rule looks at the text, not at the set: `1-31` is not `*`.
-
-Every search is bounded: months are tested at most over `SEARCH_YEARS`, and an expression that can never
-fire is refused when it is read.
+The grammar is in `noonmark.core.cron_grammar`. Every search is bounded: months are tested at most over
+`SEARCH_YEARS`, or over the years that are written. An expression that can never fire is refused when read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-MAX_LENGTH: Final = 1000
-"""Characters of the longest expression that is read: all values of all fields written out need 360."""
+from noonmark.core.cron_days import (
+    COMMON_LENGTHS,
+    DayTerm,
+    days_by_shape,
+    days_by_year,
+    lowest,
+    shape,
+    shapes_of,
+    up_to,
+    year_shape,
+)
+from noonmark.core.cron_fields import FIRST_YEAR, LAST_YEAR, CronError, FieldText
+from noonmark.core.cron_grammar import MAX_LENGTH, Written, read_expression
+
+__all__ = [
+    "MAX_LENGTH",
+    "SEARCH_YEARS",
+    "CronError",
+    "CronRule",
+    "DayTerm",
+    "FieldText",
+    "is_hashed",
+    "parse_cron",
+]
 
 SEARCH_YEARS: Final = 41
 """The rarest instants, 29 February on one weekday, lie at most 40 years apart (over a year such as 2100)."""
 
-
-class CronError(ValueError):
-    """The expression is refused.
-
-    Attributes:
-        position: 1-based character of the expression where the trouble is, or None.
-    """
-
-    def __init__(self, message: str, position: int | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.position = position
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    name: str
-    low: int
-    high: int
-    top: int  # the largest number that may be written: 7 for Sunday, else `high`
-    names: tuple[str, ...] = ()
-
-    @property
-    def allowed(self) -> str:
-        numbers = f"{self.low} to {self.top}"
-        return f"{numbers} or {self.names[0]} to {self.names[-1]}" if self.names else numbers
-
-
-_MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-_WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-_FIELDS: Final = (
-    _Field("minute", 0, 59, 59),
-    _Field("hour", 0, 23, 23),
-    _Field("day-of-month", 1, 31, 31),
-    _Field("month", 1, 12, 12, _MONTHS),
-    _Field("day-of-week", 0, 6, 7, _WEEKDAYS),
+_LAST_CALENDAR_YEAR: Final = 9999
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
 )
-_NICKNAMES: Final = {
-    "@hourly": "0 * * * *",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@weekly": "0 0 * * 0",
-    "@monthly": "0 0 1 * *",
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-}
-_OTHER_DIALECTS: Final = re.compile(r"\?|LW?|\d{1,2}[WL]|[A-Z]{3}L|H(?:\(.*)?|.*[#~].*")
-_LONGEST_MONTH: Final = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_COMMON_MONTH: Final = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
-
-def _lowest(bits: int) -> int:
-    return (bits & -bits).bit_length() - 1
-
-
-def _up_to(bit: int) -> int:
-    """Return the mask of the bits 0 to `bit`, both included."""
-    return (1 << bit + 1) - 1
-
-
-def _days_mask(year: int, month: int) -> int:
-    leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return _up_to(29 if leap else _COMMON_MONTH[month]) - 1
-
-
-def _weekday_days(weekdays: int) -> tuple[int, ...]:
-    """Return, by the weekday of the 1st (Sunday = 0), the mask of the days that fall on `weekdays`."""
-    return tuple(
-        sum(1 << day for day in range(1, 32) if weekdays >> (first + day - 1) % 7 & 1) for first in range(7)
-    )
 
 
 @dataclass(frozen=True, slots=True)
 class CronRule:
-    """The sets behind an expression; bit n of a mask stands for the value n. Instants are whole UTC minutes.
+    """The sets behind an expression; bit n of a mask stands for the value n (a `LocalRule`).
 
-    `either` is true where a day matches by its date or by its weekday, false where it must match by both.
+    All datetimes are naive: what the clock on the wall shows, in whole seconds; an argument may carry
+    microseconds. Two spellings of one set are equal rules.
+
+    Attributes:
+        minutes: mask of the values 0 to 59.
+        hours: mask of the values 0 to 23.
+        days: mask of the days 1 to 31, beside `day_terms`.
+        months: mask of the values 1 to 12.
+        weekdays: mask of the weekdays, Sunday = 0 in every dialect, beside `weekday_terms`.
+        either: whether a day matches by its date or by its weekday, or must match by both.
+        seconds: mask of the values 0 to 59; only 0 if the expression has no seconds field.
+        day_terms: days of the day-of-month field that depend on the month (`L`, `15W`).
+        weekday_terms: days of the day-of-week field that depend on the month (`MON#2`, `FRIL`).
+        years: mask of the years, or None for every year.
+        wild: the minute or the hour field starts with `*`: the rule is a rhythm rather than a fixed time.
+        fields: the fields as written, in the order they were written in, for explaining them.
+        seconds_field: "first" or "last", where the seconds field was read; None if there is none.
     """
 
     minutes: int
@@ -111,247 +81,218 @@ class CronRule:
     months: int
     weekdays: int
     either: bool
-    _by_first: tuple[int, ...] = field(init=False, compare=False, repr=False)
+    seconds: int = 1
+    day_terms: tuple[DayTerm, ...] = ()
+    weekday_terms: tuple[DayTerm, ...] = ()
+    years: int | None = None
+    wild: bool = False
+    fields: tuple[FieldText, ...] = field(default=(), compare=False, repr=False)
+    seconds_field: str | None = field(default=None, compare=False)
+    _by_shape: tuple[int, ...] = field(init=False, compare=False, repr=False)
+    _first_clock: tuple[int, int, int] = field(init=False, compare=False, repr=False)
+    _last_clock: tuple[int, int, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_first", _weekday_days(self.weekdays))
+        table = days_by_shape(self.days, self.day_terms, self.weekdays, self.weekday_terms, self.either)
+        clock = (self.hours, self.minutes, self.seconds)
+        object.__setattr__(self, "_by_shape", table)
+        object.__setattr__(self, "_first_clock", tuple(lowest(bits) for bits in clock))
+        object.__setattr__(self, "_last_clock", tuple(bits.bit_length() - 1 for bits in clock))
 
     def next(self, after: datetime) -> datetime | None:
-        """Return the first instant strictly after `after` (UTC), or None past the year 9999."""
-        year, month, day, hour = after.year, after.month, after.day, after.hour
-        if self.months >> month & 1:
-            days = self._matching_days(year, month)
-            if days >> day & 1:
-                if self.hours >> hour & 1 and (later := self.minutes >> after.minute + 1):
-                    minute = after.minute + 1 + _lowest(later)
-                    return datetime(year, month, day, hour, minute, tzinfo=UTC)
-                if later := self.hours >> hour + 1:
-                    return self._first_of(year, month, day, hour + 1 + _lowest(later))
-            if later := days >> day + 1:
-                return self._first_of(year, month, day + 1 + _lowest(later), _lowest(self.hours))
+        """Return the first time strictly after `after`, or None past the last year the rule has."""
+        year, month, day, hour, minute = after.year, after.month, after.day, after.hour, after.minute
+        days = self._matching_days(year, month)
+        if days >> day & 1:
+            if self.hours >> hour & 1:
+                if self.minutes >> minute & 1 and (later := self.seconds >> after.second + 1):
+                    second = after.second + 1 + lowest(later)
+                    return self._first_of(year, month, day, hour, minute, second)
+                if later := self.minutes >> minute + 1:
+                    return self._first_of(year, month, day, hour, minute + 1 + lowest(later))
+            if later := self.hours >> hour + 1:
+                return self._first_of(year, month, day, hour + 1 + lowest(later))
+        if later := days >> day + 1:
+            return self._first_of(year, month, day + 1 + lowest(later))
         for at_year, at_month in self._months_after(year, month):
             if days := self._matching_days(at_year, at_month):
-                return self._first_of(at_year, at_month, _lowest(days), _lowest(self.hours))
+                return self._first_of(at_year, at_month, lowest(days))
         return None
 
     def previous(self, at: datetime) -> datetime | None:
-        """Return the last instant at or before `at` (UTC), or None before the year 1."""
-        year, month, day, hour = at.year, at.month, at.day, at.hour
-        if self.months >> month & 1:
-            days = self._matching_days(year, month)
-            if days >> day & 1:
-                if self.hours >> hour & 1 and (sooner := self.minutes & _up_to(at.minute)):
-                    return datetime(year, month, day, hour, sooner.bit_length() - 1, tzinfo=UTC)
-                if sooner := self.hours & _up_to(hour - 1):
-                    return self._last_of(year, month, day, sooner.bit_length() - 1)
-            if sooner := days & _up_to(day - 1):
-                return self._last_of(year, month, sooner.bit_length() - 1, self.hours.bit_length() - 1)
+        """Return the last time at or before `at`, or None before the first year the rule has."""
+        year, month, day, hour, minute = at.year, at.month, at.day, at.hour, at.minute
+        days = self._matching_days(year, month)
+        if days >> day & 1:
+            if self.hours >> hour & 1:
+                if self.minutes >> minute & 1 and (sooner := self.seconds & up_to(at.second)):
+                    return self._last_of(year, month, day, hour, minute, sooner.bit_length() - 1)
+                if sooner := self.minutes & up_to(minute - 1):
+                    return self._last_of(year, month, day, hour, sooner.bit_length() - 1)
+            if sooner := self.hours & up_to(hour - 1):
+                return self._last_of(year, month, day, sooner.bit_length() - 1)
+        if sooner := days & up_to(day - 1):
+            return self._last_of(year, month, sooner.bit_length() - 1)
         for at_year, at_month in self._months_before(year, month):
             if days := self._matching_days(at_year, at_month):
-                return self._last_of(at_year, at_month, days.bit_length() - 1, self.hours.bit_length() - 1)
+                return self._last_of(at_year, at_month, days.bit_length() - 1)
         return None
 
     def count(self, after: datetime, until: datetime) -> int:
-        """Return how many instants lie in (after, until]; one step per month between them."""
+        """Return how many times lie in (after, until]; one step per year between them."""
         if until <= after:
             return 0
-        found = self._rank_in_month(until) - self._rank_in_month(after)
-        a_day = self.hours.bit_count() * self.minutes.bit_count()
-        year, month = after.year, after.month
-        while (year, month) < (until.year, until.month):
-            if self.months >> month & 1:
-                found += self._matching_days(year, month).bit_count() * a_day
-            year, month = (year, month + 1) if month < 12 else (year + 1, 1)
-        return found
+        found = self._rank_in_year(until) - self._rank_in_year(after)
+        totals = days_by_year(self._by_shape, self.months)
+        days = sum(totals[year_shape(year)] for year in self._years(after.year, until.year - 1))
+        return found + days * self._times_a_day()
+
+    def fires(self) -> bool:
+        """Return whether any time matches at all, in the 400 years after which the calendar repeats."""
+        months = [month for month in range(1, 13) if self.months >> month & 1]
+        if self.years is None:
+            return any(self._by_shape[at] for month in months for at in shapes_of(month))
+        return any(self._matching_days(y, month) for y in self._years(1, LAST_YEAR) for month in months)
+
+    def _times_a_day(self) -> int:
+        return self.hours.bit_count() * self.minutes.bit_count() * self.seconds.bit_count()
 
     def _matching_days(self, year: int, month: int) -> int:
-        # Day 1 of the proleptic calendar is a Monday, so the ordinal modulo 7 is 0 on Sundays.
-        by_weekday = self._by_first[date(year, month, 1).toordinal() % 7]
-        days = self.days | by_weekday if self.either else self.days & by_weekday
-        return days & _days_mask(year, month)
-
-    def _rank_in_month(self, at: datetime) -> int:
-        """Return how many instants of `at`'s month lie at or before `at`."""
-        if not self.months >> at.month & 1:
+        if not self.months >> month & 1 or (self.years is not None and not self.years >> year & 1):
             return 0
+        return self._by_shape[shape(year, month)]
+
+    def _rank_in_year(self, at: datetime) -> int:
+        """Return how many times of `at`'s year lie at or before `at`."""
+        whole = sum(self._matching_days(at.year, month).bit_count() for month in range(1, at.month))
         days = self._matching_days(at.year, at.month)
-        an_hour = self.minutes.bit_count()
-        rank = (days & _up_to(at.day - 1)).bit_count() * self.hours.bit_count() * an_hour
+        whole += (days & up_to(at.day - 1)).bit_count()
+        rank = whole * self._times_a_day()
         if days >> at.day & 1:
-            rank += (self.hours & _up_to(at.hour - 1)).bit_count() * an_hour
+            a_minute = self.seconds.bit_count()
+            an_hour = self.minutes.bit_count() * a_minute
+            rank += (self.hours & up_to(at.hour - 1)).bit_count() * an_hour
             if self.hours >> at.hour & 1:
-                rank += (self.minutes & _up_to(at.minute)).bit_count()
+                rank += (self.minutes & up_to(at.minute - 1)).bit_count() * a_minute
+                if self.minutes >> at.minute & 1:
+                    rank += (self.seconds & up_to(at.second)).bit_count()
         return rank
 
+    def _years(self, first: int, last: int) -> Iterable[int]:
+        """Return the years of the rule from `first` to `last`, both included."""
+        if self.years is None:
+            return range(first, last + 1)
+        years = self.years
+        return [year for year in range(max(first, FIRST_YEAR), min(last, LAST_YEAR) + 1) if years >> year & 1]
+
     def _months_after(self, year: int, month: int) -> Iterator[tuple[int, int]]:
-        last_year = min(year + SEARCH_YEARS, 9999)
-        while True:
-            if later := self.months >> month + 1:
-                month += 1 + _lowest(later)
-            else:
-                year, month = year + 1, _lowest(self.months)
-            if year > last_year:
-                return
-            yield year, month
+        # Written years are walked to their end: they may lie further apart than any rule of the calendar.
+        bound = min(year + SEARCH_YEARS, _LAST_CALENDAR_YEAR) if self.years is None else LAST_YEAR
+        for at_year in self._years(year, bound):
+            left = self.months >> month + 1 << month + 1 if at_year == year else self.months
+            while left:
+                yield at_year, lowest(left)
+                left &= left - 1
 
     def _months_before(self, year: int, month: int) -> Iterator[tuple[int, int]]:
-        first_year = max(year - SEARCH_YEARS, 1)
-        while True:
-            if sooner := self.months & _up_to(month - 1):
-                month = sooner.bit_length() - 1
-            else:
-                year, month = year - 1, self.months.bit_length() - 1
-            if year < first_year:
-                return
-            yield year, month
+        bound = max(year - SEARCH_YEARS, 1) if self.years is None else FIRST_YEAR
+        for at_year in reversed(list(self._years(bound, year))):
+            left = self.months & up_to(month - 1) if at_year == year else self.months
+            while left:
+                highest = left.bit_length() - 1
+                yield at_year, highest
+                left ^= 1 << highest
 
-    def _first_of(self, year: int, month: int, day: int, hour: int) -> datetime:
-        return datetime(year, month, day, hour, _lowest(self.minutes), tzinfo=UTC)
+    def _first_of(self, year: int, month: int, day: int, *clock: int) -> datetime:
+        """Return the first time of the day (of the hour, of the minute) that `clock` names so far."""
+        hour, minute, second = (*clock, *self._first_clock[len(clock) :])
+        return datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 - the clock on the wall
 
-    def _last_of(self, year: int, month: int, day: int, hour: int) -> datetime:
-        return datetime(year, month, day, hour, self.minutes.bit_length() - 1, tzinfo=UTC)
+    def _last_of(self, year: int, month: int, day: int, *clock: int) -> datetime:
+        hour, minute, second = (*clock, *self._last_clock[len(clock) :])
+        return datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 - the clock on the wall
+
+
+# An `H` that is not part of a name such as THU.
+_HASHED: Final = re.compile(r"(?<![A-Za-z])[Hh](?![A-Za-z])")
+
+
+def is_hashed(expression: str) -> bool:
+    """Return whether the expression has an `H`, so that its times depend on the seed."""
+    return _HASHED.search(expression) is not None
+
+
+def parse_cron(
+    expression: str, *, dialect: str = "unix", seconds_field: str | None = None, seed: str = ""
+) -> CronRule:
+    """Read an expression or a nickname such as `@daily`; what was read is remembered.
+
+    Args:
+        expression: 5 or 6 fields (dialect "unix"), 6 or 7 fields (dialect "quartz"), or a nickname.
+        dialect: "unix" or "quartz".
+        seconds_field: "first" or "last": where six fields of dialect "unix" have the seconds; None: first.
+        seed: the job's name, from which `H` picks its values; the same seed gives the same values for ever.
+
+    Raises:
+        CronError: the grammar is broken, or the expression never fires. The message names the field, the
+            character and what is allowed there.
+    """
+    seed = seed if seed and is_hashed(expression) else ""
+    return _parse(expression, dialect, seconds_field, seed)
 
 
 @lru_cache(maxsize=8192)
-def parse_cron(expression: str) -> CronRule:
-    """Read a five-field expression or a nickname such as `@daily`.
-
-    Raises:
-        CronError: the grammar is broken, the form belongs to a dialect that is not available, or the
-            expression never fires. The message names the field, the character and what is allowed.
-    """
-    if len(expression) > MAX_LENGTH:
-        raise CronError(f"cron expression has {len(expression)} characters; at most {MAX_LENGTH} are read")
-    text = expression.strip(" \t")
-    if text.startswith("@"):
-        text = _nickname(text, expression.index("@") + 1)
-        return parse_cron(text)
-    found = [(match.group(), match.start() + 1) for match in re.finditer(r"[^ \t]+", expression)]
-    _check_field_count(found)
-    minutes, hours, days, months, weekdays = (
-        _parse_field(spec, token, at) for spec, (token, at) in zip(_FIELDS, found, strict=True)
+def _parse(expression: str, dialect: str, seconds_field: str | None, seed: str) -> CronRule:
+    written = read_expression(expression, dialect=dialect, seconds_field=seconds_field, seed=seed)
+    by_name = {each.name: each for each in written.fields}
+    days, weekdays = by_name["day-of-month"], by_name["day-of-week"]
+    starred = days.starred or weekdays.starred
+    year = by_name.get("year")
+    rule = CronRule(
+        minutes=by_name["minute"].mask,
+        hours=by_name["hour"].mask,
+        days=days.mask,
+        months=by_name["month"].mask,
+        weekdays=weekdays.mask,
+        either=not starred and written.dialect == "unix",
+        seconds=by_name["second"].mask if "second" in by_name else 1,
+        day_terms=days.terms,
+        weekday_terms=weekdays.terms,
+        years=None if year is None or year.any else year.mask,
+        wild=by_name["minute"].starred or by_name["hour"].starred,
+        fields=written.fields,
+        seconds_field=written.seconds_field,
     )
-    either = not (found[2][0].startswith("*") or found[4][0].startswith("*"))
-    if not either:
-        _check_fires(days, months, found)
-    return CronRule(minutes, hours, days, months, weekdays, either)
+    if not rule.fires():
+        raise _never(rule, by_name, written)
+    return rule
 
 
-def _check_fires(days: int, months: int, found: list[tuple[str, int]]) -> None:
-    """Refuse dates that no year has; any other falls on every weekday within `SEARCH_YEARS`."""
-    longest = max(_LONGEST_MONTH[month] for month in range(1, 13) if months >> month & 1)
-    if _lowest(days) > longest:
-        (day_text, at), (month_text, _) = found[2:4]
-        raise CronError(
-            f"cron expression never fires: day-of-month field {_quoted(day_text)} at character {at} asks for "
-            f"day {_lowest(days)} or later, but no month of month field {_quoted(month_text)} has more than "
-            f"{longest} days",
-            at,
-        )
-
-
-def _quoted(token: str) -> str:
-    """Return the token for a message: short, and with nothing in it that a terminal would obey."""
-    return repr(token if len(token) <= 24 else token[:21] + "...")
-
-
-def _nickname(text: str, at: int) -> str:
-    fields = _NICKNAMES.get(text.lower())
-    if fields is None:
-        hint = "; for a fixed period use the field 'every'" if text.lower().startswith("@every") else ""
-        raise CronError(
-            f"cron nickname {_quoted(text)} at character {at} is not known; allowed: "
-            f"{', '.join(_NICKNAMES)}{hint}",
-            at,
-        )
-    return fields
-
-
-def _check_field_count(found: list[tuple[str, int]]) -> None:
-    order = " ".join(spec.name for spec in _FIELDS)
-    if found and re.match(r"(?:CRON_)?TZ=", found[0][0]):
-        raise CronError(
-            f"cron expression starts with {_quoted(found[0][0])} at character {found[0][1]}: a time zone "
-            "goes into the field 'timezone', not into the expression",
-            found[0][1],
-        )
-    if len(found) in {6, 7}:
-        raise CronError(
-            f"cron expression has {len(found)} fields, from character {found[5][1]} on one too many: seconds "
-            "and years are not available in this version, and the order of six fields is ambiguous (seconds "
-            f"come first in some systems, last in others); write 5 fields: {order}",
-            found[5][1],
-        )
-    if len(found) != 5:
-        at = found[5][1] if len(found) > 5 else None
-        raise CronError(f"cron expression has {len(found)} fields; 5 are needed: {order}", at)
-
-
-def _parse_field(spec: _Field, token: str, at: int) -> int:
-    bits = 0
-    for item in token.split(","):
-        bits |= _parse_item(spec, item, at)
-        at += len(item) + 1
-    return bits
-
-
-def _parse_item(spec: _Field, item: str, at: int) -> int:
-    base, slash, step_text = item.partition("/")
-    left, dash, right = base.partition("-")
-    if base == "*":
-        low, high = spec.low, spec.high
+def _never(rule: CronRule, by_name: dict[str, FieldText], written: Written) -> CronError:
+    """Return the error that says in words why no day matches."""
+    days, weekdays, months = by_name["day-of-month"], by_name["day-of-week"], by_name["month"]
+    any_year = replace(rule, years=None)
+    asked = [month for month in range(1, 13) if rule.months >> month & 1]
+    blamed = days
+    if any_year.fires():
+        blamed = by_name["year"]
+        reason = f"no year of {blamed.place} has a day that the other fields ask for"
+    elif replace(any_year, weekdays=up_to(6), weekday_terms=(), either=False).fires():
+        reason = f"no day of {days.place} can be one of {weekdays.place} (a day must match both fields here)"
     else:
-        low = _value(spec, left, at)
-        high = low
-        if dash:
-            high = _value(spec, right, at + len(left) + 1)
-            low, high = _range(spec, low, high)
-        else:
-            low = low % 7 if spec.top == 7 else low
-            high = spec.high if slash else low
-    step = _step(spec, step_text, at + len(base) + 1) if slash else 1
-    size = spec.high - spec.low + 1
-    bits = 0
-    for value in range(low, high + 1, step):
-        bits |= 1 << (value - spec.low) % size + spec.low
-    return bits
+        names = [_MONTHS[month - 1] for month in asked]
+        longest = max(COMMON_LENGTHS[month] + (month == 2) for month in asked)
+        subject = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        verb = "has" if len(names) == 1 else "have"
+        reason = f"{subject} {verb} no {_missing_day(rule, longest)} ({days.place}, {months.place})"
+    return CronError(f"cron expression never fires: {reason}{written.note}", blamed.position, blamed.name)
 
 
-def _range(spec: _Field, low: int, high: int) -> tuple[int, int]:
-    """Return the range's ends on a line: the end of one that wraps lies beyond the field's highest value."""
-    if low == 7 and spec.top == 7:
-        low, high = 0, high % 7
-    return (low, high) if low <= high else (low, high + spec.high - spec.low + 1)
-
-
-def _step(spec: _Field, text: str, at: int) -> int:
-    step = int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else 0
-    if not 1 <= step <= spec.top:
-        raise CronError(
-            f"cron {spec.name} field: step {_quoted(text)} at character {at} is not allowed; "
-            f"use 1 to {spec.top}",
-            at,
-        )
-    return step
-
-
-def _value(spec: _Field, text: str, at: int) -> int:
-    upper = text.upper()
-    if upper in spec.names:
-        return spec.names.index(upper) + spec.low
-    if text.isascii() and text.isdigit():
-        number = int(text) if len(text) <= 4 else -1
-        if spec.low <= number <= spec.top:
-            return number
-        problem = f"value {_quoted(text)} at character {at} is out of range"
-    elif _OTHER_DIALECTS.fullmatch(upper):
-        problem = (
-            f"{_quoted(text)} at character {at} is of another dialect; "
-            "L, W, #, ?, ~ and H are not available in this version"
-        )
-    elif not text:
-        problem = f"a value is missing at character {at}"
-    else:
-        problem = f"{_quoted(text)} at character {at} is not a value"
-    allowed = f"{spec.allowed}, ranges a-b, lists a,b, * and steps */n"
-    raise CronError(f"cron {spec.name} field: {problem}; allowed: {allowed}", at)
+def _missing_day(rule: CronRule, longest: int) -> str:
+    """Return the words for the days that no month of at most `longest` days has."""
+    numbers = [term.number for term in rule.day_terms if term.kind == "weekday_near"]
+    numbers += [day for day in range(longest + 1, 32) if rule.days >> day & 1]
+    from_last = [term.number for term in rule.day_terms if term.kind in {"from_last", "weekday_near_last"}]
+    words = [f"day {day}" for day in sorted(set(numbers))]
+    words += [f"day that lies {number} days before its last" for number in sorted(set(from_last))]
+    return " or ".join(words)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from noonmark.core.gaps import Gap, gap_of
+from noonmark.core.jitter import Jitter
 from noonmark.core.schedule import TICK, Once, Schedule, next_memo
 from noonmark.core.words import SkipReason
 
@@ -31,6 +33,14 @@ class MisfirePolicy(StrEnum):
     FIRE_ALL = "fire_all"
     FIRE_LATEST = "fire_latest"
     SKIP = "skip"
+
+
+class ResumeChoice(StrEnum):
+    """What a resume does with the instants that the pause held."""
+
+    SKIP = "skip"
+    LATEST = "latest"
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,20 @@ class Misfire:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """A pause that has ended.
+
+    Attributes:
+        until: the resume: instants that would have fired before it, as far as they have no verdict yet, were
+            held by the pause.
+        choice: what becomes of them.
+    """
+
+    until: datetime
+    choice: ResumeChoice
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedInstant:
     """One due instant and its verdict: the reason it is skipped, or None if it runs."""
 
@@ -93,11 +117,33 @@ class Plan:
         summary: ranges of skipped instants, oldest first; they overlap neither each other nor `runs`.
         next_at: where the timer goes: the first instant that is not planned yet. In the past: plan again,
             soon. None: the job has no further instant.
+        planned_to: every instant up to here has its verdict; None if this step gave none.
     """
 
     runs: list[PlannedInstant]
     summary: list[SkippedRange] = field(default_factory=list)
     next_at: datetime | None = None
+    planned_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How much one step of planning does at most.
+
+    Attributes:
+        runs: of one job: a long gap under `fire_all` must not delay other jobs.
+        rows: skipped instants that get a row each; more are recorded as ranges.
+    """
+
+    runs: int = CATCH_UP_CAP
+    rows: int = LEDGER_CAP
+
+    def __post_init__(self) -> None:
+        if self.runs < 1:
+            raise ValueError(f"the cap on runs is {self.runs}; use 1 or more")
+
+
+_CAPS: Final = Caps()
 
 
 def plan(
@@ -106,10 +152,11 @@ def plan(
     *,
     due: datetime,
     now: datetime,
-    paused: bool = False,
+    held: Held | None = None,
+    jitter: Jitter | None = None,
     start_deadline_seconds: float | None = None,
-    catch_up_cap: int = CATCH_UP_CAP,
-    ledger_cap: int = LEDGER_CAP,
+    runs_left: int | None = None,
+    caps: Caps = _CAPS,
 ) -> Plan:
     """Give every instant from `due` to `now` its verdict, as far as the caps allow in one step.
 
@@ -117,81 +164,65 @@ def plan(
         schedule: the schedule of the job version that the timer belongs to.
         misfire: the job's misfire rule.
         due: the timer's nominal instant: it gets a verdict even if the schedule no longer names it.
-        now: the database's time. If it is before `due`, nothing is planned and the timer stays.
-        paused: the job is paused; every instant is skipped for that. A paused one-time job is held by the
-            caller: a `Once` is planned as if it were not paused.
-        start_deadline_seconds: an instant older than this at `now` does not run.
-        catch_up_cap: at most so many instants run in one step; 1 or more.
-        ledger_cap: up to so many skipped instants of this step get a row each.
-
-    Raises:
-        ValueError: `catch_up_cap` is below 1: nothing would ever run.
+        now: the database's time. If `due` may not fire yet, nothing is planned and the timer stays.
+        held: the pause that the job was resumed from last.
+        jitter: of the job, where it has one. Lateness counts from the jittered moment.
+        start_deadline_seconds: an instant later than this at `now` does not run.
+        runs_left: runs that the job still has under its `max_runs`.
+        caps: of one step.
     """
-    if catch_up_cap < 1:
-        raise ValueError(f"catch_up_cap is {catch_up_cap}; use 1 or more")
-    if due > now:
+    fires_at = due if jitter is None else jitter.fire_at(due)
+    if fires_at > now:
         return Plan([], [], due)
     following = next_memo(schedule, due)
     alone = following is None or following > now
-    age = (now - due).total_seconds()
-    if alone and age <= misfire.grace_seconds and not paused and not _expired(age, start_deadline_seconds):
-        return Plan([PlannedInstant(due)], [], following)  # nearly every claim ends here
-    gap = _Gap(schedule, due, now)
-    cuts = _cuts(gap, misfire, start_deadline_seconds, paused=paused and not isinstance(schedule, Once))
-    rows, summary, rest = _skip(gap, cuts, ledger_cap)
-    running = gap.instants(rest, gap.stop, catch_up_cap)
+    if held is not None and fires_at >= held.until:
+        held = None
+    if alone and held is None:
+        age = (now - fires_at).total_seconds()
+        if age <= misfire.grace_seconds and not _expired(age, start_deadline_seconds):
+            return Plan([PlannedInstant(due)], [], following, due)  # nearly every claim ends here
+    # What a pause held is a step of its own: what came due since the resume follows the job's own rules.
+    gap = gap_of(schedule, due, now, jitter, before=held.until if held is not None else None)
+    if held is None:
+        cuts = _cuts(gap, misfire, start_deadline_seconds)
+    else:
+        cuts = _cuts_of_pause(gap, misfire, start_deadline_seconds, held.choice)
+    rows, summary, rest = _skip(gap, cuts, caps.rows)
+    most = caps.runs if runs_left is None else max(1, min(caps.runs, runs_left))
+    running = gap.instants(rest, gap.stop, most)
     rows += [PlannedInstant(at) for at in running]
-    planned_to = running[-1] if len(running) == catch_up_cap else now
-    return Plan(rows, summary, next_memo(schedule, planned_to))
+    planned_to = running[-1] if len(running) == most else gap.stop - TICK
+    return Plan(rows, summary, next_memo(schedule, planned_to), planned_to)
 
 
-@dataclass(frozen=True, slots=True)
-class _Gap:
-    """The instants from `due` to `now`: `due` itself, then those of the schedule. Ranges are [low, high)."""
+def plan_skips(
+    schedule: Schedule, reason: SkipReason, *, due: datetime, now: datetime, caps: Caps = _CAPS
+) -> Plan:
+    """Skip the instants from `due` to `now` for one reason: what a cancelled or replaced job still owed.
 
-    schedule: Schedule
-    due: datetime
-    now: datetime
-
-    @property
-    def stop(self) -> datetime:
-        return self.now + TICK
-
-    @property
-    def latest(self) -> datetime:
-        return self._last_before(self.stop)
-
-    def count(self, low: datetime, high: datetime) -> int:
-        return (low <= self.due < high) + self.schedule.count(max(low - TICK, self.due), high - TICK)
-
-    def instants(self, low: datetime, high: datetime, limit: int) -> list[datetime]:
-        if low <= self.due < high:
-            return [self.due, *self.schedule.between(self.due, high - TICK, limit - 1)][:limit]
-        return self.schedule.between(max(low - TICK, self.due), high - TICK, limit)
-
-    def range_of(self, low: datetime, high: datetime, count: int, reason: SkipReason) -> SkippedRange:
-        first = self.instants(low, high, 1)[0]
-        return SkippedRange(first, self._last_before(high), count, reason)
-
-    def _last_before(self, high: datetime) -> datetime:
-        last = self.schedule.previous(high - TICK)
-        return self.due if last is None or last < self.due else last
+    As with `plan`, `next_at` in the past means that a further step is needed.
+    """
+    if due > now:
+        return Plan([], [], due)
+    gap = gap_of(schedule, due, now)
+    rows, summary, _ = _skip(gap, [(gap.stop, reason)], caps.rows)
+    planned_to = gap.stop - TICK
+    return Plan(rows, summary, next_memo(schedule, planned_to), planned_to)
 
 
 def _cuts(
-    gap: _Gap, misfire: Misfire, start_deadline_seconds: float | None, *, paused: bool
+    gap: Gap, misfire: Misfire, start_deadline_seconds: float | None
 ) -> list[tuple[datetime, SkipReason]]:
     """Return, in order of precedence, up to which instant (excluded) each reason to skip holds.
 
     An instant is skipped for the first reason whose cut lies after it, and runs if there is none.
     """
-    if paused:
-        return [(gap.stop, SkipReason.PAUSED)]
-    deadline = (_before(gap.now, start_deadline_seconds, gap.due), SkipReason.START_DEADLINE)
-    on_time = _before(gap.now, misfire.grace_seconds, gap.due)
+    deadline = (gap.fired_before(start_deadline_seconds), SkipReason.START_DEADLINE)
+    on_time = gap.fired_before(misfire.grace_seconds)
     recurring = not isinstance(gap.schedule, Once)
     look_back = misfire.look_back_at(gap.schedule, gap.now) if recurring else None
-    too_old = (_before(gap.now, look_back, gap.due), SkipReason.LOOK_BACK)
+    too_old = (gap.fired_before(look_back), SkipReason.LOOK_BACK)
     if misfire.policy is MisfirePolicy.SKIP:
         return [too_old, (on_time, SkipReason.MISFIRED), deadline]
     if misfire.policy is MisfirePolicy.FIRE_LATEST:
@@ -200,8 +231,24 @@ def _cuts(
     return [too_old, deadline]
 
 
+def _cuts_of_pause(
+    gap: Gap, misfire: Misfire, start_deadline_seconds: float | None, choice: ResumeChoice
+) -> list[tuple[datetime, SkipReason]]:
+    """Return the cuts, as `_cuts` does, for instants that a pause held.
+
+    Whoever resumes has said what is to become of them; only limits of the job's own stand above.
+    """
+    if choice is ResumeChoice.SKIP:
+        return [(gap.stop, SkipReason.PAUSED)]
+    too_old = (gap.fired_before(misfire.look_back_seconds), SkipReason.LOOK_BACK)
+    deadline = (gap.fired_before(start_deadline_seconds), SkipReason.START_DEADLINE)
+    if choice is ResumeChoice.LATEST:
+        return [too_old, (gap.latest, SkipReason.COALESCED), deadline]
+    return [too_old, deadline]
+
+
 def _skip(
-    gap: _Gap, cuts: list[tuple[datetime, SkipReason]], ledger_cap: int
+    gap: Gap, cuts: list[tuple[datetime, SkipReason]], ledger_cap: int
 ) -> tuple[list[PlannedInstant], list[SkippedRange], datetime]:
     """Return the skipped instants, as rows or as ranges, and where the instants that run begin."""
     spans: list[tuple[datetime, datetime, int, SkipReason]] = []
@@ -212,7 +259,7 @@ def _skip(
             spans.append((low, high, count, reason))
         low = max(low, high)
     if sum(count for _, _, count, _ in spans) > ledger_cap:
-        return [], [gap.range_of(*span) for span in spans], low
+        return [], [_range_of(gap, *span) for span in spans], low
     rows = [
         PlannedInstant(at, reason)
         for begin, end, count, reason in spans
@@ -221,13 +268,9 @@ def _skip(
     return rows, [], low
 
 
+def _range_of(gap: Gap, low: datetime, high: datetime, count: int, reason: SkipReason) -> SkippedRange:
+    return SkippedRange(gap.instants(low, high, 1)[0], gap.last_before(high), count, reason)
+
+
 def _expired(age_seconds: float, deadline_seconds: float | None) -> bool:
     return deadline_seconds is not None and age_seconds > deadline_seconds
-
-
-def _before(now: datetime, seconds: float | None, floor: datetime) -> datetime:
-    """Return `now` - `seconds`, or `floor` where that is later or where no number of seconds is set."""
-    if seconds is None:
-        return floor
-    # Compared in seconds first: a limit of a million years is legal and has no datetime.
-    return floor if seconds >= (now - floor).total_seconds() else now - timedelta(seconds=seconds)

@@ -111,6 +111,8 @@ class TimerKind(IntEnum):
     """An instant whose verdict needs the job's schedule and policies: planned in Python."""
     RETRY = 2
     """A run that is queued again at `fire_at`."""
+    ZONED = 3
+    """As `PLANNED`, of a schedule that needs zone data: claimed only under the active version."""
 
 
 class Overlap(StrEnum):
@@ -118,3 +120,21 @@ class Overlap(StrEnum):
 
     ALLOW = "allow"
     SKIP = "skip"
+
+
+class DstGap(StrEnum):
+    """What becomes of a wall-clock time that a change of the clocks leaves out."""
+
+    AUTO = "auto"
+    RUN_AFTER = "run_after"
+    SKIP = "skip"
+    SHIFT = "shift"
+
+
+class DstOverlap(StrEnum):
+    """When a wall-clock time fires that a change of the clocks brings twice."""
+
+    AUTO = "auto"
+    FIRST = "first"
+    LAST = "last"
+    BOTH = "both"

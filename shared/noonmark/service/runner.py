@@ -20,6 +20,7 @@ from typing import Final, NoReturn, Protocol
 from structlog.typing import FilteringBoundLogger
 
 from noonmark.core import faults
+from noonmark.core.zones import ZoneError
 from noonmark.service.backoff import Backoff, StoppedError, retry_transient
 from noonmark.service.health import Health, HealthServer, HealthServerError
 from noonmark.settings import Settings
@@ -95,13 +96,14 @@ def run_service(name: str, settings: Settings, build: Callable[[Service], Sequen
     server = None
     try:
         _arm_fault()
+        settings.apply_zone_data()
         server = HealthServer(service.health, settings.metrics_host, settings.metrics_port)
         log.info("health_listening", host=settings.metrics_host, port=server.port)
         with _signals_wake(changed := threading.Event(), service.stop), _uncaught_logged(log):
             return _Supervisor(service, build(service), changed).run()
     except StoppedError:
         return STOPPED
-    except (StartError, HealthServerError) as error:
+    except (StartError, HealthServerError, ZoneError) as error:
         log.error("service_not_started", reason=str(error))  # noqa: TRY400 - expected; the sentence is enough
         return NOT_STARTED
     except Exception:

@@ -6,22 +6,19 @@ One-time instants without rules never leave Postgres. The others are locked, pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import NamedTuple
-from uuid import UUID
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
 import psycopg
 
 from noonmark.core.faults import hit
-from noonmark.core.ids import uuid7_batch
-from noonmark.core.words import Lane, Origin, RunState
-from noonmark.schemas.lifecycle import SettledRun
-from noonmark.store.events import EventTopics, announce
+from noonmark.core.words import Lane, TimerKind
+from noonmark.store.events import EventTopics
+from noonmark.store.planned import ClaimResult, Planning, carry_out
 from noonmark.store.rows import DueTimer, row_of
-from noonmark.store.slots import free_slots, take_slots
 from noonmark.store.statements import statement
+from noonmark.store.time_facts import share_time_facts
 
 
 class Probe(NamedTuple):
@@ -31,51 +28,6 @@ class Probe(NamedTuple):
     due: dict[tuple[int, int], list[int]]
     """Shards with something due, by (lane, timer kind)."""
     next_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A ledger row to write: an instant with its verdict, or a range of skipped ones."""
-
-    scheduled_for: datetime
-    state: RunState
-    reason: str | None = None
-    last_scheduled_for: datetime | None = None
-    instants: int = 1
-    start_by: datetime | None = None
-    wants_slot: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TimerPlan:
-    """What becomes of a locked timer."""
-
-    runs: Sequence[PlannedRun] = ()
-    next_at: datetime | None = None
-    completed: bool = False
-    broken: str | None = None
-
-
-@dataclass(slots=True)
-class ClaimResult:
-    """Counts of one claim, for metrics."""
-
-    claimed: int = 0
-    queued: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    broken: list[tuple[UUID, str]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Row:
-    """A planned run with everything the ledger row needs."""
-
-    id: UUID
-    timer: DueTimer
-    run: PlannedRun
-    state: RunState
-    reason: str | None
-    holds_slot: bool
 
 
 def probe(connection: psycopg.Connection, shards: Sequence[int]) -> Probe | None:
@@ -120,13 +72,15 @@ def claim_once(connection: psycopg.Connection, lane: Lane, shards: Sequence[int]
 def claim_retries(
     connection: psycopg.Connection, lane: Lane, shards: Sequence[int], limit: int
 ) -> ClaimResult:
-    """Queue runs again whose retry is due."""
+    """Queue runs again whose retry is due; those of paused jobs wait for the resume instead."""
     result = ClaimResult()
     with connection.transaction():
-        rows = connection.execute(
+        taken = connection.execute(
             statement("take_retries"),
             {"shards": list(shards), "lane": int(lane), "limit": max(1, limit // len(shards))},
         ).fetchall()
+        result.claimed = len(taken)
+        rows = _without_paused(connection, taken)
         if rows:
             told = connection.execute(
                 statement("requeue_runs"),
@@ -137,10 +91,32 @@ def claim_retries(
                     "reason": "undeliverable",
                 },
             ).fetchone()
-            result = ClaimResult(claimed=len(rows), queued=told[0] if told else 0)
+            result.queued = told[0] if told else 0
         hit("trigger.before_commit")
     hit("trigger.after_commit")
     return result
+
+
+def _without_paused(
+    connection: psycopg.Connection, rows: Sequence[tuple[Any, ...]]
+) -> Sequence[tuple[Any, ...]]:
+    """Let the runs of paused jobs wait; return the others. Rows are run, instant, job and shard."""
+    if not rows:
+        return rows
+    found = connection.execute(statement("paused_jobs"), {"ids": list({row[2] for row in rows})})
+    paused = {row[0] for row in found}
+    held = [row for row in rows if row[2] in paused]
+    if held:
+        connection.execute(
+            statement("job_hold_runs"),
+            {
+                "ids": [row[0] for row in held],
+                "first": min(row[1] for row in held),
+                "last": max(row[1] for row in held),
+                "shards": list({row[3] for row in held}),
+            },
+        )
+    return [row for row in rows if row[2] not in paused]
 
 
 def claim_planned(
@@ -149,7 +125,8 @@ def claim_planned(
     shards: Sequence[int],
     limit: int,
     *,
-    plan: Callable[[DueTimer], TimerPlan],
+    kind: TimerKind,
+    plan: Planning,
     topics: EventTopics,
     install_shards: int,
 ) -> ClaimResult:
@@ -158,150 +135,30 @@ def claim_planned(
     Args:
         connection: no transaction open.
         lane: whose timers.
+        kind: `PLANNED`, or `ZONED`: nothing is claimed unless `plan.zone_data` is the active version.
         shards: owned shards that have some.
         limit: most timers taken.
-        plan: gives each timer its plan; it must not raise (a failure is a plan with `broken` set).
+        plan: gives each timer its plan.
         topics: where verdicts are announced.
         install_shards: shards of the installation.
     """
     with connection.transaction():
+        if kind is TimerKind.ZONED and not share_time_facts(connection):
+            return ClaimResult()  # zone data or a calendar are being changed: soon
         with connection.cursor(row_factory=row_of(DueTimer)) as cursor:
             timers = cursor.execute(
                 statement("lock_planned"),
-                {"shards": list(shards), "lane": int(lane), "limit": max(1, limit // len(shards))},
+                {
+                    "shards": list(shards),
+                    "lane": int(lane),
+                    "kind": int(kind),
+                    "zone_data": plan.zone_data,
+                    "limit": max(1, limit // len(shards)),
+                },
             ).fetchall()
+        plan.prepare(connection, timers)
         plans = [(timer, plan(timer)) for timer in timers]
-        result = ClaimResult(claimed=len(timers))
-        rows = _rows(plans)
-        _make_days(connection, rows)
-        _grant_slots(connection, rows)
-        inserted = _insert(connection, lane, rows)
-        _give_back_slots(connection, rows, inserted)
-        _tell_skips(connection, topics, lane, [row for row in rows if row.id in inserted], install_shards)
-        for row in rows:
-            if row.state is RunState.QUEUED:
-                result.queued += row.id in inserted
-            elif row.state is RunState.SKIPPED and row.reason and row.id in inserted:
-                result.skipped[row.reason] = result.skipped.get(row.reason, 0) + row.run.instants
-        _advance(connection, plans)
-        result.broken = [(timer.job_id, p.broken) for timer, p in plans if p.broken]
-        _set_aside(connection, result.broken, [timer.job_id for timer, p in plans if p.completed])
+        result = carry_out(connection, lane, plans, topics=topics, install_shards=install_shards)
         hit("trigger.before_commit")
     hit("trigger.after_commit")
     return result
-
-
-def _rows(plans: Sequence[tuple[DueTimer, TimerPlan]]) -> list[_Row]:
-    flat = [(timer, run) for timer, p in plans for run in p.runs]
-    ids = uuid7_batch(len(flat))
-    return [
-        _Row(run_id, timer, run, run.state, run.reason, holds_slot=False)
-        for run_id, (timer, run) in zip(ids, flat, strict=True)
-    ]
-
-
-def _make_days(connection: psycopg.Connection, rows: Sequence[_Row]) -> None:
-    """Make the days that a gap over midnight reaches into: nobody may have kept house in the meantime."""
-    if not rows:
-        return
-    midnight = rows[0].timer.now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    past = [row.run.scheduled_for for row in rows if row.run.scheduled_for < midnight]
-    if past:
-        for day in sorted({at.astimezone(UTC).date() for at in (*past, midnight)}):
-            connection.execute("select noonmark_make_day(%s)", [day])
-
-
-def _grant_slots(connection: psycopg.Connection, rows: Sequence[_Row]) -> None:
-    """Take the overlap slot of each run that needs one; a run without is skipped for `overlap`."""
-    wishes = [row for row in rows if row.run.wants_slot]
-    granted = take_slots(connection, [(row.id, row.timer.job_id) for row in wishes])
-    for row in wishes:
-        if row.id in granted:
-            row.holds_slot = True
-        else:
-            row.state, row.reason = RunState.SKIPPED, "overlap"
-
-
-def _insert(connection: psycopg.Connection, lane: Lane, rows: Sequence[_Row]) -> set[UUID]:
-    if not rows:
-        return set()
-    inserted = connection.execute(
-        statement("insert_runs"),
-        {
-            "ids": [row.id for row in rows],
-            "scheduled_for": [row.run.scheduled_for for row in rows],
-            "last_scheduled_for": [row.run.last_scheduled_for for row in rows],
-            "instants": [row.run.instants for row in rows],
-            "job_ids": [row.timer.job_id for row in rows],
-            "job_versions": [row.timer.job_version for row in rows],
-            "states": [row.state.value for row in rows],
-            "reasons": [row.reason for row in rows],
-            "start_by": [row.run.start_by for row in rows],
-            "holds_slot": [row.holds_slot for row in rows],
-            "shards": [row.timer.shard for row in rows],
-            "lanes": [int(lane)] * len(rows),
-            "namespaces": [row.timer.namespace for row in rows],
-            "pools": [row.timer.pool for row in rows],
-            "origins": [Origin.SCHEDULE.value] * len(rows),
-            "request_ids": [""] * len(rows),
-        },
-    ).fetchall()
-    return {row[0] for row in inserted}
-
-
-def _give_back_slots(
-    connection: psycopg.Connection, rows: Sequence[_Row], inserted: Collection[UUID]
-) -> None:
-    """Free slots of instants that were in the ledger already."""
-    free_slots(
-        connection,
-        [(row.id, row.timer.job_id) for row in rows if row.holds_slot and row.id not in inserted],
-    )
-
-
-def _tell_skips(
-    connection: psycopg.Connection, topics: EventTopics, lane: Lane, rows: Sequence[_Row], shards: int
-) -> None:
-    settled = [
-        SettledRun(
-            run_id=row.id,
-            job_id=row.timer.job_id,
-            namespace=row.timer.namespace,
-            scheduled_for=row.run.scheduled_for,
-            origin=Origin.SCHEDULE.value,
-            state=row.state.value,
-            reason=row.reason,
-            attempt=0,
-            fence=1,
-            lane=lane.label,
-            pool=row.timer.pool,
-            started_at=None,
-            finished_at=row.timer.now,
-            error=None,
-        )
-        for row in rows
-        if row.state is RunState.SKIPPED
-    ]
-    announce(connection, topics, settled, shards=shards)
-
-
-def _advance(connection: psycopg.Connection, plans: Sequence[tuple[DueTimer, TimerPlan]]) -> None:
-    moved = [(timer.place, p.next_at) for timer, p in plans if p.next_at is not None]
-    dropped = [timer.place for timer, p in plans if p.next_at is None]
-    if moved:
-        connection.execute(
-            statement("move_timers"), {"places": [m[0] for m in moved], "at": [m[1] for m in moved]}
-        )
-    if dropped:
-        connection.execute(statement("drop_timers"), {"places": dropped})
-
-
-def _set_aside(
-    connection: psycopg.Connection, broken: Sequence[tuple[UUID, str]], completed: Sequence[UUID]
-) -> None:
-    if broken:
-        connection.execute(
-            statement("break_jobs"), {"ids": [b[0] for b in broken], "reasons": [b[1] for b in broken]}
-        )
-    if completed:
-        connection.execute(statement("complete_jobs"), {"ids": list(completed)})

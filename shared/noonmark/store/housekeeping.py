@@ -54,6 +54,7 @@ def keep(connection: psycopg.Connection, settings: Settings) -> HouseReport:
     prunes: tuple[tuple[str, dict[str, Any]], ...] = (
         ("prune_inbox", {"days": settings.inbox_days}),
         ("prune_tombstones", {"days": settings.inbox_days}),
+        ("prune_backfills", {"days": settings.retention_days}),
         ("prune_members", {}),
         ("prune_workers", {}),
     )

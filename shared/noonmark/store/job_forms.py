@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
+from uuid import UUID
 
 import orjson
 
 from noonmark.core.instants import format_instant
+from noonmark.core.jitter import Jitter
 from noonmark.core.planning import Misfire, MisfirePolicy
 from noonmark.core.retry import RetryPolicy
 from noonmark.core.schedule import Schedule, next_memo
 from noonmark.core.words import Overlap, TimerKind
 from noonmark.schemas.job import JobSpec
+
+NEVER: Final = datetime(9999, 12, 31, tzinfo=UTC)
+"""When the timer of a paused job fires: a date that every driver can read, unlike infinity."""
 
 _DEFAULT_MISFIRE = Misfire()
 
@@ -23,33 +28,83 @@ class Due(NamedTuple):
 
     Attributes:
         schedule: what `jobs.schedule` holds: JSON text, None for a job that was due on arrival.
-        fire_at: instant of its timer; None: no timer.
+        at: nominal instant of its timer; None: no timer.
+        fire_at: when the timer fires.
         kind: of the timer.
         now: True for the short way: run and message are written together with the job.
         start_by: of the run of the short way.
+        after_at: from where the timer's instant was found, kept where it may have to be found again.
+        after_offset: seconds from UTC of the wall clock at `after_at`.
+        runs_left: of a job with `max_runs`.
     """
 
     schedule: str | None
+    at: datetime | None
     fire_at: datetime | None
     kind: TimerKind = TimerKind.PLANNED
     now: bool = False
     start_by: datetime | None = None
+    after_at: datetime | None = None
+    after_offset: int | None = None
+    runs_left: int | None = None
+
+    def held(self) -> Due:
+        """Return it as it is for a paused job: what recurs waits, one instant is planned when it comes."""
+        if self.at is None:
+            return self
+        if self.runs_by_schedule:
+            return self._replace(fire_at=NEVER)
+        return self._replace(kind=TimerKind.PLANNED)
+
+    @property
+    def runs_by_schedule(self) -> bool:
+        """Whether the job recurs."""
+        return self.schedule is not None and not self.schedule.startswith('{"run_at"')
 
 
-def first_due(spec: JobSpec, now: datetime) -> Due:
+def first_due(spec: JobSpec, job_id: UUID, now: datetime, *, zone_data_is_active: bool, held: bool) -> Due:
     """Tell when a job made at `now` is first due.
 
     Args:
         spec: the checked job.
+        job_id: of the job, for its jitter.
         now: the database's time in the transaction that makes the job.
+        zone_data_is_active: this process has the version of zone data that the installation plans with.
+        held: the job begins paused.
     """
     if spec.schedule is not None:
-        return Due(_schedule_text(spec.schedule), next_memo(spec.schedule, now))
+        due = recurring_due(spec.schedule, job_id, now, zone_data_is_active=zone_data_is_active)
+        return due.held() if held else due
+    if held:
+        return once_due(spec, spec.run_at or now).held()
     if spec.run_at is None and spec.overlap is Overlap.ALLOW:
         deadline = spec.start_deadline_seconds
         start_by = now + timedelta(seconds=deadline) if deadline is not None else None
-        return Due(None, None, now=True, start_by=start_by)
+        return Due(None, None, None, now=True, start_by=start_by)
     return once_due(spec, spec.run_at or now)
+
+
+def recurring_due(schedule: Schedule, job_id: UUID, now: datetime, *, zone_data_is_active: bool) -> Due:
+    """Give a recurring job its timer: at the first instant after `now`."""
+    text = _schedule_text(schedule)
+    zone = schedule.zone
+    if zone is None and schedule.calendars is None:
+        at = next_memo(schedule, now)
+        return Due(text, at, _fires(schedule, job_id, at), runs_left=schedule.max_runs)
+    offset = int(zone.offset(now).total_seconds()) if zone is not None else None
+    kind = TimerKind.PLANNED if zone is None else TimerKind.ZONED
+    if zone is not None and not zone_data_is_active:
+        # Only a place: a trigger with the active zone data finds the instant after it.
+        return Due(text, now, now, kind, after_at=now, after_offset=offset, runs_left=schedule.max_runs)
+    at = next_memo(schedule, now)
+    fires = _fires(schedule, job_id, at)
+    return Due(text, at, fires, kind, after_at=now, after_offset=offset, runs_left=schedule.max_runs)
+
+
+def _fires(schedule: Schedule, job_id: UUID, at: datetime | None) -> datetime | None:
+    if at is None or not schedule.jitter_seconds:
+        return at
+    return Jitter(schedule, job_id.bytes).fire_at(at)
 
 
 def once_due(spec: JobSpec, run_at: datetime) -> Due:
@@ -60,7 +115,7 @@ def once_due(spec: JobSpec, run_at: datetime) -> Due:
         and spec.misfire.policy is not MisfirePolicy.SKIP
     )
     text = f'{{"run_at":"{format_instant(run_at)}"}}'
-    return Due(text, run_at, TimerKind.ONCE if plain else TimerKind.PLANNED)
+    return Due(text, run_at, run_at, TimerKind.ONCE if plain else TimerKind.PLANNED)
 
 
 def policy_text(spec: JobSpec) -> str | None:

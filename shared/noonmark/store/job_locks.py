@@ -9,6 +9,7 @@ from uuid import UUID
 
 import psycopg
 
+from noonmark.core.planning import ResumeChoice
 from noonmark.core.words import JobState
 from noonmark.schemas.refusal import printable
 from noonmark.schemas.submissions import JobRef
@@ -43,6 +44,7 @@ class LockedJob(NamedTuple):
     unique_name: bool
     state: str
     state_reason: str | None
+    paused_by: str | None
     version: int
     event_sequence: int | None
 
@@ -70,7 +72,7 @@ def lock_job(connection: psycopg.Connection, ref: JobRef) -> LockedJob | None:
         job_id = ref.job_id or _id_of_name(connection, ref)
         if job_id is None:
             return None
-        connection.execute(statement("job_lock_timers"), {"job_id": job_id})
+        connection.execute(statement("job_lock_timers"), {"ids": [job_id]})
         with connection.cursor(row_factory=row_of(LockedJob)) as cursor:
             job = cursor.execute(statement("job_lock"), {"job_id": job_id}).fetchone()
         if job is None or ref.job_id is not None:
@@ -81,10 +83,18 @@ def lock_job(connection: psycopg.Connection, ref: JobRef) -> LockedJob | None:
     return None
 
 
-def lock_runs(connection: psycopg.Connection, job: LockedJob) -> list[LiveRun]:
-    """Lock the unfinished runs of a job that is locked."""
+def lock_again(connection: psycopg.Connection, job: LockedJob) -> LockedJob:
+    """Read a locked job anew, after something was done to it in this transaction."""
+    with connection.cursor(row_factory=row_of(LockedJob)) as cursor:
+        found = cursor.execute(statement("job_lock"), {"job_id": job.id}).fetchone()
+    assert found is not None, f"{job} vanished under its lock"
+    return found
+
+
+def lock_runs(connection: psycopg.Connection, jobs: Sequence[UUID]) -> list[LiveRun]:
+    """Lock the unfinished runs of jobs that are locked."""
     with connection.cursor(row_factory=row_of(LiveRun)) as cursor:
-        return cursor.execute(statement("job_live_runs"), {"job_id": job.id}).fetchall()
+        return cursor.execute(statement("job_live_runs"), {"ids": list(jobs)}).fetchall()
 
 
 def span(runs: Sequence[LiveRun]) -> dict[str, object]:
@@ -94,9 +104,26 @@ def span(runs: Sequence[LiveRun]) -> dict[str, object]:
 
 
 def set_state(
-    connection: psycopg.Connection, job: LockedJob, state: JobState, reason: str | None, sequence: int | None
+    connection: psycopg.Connection,
+    job: LockedJob,
+    state: JobState,
+    reason: str | None,
+    sequence: int | None,
+    *,
+    missed: ResumeChoice = ResumeChoice.SKIP,
+    held_by: str = "job",
 ) -> None:
-    """Move a locked job and remember the sequence of the event that asked for it."""
+    """Move a locked job and remember the sequence of the event that asked for it.
+
+    Args:
+        connection: in the transaction that locked the job.
+        job: as it was locked.
+        state: where it goes.
+        reason: why, for people.
+        sequence: of the event.
+        missed: of a resume: what becomes of the instants that the pause held.
+        held_by: of a pause: "job" or "namespace".
+    """
     moved = connection.execute(
         statement("job_set_state"),
         {
@@ -105,6 +132,8 @@ def set_state(
             "reason": reason,
             "sequence": sequence,
             "was": job.state,
+            "missed": missed.value,
+            "held_by": held_by,
             "version": job.version,
         },
     ).fetchone()
@@ -114,7 +143,14 @@ def set_state(
 def note_sequence(connection: psycopg.Connection, job: LockedJob, sequence: int | None) -> None:
     """Remember the sequence of an event that changes nothing else about the job."""
     if sequence is not None:
-        set_state(connection, job, JobState(job.state), job.state_reason, sequence)
+        set_state(
+            connection,
+            job,
+            JobState(job.state),
+            job.state_reason,
+            sequence,
+            held_by=job.paused_by or "job",
+        )
 
 
 def refuse_in_state(job: LockedJob, verb: str) -> RejectedRequest:

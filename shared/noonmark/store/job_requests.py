@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -12,6 +12,7 @@ from uuid import UUID
 
 import psycopg
 
+from noonmark.core.time_facts import TimeFacts
 from noonmark.schemas.refusal import FieldError, Refused, printable
 from noonmark.schemas.submissions import Submission
 from noonmark.store.events import EventTopics
@@ -116,6 +117,8 @@ class Batch:
     topics: EventTopics
     known: KnownFacts
     now: datetime
+    facts: TimeFacts = field(default_factory=TimeFacts)
+    zone_data_is_active: bool = True
     queued: bool = False
     due_soon: bool = False
 

@@ -14,6 +14,8 @@ from typing import Final
 
 import psycopg
 
+from noonmark.core.time_facts import TimeFacts
+from noonmark.core.zones import zone_data_version
 from noonmark.schemas.submissions import CancelJob, CreateJob
 from noonmark.store.columns import UuidBytes, folded
 from noonmark.store.events import EventTopics
@@ -22,6 +24,7 @@ from noonmark.store.jobs_control import control
 from noonmark.store.jobs_create import Create, create_jobs
 from noonmark.store.known import KnownFacts
 from noonmark.store.statements import statement
+from noonmark.store.time_facts import active_zone_data
 
 __all__ = ["EventRef", "KnownFacts", "Reason", "Request", "Result", "Status", "Taken", "accept"]
 
@@ -38,8 +41,12 @@ def accept(
     shards: int,
     topics: EventTopics,
     known: KnownFacts,
+    facts: TimeFacts,
 ) -> Taken:
     """Take in a batch of submissions inside the caller's transaction, which must be open.
+
+    The caller has made sure, by `time_facts.share_time_facts` and `facts_number`, that `facts` hold until its
+    transaction ends.
 
     Args:
         connection: in a transaction at READ COMMITTED.
@@ -47,13 +54,16 @@ def accept(
         shards: of the installation.
         topics: where verdicts of cancelled runs are announced.
         known: what this process has seen of pools and days; kept between batches.
+        facts: what the requests were checked with.
 
     Raises:
         psycopg.Error: the database failed, or lost a deadlock: roll back and take the whole batch again.
     """
     keys = [request.event.key if request.event else None for request in requests]
     now, repeated = _remember(connection, requests, keys)
-    batch = Batch(connection, shards, topics, known, now)
+    batch = Batch(connection, shards, topics, known, now, facts)
+    if any(_may_need_zone_data(request) for request in requests):
+        batch.zone_data_is_active = active_zone_data(connection) == zone_data_version()
     results: dict[int, Result] = {place: Result(Status.DUPLICATE) for place in repeated}
     fresh = [(place, request) for place, request in enumerate(requests) if place not in repeated]
     _lock_names(connection, [request for _, request in fresh])
@@ -90,6 +100,15 @@ def _remember(
         fresh = {(joined or b"")[at : at + 16] for at in range(0, 16 * kept, 16)}
         repeated.update(first[key] for key in order if key not in fresh)
     return now, repeated
+
+
+def _may_need_zone_data(request: Request) -> bool:
+    """Whether a zoned schedule comes or, with any order about an existing job, may be there."""
+    submission = request.submission
+    if not isinstance(submission, CreateJob):
+        return True
+    schedule = submission.spec.schedule
+    return schedule is not None and schedule.zone is not None
 
 
 def _lock_names(connection: psycopg.Connection, requests: Sequence[Request]) -> None:

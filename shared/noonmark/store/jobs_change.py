@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -10,8 +9,9 @@ from uuid import UUID
 from noonmark.core.ids import uuid7
 from noonmark.core.instants import parse_instant
 from noonmark.core.schedule import Interval
-from noonmark.core.words import JobState, Origin, Overlap, RunState, SkipReason, TimerKind, WaitReason
-from noonmark.schemas.job import JobSpec
+from noonmark.core.words import JobState, Origin, Overlap, RunState, SkipReason, WaitReason
+from noonmark.schemas.job import JobSpec, schedule_of
+from noonmark.schemas.refusal import Refused
 from noonmark.schemas.submissions import UpdateJob
 from noonmark.store.job_forms import Due, first_due, labels_text, once_due, policy_text, work_text
 from noonmark.store.job_locks import LockedJob, note_sequence, refuse_in_state
@@ -26,7 +26,9 @@ from noonmark.store.job_requests import (
     unknown_pool,
 )
 from noonmark.store.jobs_create import Timer, insert_timers
-from noonmark.store.jobs_skip import tell_skips
+from noonmark.store.jobs_hold import hold_for_namespace
+from noonmark.store.jobs_settle import settle_due
+from noonmark.store.jobs_skip import skip_due, tell_skips
 from noonmark.store.slots import take_slots
 from noonmark.store.statements import statement
 
@@ -35,12 +37,15 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     """Replace a job's document. Instants that are in the ledger stay what they were, the next one is new."""
     if job.state == JobState.CANCELLED:
         raise refuse_in_state(job, "updated")
-    spec = _in_step(order.spec, job)
+    job = hold_for_namespace(batch, job)
+    spec = _in_step(_for_this_job(batch, order, job), job)
     _check(batch, job, spec)
-    due = _next_due(spec, batch.now, paused=job.state == JobState.PAUSED)
-    state = JobState.COMPLETED if due.fire_at is None else JobState.ACTIVE
-    if job.state == JobState.PAUSED and due.fire_at is not None:
-        state = JobState.PAUSED
+    if job.recurring and job.state == JobState.ACTIVE and not settle_due(batch, job):
+        raise _behind(job)
+    # A broken or completed job that begins anew begins as its namespace is.
+    paused = job.state == JobState.PAUSED or job.namespace in batch.facts.paused
+    due = _next_due(batch, spec, job, paused=paused)
+    state = JobState.COMPLETED if due.at is None else JobState.PAUSED if paused else JobState.ACTIVE
     row = batch.connection.execute(
         statement("job_update"),
         {
@@ -65,8 +70,13 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     ).fetchone()
     assert row is not None, f"{job} changed under its lock"
     dropped = batch.connection.execute(statement("job_drop_fire_timers"), {"job_id": job.id}).fetchall()
-    due = _with_overdue(due, job, [scheduled_for for (scheduled_for,) in dropped], batch.now)
-    if due.fire_at is not None:
+    if job.recurring:
+        # Of a paused job the pause has held them; of an active one these are what could not be planned here.
+        skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
+    left = next((runs_left for _, _, runs_left in dropped if runs_left is not None), None)
+    if left is not None and due.runs_left == (job.schedule or {}).get("max_runs"):
+        due = due._replace(runs_left=left)  # the limit stayed, so it goes on where it was
+    if due.at is not None:
         insert_timers(batch, [Timer(job.id, row[0], job.shard, job.namespace, spec, due)])
     return Result(Status.ACCEPTED, job.id)
 
@@ -75,10 +85,11 @@ def trigger(batch: Batch, job: LockedJob, event: EventRef | None) -> Result:
     """Run a job once now: held while the job is paused, skipped where its runs may not overlap."""
     if job.state == JobState.CANCELLED:
         raise refuse_in_state(job, "triggered")
+    job = hold_for_namespace(batch, job)
     policy = job.policy or {}
     run_id = uuid7()
     state, reason = RunState.QUEUED, None
-    if job.state == JobState.PAUSED:
+    if job.state == JobState.PAUSED or job.namespace in batch.facts.paused:
         state, reason = RunState.WAITING, WaitReason.PAUSED.value
     holds_slot = False
     if policy.get("overlap") == Overlap.SKIP:
@@ -119,6 +130,25 @@ def _check(batch: Batch, job: LockedJob, spec: JobSpec) -> None:
         )
 
 
+def _for_this_job(batch: Batch, order: UpdateJob, job: LockedJob) -> JobSpec:
+    """Read the schedule of a job that was named by its id as its own namespace and name have it."""
+    if order.schedule is None:
+        return order.spec
+    try:
+        schedule = schedule_of(
+            order.schedule,
+            now=batch.now,
+            namespace=job.namespace,
+            name=order.spec.name or job.name,
+            facts=batch.facts,
+        )
+    except Refused as refused:
+        raise RejectedRequest(
+            Result(Status.REJECTED, job.id, reason=Reason.INVALID, refused=refused)
+        ) from None
+    return replace(order.spec, schedule=schedule)
+
+
 def _in_step(spec: JobSpec, job: LockedJob) -> JobSpec:
     """Keep the rhythm of an interval that is edited without a `start`: every edit would begin it anew."""
     old = job.schedule or {}
@@ -128,20 +158,18 @@ def _in_step(spec: JobSpec, job: LockedJob) -> JobSpec:
     return spec
 
 
-def _with_overdue(due: Due, job: LockedJob, dropped: Sequence[datetime], now: datetime) -> Due:
-    """Let an instant that had come due, and that no claim had reached yet, have its verdict all the same."""
-    overdue = [at for at in dropped if at <= now]
-    if job.recurring and overdue and due.fire_at is not None:
-        return due._replace(fire_at=min(overdue), kind=TimerKind.PLANNED)
-    return due
+def _behind(job: LockedJob) -> RejectedRequest:
+    message = f"{job} is behind with instants that came due before this update"
+    return RejectedRequest(
+        rejected(Reason.CONFLICT, "", message, "the update sent again when they are claimed")._replace(
+            job_id=job.id
+        )
+    )
 
 
-def _next_due(spec: JobSpec, now: datetime, *, paused: bool) -> Due:
-    due = first_due(spec, now)
-    if due.now:
-        due = once_due(spec, now)
-    # The claim in SQL does not look at the job, so a paused one is planned.
-    return due._replace(kind=TimerKind.PLANNED) if paused else due
+def _next_due(batch: Batch, spec: JobSpec, job: LockedJob, *, paused: bool) -> Due:
+    due = first_due(spec, job.id, batch.now, zone_data_is_active=batch.zone_data_is_active, held=paused)
+    return once_due(spec, batch.now) if due.now else due
 
 
 def _take_slot(batch: Batch, job: LockedJob, run_id: UUID) -> bool:

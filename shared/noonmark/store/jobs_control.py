@@ -56,7 +56,7 @@ def _carry_out(batch: Batch, job: LockedJob, order: Order, event: EventRef | Non
         case PauseJob():
             return pause(batch, job, order, sequence)
         case ResumeJob():
-            return resume(batch, job, sequence)
+            return resume(batch, job, order, sequence)
         case TriggerJob():
             return trigger(batch, job, event)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from noonmark.core.ids import shard_of, uuid7_batch
+from noonmark.core.words import JobState
 from noonmark.schemas.job import JobSpec
 from noonmark.store.columns import folded
 from noonmark.store.job_forms import Due, first_due, labels_text, policy_text, work_text
@@ -126,7 +127,7 @@ def _write(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) 
 def _insert(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
     """Insert jobs with their timers and runs; return those to try again."""
     jobs = [
-        _NewJob(job_id, shard_of(job_id, batch.shards), create.spec, first_due(create.spec, batch.now))
+        _NewJob(job_id, shard_of(job_id, batch.shards), create.spec, _due(batch, create.spec, job_id))
         for job_id, create in zip(uuid7_batch(len(creates)), creates, strict=True)
     ]
     written = _insert_jobs(batch, creates, jobs)
@@ -136,7 +137,7 @@ def _insert(batch: Batch, creates: Sequence[Create], results: dict[int, Result])
         made = [job for job in jobs if job.id.bytes in written]
         left_out = [c for c, job in zip(creates, jobs, strict=True) if job.id.bytes not in written]
         again = _explain(batch, left_out, results)
-    _insert_timers(batch, [job for job in made if job.due.fire_at is not None])
+    _insert_timers(batch, [job for job in made if job.due.at is not None])
     _insert_runs(batch, [job for job in made if job.due.now])
     for create, job in zip(creates, jobs, strict=True):
         if written is None or job.id.bytes in written:
@@ -171,7 +172,7 @@ def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[_NewJob
                     "idempotency_keys": [spec.idempotency_key for spec in specs],
                     "unique_names": [_unique_name(spec) for spec in specs],
                     "sequences": [create.sequence for create in creates],
-                    "due": [job.due.now or job.due.fire_at is not None for job in jobs],
+                    "states": [_state(batch, job).value for job in jobs],
                 }
             ),
         },
@@ -230,6 +231,7 @@ def insert_timers(batch: Batch, timers: Sequence[Timer]) -> None:
     """Write the next timer of jobs; each is due at some time."""
     fire_at: list[datetime] = [timer.due.fire_at for timer in timers if timer.due.fire_at is not None]
     batch.note_timer(min(fire_at))
+    dues = [timer.due for timer in timers]
     batch.connection.execute(
         statement("job_timers"),
         {
@@ -238,6 +240,10 @@ def insert_timers(batch: Batch, timers: Sequence[Timer]) -> None:
             **folded(
                 {
                     "fire_at": fire_at,
+                    "scheduled_for": [due.at for due in dues],
+                    "after_at": [due.after_at for due in dues],
+                    "after_offset": [due.after_offset for due in dues],
+                    "runs_left": [due.runs_left for due in dues],
                     "job_versions": [timer.version for timer in timers],
                     "lanes": [int(timer.spec.lane) for timer in timers],
                     "kinds": [int(timer.due.kind) for timer in timers],
@@ -272,6 +278,17 @@ def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
             ),
         },
     )
+
+
+def _due(batch: Batch, spec: JobSpec, job_id: UUID) -> Due:
+    held = spec.namespace in batch.facts.paused
+    return first_due(spec, job_id, batch.now, zone_data_is_active=batch.zone_data_is_active, held=held)
+
+
+def _state(batch: Batch, job: _NewJob) -> JobState:
+    if not job.due.now and job.due.at is None:
+        return JobState.COMPLETED
+    return JobState.PAUSED if job.spec.namespace in batch.facts.paused else JobState.ACTIVE
 
 
 def _unique_name(spec: JobSpec) -> bool:

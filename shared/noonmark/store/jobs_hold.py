@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from noonmark.core.words import JobState, RunState, WaitReason
-from noonmark.schemas.submissions import CancelJob, PauseJob
+from noonmark.core.words import JobState, RunState
+from noonmark.schemas.submissions import CancelJob, PauseJob, ResumeJob
 from noonmark.store.events import announce, settled_of
 from noonmark.store.job_locks import (
-    LiveRun,
     LockedJob,
+    lock_again,
     lock_runs,
     note_sequence,
     refuse_in_state,
     set_state,
     span,
 )
-from noonmark.store.job_requests import Batch, Result, Status
+from noonmark.store.job_pauses import free, hold
+from noonmark.store.job_requests import Batch, Reason, RejectedRequest, Result, Status, rejected
+from noonmark.store.jobs_settle import settle_due
 from noonmark.store.jobs_skip import skip_due
 from noonmark.store.rows import ChangedRun, row_of
 from noonmark.store.slots import free_slots
@@ -25,40 +27,45 @@ def pause(batch: Batch, job: LockedJob, order: PauseJob, sequence: int | None) -
     """Hold a job: what is queued or waits for a retry waits for the resume, what runs goes on."""
     connection = batch.connection
     if job.state == JobState.PAUSED:
-        note_sequence(connection, job, sequence)
+        # Also where its namespace held it: whoever asked for the job itself wants it held on its own account.
+        set_state(connection, job, JobState.PAUSED, order.reason, sequence)
         return Result(Status.ACCEPTED, job.id)
+    if job.state == JobState.ACTIVE and job.recurring:
+        # What an earlier resume chose for its instants would be lost if this pause held them too.
+        settle_due(batch, job, of_last_pause=True)
+        job = lock_again(connection, job)
     if job.state != JobState.ACTIVE:
         raise refuse_in_state(job, "paused")
-    set_state(connection, job, JobState.PAUSED, order.reason, sequence)
-    connection.execute(statement("job_plan_timers"), {"job_id": job.id})
-    held = [run for run in lock_runs(connection, job) if _can_be_held(run)]
-    if held:
-        connection.execute(statement("job_hold_runs"), {**span(held), "shard": job.shard})
-    connection.execute(statement("job_drop_retries"), {"job_id": job.id})
+    _hold(batch, job, order.reason, sequence, held_by="job")
     return Result(Status.ACCEPTED, job.id)
 
 
-def resume(batch: Batch, job: LockedJob, sequence: int | None) -> Result:
-    """Let a paused job go on, and queue the runs that it held."""
+def hold_for_namespace(batch: Batch, job: LockedJob) -> LockedJob:
+    """Hold an active job that an order finds in a paused namespace: that pause has not come to it yet."""
+    if job.state != JobState.ACTIVE or job.namespace not in batch.facts.paused:
+        return job
+    _hold(batch, job, None, None, held_by="namespace")
+    return job._replace(state=JobState.PAUSED.value, state_reason=None, paused_by="namespace")
+
+
+def _hold(batch: Batch, job: LockedJob, reason: str | None, sequence: int | None, *, held_by: str) -> None:
+    """Pause a locked job that is active."""
+    set_state(batch.connection, job, JobState.PAUSED, reason, sequence, held_by=held_by)
+    hold(batch.connection, [job.id], recurring=[job.id] if job.recurring else [], shards=[job.shard])
+
+
+def resume(batch: Batch, job: LockedJob, order: ResumeJob, sequence: int | None) -> Result:
+    """Let a paused job go on, queue the runs that it held, and have its missed instants planned."""
     connection = batch.connection
+    if job.state not in (JobState.ACTIVE, JobState.PAUSED):
+        raise refuse_in_state(job, "resumed")
+    if job.namespace in batch.facts.paused:
+        raise _held_by_namespace(job)
     if job.state == JobState.ACTIVE:
         note_sequence(connection, job, sequence)
         return Result(Status.ACCEPTED, job.id)
-    if job.state != JobState.PAUSED:
-        raise refuse_in_state(job, "resumed")
-    set_state(connection, job, JobState.ACTIVE, None, sequence)
-    held = connection.execute(statement("job_held_runs"), {"job_id": job.id}).fetchall()
-    if held:
-        told = connection.execute(
-            statement("requeue_runs"),
-            {
-                "ids": [row[0] for row in held],
-                "first": min(row[1] for row in held),
-                "last": max(row[1] for row in held),
-                "reason": WaitReason.PAUSED.value,
-            },
-        ).fetchone()
-        batch.queued |= bool(told and told[0])
+    set_state(connection, job, JobState.ACTIVE, None, sequence, missed=order.missed)
+    batch.queued |= free(connection, [job.id]) > 0
     # What came due in the pause is claimed at once, not at the trigger's next look.
     batch.due_soon = True
     return Result(Status.ACCEPTED, job.id)
@@ -74,8 +81,8 @@ def cancel(batch: Batch, job: LockedJob, order: CancelJob, sequence: int | None)
         return Result(Status.ACCEPTED, job.id)
     set_state(connection, job, JobState.CANCELLED, order.reason, sequence)
     dropped = connection.execute(statement("job_drop_fire_timers"), {"job_id": job.id}).fetchall()
-    skip_due(batch, job, [scheduled_for for (scheduled_for,) in dropped])
-    runs = [run for run in lock_runs(connection, job) if run.state != RunState.CANCELLING]
+    skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
+    runs = [run for run in lock_runs(connection, [job.id]) if run.state != RunState.CANCELLING]
     if runs:
         with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
             stopped = cursor.execute(
@@ -85,7 +92,7 @@ def cancel(batch: Batch, job: LockedJob, order: CancelJob, sequence: int | None)
         free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, batch.topics, [settled_of(run) for run in ended], shards=batch.shards)
         batch.queued |= bool(ended)
-    connection.execute(statement("job_drop_retries"), {"job_id": job.id})
+    connection.execute(statement("job_drop_retries"), {"ids": [job.id]})
     return Result(Status.ACCEPTED, job.id)
 
 
@@ -97,7 +104,10 @@ def bury_name(batch: Batch, namespace: str, name: str | None, sequence: int) -> 
     return row is not None
 
 
-def _can_be_held(run: LiveRun) -> bool:
-    if run.state == RunState.WAITING:
-        return run.reason == WaitReason.UNDELIVERABLE
-    return run.state in (RunState.QUEUED, RunState.RETRYING)
+def _held_by_namespace(job: LockedJob) -> RejectedRequest:
+    message = f"{job} cannot be resumed: its namespace {job.namespace!r} is paused"
+    return RejectedRequest(
+        rejected(Reason.CONFLICT, "", message, "a job of a namespace that is not paused")._replace(
+            job_id=job.id
+        )
+    )

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import NamedTuple
 from uuid import UUID
 
+import orjson
+
 from noonmark.core.ids import uuid7_batch
-from noonmark.core.planning import Misfire, plan
-from noonmark.core.schedule import load_schedule
+from noonmark.core.planning import plan_skips
 from noonmark.core.words import JobState, Lane, Origin, RunState, SkipReason
 from noonmark.schemas.lifecycle import SettledRun
 from noonmark.store.events import announce
 from noonmark.store.job_locks import LockedJob
 from noonmark.store.job_requests import Batch
+from noonmark.store.schedule_texts import ScheduleTexts
 from noonmark.store.statements import statement
 
 
@@ -26,32 +29,40 @@ class _Skipped(NamedTuple):
     instants: int = 1
 
 
-def skip_due(batch: Batch, job: LockedJob, dropped: Sequence[datetime]) -> None:
-    """Write the verdict of what a cancelled job's timers still owed.
+def skip_due(batch: Batch, job: LockedJob, dropped: Sequence[tuple[datetime, datetime | None]]) -> None:
+    """Write the verdict of what the timers of a cancelled, replaced or paused job still owed.
 
     Args:
-        batch: in the transaction that cancels the job.
-        job: as it was locked, before the cancel.
-        dropped: nominal instants of the timers that were dropped.
+        batch: in the transaction that ends the timers.
+        job: as it was locked, before the change.
+        dropped: of the timers that were dropped: nominal instant, and the last instant that has its verdict.
     """
-    overdue = [at for at in dropped if at <= batch.now]
+    overdue = [(at, after_at) for at, after_at in dropped if at <= batch.now]
     if not overdue:
         return
+    first, after = min(overdue, key=itemgetter(0))
     paused = job.recurring and job.state == JobState.PAUSED
     reason = SkipReason.PAUSED if paused else SkipReason.CANCELLED
-    rows = _owed(job, min(overdue), batch.now)
+    if not job.recurring or job.schedule is None:
+        _settle(batch, job, [_Skipped(first)], reason)
+        return
+    schedules = ScheduleTexts()
+    text = orjson.dumps(job.schedule).decode()
+    schedules.learn(batch.connection, [text])
+    # Where both are one, the timer is only a place: that has its verdict, and the next is yet to be found.
+    due = first if first != after else schedules.read(text).next(first)
+    while due is not None and due <= batch.now:
+        planned = plan_skips(schedules.read(text), reason, due=due, now=batch.now)
+        rows = [_Skipped(instant.scheduled_for) for instant in planned.runs]
+        rows += [_Skipped(gap.first, gap.last, gap.count) for gap in planned.summary]
+        _settle(batch, job, rows, reason)
+        due = planned.next_at
+
+
+def _settle(batch: Batch, job: LockedJob, rows: Sequence[_Skipped], reason: SkipReason) -> None:
     for row in rows:
         batch.known.ensure_day(batch.connection, row.scheduled_for)
     _write(batch, job, rows, reason)
-
-
-def _owed(job: LockedJob, due: datetime, now: datetime) -> list[_Skipped]:
-    if not job.recurring or job.schedule is None:
-        return [_Skipped(due)]
-    planned = plan(load_schedule(job.schedule), Misfire(), due=due, now=now, paused=True)
-    return [_Skipped(instant.scheduled_for) for instant in planned.runs] + [
-        _Skipped(gap.first, gap.last, gap.count) for gap in planned.summary
-    ]
 
 
 def _write(batch: Batch, job: LockedJob, rows: Sequence[_Skipped], reason: SkipReason) -> None:

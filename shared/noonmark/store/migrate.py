@@ -14,7 +14,10 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, pool
 
+from noonmark.core.zones import zone_data_version
 from noonmark.store.connect import sqlalchemy_url
+from noonmark.store.time_facts import active_zone_data
+from noonmark.store.zone_data import differing_zone_data, ensure_active
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 DEFAULT_SHARDS = 4
@@ -34,6 +37,10 @@ class SchemaStatus:
     wanted: str
     shards: int | None
     days_ahead: int
+    zone_data: str
+    """Version of the zone data that this process plans with."""
+    active_zone_data: str | None
+    """That which the installation plans with."""
 
     @property
     def problems(self) -> list[str]:
@@ -50,6 +57,8 @@ class SchemaStatus:
             found.append(
                 "no ledger partition exists for tomorrow: start a trigger, or run `noonmark db migrate`"
             )
+        if self.current == self.wanted and self.zone_data != self.active_zone_data:
+            found.append(differing_zone_data(self.zone_data, self.active_zone_data))
         return found
 
 
@@ -76,6 +85,7 @@ def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> N
             "insert into pools (name) values ('default') on conflict do nothing",
         )
         ensure_pool_key(connection, "default")
+        ensure_active(connection, zone_data_version())
         today = _today(connection)
         for ahead in range(-1, days_ahead + 1):
             make_day(connection, today + timedelta(days=ahead))
@@ -104,17 +114,22 @@ def status(dsn: str) -> SchemaStatus:
         current = MigrationContext.configure(connection).get_current_revision()
         raw = connection.connection.driver_connection
         assert isinstance(raw, psycopg.Connection)
-        shards, days_ahead = None, -1
+        shards, days_ahead, active = None, -1, None
         if current is not None:
             row = raw.execute("select shards from install").fetchone()
             shards = row[0] if row else None
             days_ahead = _days_ahead(raw)
+        wanted = ScriptDirectory.from_config(_config(dsn)).get_current_head() or ""
+        if current == wanted:
+            active = active_zone_data(raw)
         return SchemaStatus(
             server_version=raw.info.server_version,
             current=current,
-            wanted=ScriptDirectory.from_config(_config(dsn)).get_current_head() or "",
+            wanted=wanted,
             shards=shards,
             days_ahead=days_ahead,
+            zone_data=zone_data_version(),
+            active_zone_data=active,
         )
 
 

@@ -92,8 +92,11 @@ class DueTimer(NamedTuple):
 
     place: str
     scheduled_for: datetime
+    after_at: datetime | None
     job_id: UUID
     job_version: int
+    runs_left: int | None
+    after_offset: int | None
     shard: int
     namespace: str
     pool: str
@@ -101,4 +104,6 @@ class DueTimer(NamedTuple):
     schedule: str | None
     policy: str | None
     created_at: datetime | None
+    resumed_at: datetime | None
+    resume_choice: str | None
     now: datetime

@@ -46,6 +46,46 @@ install: Final = Table(
     _must("shards", SmallInteger()),
     _must("created_at", _INSTANT),
     _must("ledger_floor", _INSTANT),
+    _must("facts", BigInteger()),
+)
+
+zone_data: Final = Table(
+    "zone_data",
+    metadata,
+    _must("id", SmallInteger(), key=True),
+    _must("version", Text()),
+    _must("active", Boolean()),
+    _may("activated_at", _INSTANT),
+    _may("timers", Integer()),
+    _may("moved", Integer()),
+)
+
+namespaces: Final = Table(
+    "namespaces",
+    metadata,
+    _must("name", Text(), key=True),
+    _must("timezone", Text()),
+    _may("paused_at", _INSTANT),
+    _may("pause_reason", Text()),
+    _must("created_at", _INSTANT),
+    _must("updated_at", _INSTANT),
+)
+
+calendars: Final = Table(
+    "calendars",
+    metadata,
+    _must("namespace", Text(), key=True),
+    _must("name", Text(), key=True),
+    _must("digest", Text()),
+    _must("updated_at", _INSTANT),
+)
+
+calendar_contents: Final = Table(
+    "calendar_contents",
+    metadata,
+    _must("digest", Text(), key=True),
+    _must("body", JSONB()),
+    _must("created_at", _INSTANT),
 )
 
 pools: Final = Table(
@@ -86,6 +126,10 @@ jobs: Final = Table(
     _must("unique_name", Boolean()),
     _must("state", Text()),
     _may("state_reason", Text()),
+    _may("paused_at", _INSTANT),
+    _may("paused_by", Text()),
+    _may("resumed_at", _INSTANT),
+    _may("resume_choice", Text()),
     _must("version", Integer()),
     _may("event_sequence", BigInteger()),
     _must("created_at", _INSTANT),
@@ -119,9 +163,12 @@ timers: Final = Table(
     metadata,
     _must("fire_at", _INSTANT),
     _must("scheduled_for", _INSTANT),
+    _may("after_at", _INSTANT),
     _must("job_id", Uuid()),
     _may("run_id", Uuid()),
     _must("job_version", Integer()),
+    _may("runs_left", Integer()),
+    _may("after_offset", Integer()),
     _must("shard", SmallInteger()),
     _must("lane", SmallInteger()),
     _must("kind", SmallInteger()),
@@ -149,6 +196,7 @@ runs: Final = Table(
     _must("lane", SmallInteger()),
     _must("shard", SmallInteger()),
     _must("losses", SmallInteger()),
+    _may("zone_data", SmallInteger()),
     _must("holds_slot", Boolean()),
     _must("state", Text()),
     _may("reason", Text()),
@@ -186,6 +234,32 @@ start_batches: Final = Table(
     _must("started_at", _INSTANT),
     _must("overdue_at", _INSTANT),
     _must("run_ids", ARRAY(Uuid())),
+)
+
+backfills: Final = Table(
+    "backfills",
+    metadata,
+    _must("id", Uuid(), key=True),
+    _must("job_id", Uuid()),
+    _must("namespace", Text()),
+    _must("pool", Text()),
+    _must("shard", SmallInteger()),
+    _must("job_version", Integer()),
+    _must("schedule", JSONB()),
+    _must("mode", Text()),
+    _must("from_at", _INSTANT),
+    _must("until_at", _INSTANT),
+    _may("next_at", _INSTANT),
+    _must("ended_to", _INSTANT),
+    _must("state", Text()),
+    _may("state_reason", Text()),
+    _must("total", Integer()),
+    _must("instants", Integer()),
+    _must("queued", Integer()),
+    _may("requested_by", Text()),
+    _must("created_at", _INSTANT),
+    _must("updated_at", _INSTANT),
+    _may("finished_at", _INSTANT),
 )
 
 slots: Final = Table(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -35,6 +35,7 @@ from sqlalchemy.sql import and_
 from noonmark.core.words import JobState, Lane, TimerKind
 from noonmark.store import tables as t
 from noonmark.store.connect import connect
+from noonmark.store.job_forms import NEVER
 
 Row = Mapping[str, Any]
 Place = TypeVar("Place", UUID, int)
@@ -163,6 +164,8 @@ def show_run(connection: Connection, run_id: UUID) -> Row | None:
         select(t.dead_letters.c.died_at).where(t.dead_letters.c.run_id == run_id)
     ).first()
     run["died_at"] = dead[0] if dead else None
+    version = select(t.zone_data.c.version).where(t.zone_data.c.id == run["zone_data"])
+    run["zone_data"] = connection.execute(version).scalar()
     return run
 
 
@@ -317,17 +320,34 @@ def _run_summary() -> list[ColumnElement[Any]]:
 def _job_columns() -> list[ColumnElement[Any]]:
     j = t.jobs
     shown = [column for column in j.c if column.name != "state"]
-    return [*shown, _shown_state().label("state"), _next_due().label("next_due_at")]
+    return [
+        *shown,
+        _shown_state().label("state"),
+        _next_due().label("next_due_at"),
+        _held_from().label("held_from"),
+    ]
 
 
 def _fire_timer() -> ColumnElement[bool]:
-    return and_(
-        t.timers.c.job_id == t.jobs.c.id, t.timers.c.kind.in_([TimerKind.ONCE.value, TimerKind.PLANNED.value])
-    )
+    return and_(t.timers.c.job_id == t.jobs.c.id, t.timers.c.kind != TimerKind.RETRY.value)
 
 
 def _next_due() -> ColumnElement[Any]:
-    return select(func.min(t.timers.c.scheduled_for)).where(_fire_timer()).scalar_subquery()
+    """The next instant; none while a pause holds it, and none where it must be found anew first."""
+    timers = t.timers
+    known = or_(timers.c.after_at.is_(None), timers.c.after_at != timers.c.scheduled_for)
+    wanted = and_(_fire_timer(), timers.c.fire_at < NEVER, known)
+    return select(func.min(timers.c.scheduled_for)).where(wanted).scalar_subquery()
+
+
+def _held_from() -> ColumnElement[Any]:
+    """From when on a pause holds the instants of a job; none where it holds none."""
+    timers = t.timers
+    settled = case(
+        (timers.c.after_at == timers.c.scheduled_for, timedelta(microseconds=1)), else_=timedelta()
+    )
+    wanted = and_(_fire_timer(), timers.c.fire_at >= NEVER)
+    return select(func.min(timers.c.scheduled_for + settled)).where(wanted).scalar_subquery()
 
 
 def _shown_state() -> ColumnElement[Any]:

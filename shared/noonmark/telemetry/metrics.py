@@ -47,6 +47,7 @@ MESSAGE_REJECTION_REASONS: Final = ("malformed", "invalid", "bad_signature", "un
 SERVICES: Final = ("intake", "trigger", "dispatcher", "worker")
 
 LABELS: Final[dict[str, str]] = {
+    "active": "`yes`, `no`",
     "kind": "kind of job: `http`, `python`",
     "lane": ", ".join(f"`{lane.label}`" for lane in Lane),
     "loop": "a named loop of the service, fixed in code",
@@ -67,7 +68,7 @@ LABELS: Final[dict[str, str]] = {
     "statement": "name of a file in `shared/noonmark/store/sql`",
     "topic": "a submissions topic",
     "type": "`create`, `update`, `cancel`, `pause`, `resume`, `trigger`, `unknown`",
-    "version": "version of noonmark",
+    "version": "version of noonmark; of the zone data, such as `2026f`",
 }
 
 START_DELAY_BUCKETS: Final = (
@@ -209,11 +210,24 @@ PLANNING_BROKEN = _counter(
     "Jobs set to `broken` because their schedule could not be planned.",
     "Read `noonmark job list --state broken`; correct the schedule and apply the job again.",
 )
+BACKFILL_RUNS = _counter(
+    "backfill_runs_total",
+    (),
+    "Runs queued by backfills.",
+    "Flat while `noonmark backfill list` shows running ones: read there what they wait for.",
+)
 LAPSED_WORKERS = _counter(
     "lapsed_workers_total",
     (),
     "Workers whose lease ended without a goodbye.",
     "As for `lost_runs_total`; also check that workers reach Postgres.",
+)
+ZONE_DATA_INFO = _gauge(
+    "zone_data_info",
+    ("version", "active"),
+    "Always 1; the labels say with which zone data this trigger plans, and whether they are the active ones.",
+    '`active="no"`: it claims no job with a time zone. See docs/time-zones.md: `noonmark zones activate`, or '
+    "restart it with the active version.",
 )
 OWNED_SHARDS = _gauge(
     "owned_shards",

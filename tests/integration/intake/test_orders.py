@@ -267,15 +267,29 @@ def test_a_cancel_of_a_one_time_job_that_was_due_says_so_in_the_ledger(world: Wo
     assert (run["state"], run["reason"]) == ("skipped", "cancelled")
 
 
-def test_an_update_loses_no_instant_that_had_come_due(world: World) -> None:
-    job_id = world.job_id(nightly(schedule={"every": 600}))
-    world.connection.execute(
-        "update timers set fire_at = now() - interval '1 s', scheduled_for = now() - interval '1 s'"
-    )
+def test_an_update_settles_what_had_come_due_by_the_document_that_was_in_force(world: World) -> None:
+    job_id = world.job_id(nightly(schedule={"every": 600}, payload={"v": 1}))
+    world.connection.execute("update timers set scheduled_for = scheduled_for - interval '600 s'")
+    world.connection.execute("update timers set fire_at = scheduled_for")
     (before,) = world.timers(job_id)
-    world.one(event("update", name="nightly", type="python", handler="a.b", schedule={"cron": "0 5 * * *"}))
-    (after,) = world.timers(job_id)
-    assert (after["scheduled_for"], after["kind"], after["job_version"]) == (before["scheduled_for"], 1, 2)
+    order = event("update", name="nightly", type="python", handler="a.b", schedule={"cron": "0 5 * * *"})
+    assert world.taken(order).queued
+    run, (after,) = world.run(job_id), world.timers(job_id)
+    assert (run["scheduled_for"], run["state"], run["job_version"]) == (before["scheduled_for"], "queued", 1)
+    assert (after["scheduled_for"].hour, after["kind"], after["job_version"]) == (5, 1, 2)
+
+
+def test_an_update_of_a_job_that_is_far_behind_waits_for_the_trigger(world: World) -> None:
+    schedule = {"every": 1, "start": (datetime.now(UTC) - timedelta(days=1)).isoformat()}
+    misfire = {"policy": "fire_all", "look_back_seconds": 86_400}
+    job_id = world.job_id(nightly(schedule=schedule, misfire=misfire))
+    world.connection.execute("update timers set scheduled_for = scheduled_for - interval '1 h'")
+    world.connection.execute("update timers set fire_at = scheduled_for")
+    order = event("update", name="nightly", type="python", handler="a.b", schedule={"cron": "0 5 * * *"})
+    refused = world.one(order)
+    assert (refused.reason, refused.job_id) == (Reason.CONFLICT, job_id)
+    assert "is behind with instants that came due before this update" in str(refused.refused)
+    assert (world.job(job_id)["version"], world.rows("select from runs")) == (1, [])
 
 
 def test_update_keeps_the_version_of_runs_and_their_retries(world: World) -> None:

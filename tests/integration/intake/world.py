@@ -19,6 +19,7 @@ from noonmark.store import work
 from noonmark.store.connect import connect
 from noonmark.store.events import EventTopics
 from noonmark.store.jobs import EventRef, KnownFacts, Request, Result, Taken, accept
+from noonmark.store.time_facts import read_time_facts
 
 TOPICS = EventTopics(lifecycle="t.lifecycle", dead="t.dead")
 LATER = "2100-01-01T00:00:00Z"
@@ -68,7 +69,10 @@ class World:
     def taken(self, *requests: Request) -> Taken:
         """Take requests in as one batch and commit; return everything that is told."""
         with self.connection.transaction():
-            return accept(self.connection, requests, shards=SHARDS, topics=TOPICS, known=self.known)
+            facts = read_time_facts(self.connection)
+            return accept(
+                self.connection, requests, shards=SHARDS, topics=TOPICS, known=self.known, facts=facts
+            )
 
     def one(self, request: Request) -> Result:
         """Take one request in."""

@@ -96,11 +96,14 @@ def test_a_claim_takes_no_more_than_its_limit_whatever_the_plan(world, plan, lim
 
     once = claims.claim_once(world.db, Lane.NORMAL, [2], limit)
     params = {"shards": [1], "lane": 0, "limit": limit}
+    planned_kind = {"kind": 1, "zone_data": "none"}
     world.db.execute("update timers set kind = 2, run_id = job_id where shard = 1")
     retries = world.db.execute(statement("take_retries"), params).fetchall()
     world.db.execute("update timers set kind = 1 where shard = 3")
     with world.db.transaction():
-        planned = world.db.execute(statement("lock_planned"), {**params, "shards": [3]}).fetchall()
+        planned = world.db.execute(
+            statement("lock_planned"), {**params, "shards": [3], **planned_kind}
+        ).fetchall()
 
     assert once.claimed == once.queued == limit
     assert len(retries) == limit

@@ -126,7 +126,7 @@ def resend(case):
 
 
 def hold(case):
-    case.world.db.execute(statement("job_hold_runs"), {**case.span(), "shard": case.before["shard"]})
+    case.world.db.execute(statement("job_hold_runs"), {**case.span(), "shards": [case.before["shard"]]})
 
 
 def cancel(case):

@@ -5,11 +5,11 @@ from functools import partial
 
 import psycopg
 import pytest
-from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, outcome
+from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, Planned, outcome
 
 from noonmark.core.words import Lane, RunState, TimerKind
 from noonmark.store import claims, relay, work
-from noonmark.store.claims import PlannedRun, TimerPlan
+from noonmark.store.planned import PlannedRun, TimerPlan
 
 TABLES = ("timers", "runs", "outbox", "slots", "waits", "attempts", "dead_letters", "start_batches")
 
@@ -40,7 +40,13 @@ def run_each(timer):
 CLAIMS = {
     "once": claims.claim_once,
     "retries": claims.claim_retries,
-    "planned": partial(claims.claim_planned, plan=run_each, topics=TOPICS, install_shards=SHARDS),
+    "planned": partial(
+        claims.claim_planned,
+        kind=TimerKind.PLANNED,
+        plan=Planned(run_each),
+        topics=TOPICS,
+        install_shards=SHARDS,
+    ),
 }
 
 
@@ -98,7 +104,14 @@ def test_a_planned_claim_that_dies_between_lock_and_insert_has_done_nothing(worl
 
     with pytest.raises(psycopg.OperationalError):
         claims.claim_planned(
-            victim, Lane.NORMAL, EVERY_SHARD, 100, plan=plan, topics=TOPICS, install_shards=SHARDS
+            victim,
+            Lane.NORMAL,
+            EVERY_SHARD,
+            100,
+            kind=TimerKind.PLANNED,
+            plan=Planned(plan),
+            topics=TOPICS,
+            install_shards=SHARDS,
         )
 
     assert image(world) == before

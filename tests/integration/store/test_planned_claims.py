@@ -3,19 +3,27 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, minute, outcome
+from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, Planned, minute, outcome
 
 from noonmark.core.words import Lane, RunState, SkipReason, TimerKind
 from noonmark.store import claims
-from noonmark.store.claims import PlannedRun, TimerPlan
-from noonmark.trigger.plans import Planner
+from noonmark.store.job_forms import NEVER
+from noonmark.store.planned import PlannedRun, TimerPlan
+from noonmark.store.planner import Planner
 
 PLANNER = Planner(catch_up_cap=100, ledger_cap=1000)
 
 
-def claim(world, *, plan=PLANNER, lane=Lane.NORMAL, limit=8000, connection=None):
+def claim(world, *, plan=PLANNER, lane=Lane.NORMAL, limit=8000, connection=None, kind=TimerKind.PLANNED):
     return claims.claim_planned(
-        connection or world.db, lane, EVERY_SHARD, limit, plan=plan, topics=TOPICS, install_shards=SHARDS
+        connection or world.db,
+        lane,
+        EVERY_SHARD,
+        limit,
+        kind=kind,
+        plan=plan,
+        topics=TOPICS,
+        install_shards=SHARDS,
     )
 
 
@@ -83,15 +91,36 @@ def test_missed_instants_get_the_verdict_of_the_misfire_policy_each(world, polic
     assert world.count("outbox", "run_id is not null") == result.queued == len(expected) - len(told)
 
 
-def test_every_instant_of_a_paused_recurring_job_is_skipped_for_the_pause(world):
+def test_a_timer_of_a_paused_recurring_job_waits_for_the_resume(world):
     due = world.now() - timedelta(minutes=2, seconds=10)
     job_id = recurring(world, due=due, state="paused")
 
-    assert claim(world).skipped == {"paused": 3}
+    assert claim(world).skipped == {}
 
-    assert verdicts(world, job_id) == [("skipped", "paused")] * 3
+    assert verdicts(world, job_id) == []
+    assert next_at(world, job_id) == NEVER
+    assert world.value("select scheduled_for from timers where job_id = %s", job_id) == due
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("skip", [("skipped", "paused")] * 3),
+        ("latest", [("skipped", "coalesced")] * 2 + [("queued", None)]),
+        ("all", [("queued", None)] * 3),
+    ],
+)
+def test_what_a_pause_held_gets_its_verdict_by_the_choice_of_the_resume(world, choice, expected):
+    due = world.now() - timedelta(minutes=2, seconds=10)
+    job_id = recurring(world, due=due, policy={"misfire": {"policy": "skip"}})
+    world.db.execute(
+        "update jobs set resumed_at = noonmark_now(), resume_choice = %s where id = %s", [choice, job_id]
+    )
+
+    claim(world)
+
+    assert verdicts(world, job_id) == expected
     assert next_at(world, job_id) == due + timedelta(minutes=3)
-    assert world.count("outbox", "run_id is not null") == 0
 
 
 def test_a_paused_one_time_job_waits_and_is_not_skipped(world):
@@ -257,7 +286,7 @@ def test_two_triggers_with_one_shard_share_its_timers(world):
             seen.append(claim(world).claimed)
         return PLANNER(timer)
 
-    first = claim(world, plan=plan_in_the_middle, connection=other, limit=80)
+    first = claim(world, plan=Planned(plan_in_the_middle), connection=other, limit=80)
 
     assert first.claimed + seen[1] == 40
     assert sorted(world.column("select job_id from outbox")) == sorted(jobs)
@@ -308,7 +337,7 @@ def test_the_plan_is_given_the_job_as_it_is_under_the_lock(world):
         seen.append(timer)
         return TimerPlan([PlannedRun(timer.scheduled_for, RunState.QUEUED)], next_at=None, completed=False)
 
-    claim(world, plan=plan)
+    claim(world, plan=Planned(plan))
 
     (timer,) = seen
     assert (timer.job_id, timer.scheduled_for, timer.state) == (job_id, due, "active")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -16,10 +16,12 @@ from psycopg.types.json import Json
 
 from noonmark.core.ids import shard_of, uuid7, uuid7_batch
 from noonmark.core.words import AttemptOutcome, Lane, RunState, TimerKind
+from noonmark.core.zones import zone_data_version
 from noonmark.store import work
 from noonmark.store.connect import connect
 from noonmark.store.events import EventTopics
-from noonmark.store.rows import StartedRun
+from noonmark.store.planned import TimerPlan
+from noonmark.store.rows import DueTimer, StartedRun
 from noonmark.store.work import Identity, Outcome, Ticket
 
 SHARDS = 4
@@ -28,6 +30,22 @@ TOPICS = EventTopics(lifecycle="t.lifecycle", dead="t.dead")
 
 OWNED = ("running", "cancelling")
 ENDED = ("succeeded", "skipped", "cancelled", "unknown", "dead", "discarded")
+
+
+class Planned:
+    """A planning of a test's own."""
+
+    zone_data = zone_data_version()
+
+    def __init__(self, plan: Callable[[DueTimer], TimerPlan]) -> None:
+        self._plan = plan
+
+    def prepare(self, connection: psycopg.Connection, timers: Sequence[DueTimer]) -> None:
+        """Need nothing."""
+
+    def __call__(self, timer: DueTimer) -> TimerPlan:
+        """Plan as the test says."""
+        return self._plan(timer)
 
 
 class World:
@@ -56,6 +74,9 @@ class World:
         resets += [f"select noonmark_make_day('{day}')" for name, day in days.items() if name not in made]
         resets += [f"delete from {table}" for table in tables]
         resets += ["delete from runs", "update install set ledger_floor = now() - interval '30 days'"]
+        resets.append(
+            f"insert into zone_data (version, active, activated_at) values ('{zone_data_version()}', true, now())"
+        )
         self.db.execute("; ".join(resets))
         self.turn_clock(timedelta(0))
 

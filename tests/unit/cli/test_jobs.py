@@ -6,7 +6,7 @@ from noonmark.cli.jobs import document, schedule_text
 
 ROW = {
     "id": "j", "namespace": "default", "name": "a", "state": "active", "state_reason": None, "next_due_at": None,
-    "version": 1, "created_at": None, "updated_at": None, "kind": "python", "handler": "mails.send",
+    "paused_at": None, "paused_by": None, "version": 1, "created_at": None, "updated_at": None, "kind": "python", "handler": "mails.send",
     "schedule": None, "work": {"payload": {}, "timeout_seconds": 3600, "retry": {"max_retries": 3}}, "policy": None,
     "lane": "normal", "pool": "default", "labels": None, "idempotency_key": None, "description": None, "owner": None,
 }  # fmt: skip

@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from noonmark.cli.main import app
@@ -13,7 +16,12 @@ COMMANDS = [
     ["intake"], ["trigger"], ["dispatcher"], ["worker"], ["run", "list"], ["run", "show"], ["job", "list"],
     ["job", "show"], ["rejection", "list"], ["rejection", "show"], ["dead", "list"], ["workers"], ["lag"], ["submit"], ["db", "migrate"],
     ["db", "check"], ["pool", "create"], ["pool", "list"], ["config", "check"], ["dev", "up"], ["dev", "down"],
-    ["dev", "status"], ["demo"],
+    ["dev", "status"], ["demo"], ["job", "pause"], ["job", "resume"], ["schedule", "next"],
+    ["schedule", "explain"], ["schedule", "diff"], ["calendar", "set"], ["calendar", "import"],
+    ["calendar", "list"], ["calendar", "show"], ["calendar", "delete"], ["backfill", "plan"],
+    ["backfill", "start"], ["backfill", "list"], ["backfill", "show"], ["backfill", "cancel"],
+    ["namespace", "set"], ["namespace", "list"], ["namespace", "show"], ["namespace", "pause"],
+    ["namespace", "resume"], ["zones", "show"], ["zones", "activate"],
 ]  # fmt: skip
 
 
@@ -22,6 +30,14 @@ def test_every_command_has_help(command):
     result = CliRunner().invoke(app, [*command, "--help"])
     assert result.exit_code == 0
     assert " ".join(command) in result.stdout
+
+
+def test_no_command_is_missing_here():
+    def below(command: Any, *names: str) -> Iterator[list[str]]:
+        for name, child in command.commands.items():
+            yield from below(child, *names, name) if hasattr(child, "commands") else [[*names, name]]
+
+    assert sorted(below(get_command(app))) == sorted(COMMANDS)
 
 
 def test_help_tells_the_exit_codes():

@@ -11,15 +11,18 @@ from hypothesis import strategies as st
 from noonmark.core.instants import format_instant
 from noonmark.core.schedule import (
     MAX_EVERY,
+    AnyOf,
     Cron,
     Interval,
     Once,
+    RRule,
     Schedule,
     ScheduleError,
     load_schedule,
     next_memo,
     parse_schedule,
 )
+from noonmark.core.zones import load_zone
 
 T0 = datetime(2026, 3, 4, 5, 6, 7, 890_123, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -44,12 +47,43 @@ cron_texts = st.sampled_from(
 schedules: st.SearchStrategy[Schedule] = st.one_of(
     moments.map(Once),
     st.builds(
-        lambda every, anchor, limits: Interval(every, anchor, *limits),
+        lambda every, anchor, limits: Interval(every, anchor, start=limits[0], end=limits[1]),
         st.timedeltas(timedelta(seconds=1), timedelta(days=40)),
         moments,
         bounds,
     ),
-    st.builds(lambda text, limits: Cron(text, *limits), cron_texts, bounds),
+    st.builds(
+        lambda text, zone, limits: Cron(text, start=limits[0], end=limits[1], timezone=load_zone(zone)),
+        cron_texts,
+        st.sampled_from(["UTC", "America/New_York", "Australia/Lord_Howe"]),
+        bounds,
+    ),
+    st.builds(
+        lambda first, every, limits: AnyOf(
+            (Cron(first), Interval(timedelta(seconds=every), T0)), start=limits[0], end=limits[1]
+        ),
+        cron_texts,
+        st.integers(86_400, 864_000),
+        bounds,
+    ),
+    st.builds(
+        lambda text, limits: RRule(
+            text,
+            datetime.fromisoformat("2026-03-01T09:00:00"),
+            timezone=load_zone("Europe/Berlin"),
+            start=limits[0],
+            end=limits[1],
+        ),
+        st.sampled_from(
+            [
+                "FREQ=DAILY",
+                "FREQ=WEEKLY;BYDAY=MO,FR;COUNT=20",
+                "FREQ=MONTHLY;BYDAY=-1FR\nEXDATE:20260529T090000\nRDATE:20260530T120000",
+                "FREQ=DAILY;UNTIL=20260401T070000Z\nFREQ=MONTHLY",
+            ]
+        ),
+        bounds,
+    ),
 )
 
 
@@ -189,8 +223,8 @@ def test_a_naive_datetime_is_refused_because_it_names_no_instant():
             Interval(
                 timedelta(seconds=60),
                 datetime(2026, 6, 1, 7, tzinfo=UTC),
-                datetime(2026, 6, 1, 7, tzinfo=UTC),
-                datetime(2026, 6, 2, 0, 0, 0, 500_000, tzinfo=UTC),
+                start=datetime(2026, 6, 1, 7, tzinfo=UTC),
+                end=datetime(2026, 6, 2, 0, 0, 0, 500_000, tzinfo=UTC),
             ),
         ),
     ],
@@ -205,13 +239,18 @@ NAN, INF = float("nan"), float("inf")
 @pytest.mark.parametrize(
     ("value", "pointer", "said"),
     [
-        (None, "", "schedule is null; allowed: a cron string, or an object"),
+        (None, "", "schedule is null; allowed: a cron string, an object"),
         (True, "", "schedule is a boolean"),
         (5, "", "schedule is a number"),
-        (["* * * * *"], "", "schedule is an array"),
-        ({}, "", "neither 'cron' nor 'every'"),
-        ({"start": "2026-06-01T00:00:00Z"}, "", "neither 'cron' nor 'every'"),
-        ({"cron": "* * * * *", "every": 5}, "", "both 'cron' and 'every'"),
+        ([], "", "is no list of 1 to 20 schedules"),
+        ([5], "/0", "is a number; allowed: a cron string or an object"),
+        (["* * * * *", "* * 32 * *"], "/1", "day-of-month field"),
+        ([{"cron": "@daily", "timezone": "UTC"}], "/0/timezone", "in a list it stands beside 'any'"),
+        ({"any": [{"every": 5, "cron": "@daily"}]}, "/any/0", "'cron' and 'every'; give exactly one"),
+        ({"any": ["@daily"], "cron": "@daily"}, "/cron", "unknown field"),
+        ({}, "", "none of 'cron', 'rrule', 'every'"),
+        ({"start": "2026-06-01T00:00:00Z"}, "", "none of 'cron', 'rrule', 'every'"),
+        ({"cron": "* * * * *", "every": 5}, "", "'cron' and 'every'"),
         ("*/60 * * * *", "", "minute field: step '60' at character 3"),
         ({"cron": "*/60 * * * *"}, "/cron", "minute field: step '60' at character 3"),
         ({"cron": 5}, "/cron", "cron is a number; allowed: a string"),
@@ -242,17 +281,31 @@ NAN, INF = float("nan"), float("inf")
         ({"every": "P1M"}, "/every", "a month has no fixed length"),
         ({"every": "P1Y"}, "/every", "a month has no fixed length"),
         ({"every": "P1Y2M3DT4H"}, "/every", "a month has no fixed length"),
-        ({"cron": "@daily", "timezone": "Europe/Berlin"}, "/timezone", "not available in this version"),
-        ({"cron": "@daily", "timezone": None}, "/timezone", "timezone is null"),
-        ({"cron": "@daily", "rrule": "FREQ=DAILY"}, "/rrule", "rrule is not available in this version"),
-        ({"rrule": "FREQ=DAILY"}, "/rrule", "not available in this version"),
-        ({"cron": "@daily", "jitter_seconds": 5}, "/jitter_seconds", "not available in this version"),
-        ({"cron": "@daily", "dst_gap": "auto"}, "/dst_gap", "not available in this version"),
-        ({"cron": "@daily", "max_runs": 3}, "/max_runs", "not available in this version"),
+        ({"cron": "@daily", "timezone": "Europe/Berln"}, "/timezone", "Europe/Berlin"),
+        ({"cron": "@daily", "timezone": 5}, "/timezone", "timezone is a number"),
+        ({"cron": "@daily", "rrule": "FREQ=DAILY"}, "", "'cron' and 'rrule'; give exactly one"),
+        ({"rrule": "FREQ=DAILY"}, "/rrule", "DTSTART"),
+        ({"rrule": "FREQ=DALY", "dtstart": "2026-03-04T09:00:00"}, "/rrule", "FREQ"),
+        ({"rrule": 5, "dtstart": "2026-03-04T09:00:00"}, "/rrule", "rrule is a number"),
+        ({"rrule": "FREQ=DAILY", "dtstart": "tomorrow"}, "/dtstart", "dtstart 'tomorrow' is no such time"),
+        ({"rrule": "FREQ=DAILY", "dtstart": "2026-03-04T09:00:00Z"}, "/dtstart", "without offset"),
+        ({"cron": "@daily", "dtstart": "2026-03-04T09:00:00"}, "/dtstart", "for rrule schedules only"),
+        ({"every": 5, "dialect": "quartz"}, "/dialect", "for cron schedules only"),
+        ({"cron": "@daily", "dialect": "spring"}, "/dialect", "dialect is 'spring'; allowed: unix, quartz"),
+        ({"cron": "H * * * *"}, "/cron", "name"),
+        ({"cron": "@daily", "jitter_seconds": -1}, "/jitter_seconds", "allowed: a number of seconds from 0"),
+        ({"cron": "@hourly", "jitter_seconds": 3600}, "/jitter_seconds", "less than the shortest time"),
+        ({"cron": "@daily", "dst_gap": "sometimes"}, "/dst_gap", "allowed: auto, run_after, skip, shift"),
+        ({"cron": "@daily", "dst_overlap": 1}, "/dst_overlap", "allowed: auto, first, last, both"),
+        ({"cron": "@daily", "max_runs": 0}, "/max_runs", "max_runs is 0; allowed: a whole number from 1"),
+        ({"cron": "@daily", "max_runs": 1.5}, "/max_runs", "max_runs is 1.5"),
+        ({"cron": "@daily", "calendars": {"exclude": ["x"]}}, "/calendars/exclude", "'x' is not known"),
+        ({"cron": "@daily", "calendars": {}}, "/calendars", "names none"),
+        ({"cron": "@daily", "calendars": 5}, "/calendars", "calendars is a number"),
         (
             {"cron": "@daily", "evry": 3},
             "/evry",
-            "unknown field 'evry'; allowed: cron, every, timezone, start, end",
+            "unknown field 'evry'; allowed: cron, rrule, every",
         ),
         ({"cron": "@daily", "a/b~c": 3}, "/a~1b~0c", "unknown field"),
         ({"cron": "@daily", "anchor": "2026-06-01T00:00:00Z"}, "/anchor", "unknown field"),
@@ -267,7 +320,6 @@ NAN, INF = float("nan"), float("inf")
         ({"cron": "@daily", "start": "0001-01-01T00:00:00+10:00"}, "/start", "no such instant"),
         ({"cron": "@daily", "start": "1969-12-31T23:59:59Z"}, "/start", "too early"),
         ({"cron": "@daily", "start": 1_780_000_000}, "/start", "start is a number"),
-        ({"cron": "@daily", "start": None}, "/start", "start is null"),
         ({"cron": "@daily", "end": "2026-03-04T05:06:07Z"}, "/end", "is in the past"),
         (
             {"cron": "@daily", "start": "2026-06-02T00:00:00Z", "end": "2026-06-01T00:00:00Z"},

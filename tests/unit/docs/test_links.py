@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import typer
 from tests.unit.docs.pages import DOCS, PAGES, ROOT, anchors, blocks, name, prose
+from typer.testing import CliRunner
 
 from noonmark.cli.main import app
 from noonmark.settings import PREFIX, Settings
 from noonmark.store.statements import names as statement_names
 from noonmark.telemetry.metrics import TABLE
 
-SQL_FUNCTIONS = {"noonmark_now", "noonmark_uuid7", "noonmark_make_day"}
+SQL_FUNCTIONS = {"noonmark_now", "noonmark_uuid7", "noonmark_make_day", "noonmark_facts_changed"}
 NO_SETTINGS = {"NOONMARK_TEST_DATABASE_URL", "NOONMARK_TEST_KAFKA_BOOTSTRAP", "NOONMARK_PG_BIN"}
 """Variables that tests and the development stack read."""
 
@@ -95,6 +96,23 @@ def commands() -> Iterator[tuple[str, str]]:
                 start = re.search(r"(?:^|\| *)(?:\.venv/bin/)?noonmark (.*)", command)
                 if start:
                     yield name(page), start[1]
+
+
+def previews() -> Iterator[tuple[str, str]]:
+    """Previews of schedules that a page shows with what they print; `schedules.md` has a test of its own."""
+    for page in PAGES:
+        if page.name != "schedules.md":
+            for block in blocks(page, "console"):
+                for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                    command, _, output = part.partition("\n")
+                    if "noonmark schedule " in command and output.strip():
+                        yield command.partition("noonmark ")[2], output
+
+
+@pytest.mark.parametrize(("command", "output"), list(previews()))
+def test_every_preview_prints_what_is_shown(command, output):
+    result = CliRunner().invoke(app, shlex.split(command))
+    assert result.stdout.rstrip() == output.rstrip()
 
 
 @pytest.mark.parametrize(("page", "line"), list(commands()))

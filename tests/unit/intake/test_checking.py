@@ -8,6 +8,7 @@ from typing import Any, cast
 import orjson
 import pytest
 
+from noonmark.core.time_facts import TimeFacts
 from noonmark.intake.checking import Checked, check
 from noonmark.intake.clock import Moment
 from noonmark.kafka.consumer import LaneConsumer
@@ -16,7 +17,7 @@ from noonmark.schemas.envelope import render_binary, render_structured
 from noonmark.schemas.submissions import CANCEL, CREATE, CreateJob
 from noonmark.store.jobs import EventRef
 
-MOMENT = Moment(datetime(2026, 6, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC))
+MOMENT = Moment(datetime(2026, 6, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC), TimeFacts())
 NOBODY = cast("LaneConsumer", None)
 
 

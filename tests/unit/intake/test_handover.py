@@ -6,12 +6,13 @@ import threading
 from typing import cast
 
 from noonmark.intake.checking import Checked
+from noonmark.intake.clock import Moment
 from noonmark.intake.handover import Handover
 from noonmark.kafka.consumer import LaneConsumer
 
 
 def batch() -> Checked:
-    return Checked(cast("LaneConsumer", None), [])
+    return Checked(cast("LaneConsumer", None), [], cast("Moment", None))
 
 
 def test_a_batch_stays_in_hand_until_it_is_done() -> None:

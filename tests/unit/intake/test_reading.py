@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from noonmark.core.time_facts import TimeFacts
 from noonmark.intake.clock import DatabaseClock, Moment
 from noonmark.intake.handover import Handover
 from noonmark.intake.reading import ReadLoop
@@ -22,7 +23,7 @@ from noonmark.telemetry.logs import get_logger
 
 class Clock(DatabaseClock):
     def moment(self) -> Moment | None:
-        return Moment(datetime.now(UTC), datetime(2020, 1, 1, tzinfo=UTC))
+        return Moment(datetime.now(UTC), datetime(2020, 1, 1, tzinfo=UTC), TimeFacts())
 
 
 class Source:

@@ -114,6 +114,16 @@ def test_every_example_on_the_page_works_as_it_stands(block: str):
         assert lifecycle.read_published(event)
 
 
+SCHEDULES = FILES["job.json"]["$defs"]["JobDocument"]["properties"]["schedule"]["examples"]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_the_schedules_that_editors_offer_are_taken(schedule: object):
+    document = {**PYTHON, "name": "n", "schedule": schedule}
+    assert parse_job(document, now=NOW, ledger_floor=FLOOR)
+    validator("job.json").validate(document)
+
+
 PYTHON: dict[str, Any] = {"type": "python", "handler": "a.b"}
 HTTP: dict[str, Any] = {"type": "HTTP", "payload": {"url": "http://x.example"}}
 
@@ -131,6 +141,7 @@ HTTP: dict[str, Any] = {"type": "HTTP", "payload": {"url": "http://x.example"}}
             "payload": {"url": "http://x.example", "method": "get", "expected_status": ["200-204"]},
         },
         {**PYTHON, "name": "n", "schedule": {"every": "PT1H"}, "misfire": {"policy": "skip"}},
+        {**PYTHON, "name": "n", "schedule": ["0 9 * * 1", {"at": "2026-06-01T00:00:00Z"}]},
     ],
 )
 def test_what_the_parser_takes_the_schema_takes(document: dict[str, Any]):
@@ -156,6 +167,9 @@ def test_what_the_parser_takes_the_schema_takes(document: dict[str, Any]):
         {**PYTHON, "nmae": "x"},
         {**PYTHON, "labels": {"a b": "c"}},
         {**PYTHON, "schedule": "0 9 * * 1"},
+        {**PYTHON, "schedule": ["0 9 * * 1"]},
+        {**PYTHON, "name": "n", "schedule": ["0 9 * * 1"], "run_at": "2026-06-01T09:00:00Z"},
+        {**PYTHON, "dst_gap": "skip"},
         {**PYTHON, "name": "n", "schedule": {"every": 5, "cron": "0 9 * * 1"}},
         {**PYTHON, "name": "n", "schedule": "0 9 * * 1", "run_at": "2026-06-01T09:00:00Z"},
         {**PYTHON, "max_retries": 1, "retry": {"max_retries": 5}},

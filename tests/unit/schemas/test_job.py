@@ -160,7 +160,10 @@ def test_an_interval_without_start_is_anchored_at_the_submission():
 FULL: dict[str, Any] = {
     **EVERY,
     "retry": {"max_retries": 5, "delay_seconds": 0.5, "factor": 3, "max_delay_seconds": 60, "jitter": "none"},
-    "schedule": {"cron": "*/5 * * * *", "start": "2026-06-01T00:00:00Z", "end": "2027-01-01T00:00:00+01:00"},
+    "schedule": {
+        "cron": "*/5 * * * *", "timezone": "Europe/Berlin", "dst_gap": "shift", "dst_overlap": "last",
+        "start": "2026-06-01T00:00:00Z", "end": "2027-01-01T00:00:00+01:00", "max_runs": 9, "jitter_seconds": 1.5,
+    },
     "misfire": {"policy": "fire_all", "grace_seconds": 1, "look_back_seconds": 2},
     "priority": 9, "pool": "p", "namespace": "n", "labels": {"a": "b"}, "overlap": "allow", "owner": "o",
     "start_deadline_seconds": 9.5, "idempotency_key": "k", "description": "two\nlines",

@@ -12,6 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from noonmark.core.calendars import Calendar
+from noonmark.core.planning import ResumeChoice
+from noonmark.core.time_facts import TimeFacts
 from noonmark.schemas import submissions as sub
 from noonmark.schemas.envelope import Event, parse_event, render_binary, render_structured
 from noonmark.schemas.job import parse_job
@@ -67,8 +70,31 @@ def test_orders_carry_the_job_and_the_reason():
     ref, id_ref = sub.JobRef(None, "n", "x"), sub.JobRef(UUID(JOB_ID), "default", None)
     assert submit(sub.CANCEL, {**by_name, "reason": "why"}) == sub.CancelJob(ref, "why")
     assert submit(sub.PAUSE, by_id) == sub.PauseJob(id_ref, None)
-    assert submit(sub.RESUME, by_id) == sub.ResumeJob(id_ref)
+    assert submit(sub.RESUME, by_id) == sub.ResumeJob(id_ref, ResumeChoice.SKIP)
     assert submit(sub.TRIGGER, {"name": "x"}) == sub.TriggerJob(sub.JobRef(None, "default", "x"))
+
+
+@pytest.mark.parametrize("choice", ["skip", "latest", "all"])
+def test_a_resume_says_what_becomes_of_what_was_missed(choice: str):
+    wanted = sub.ResumeJob(sub.JobRef(None, "n", "x"), ResumeChoice(choice))
+    assert submit(sub.RESUME, {"namespace": "n", "name": "x", "missed": choice}) == wanted
+
+
+@pytest.mark.parametrize("kind", [sub.CREATE, sub.UPDATE])
+def test_zones_and_calendars_of_namespaces_reach_the_schedule(kind: str):
+    facts = TimeFacts(
+        zones={"ny": "America/New_York"},
+        calendars={"ny": {"weekends": Calendar.parse({"weekdays": ["SAT", "SUN"]})}},
+    )
+    data = {**PYTHON, "name": "x", "schedule": {"cron": "0 9 2 * *", "calendars": {"exclude": "weekends"}}}
+    event = parse_event(
+        render_structured(id="1", source="/s", type=kind, data={**data, "namespace": "ny"}), None
+    )
+    found = sub.parse_submission(event, now=NOW, ledger_floor=FLOOR, facts=facts)
+    assert isinstance(found, sub.CreateJob | sub.UpdateJob)
+    assert found.spec.schedule is not None
+    assert found.spec.schedule.next(NOW) == datetime(2026, 6, 2, 13, tzinfo=UTC)
+    assert refusal(kind, {**data, "namespace": "ny"}).keys() == {"/data/schedule/calendars/exclude"}
 
 
 @pytest.mark.parametrize(
@@ -91,6 +117,12 @@ def test_orders_carry_the_job_and_the_reason():
         (sub.CANCEL, {"name": "x", "reasn": "y"}, "/data/reasn", "did you mean 'reason'?"),
         (sub.PAUSE, {"name": 5}, "/data/name", "5 is an integer"),
         (sub.RESUME, {"name": "x", "reason": "y"}, "/data/reason", "unknown field"),
+        (sub.RESUME, {"name": "x", "missed": "none"}, "/data/missed", '"none" is not allowed; skip, latest or all'),
+        (sub.RESUME, {"name": "x", "missed": None}, "/data/missed", "is null; skip, latest or all"),
+        (sub.RESUME, {"name": "x", "mised": "all"}, "/data/mised", "did you mean 'missed'?"),
+        (sub.PAUSE, {"name": "x", "missed": "all"}, "/data/missed", "unknown field"),
+        (sub.CREATE, {**PYTHON, "name": "x", "schedule": ["0 9 * * *", {"crn": 1}]}, "/data/schedule/1/crn", "did you mean 'cron'?"),
+        (sub.UPDATE, {**PYTHON, "name": "x", "schedule": {"cron": "0 25 * * *"}}, "/data/schedule/cron", "hour field: value '25'"),
         (sub.TRIGGER, {"name": "x", "payload": {}}, "/data/payload", "unknown field"),
         (sub.TRIGGER, {"job_id": JOB_ID + "0"}, "/data/job_id", "a UUID"),
         (sub.TRIGGER, {"name": "x", "namespace": "N"}, "/data/namespace", "1 to 63 of a-z"),
@@ -116,7 +148,7 @@ def test_data_that_was_not_screened_is_screened_here():
         sub.parse_submission(Event("1", "/s", sub.CREATE, None, None, None, []), now=NOW, ledger_floor=FLOOR)
 
 
-FIELDS = ["job_id", "name", "namespace", "reason", "type", "handler", "schedule", "x"]
+FIELDS = ["job_id", "name", "namespace", "reason", "missed", "type", "handler", "schedule", "x"]
 VALUES = (
     st.none()
     | st.booleans()

@@ -16,9 +16,10 @@ with due as (
     ))
     returning scheduled_for, job_id, job_version, shard, namespace, pool
 ), made as (
-    insert into runs (id, scheduled_for, queued_at, job_id, job_version, fence, lane, shard, state, origin, namespace, pool)
-    select noonmark_uuid7(), scheduled_for, noonmark_now(), job_id, job_version, 1, %(lane)s, shard, 'queued', 'schedule',
-           namespace, pool
+    insert into runs (id, scheduled_for, queued_at, job_id, job_version, fence, lane, shard, zone_data, state, origin,
+                      namespace, pool)
+    select noonmark_uuid7(), scheduled_for, noonmark_now(), job_id, job_version, 1, %(lane)s, shard,
+           (select id from zone_data where active), 'queued', 'schedule', namespace, pool
     from due
     on conflict do nothing
     returning id, scheduled_for, job_id, job_version, shard, namespace, pool

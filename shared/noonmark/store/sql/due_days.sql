@@ -2,7 +2,7 @@
 select distinct (due.scheduled_for at time zone 'UTC')::date as day
 from unnest(%(shards)b::smallint[]) as owned (shard),
      unnest('{0,1,2}'::smallint[]) as lanes (lane),
-     unnest('{0,1}'::smallint[]) as kinds (kind),
+     unnest('{0,1,3}'::smallint[]) as kinds (kind),
      lateral (
          select scheduled_for from timers
          where shard = owned.shard and lane = lanes.lane and kind = kinds.kind and fire_at <= noonmark_now()

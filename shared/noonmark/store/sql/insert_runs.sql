@@ -10,9 +10,9 @@ with wish as (
             shard, lane, namespace, pool, origin, request_id)
 ), made as (
     insert into runs (id, scheduled_for, last_scheduled_for, instants, job_id, job_version, state, reason, start_by,
-                      holds_slot, shard, lane, namespace, pool, origin, request_id, fence, queued_at, finished_at)
+                      holds_slot, shard, lane, namespace, pool, origin, request_id, fence, zone_data, queued_at, finished_at)
     select id, scheduled_for, last_scheduled_for, instants, job_id, job_version, state, reason, start_by, holds_slot,
-           shard, lane, namespace, pool, origin, request_id, 1,
+           shard, lane, namespace, pool, origin, request_id, 1, (select id from zone_data where active),
            case when state = 'queued' then noonmark_now() end,
            case when state = 'skipped' then noonmark_now() end
     from wish

@@ -1,3 +1,3 @@
 -- Drops the instants of a job that is cancelled or gets another schedule; its retries are not touched.
-delete from timers where job_id = %(job_id)s and kind in (0, 1)
-returning scheduled_for
+delete from timers where job_id = %(job_id)s and kind in (0, 1, 3)
+returning scheduled_for, after_at, runs_left

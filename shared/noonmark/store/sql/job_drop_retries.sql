@@ -1,6 +1,8 @@
--- Drops the retries of a job that is paused or cancelled. One that came after the timers were locked (a run
--- failed just now) may be in a claim's hands: it is left to it, for its run has moved on and is not queued.
+-- Drops the retries of jobs that are paused or cancelled. One that came after the timers were locked (a run failed just
+-- now) may be in a claim's hands: it is left to it, which looks at the job, and at the run.
 delete from timers
 where ctid = any (array(
-    select ctid from timers where job_id = %(job_id)s and kind = 2 for update skip locked
+    select retry.ctid
+    from unnest(%(ids)b::uuid[]) as wanted (id),
+         lateral (select ctid from timers where job_id = wanted.id and kind = 2 for update skip locked) as retry
 ))

@@ -1,5 +1,5 @@
--- Makes the locked runs of a paused job wait. The fence rises, so messages under way are refused, and rows of
--- the outbox go: a run that waits has none. A parked run only changes what it waits for.
+-- Makes the locked runs of paused jobs wait. The fence rises, so messages under way are refused, and rows of the outbox
+-- go: a run that waits has none. A parked run only changes what it waits for.
 with held as (
     update runs
     set state = 'waiting', reason = 'paused', fence = fence + 1, owner = null, epoch = null
@@ -7,7 +7,7 @@ with held as (
       and (state in ('queued', 'retrying') or (state = 'waiting' and reason = 'undeliverable'))
     returning id, scheduled_for, job_id
 ), unsent as (
-    delete from outbox where slice = %(shard)s and lane < 3 and run_id = any (%(ids)b::uuid[])
+    delete from outbox where slice = any (%(shards)b::smallint[]) and lane < 3 and run_id = any (%(ids)b::uuid[])
 )
 insert into waits (run_id, scheduled_for, job_id, reason, since)
 select id, scheduled_for, job_id, 'paused', noonmark_now() from held

@@ -1,11 +1,11 @@
 -- The short way of jobs that are due on arrival: their run and its message, in the transaction that makes
 -- the job. Open only to jobs without a rule that could hold the run back. Columns of equal values come as one.
 with made as (
-    insert into runs (id, scheduled_for, queued_at, start_by, job_id, job_version, fence, lane, shard, state, origin,
-                      namespace, pool)
+    insert into runs (id, scheduled_for, queued_at, start_by, job_id, job_version, fence, lane, shard, zone_data,
+                      state, origin, namespace, pool)
     select id, %(now)s, %(now)s, coalesce(start_by, %(start_by_all)s), job_id, 1, 1,
-           coalesce(lane, %(lanes_all)s::smallint), shard, 'queued', 'schedule', coalesce(namespace, %(namespaces_all)s),
-           coalesce(pool, %(pools_all)s)
+           coalesce(lane, %(lanes_all)s::smallint), shard, (select id from zone_data where active),
+           'queued', 'schedule', coalesce(namespace, %(namespaces_all)s), coalesce(pool, %(pools_all)s)
     from unnest(%(ids)b::uuid[], %(job_ids)b::uuid[], %(start_by)b::timestamptz[], %(lanes)b::smallint[],
                 %(shards)b::smallint[], %(namespaces)b::text[], %(pools)b::text[])
          as u (id, job_id, start_by, lane, shard, namespace, pool)

@@ -1,4 +1,5 @@
--- Replaces what a job is. The old version is kept, for runs planned with it stay what they were.
+-- Replaces what a job is. The old version is kept, for runs planned with it stay what they were. A job that was not
+-- paused before can be paused here only because its namespace is.
 with archived as (
     insert into job_versions (job_id, version, kind, handler, work, schedule, policy, replaced_at)
     select id, version, kind, handler, work, schedule, policy, noonmark_now()
@@ -8,7 +9,9 @@ update jobs
 set name = coalesce(%(name)s, name), kind = %(kind)s, handler = %(handler)s, lane = %(lane)s, pool = %(pool)s,
     schedule = %(schedule)s::jsonb, policy = %(policy)s::jsonb, work = %(work)s::json, labels = %(labels)s::jsonb,
     description = %(description)s, owner = %(owner)s, idempotency_key = coalesce(%(idempotency_key)s, idempotency_key),
-    unique_name = unique_name or %(unique_name)s, state = %(state)s, state_reason = null, version = version + 1,
+    unique_name = unique_name or %(unique_name)s, state = %(state)s, state_reason = null,
+    paused_at = case when %(state)s = 'paused' then coalesce(paused_at, noonmark_now()) end,
+    paused_by = case when %(state)s = 'paused' then coalesce(paused_by, 'namespace') end, version = version + 1,
     event_sequence = coalesce(%(sequence)s, event_sequence), updated_at = noonmark_now()
 where id = %(job_id)s and version = %(version)s
 returning version

@@ -1,9 +1,12 @@
 -- Topics whose groups have passed everything acknowledged before `passed_until`, measured lately; and how far
--- back to look: over two days, or over the whole ledger for an hour after a topic has lost records.
+-- back to look: over two days and what backfills made run lately, or over the whole ledger for an hour after a
+-- topic has lost records.
 select topic, passed_until,
        case when lost_at > noonmark_now() - interval '1 hour'
             then (select ledger_floor from install)
-            else noonmark_now() - interval '2 days'
+            else least(noonmark_now() - interval '2 days',
+                       (select min(from_at) from backfills
+                        where state = 'running' or finished_at > noonmark_now() - interval '2 days'))
        end as since
 from topic_progress
 where measured_at > noonmark_now() - interval '5 minutes'

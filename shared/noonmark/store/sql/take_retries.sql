@@ -10,4 +10,4 @@ where ctid = any (array(
              for update skip locked
          ) as claimed
 ))
-returning run_id, scheduled_for
+returning run_id, scheduled_for, job_id, shard

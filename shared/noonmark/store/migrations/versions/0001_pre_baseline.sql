@@ -30,7 +30,57 @@ create table install (
     only_row boolean primary key default true check (only_row),
     shards smallint not null check (shards between 1 and 1024),
     created_at timestamptz not null default now(),
-    ledger_floor timestamptz not null default now() - interval '30 days'
+    ledger_floor timestamptz not null default now() - interval '30 days',
+    facts bigint not null default 0
+);
+
+-- Raised by every change of what schedules are read with (default zones, calendars), so that a process that
+-- read them earlier knows it.
+create function noonmark_facts_changed() returns trigger language plpgsql as $$
+begin
+    update install set facts = facts + 1;
+    return null;
+end
+$$;
+
+-- Releases of the time zone data that this installation has planned with; exactly one is active.
+create table zone_data (
+    id smallint generated always as identity primary key,
+    version text not null unique,
+    active boolean not null default false,
+    activated_at timestamptz,
+    timers integer,
+    moved integer
+);
+create unique index zone_data_active on zone_data (active) where active;
+
+-- What a namespace decides for its jobs. One without a row has the defaults.
+create table namespaces (
+    name text primary key,
+    timezone text not null default 'UTC',
+    paused_at timestamptz,
+    pause_reason text,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now()
+);
+create trigger namespaces_changed after insert or update or delete on namespaces
+    for each statement execute function noonmark_facts_changed();
+
+-- Named sets of days. The contents are immutable: a job's stored schedule names calendar and digest.
+create table calendars (
+    namespace text not null,
+    name text not null,
+    digest text not null,
+    updated_at timestamptz not null default now(),
+    primary key (namespace, name)
+);
+create trigger calendars_changed after insert or update or delete on calendars
+    for each statement execute function noonmark_facts_changed();
+
+create table calendar_contents (
+    digest text primary key,
+    body jsonb not null,
+    created_at timestamptz not null default now()
 );
 
 create table pools (
@@ -67,6 +117,10 @@ create table jobs (
     unique_name boolean not null,
     state text not null check (state in ('active', 'paused', 'completed', 'cancelled', 'broken')),
     state_reason text,
+    paused_at timestamptz,
+    paused_by text check (paused_by in ('job', 'namespace')),
+    resumed_at timestamptz,
+    resume_choice text check (resume_choice in ('skip', 'latest', 'all')),
     version integer not null,
     event_sequence bigint,
     created_at timestamptz not null,
@@ -99,12 +153,18 @@ create table tombstones (
 );
 
 -- Everything due later. Narrow on purpose: a claim deletes or moves these rows and leaves `jobs` alone.
+-- `after_at` and its offset from UTC in seconds are the last instant that has its verdict: from there the next
+-- one is found again when zone data or a calendar change. A timer whose `scheduled_for` equals `after_at` is
+-- only that place: its instant must be planned first.
 create table timers (
     fire_at timestamptz not null,
     scheduled_for timestamptz not null,
+    after_at timestamptz,
     job_id uuid not null,
     run_id uuid,
     job_version integer not null,
+    runs_left integer,
+    after_offset integer,
     shard smallint not null,
     lane smallint not null,
     kind smallint not null,
@@ -135,6 +195,7 @@ create table runs (
     lane smallint not null,
     shard smallint not null,
     losses smallint not null default 0,
+    zone_data smallint,
     holds_slot boolean not null default false,
     state text not null,
     reason text,
@@ -206,6 +267,35 @@ create table start_batches (
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 alter table start_batches alter column run_ids set storage external;
 create index start_batches_worker on start_batches (worker);
+
+-- Ranges of past instants that somebody asked to run after all, worked off step by step. Schedule, pool and version
+-- of the job are those of the request: a later edit does not change what was asked for. `next_at` is the first
+-- instant not looked at yet; before `ended_to` every run of the backfill has ended.
+create table backfills (
+    id uuid primary key,
+    job_id uuid not null,
+    namespace text not null,
+    pool text not null,
+    shard smallint not null,
+    job_version integer not null,
+    schedule jsonb not null,
+    mode text not null check (mode in ('missing', 'missing_and_failed', 'all')),
+    from_at timestamptz not null,
+    until_at timestamptz not null,
+    next_at timestamptz,
+    ended_to timestamptz not null,
+    state text not null check (state in ('running', 'done', 'cancelled', 'failed')),
+    state_reason text,
+    total integer not null,
+    instants integer not null default 0,
+    queued integer not null default 0,
+    requested_by text,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    finished_at timestamptz
+);
+create index backfills_running on backfills (shard) where state = 'running';
+create index backfills_job on backfills (job_id);
 
 -- Concurrency and overlap slots: taken when a run is queued, kept through retries, freed with its verdict.
 create table slots (

@@ -1,0 +1,393 @@
+"""`noonmark backfill`: past instants of a job that are to run after all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import typer
+
+from noonmark.cli.context import database_errors, operator_settings, reading
+from noonmark.cli.options import AsJson, Limit, Namespace, as_uuid, read_uuid
+from noonmark.cli.output import (
+    Column,
+    field,
+    instant,
+    is_terminal,
+    shortened,
+    show_fields,
+    show_json,
+    show_list,
+)
+from noonmark.cli.problems import CliError, ExitCode
+
+if TYPE_CHECKING:
+    from noonmark.settings import Settings
+    from noonmark.store.backfills import BackfillPlan
+
+app = typer.Typer(help="Run past instants of a job after all.", no_args_is_help=True)
+
+
+class Mode(StrEnum):
+    """Which instants run."""
+
+    MISSING = "missing"
+    MISSING_AND_FAILED = "missing_and_failed"
+    ALL = "all"
+
+
+class State(StrEnum):
+    """Where a backfill stands."""
+
+    RUNNING = "running"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+_JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id or name of a recurring job.")]
+_From = Annotated[
+    str,
+    typer.Option("--from", metavar="INSTANT", help="The first instant, or a day (from its midnight in UTC)."),
+]
+_Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until", metavar="INSTANT", help="Where it ends; that instant is excluded. [default: now]"
+    ),
+]
+_Mode = Annotated[
+    Mode,
+    typer.Option(
+        help="`missing`: what never ran; `missing_and_failed`: also what ended dead, unknown or cancelled;"
+        " `all`: every instant again."
+    ),
+]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the backfill.")]
+
+
+@app.command()
+def plan(
+    job: _JobArgument,
+    *,
+    from_: _From,
+    until: _Until = None,
+    mode: _Mode = Mode.MISSING,
+    namespace: Namespace = None,
+    limit: Limit = 50,
+    after: Annotated[
+        str | None, typer.Option("--after", help="Go on after this instant: the `next` of the page before.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which instants a backfill would run. Nothing is changed."""
+    place = _read_at(after, "--after") if after is not None else None
+    planned = _plan(operator_settings(), job, namespace, (from_, until, mode), after=place, limit=limit)
+    rows = _instants(planned)
+    if as_json:
+        show_json({"items": rows, "next": planned.next, **_summary(planned)})
+        return
+    show_list(rows, _INSTANT_COLUMNS)
+    print(_sentence(planned))
+    if planned.next is not None:
+        print(f"more: --after {instant_text(planned.next)}")
+
+
+@app.command()
+def start(
+    job: _JobArgument,
+    *,
+    from_: _From,
+    until: _Until = None,
+    mode: _Mode = Mode.MISSING,
+    namespace: Namespace = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run past instants of a job, in the lowest lane, as fast as the job allows."""
+    if not yes and (as_json or not (is_terminal() and sys.stdin.isatty())):
+        raise CliError(
+            "nobody can be asked here: look at `noonmark backfill plan`, then start with --yes",
+            ExitCode.USAGE,
+        )
+    settings = operator_settings()
+    planned = _plan(settings, job, namespace, (from_, until, mode), after=None, limit=1)
+    if not yes:
+        print(_sentence(planned))
+        typer.confirm("Start it?", abort=True)
+    from noonmark.core.backfill import BackfillError  # noqa: PLC0415
+    from noonmark.store import backfills  # noqa: PLC0415
+    from noonmark.store.connect import connect  # noqa: PLC0415
+
+    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+        try:
+            backfill_id = backfills.start(connection, planned, requested_by=_person())
+        except BackfillError as error:
+            raise CliError(str(error)) from error
+    if as_json:
+        show_json({"id": backfill_id, **_summary(planned)})
+        return
+    print(f"backfill {backfill_id} started: {_sentence(planned)}")
+    print(f"`noonmark backfill show {backfill_id}` tells how far it is")
+
+
+_COLUMNS = (
+    field("id", "BACKFILL"),
+    Column("JOB", lambda row: shortened(row["job_name"] or row["job_id"], 40), elastic=True),
+    field("mode"),
+    field("from_at", "FROM"),
+    field("until_at", "UNTIL"),
+    field("state"),
+    Column("DONE", lambda row: f"{row['percent']:g} %", numeric=True),
+    field("queued", numeric=True),
+    Column("REASON", lambda row: shortened(row["state_reason"], 80), elastic=True),
+)
+
+
+@app.command("list")
+def list_(
+    *,
+    job: Annotated[str | None, typer.Option(help="Only backfills of this job: its id or name.")] = None,
+    state: Annotated[list[State] | None, typer.Option(help="Only those in this state; repeatable.")] = None,
+    namespace: Namespace = None,
+    limit: Limit = 50,
+    after: Annotated[
+        str | None, typer.Option("--after", help="Go on below this row: the `next` of the page before.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List backfills, the newest first."""
+    place = read_uuid(after, "--after")
+    from noonmark.store import backfill_views  # noqa: PLC0415
+
+    settings = operator_settings()
+    job_id = _job_id(settings, job, namespace) if job is not None else None
+    with reading(settings) as connection:
+        page = backfill_views.list_backfills(
+            connection,
+            job=job_id,
+            namespace=namespace,
+            states=[one.value for one in state or ()],
+            limit=limit,
+            before=place,
+        )
+    if as_json:
+        show_json({"items": [dict(row) for row in page.rows], "next": page.next})
+        return
+    show_list(page.rows, _COLUMNS, footer=f"more: --after {page.next}" if page.next else "")
+
+
+@app.command()
+def show(backfill: _Id, as_json: AsJson = False) -> None:
+    """Show how far a backfill is, what it waits for, and what became of its runs."""
+    backfill_id = _read_id(backfill)
+    from noonmark.store import backfill_views  # noqa: PLC0415
+
+    with reading(operator_settings()) as connection:
+        found = backfill_views.show_backfill(connection, backfill_id)
+    if found is None:
+        raise CliError(f"there is no backfill {backfill_id}: `noonmark backfill list` shows those there are")
+    if as_json:
+        show_json(found)
+        return
+    show_fields(sheet(found))
+
+
+def sheet(backfill: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is shown of a backfill, in the order in which it is asked for."""
+    runs = backfill["runs"]
+    first: dict[str, Any] = {
+        "id": backfill["id"],
+        "job": backfill["job_name"] or backfill["job_id"],
+        "state": backfill["state"],
+        "waits for" if backfill["state"] == State.RUNNING else "reason": backfill["state_reason"],
+        "progress": f"{backfill['instants']} of {backfill['total']} instants ({backfill['percent']:g} %)",
+        "queued": backfill["queued"],
+        "runs": ", ".join(f"{count} {state}" for state, count in runs.items()) or None,
+    }
+    rest = {name: value for name, value in backfill.items() if name not in first and name not in _TOLD}
+    return {name: value for name, value in (first | rest).items() if value is not None}
+
+
+_TOLD = ("job_name", "state_reason", "percent", "instants", "total")
+
+
+@app.command()
+def cancel(
+    backfill: _Id,
+    *,
+    runs: Annotated[
+        bool, typer.Option("--runs", help="Also end its runs that are unfinished, running ones included.")
+    ] = False,
+    reason: Annotated[str | None, typer.Option(help="Why, for people.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a backfill: nothing more is queued. What is queued runs, unless --runs ends that too."""
+    backfill_id = _read_id(backfill)
+    from noonmark.core.backfill import BackfillError  # noqa: PLC0415
+    from noonmark.kafka.topics import Topics  # noqa: PLC0415
+    from noonmark.store import backfills  # noqa: PLC0415
+    from noonmark.store.connect import connect  # noqa: PLC0415
+    from noonmark.store.events import EventTopics  # noqa: PLC0415
+
+    settings = operator_settings()
+    topics = Topics(settings.topic_prefix)
+    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+        told = None
+        if runs:
+            row = connection.execute("select shards from install").fetchone()
+            assert row is not None
+            told = (EventTopics(lifecycle=topics.lifecycle, dead=topics.dead), int(row[0]))
+        try:
+            done = backfills.cancel(connection, backfill_id, reason=reason, runs_in=told)
+        except BackfillError as error:
+            raise CliError(str(error)) from error
+    if as_json:
+        show_json({"id": backfill_id, **done._asdict()})
+        return
+    print(f"backfill {backfill_id} {'is cancelled' if done.done else 'had ended before'}")
+    if runs:
+        print(f"{done.ended} of its runs were ended, {done.stopping} that run were asked to stop")
+
+
+_INSTANT_COLUMNS = (
+    Column("UTC", lambda row: instant_text(row["at"])),
+    Column("LOCAL", lambda row: row["local"]),
+    Column("NOTE", lambda row: row["note"] or "", elastic=True),
+)
+
+
+def instant_text(at: datetime) -> str:
+    """Return an instant in UTC, as exact as it is: it may be given back as an option."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _instants(planned: BackfillPlan) -> list[dict[str, Any]]:
+    from noonmark.core.preview import in_zone  # noqa: PLC0415
+    from noonmark.core.zones import UTC_ZONE  # noqa: PLC0415
+
+    zone = planned.schedule.zone or UTC_ZONE
+    return [
+        {
+            "at": at,
+            "local": in_zone(at, zone).isoformat(),
+            "note": planned.schedule.note(at),
+        }
+        for at in planned.listed
+    ]
+
+
+def _summary(planned: BackfillPlan) -> dict[str, Any]:
+    return {
+        "job_id": planned.job_id,
+        "job_version": planned.job_version,
+        "mode": planned.mode.value,
+        "from_at": planned.range.from_at,
+        "until_at": planned.range.until_at,
+        "instants": planned.total,
+        "to_run": planned.to_run,
+    }
+
+
+def _sentence(planned: BackfillPlan) -> str:
+    asked = planned.range
+    return (
+        f"{planned.to_run} of the {planned.total} instants from {instant(asked.from_at)} to before"
+        f" {instant(asked.until_at)} would run ({planned.mode.value})"
+    )
+
+
+def _plan(
+    settings: Settings,
+    job: str,
+    namespace: str | None,
+    asked: tuple[str, str | None, Mode],
+    *,
+    after: datetime | None,
+    limit: int,
+) -> BackfillPlan:
+    """Plan a backfill of the job that is meant.
+
+    Raises:
+        CliError: no such backfill can be started.
+    """
+    from_, until, mode = asked
+    from_at = _read_at(from_, "--from")
+    until_at = _read_at(until, "--until") if until is not None else None
+    from noonmark.core.backfill import BackfillError, BackfillMode, BackfillRange  # noqa: PLC0415
+    from noonmark.store import backfills  # noqa: PLC0415
+    from noonmark.store.connect import connect  # noqa: PLC0415
+
+    job_id = _job_id(settings, job, namespace)
+    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+        try:
+            return backfills.plan(
+                connection,
+                job_id,
+                BackfillRange(from_at, until_at or backfills.ground(connection).now),
+                BackfillMode(mode.value),
+                after=after,
+                limit=limit,
+            )
+        except BackfillError as error:
+            raise CliError(str(error), ExitCode.USAGE) from error
+
+
+def _job_id(settings: Settings, job: str, namespace: str | None) -> UUID:
+    """Return the id of the recurring job that is meant, by its id or name.
+
+    Raises:
+        CliError: there is none, or several namespaces have one.
+    """
+    given = as_uuid(job)
+    if given is not None:
+        return given
+    from noonmark.store import views  # noqa: PLC0415
+
+    with reading(settings) as connection:
+        found = views.find_jobs(connection, name=job, namespace=namespace)
+    # Of the recurring jobs that had the name one after the other, the one that has it now.
+    named = [row for row in found if row["unique_name"]]
+    live = [row for row in named if row["state"] != "cancelled"] or named[:1]
+    if not live and found:
+        raise CliError(f"job {job!r} has one instant only: a backfill is for recurring jobs", ExitCode.USAGE)
+    if not live:
+        raise CliError(f"there is no job {job!r}: `noonmark job list` shows those there are")
+    if len(live) > 1:
+        spaces = ", ".join(sorted({row["namespace"] for row in live}))
+        raise CliError(f"several namespaces have a job {job!r} ({spaces}): say which with --namespace")
+    return UUID(str(live[0]["id"]))
+
+
+def _read_at(given: str, option: str) -> datetime:
+    from noonmark.core.instants import parse_instant  # noqa: PLC0415
+
+    day = len(given) == len("2026-06-01")
+    try:
+        return parse_instant(f"{given}T00:00:00Z" if day else given)
+    except ValueError as error:
+        raise CliError(
+            f"{option} {given!r} is no instant such as 2026-06-01T09:00:00Z and no day such as 2026-06-01",
+            ExitCode.USAGE,
+        ) from error
+
+
+def _read_id(given: str) -> UUID:
+    found = read_uuid(given, "backfill")
+    assert found is not None
+    return found
+
+
+def _person() -> str | None:
+    """Return who asks, as far as this host knows."""
+    import getpass  # noqa: PLC0415 - for this command only
+    import socket  # noqa: PLC0415
+
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError, ImportError):
+        return None

@@ -1,0 +1,325 @@
+"""`noonmark calendar`: named sets of days that schedules leave out, or keep to."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, date, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+import typer
+
+from noonmark.cli.context import database_errors, operator_settings
+from noonmark.cli.options import AsJson, Namespace
+from noonmark.cli.output import Column, Row, field, show_fields, show_json, show_list
+from noonmark.cli.problems import CliError, ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import psycopg
+
+    from noonmark.core.calendars import Calendar
+    from noonmark.store.calendars import CalendarChange, CalendarRow
+
+app = typer.Typer(help="Name sets of days that schedules leave out, or keep to.", no_args_is_help=True)
+
+_MAX_FILE_BYTES: Final = 2_000_000
+_TRIES: Final = 3
+_Done = TypeVar("_Done")
+
+Name = Annotated[str, typer.Argument(help="1 to 63 of a-z, 0-9, '.', '-' and '_'.")]
+InNamespace = Annotated[str, typer.Option("--namespace", help="Namespace that the calendar belongs to.")]
+
+_COLUMNS = (
+    field("name", "CALENDAR"),
+    field("namespace"),
+    Column("DAYS", lambda row: summary(row["body"]), elastic=True),
+    field("jobs", numeric=True),
+    field("updated_at", "CHANGED"),
+)
+
+
+@app.command("set")
+def set_(
+    *,
+    name: Name,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-", help="YAML or JSON with dates, ranges, weekdays and yearly; - is stdin."
+        ),
+    ] = None,
+    dates: Annotated[
+        list[str] | None, typer.Option("--date", help="A day such as 2026-12-25; repeatable.")
+    ] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option("--range", help="Days such as 2026-12-24..2027-01-01, both included; repeatable."),
+    ] = None,
+    weekdays: Annotated[
+        list[str] | None, typer.Option("--weekday", help="A day of every week: MON to SUN; repeatable.")
+    ] = None,
+    yearly: Annotated[
+        list[str] | None, typer.Option(help="A day of every year such as 12-25; repeatable.")
+    ] = None,
+    namespace: InNamespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Make a calendar, or replace all of its days. Jobs that use it are planned anew.
+
+    Instants that are in the ledger stay as they are.
+    """
+    given = {"dates": dates, "ranges": read_ranges(ranges or []), "weekdays": weekdays, "yearly": yearly}
+    body: object = {key: items for key, items in given.items() if items}
+    if file is not None and body:
+        raise CliError(
+            "give --file or single days, not both: a calendar is replaced as a whole", ExitCode.USAGE
+        )
+    if file is None and not body:
+        raise CliError("give the days: --file, --date, --range, --weekday or --yearly", ExitCode.USAGE)
+    if file is not None:
+        body = _read_file(file)
+    calendar = _parse(body, "standard input" if file == "-" else file)
+    _show_change(namespace, name, calendar, _store(namespace, name, calendar), as_json=as_json)
+
+
+@app.command("import")
+def import_(
+    name: Name,
+    file: Annotated[Path, typer.Argument(metavar="FILE.ics", exists=True, dir_okay=False)],
+    years: Annotated[
+        int, typer.Option(min=1, max=100, help="Write recurring events out for so many years ahead.")
+    ] = 10,
+    namespace: InNamespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Make a calendar of the events in an iCalendar file, or replace all of its days by them.
+
+    Each event counts for the days on which it is. Cancelled ones are left out.
+    """
+    from noonmark.cli.ics import MAX_BYTES, IcsError, read_ics  # noqa: PLC0415
+
+    try:
+        with file.open("rb") as source:
+            data = source.read(MAX_BYTES + 1)
+        found = read_ics(data, today=datetime.now(UTC).date(), years=years)
+    except OSError as error:
+        raise CliError(f"{file} cannot be read: {error.strerror}", ExitCode.USAGE) from error
+    except IcsError as error:
+        raise CliError(f"{file}: {error}", ExitCode.USAGE) from error
+    change = _store(namespace, name, found.calendar)
+    read = {"events": found.events, "cancelled": found.cancelled, "written_out_to": found.written_out_to}
+    _show_change(namespace, name, found.calendar, change, as_json=as_json, read=read)
+
+
+@app.command("list")
+def list_(namespace: Namespace = None, as_json: AsJson = False) -> None:
+    """List calendars with the number of jobs that use each."""
+    rows = [_document(row) for row in _rows(namespace)]
+    if as_json:
+        show_json({"items": rows})
+        return
+    show_list(rows, _COLUMNS)
+
+
+@app.command()
+def show(
+    name: Name,
+    year: Annotated[
+        int | None, typer.Option(min=1970, max=2199, help="List every day of the calendar in this year.")
+    ] = None,
+    namespace: InNamespace = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Show what is in a calendar."""
+    from noonmark.core.calendars import Calendar  # noqa: PLC0415
+
+    rows = _rows(namespace, name)
+    if not rows:
+        raise _missing(namespace, name)
+    document = _document(rows[0])
+    calendar = Calendar.parse(rows[0].body)
+    days = list(calendar.days(date(year, 1, 1), date(year, 12, 31))) if year is not None else []
+    if as_json:
+        listed = {} if year is None else {"year": year, "days": [day.isoformat() for day in days]}
+        show_json({**document, **listed})
+    elif year is not None:
+        print("\n".join(map(_with_weekday, days)) or f"{name} has no day in {year}")
+    else:
+        _show_days(document, calendar)
+
+
+@app.command()
+def delete(name: Name, namespace: InNamespace = "default") -> None:
+    """Delete a calendar that no job uses."""
+    from noonmark.store.calendars import CalendarInUseError, delete_calendar  # noqa: PLC0415
+
+    try:
+        deleted = _change(name, lambda connection: delete_calendar(connection, namespace, name))
+    except CalendarInUseError as error:
+        raise CliError(str(error)) from error
+    if not deleted:
+        raise _missing(namespace, name)
+    print(f"calendar {name} is deleted")
+
+
+def read_ranges(ranges: list[str]) -> list[dict[str, str]]:
+    """Read `--range` as the document writes it.
+
+    Raises:
+        CliError: one has not two ends.
+    """
+    read = []
+    for given in ranges:
+        first, dots, last = given.partition("..")
+        if not dots:
+            raise CliError(
+                f"--range {given!r} has no end: write both days, such as 2026-12-24..2027-01-01",
+                ExitCode.USAGE,
+            )
+        read.append({"first": first, "last": last})
+    return read
+
+
+def summary(body: Row) -> str:
+    """Return in a few words what is in a calendar, given its JSON form."""
+    parts = []
+    for key, one, many in (("dates", "date", "dates"), ("ranges", "range", "ranges")):
+        if count := len(body.get(key, ())):
+            parts.append(f"{count} {one if count == 1 else many}")
+    if body.get("weekdays"):
+        parts.append("every " + " ".join(body["weekdays"]))
+    if count := len(body.get("yearly", ())):
+        parts.append(f"{count} day{'' if count == 1 else 's'} of every year")
+    return ", ".join(parts) or "no day"
+
+
+def _read_file(file: str) -> object:
+    place = "standard input" if file == "-" else file
+    try:
+        if file == "-":
+            text = sys.stdin.read(_MAX_FILE_BYTES + 1)
+        else:
+            with Path(file).open(encoding="utf-8") as source:
+                text = source.read(_MAX_FILE_BYTES + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CliError(f"{place} cannot be read: {error}", ExitCode.USAGE) from error
+    if len(text) > _MAX_FILE_BYTES:
+        raise CliError(f"{place} is longer than {_MAX_FILE_BYTES:,} characters", ExitCode.USAGE)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _read_yaml(text, place)
+
+
+def _read_yaml(text: str, place: str) -> object:
+    yaml: Any = import_module("yaml")  # takes a while, for this form only
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        told = " ".join(str(error).split()) or "nested too deeply"
+        raise CliError(f"{place} is neither JSON nor YAML: {told}", ExitCode.USAGE) from error
+
+
+def _parse(body: object, place: str | None) -> Calendar:
+    from noonmark.core.calendars import Calendar, CalendarError  # noqa: PLC0415
+
+    try:
+        return Calendar.parse(body)
+    except CalendarError as error:
+        raise CliError(f"{place}: {error.message}" if place else error.message, ExitCode.USAGE) from error
+
+
+def _store(namespace: str, name: str, calendar: Calendar) -> CalendarChange:
+    from noonmark.core.calendars import CalendarError  # noqa: PLC0415
+    from noonmark.store.calendars import set_calendar  # noqa: PLC0415
+
+    try:
+        return _change(name, lambda connection: set_calendar(connection, namespace, name, calendar))
+    except CalendarError as error:
+        raise CliError(error.message, ExitCode.USAGE) from error
+
+
+def _change(name: str, change: Callable[[psycopg.Connection], _Done]) -> _Done:
+    """Make a change; what others got in the way of is tried again."""
+    import psycopg  # noqa: PLC0415
+
+    from noonmark.store.connect import connect  # noqa: PLC0415
+
+    settings = operator_settings()
+    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+        for _ in range(_TRIES):
+            try:
+                return change(connection)
+            except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
+                continue
+    raise CliError(f"calendar {name} is not changed: its jobs are busy all the time; try again in a moment")
+
+
+def _show_change(
+    namespace: str,
+    name: str,
+    calendar: Calendar,
+    change: CalendarChange,
+    *,
+    as_json: bool,
+    read: dict[str, Any] | None = None,
+) -> None:
+    told: dict[str, Any] = {"namespace": namespace, "name": name, **change._asdict(), **(read or {})}
+    if read and read["written_out_to"] is not None:
+        told["written_out_to"] = read["written_out_to"].isoformat()
+    if as_json:
+        show_json(told)
+        return
+    if read:
+        print(f"{read['events']} events read, {read['cancelled']} of them cancelled")
+    done = {"created": "is made", "changed": "is changed", "unchanged": "has these days already"}[
+        change.change
+    ]
+    print(f"calendar {name} {done}: {summary(calendar.body())}")
+    if change.jobs:
+        print(f"jobs that use it: {change.jobs}, of which {change.replanned} are planned anew")
+    if read and read["written_out_to"] is not None:
+        print(f"recurring events are written out to {read['written_out_to']}: import them again before")
+
+
+def _show_days(document: Row, calendar: Calendar) -> None:
+    body = document["body"]
+    shown = {key: document[key] for key in ("name", "namespace", "digest", "updated_at", "jobs")}
+    shown |= {key: ", ".join(body[key]) for key in ("weekdays", "yearly") if body.get(key)}
+    show_fields(shown)
+    lines = [(day, _with_weekday(day)) for day in calendar.dates]
+    lines += [
+        (one.first, f"{_with_weekday(one.first)} to {_with_weekday(one.last)}") for one in calendar.ranges
+    ]
+    if lines:
+        print()
+    for _, line in sorted(lines):
+        print(line)
+
+
+def _rows(namespace: str | None, name: str | None = None) -> list[CalendarRow]:
+    from noonmark.store.calendars import list_calendars  # noqa: PLC0415
+    from noonmark.store.connect import connect  # noqa: PLC0415
+
+    settings = operator_settings()
+    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+        return list_calendars(connection, namespace, name)
+
+
+def _document(row: CalendarRow) -> dict[str, Any]:
+    return row._asdict()
+
+
+def _missing(namespace: str, name: str) -> CliError:
+    return CliError(
+        f"there is no calendar {name!r} in namespace {namespace}:"
+        " `noonmark calendar list` shows those there are"
+    )
+
+
+def _with_weekday(day: date) -> str:
+    return f"{day} {day:%a}"

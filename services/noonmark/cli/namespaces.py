@@ -1,0 +1,178 @@
+"""`noonmark namespace`: the default zone of a namespace's jobs, and the pause of all of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from noonmark.cli.context import database_errors, operator_settings
+from noonmark.cli.options import AsJson, Missed, MissedName
+from noonmark.cli.output import Column, Row, field, shortened, show_fields, show_json, show_list
+from noonmark.cli.problems import CliError, ExitCode
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from noonmark.store.namespaces import PauseResult
+
+app = typer.Typer(
+    help="Set the default zone of a namespace; pause and resume all of its jobs.", no_args_is_help=True
+)
+
+Name = Annotated[str, typer.Argument(help="Name of the namespace.")]
+
+_COLUMNS = (
+    field("name", "NAMESPACE"),
+    field("timezone"),
+    Column("STATE", lambda row: "paused" if row["paused_at"] else "active"),
+    field("paused_at", "PAUSED"),
+    Column("REASON", lambda row: shortened(row["pause_reason"], 80), cut=True),
+)
+
+
+@app.command("set")
+def set_(
+    name: Name,
+    timezone: Annotated[
+        str, typer.Option("--timezone", metavar="ZONE", help="IANA zone such as Europe/Berlin.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Set the zone of schedules that name none. Jobs that exist keep the zone they were made with."""
+    from noonmark.store.namespaces import set_timezone  # noqa: PLC0415
+
+    with _connected() as connection:
+        changed = set_timezone(connection, name, timezone)
+    if as_json:
+        show_json({"name": name, "timezone": timezone, "changed": changed})
+        return
+    print(
+        f"namespace {name} {'has' if changed else 'had'} the zone {timezone}{'' if changed else ' already'}"
+    )
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List namespaces that were set or paused, or have a recurring job."""
+    rows = _rows()
+    if as_json:
+        show_json({"items": rows})
+        return
+    show_list(rows, _COLUMNS)
+
+
+@app.command()
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show a namespace, with its recurring jobs counted by state."""
+    from noonmark.store.namespaces import count_jobs  # noqa: PLC0415
+
+    rows = _rows(name)
+    if not rows:
+        raise CliError(f"there is no namespace {name!r}: `noonmark namespace list` shows those there are")
+    with _connected() as connection:
+        counts = count_jobs(connection, name)
+    jobs: dict[str, int] = {}
+    for state, paused_by, count in counts:
+        key = f"{state}_by_{paused_by}" if paused_by else state
+        jobs[key] = jobs.get(key, 0) + count
+    shown = {**rows[0], "recurring_jobs": jobs}
+    if as_json:
+        show_json(shown)
+    else:
+        show_fields(shown)
+
+
+@app.command()
+def pause(
+    name: Name,
+    reason: Annotated[str | None, typer.Option(help="Why, for people.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold all jobs of a namespace, also those that are made from now on. Runs under way go on.
+
+    Safe to repeat: given again it finishes what an interrupted call left.
+    """
+    from noonmark.store.namespaces import pause_namespace  # noqa: PLC0415
+
+    with _connected() as connection:
+        done = pause_namespace(connection, name, reason, progress=_progress("held"))
+    _show(name, "paused", done, as_json=as_json)
+
+
+@app.command()
+def resume(name: Name, missed: Missed = MissedName.SKIP, as_json: AsJson = False) -> None:
+    """Let the jobs of a namespace go on that its pause held, and queue their runs.
+
+    Jobs that were paused on their own account stay paused. Safe to repeat: given again it finishes what an
+    interrupted call left.
+    """
+    from noonmark.core.planning import ResumeChoice  # noqa: PLC0415
+    from noonmark.store.namespaces import resume_namespace  # noqa: PLC0415
+
+    with _connected() as connection:
+        done = resume_namespace(connection, name, ResumeChoice(missed.value), progress=_progress("go on"))
+    _show(name, "resumed", done, as_json=as_json)
+
+
+def _show(name: str, done: str, result: PauseResult, *, as_json: bool) -> None:
+    if as_json:
+        show_json({"name": name, "state": "paused" if done == "paused" else "active", **result._asdict()})
+        return
+    told = f"is {done}" if result.changed else f"was {done} before" if done == "paused" else "was not paused"
+    print(f"namespace {name} {told}: {_count(result.jobs, 'job')} {_verb(done, result.jobs)}, ", end="")
+    print(f"{_count(result.runs, 'run')} {'wait' if done == 'paused' else 'queued'}")
+
+
+def _verb(done: str, jobs: int) -> str:
+    if done == "paused":
+        return "held"
+    return "goes on" if jobs == 1 else "go on"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _progress(verb: str) -> Callable[[int, int], None] | None:
+    """Tell on stderr how far long work is, where a person looks on."""
+    if not sys.stderr.isatty():
+        return None
+
+    def tell(jobs: int, runs: int) -> None:
+        print(f"{_count(jobs, 'job')} {verb}, {_count(runs, 'run')} …", file=sys.stderr)
+
+    return tell
+
+
+def _rows(name: str | None = None) -> list[dict[str, Any]]:
+    from noonmark.store.namespaces import list_namespaces  # noqa: PLC0415
+
+    with _connected() as connection:
+        found: list[Row] = [row._asdict() for row in list_namespaces(connection, name)]
+    return [dict(row) for row in found]
+
+
+@contextmanager
+def _connected() -> Iterator[psycopg.Connection]:
+    """Open a connection; what is wrong with what was asked for ends in a sentence."""
+    from noonmark.core.zones import ZoneError  # noqa: PLC0415
+    from noonmark.store.connect import connect  # noqa: PLC0415
+    from noonmark.store.namespaces import NamespaceError, NamespaceNameError  # noqa: PLC0415
+
+    settings = operator_settings()
+    try:
+        with (
+            database_errors(settings),
+            connect(settings.dsn, application="cli", autocommit=True) as connection,
+        ):
+            yield connection
+    except ZoneError as error:
+        raise CliError(error.message, ExitCode.USAGE) from error
+    except NamespaceNameError as error:
+        raise CliError(str(error), ExitCode.USAGE) from error
+    except NamespaceError as error:
+        raise CliError(str(error)) from error

@@ -1,0 +1,23 @@
+"""The one error of schedules that are refused."""
+
+from __future__ import annotations
+
+
+class ScheduleError(ValueError):
+    """The schedule is refused.
+
+    Attributes:
+        pointer: JSON pointer relative to the schedule: "" is the schedule itself, "/every" a field of it.
+        message: what is wrong, where, and what is allowed.
+        position: 1-based character of the text at `pointer` where the trouble is, or None.
+        field: the part of the expression that is meant, such as "minute" or "BYDAY", where there is one.
+    """
+
+    def __init__(
+        self, pointer: str, message: str, position: int | None = None, field: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.pointer = pointer
+        self.message = message
+        self.position = position
+        self.field = field

@@ -1,0 +1,370 @@
+"""Working off a backfill, a step at a time: each step is one transaction that may be repeated.
+
+A step never overtakes the schedule: instants that the trigger has still to plan are waited for. It honours
+the job as it is now (paused, cancelled, runs that may not overlap) and the pool, version and schedule that
+the job had when the backfill was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.backfill import BackfillMode, BackfillRange, BackfillState, courtesy, to_run
+from noonmark.core.faults import hit
+from noonmark.core.ids import uuid7_batch
+from noonmark.core.instants import format_instant
+from noonmark.core.schedule import TICK, Schedule
+from noonmark.core.words import JobState, Lane, Origin, RunState
+from noonmark.store.backfills import Ground, ground, ledger, zone_data_problem
+from noonmark.store.rows import row_of
+from noonmark.store.schedule_texts import ScheduleTexts
+from noonmark.store.slots import free_slots, take_slots
+from noonmark.store.statements import statement
+from noonmark.store.time_facts import share_time_facts
+
+_LOCK_TIMEOUT: Final = "2s"
+_FIRST_ID: Final = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class StepLimits:
+    """What one step does at most.
+
+    Attributes:
+        queue: runs that it queues.
+        look: instants that it compares with the ledger.
+        unfinished: runs of one backfill that may be unfinished at a time.
+    """
+
+    queue: int = 40
+    look: int = 200
+    unfinished: int = 1000
+
+
+class Step(NamedTuple):
+    """What a step did.
+
+    Attributes:
+        looked: instants that have been dealt with, those that need no run included.
+        queued: runs that it made.
+        state: of the backfill now.
+        waits_for: why it did not go on; None where it did.
+        soon: it waits for something that may be over within a second.
+    """
+
+    looked: int = 0
+    queued: int = 0
+    state: BackfillState = BackfillState.RUNNING
+    waits_for: str | None = None
+    soon: bool = False
+
+
+class _Backfill(NamedTuple):
+    """A locked backfill."""
+
+    id: UUID
+    job_id: UUID
+    namespace: str
+    pool: str
+    shard: int
+    job_version: int
+    schedule: str
+    mode: str
+    until_at: datetime
+    next_at: datetime
+    ended_to: datetime
+    state_reason: str | None
+    now: datetime
+
+
+class _Job(NamedTuple):
+    """Its job as it is now."""
+
+    state: str
+    one_by_one: bool
+
+
+class _Room(NamedTuple):
+    """How many runs a step may queue, why no more, and before which instant every run has ended."""
+
+    runs: int
+    ended_to: datetime
+    reason: str
+
+
+_BUSY: Final = Step(waits_for="somebody else works on it, or changes its job or the zone data", soon=True)
+
+
+def running(
+    connection: psycopg.Connection, shards: Sequence[int], *, after: UUID | None = None, limit: int = 50
+) -> list[tuple[UUID, int]]:
+    """Return id and shard of the backfills that are under way in owned shards, after the page before."""
+    rows = connection.execute(
+        statement("backfill_ids"), {"shards": list(shards), "after": after or _FIRST_ID, "limit": limit}
+    ).fetchall()
+    return [(row[0], row[1]) for row in rows]
+
+
+def step(
+    connection: psycopg.Connection,
+    backfill_id: UUID,
+    texts: ScheduleTexts,
+    limits: StepLimits,
+    *,
+    held_back: bool = False,
+) -> Step:
+    """Take a backfill on by one step.
+
+    Args:
+        connection: no transaction open.
+        backfill_id: of the backfill.
+        texts: schedules that were read before.
+        limits: of the step.
+        held_back: the relay of the low lane of its shard is far behind: nothing is queued.
+
+    Raises:
+        psycopg.Error: nothing was done; try again.
+    """
+    try:
+        with connection.transaction():
+            connection.execute(f"set local lock_timeout = '{_LOCK_TIMEOUT}'")
+            # In the order of everybody: the facts, the backfill, the job's timers, the job, its runs.
+            if not share_time_facts(connection):
+                return _BUSY
+            with connection.cursor(row_factory=row_of(_Backfill)) as cursor:
+                backfill = cursor.execute(statement("backfill_lock"), {"id": backfill_id}).fetchone()
+            if backfill is None:
+                return _BUSY
+            done = _Stepper(connection, backfill, texts, limits).run(held_back=held_back)
+            if done.looked or done.queued:
+                hit("trigger.before_commit")
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.CheckViolation):
+        # Its job is being changed; or a day of the ledger was dropped in this moment: the floor has risen.
+        return _BUSY
+    if done.looked or done.queued:
+        hit("trigger.after_commit")
+    return done
+
+
+class _Stepper:
+    """One step of one locked backfill."""
+
+    def __init__(
+        self,
+        connection: psycopg.Connection,
+        backfill: _Backfill,
+        texts: ScheduleTexts,
+        limits: StepLimits,
+    ) -> None:
+        self._connection = connection
+        self._backfill = backfill
+        self._texts = texts
+        self._limits = limits
+
+    def run(self, *, held_back: bool) -> Step:
+        backfill = self._backfill
+        planned_to, fires_at = self._lock_timer()
+        job = self._lock_job()
+        bounds = ground(self._connection)
+        if job is None or job.state == JobState.CANCELLED:
+            return self._end(BackfillState.CANCELLED, "its job was cancelled")
+        if (held := self._held(job, bounds, planned_to)) is not None:
+            return held
+        try:
+            self._texts.learn(self._connection, [backfill.schedule])
+            schedule = self._texts.read(backfill.schedule)
+            if (problem := zone_data_problem(schedule, bounds.zone_data)) is not None:
+                return self._wait(problem)
+            high = min(backfill.until_at, planned_to or backfill.until_at)
+            instants = self._instants(schedule, high)
+        except psycopg.Error:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not stop the others
+            return self._end(BackfillState.FAILED, f"cannot be planned: {type(error).__name__}: {error}")
+        chosen = to_run(
+            BackfillMode(backfill.mode), instants, ledger(self._connection, backfill.job_id, instants)
+        )
+        room = self._room(job, schedule, fires_at, held_back=held_back) if chosen else None
+        return self._go_on(job, instants, chosen, room, high)
+
+    def _held(self, job: _Job, bounds: Ground, planned_to: datetime | None) -> Step | None:
+        """Return what becomes of a step that cannot look at instants now; None where it can."""
+        if planned_to is None and self._has_timer():
+            return _BUSY  # an edit or a calendar has just replaced it, and it is not locked
+        if job.state in (JobState.PAUSED, JobState.BROKEN):
+            return self._wait(f"its job is {job.state}")
+        return self._below_floor(bounds) if self._backfill.next_at < bounds.ledger_floor else None
+
+    def _instants(self, schedule: Schedule, high: datetime) -> list[datetime]:
+        """Return the next instants that have their verdict from the schedule, or never will."""
+        low = self._backfill.next_at
+        return BackfillRange(low, high).instants(schedule, low, self._limits.look) if high > low else []
+
+    def _go_on(
+        self,
+        job: _Job,
+        instants: Sequence[datetime],
+        chosen: Sequence[datetime],
+        room: _Room | None,
+        high: datetime,
+    ) -> Step:
+        """Queue what there is room for, and move on to the first instant that must wait."""
+        backfill = self._backfill
+        taking = chosen[: room.runs] if room else []
+        queued = self._queue(taking, in_slot=job.one_by_one)
+        reason: str | None = None
+        ended_to = room.ended_to if room else backfill.ended_to
+        if room is not None and queued is None:
+            taking, queued, reason = [], 0, "a run of its job is under way, and its runs may not overlap"
+        elif room is not None and len(chosen) > len(taking):
+            reason = room.reason
+        stop = chosen[len(taking)] if len(chosen) > len(taking) else None
+        looked = len(instants) if stop is None else instants.index(stop)
+        state = BackfillState.RUNNING
+        if stop is not None:
+            next_at: datetime | None = stop
+        elif len(instants) == self._limits.look:
+            next_at = instants[-1] + TICK
+        elif high < backfill.until_at:
+            next_at = max(high, backfill.next_at)
+            reason = f"the schedule is planned up to {format_instant(high)} only: what comes then goes first"
+        else:
+            next_at, state = None, BackfillState.DONE
+        return self._note(
+            Step(looked, queued or 0, state, None if looked else reason, soon=stop is not None),
+            next_at=next_at,
+            ended_to=ended_to,
+            reason=None if state is BackfillState.DONE else reason if not queued else None,
+        )
+
+    def _lock_timer(self) -> tuple[datetime | None, datetime | None]:
+        """Return from which instant on the job's schedule is not planned yet, and when that fires."""
+        rows = self._connection.execute(
+            statement("backfill_timer"), {"job_id": self._backfill.job_id}
+        ).fetchall()
+        return (rows[0][0], min(row[1] for row in rows)) if rows else (None, None)
+
+    def _has_timer(self) -> bool:
+        query = "select from timers where job_id = %s and kind <> 2 limit 1"
+        return self._connection.execute(query, [self._backfill.job_id]).fetchone() is not None
+
+    def _lock_job(self) -> _Job | None:
+        with self._connection.cursor(row_factory=row_of(_Job)) as cursor:
+            return cursor.execute(statement("backfill_job"), {"job_id": self._backfill.job_id}).fetchone()
+
+    def _room(self, job: _Job, schedule: Schedule, fires_at: datetime | None, *, held_back: bool) -> _Room:
+        """Tell how many runs may be queued now."""
+        backfill = self._backfill
+        row = self._connection.execute(
+            statement("backfill_unfinished"),
+            {
+                "job_id": backfill.job_id,
+                "first": backfill.ended_to,
+                "last": backfill.next_at,
+                "request_id": backfill.id.hex,
+                "cap": self._limits.unfinished,
+            },
+        ).fetchone()
+        assert row is not None
+        unfinished, oldest = row
+        ended_to = oldest or backfill.next_at
+        if held_back:
+            return _Room(0, ended_to, "the relay of the low lane is behind")
+        left = self._limits.unfinished - unfinished
+        if left <= 0:
+            return _Room(0, ended_to, f"{unfinished} of its runs are unfinished, and no more may be")
+        if not job.one_by_one:
+            return _Room(min(left, self._limits.queue), ended_to, "its pace")
+        left_alone = courtesy(schedule.period_seconds(backfill.now))
+        if fires_at is not None and fires_at - backfill.now <= left_alone:
+            return _Room(0, ended_to, "an instant of the schedule is due, and its runs may not overlap")
+        return _Room(1, ended_to, "its runs may not overlap")
+
+    def _queue(self, instants: Sequence[datetime], *, in_slot: bool) -> int | None:
+        """Write runs and their messages; None where the slot that they need is taken."""
+        if not instants:
+            return 0
+        backfill = self._backfill
+        ids = uuid7_batch(len(instants))
+        if in_slot and not take_slots(self._connection, [(ids[0], backfill.job_id)]):
+            return None
+        days = sorted({at.astimezone(UTC).date() for at in instants})
+        self._connection.execute("select noonmark_make_day(day) from unnest(%s::date[]) as u (day)", [days])
+        count = len(instants)
+        inserted = self._connection.execute(
+            statement("insert_runs"),
+            {
+                "ids": ids,
+                "scheduled_for": list(instants),
+                "last_scheduled_for": [None] * count,
+                "instants": [1] * count,
+                "job_ids": [backfill.job_id] * count,
+                "job_versions": [backfill.job_version] * count,
+                "states": [RunState.QUEUED.value] * count,
+                "reasons": [None] * count,
+                "start_by": [None] * count,
+                "holds_slot": [in_slot] * count,
+                "shards": [backfill.shard] * count,
+                "lanes": [int(Lane.LOW)] * count,
+                "namespaces": [backfill.namespace] * count,
+                "pools": [backfill.pool] * count,
+                "origins": [Origin.BACKFILL.value] * count,
+                "request_ids": [backfill.id.hex] * count,
+            },
+        ).fetchall()
+        if in_slot and not inserted:
+            free_slots(self._connection, [(ids[0], backfill.job_id)])
+        return len(inserted)
+
+    def _wait(self, reason: str) -> Step:
+        return self._note(
+            Step(waits_for=reason),
+            next_at=self._backfill.next_at,
+            ended_to=self._backfill.ended_to,
+            reason=reason,
+        )
+
+    def _end(self, state: BackfillState, reason: str) -> Step:
+        return self._note(
+            Step(state=state, waits_for=reason),
+            next_at=self._backfill.next_at,
+            ended_to=self._backfill.ended_to,
+            reason=reason,
+        )
+
+    def _below_floor(self, bounds: Ground) -> Step:
+        return self._end(
+            BackfillState.FAILED,
+            f"the ledger's floor has risen to {format_instant(bounds.ledger_floor)}, above the next instant"
+            f" from {format_instant(self._backfill.next_at)} on: start another backfill from the floor",
+        )
+
+    def _note(self, done: Step, *, next_at: datetime | None, ended_to: datetime, reason: str | None) -> Step:
+        """Write down what changed; a backfill that only waits on is left alone."""
+        backfill = self._backfill
+        unchanged = (
+            done.state is BackfillState.RUNNING
+            and next_at == backfill.next_at
+            and ended_to == backfill.ended_to
+            and reason == backfill.state_reason
+        )
+        if not unchanged:
+            self._connection.execute(
+                statement("backfill_move"),
+                {
+                    "id": backfill.id,
+                    "next_at": next_at,
+                    "ended_to": ended_to,
+                    "looked": done.looked,
+                    "queued": done.queued,
+                    "state": done.state.value,
+                    "reason": reason,
+                },
+            )
+        return done

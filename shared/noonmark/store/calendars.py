@@ -1,0 +1,178 @@
+"""Calendars by name: what is in them, and what a change of one does to the jobs that use it.
+
+A job's stored schedule names each calendar with the digest of its contents. Contents never change; a change
+of a calendar names the new digest in the schedules of its jobs and lets their next instants be found anew.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import orjson
+import psycopg
+
+from noonmark.core.calendars import NAME_PATTERN, NAME_RULE, Calendar, CalendarError
+from noonmark.core.words import JobState
+from noonmark.store.rows import row_of
+from noonmark.store.statements import statement
+from noonmark.store.time_facts import change_time_facts
+
+MAX_NAMED_JOBS: Final = 5
+"""Jobs that a refusal names."""
+
+
+class Change(StrEnum):
+    """What setting a calendar did."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+class CalendarChange(NamedTuple):
+    """What became of a calendar that was set.
+
+    Attributes:
+        change: whether the name is new, has new contents, or had these already.
+        digest: of the contents it has now.
+        jobs: how many jobs' schedules now name the new digest; 0 if nothing changed.
+        replanned: how many of them have their next instant found anew by the trigger, or at their resume.
+    """
+
+    change: Change
+    digest: str
+    jobs: int = 0
+    replanned: int = 0
+
+
+class CalendarRow(NamedTuple):
+    """A calendar as it is listed. `body` is its JSON form, `jobs` counts those that use it."""
+
+    namespace: str
+    name: str
+    digest: str
+    updated_at: datetime
+    body: dict[str, Any]
+    jobs: int
+
+
+class CalendarInUseError(Exception):
+    """A calendar cannot be deleted while jobs use it.
+
+    Attributes:
+        jobs: names, or ids where there is no name, of at most `MAX_NAMED_JOBS` of them.
+    """
+
+    def __init__(self, name: str, jobs: list[str], *, more: bool) -> None:
+        shown = ", ".join(jobs) + (" and others" if more else "")
+        super().__init__(
+            f"calendar {name} is used by the job{'s' if len(jobs) > 1 else ''} {shown}; take it out of their"
+            " schedules, or cancel them, before it is deleted"
+        )
+        self.jobs = jobs
+
+
+def set_calendar(
+    connection: psycopg.Connection, namespace: str, name: str, calendar: Calendar
+) -> CalendarChange:
+    """Give a calendar its contents, and plan the jobs that use it anew, all in one transaction.
+
+    Instants that have their verdict keep it. What is due from the last of them on is found anew, by the new
+    contents. Meanwhile no job is taken in, and none with a zone is planned.
+
+    Raises:
+        CalendarError: the name is none for a calendar.
+        psycopg.errors.DeadlockDetected: a job of it was being changed; try again.
+        psycopg.errors.LockNotAvailable: those who plan or take in jobs did not let go in time; try again.
+    """
+    if not NAME_PATTERN.fullmatch(name):
+        raise CalendarError("", f"{name!r} is no name for a calendar: use {NAME_RULE}")
+    digest = calendar.digest()
+    with connection.transaction():
+        change_time_facts(connection)
+        was = _digest_of(connection, namespace, name)
+        if was == digest:
+            return CalendarChange(Change.UNCHANGED, digest)
+        body = orjson.dumps(calendar.body()).decode()
+        connection.execute(statement("calendar_put_contents"), {"digest": digest, "body": body})
+        connection.execute(
+            statement("calendar_put"), {"namespace": namespace, "name": name, "digest": digest}
+        )
+        if was is None:
+            return CalendarChange(Change.CREATED, digest)
+        return _replan(connection, namespace, name, digest)
+
+
+def delete_calendar(connection: psycopg.Connection, namespace: str, name: str) -> bool:
+    """Delete a calendar that no job uses, in one transaction; False if there is none of this name.
+
+    Raises:
+        CalendarInUseError: jobs use it.
+        psycopg.errors.LockNotAvailable: those who plan or take in jobs did not let go in time; try again.
+    """
+    with connection.transaction():
+        change_time_facts(connection)
+        if _digest_of(connection, namespace, name) is None:
+            return False
+        users = connection.execute(
+            statement("calendar_users"),
+            {"namespace": namespace, "pair": _pair(name), "limit": MAX_NAMED_JOBS + 1},
+        ).fetchall()
+        if users:
+            shown = [str(job_name or job_id) for job_id, job_name in users[:MAX_NAMED_JOBS]]
+            raise CalendarInUseError(name, shown, more=len(users) > MAX_NAMED_JOBS)
+        connection.execute(statement("calendar_drop"), {"namespace": namespace, "name": name})
+        return True
+
+
+def list_calendars(
+    connection: psycopg.Connection, namespace: str | None = None, name: str | None = None
+) -> list[CalendarRow]:
+    """List calendars by namespace and name; None: of every namespace, or every name."""
+    with connection.cursor(row_factory=row_of(CalendarRow)) as cursor:
+        return cursor.execute(statement("calendar_list"), {"namespace": namespace, "name": name}).fetchall()
+
+
+def get_calendar(connection: psycopg.Connection, namespace: str, name: str) -> CalendarRow | None:
+    """Return a calendar; None if there is none of this name."""
+    found = list_calendars(connection, namespace, name)
+    return found[0] if found else None
+
+
+def _digest_of(connection: psycopg.Connection, namespace: str, name: str) -> str | None:
+    row = connection.execute(
+        "select digest from calendars where namespace = %s and name = %s", [namespace, name]
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _replan(connection: psycopg.Connection, namespace: str, name: str, digest: str) -> CalendarChange:
+    """Name the new digest in the jobs that use a calendar, and replace their timers."""
+    key = {"namespace": namespace, "pair": _pair(name)}
+    connection.execute(statement("calendar_lock_timers"), key)
+    jobs: list[tuple[UUID, str]] = connection.execute(
+        statement("calendar_set_jobs"), {**key, "new_pair": f'["{name}", "{digest}"]'}
+    ).fetchall()
+    if not jobs:
+        return CalendarChange(Change.CHANGED, digest)
+    row = connection.execute(
+        statement("calendar_replan"),
+        {
+            "jobs": [job for job, _ in jobs],
+            "paused": [job for job, state in jobs if state == JobState.PAUSED],
+        },
+    ).fetchone()
+    assert row is not None
+    gone, made, unplaced = row
+    assert gone == made, f"{gone} timers were taken and {made} put back"
+    assert unplaced == 0, f"{unplaced} timers of jobs with calendars do not know their last settled instant"
+    return CalendarChange(Change.CHANGED, digest, jobs=len(jobs), replanned=made)
+
+
+def _pair(name: str) -> str:
+    """Return a pattern of a calendar's name and digest, as Postgres writes them in a schedule."""
+    return rf'\["{re.escape(name)}", "[0-9a-f]+"\]'

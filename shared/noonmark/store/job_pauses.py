@@ -1,0 +1,63 @@
+"""Holding jobs and letting them go on: one way, whether one job is paused or a whole namespace.
+
+The caller has locked the timers of the jobs, then the jobs, and has written their state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.words import RunState, WaitReason
+from noonmark.store.job_forms import NEVER
+from noonmark.store.job_locks import LiveRun, lock_runs, span
+from noonmark.store.statements import statement
+
+
+def hold(
+    connection: psycopg.Connection, jobs: Sequence[UUID], *, recurring: Sequence[UUID], shards: Sequence[int]
+) -> int:
+    """Hold the instants, runs and retries of jobs that were just paused; return how many runs wait now.
+
+    Args:
+        connection: in the transaction that paused the jobs.
+        jobs: their ids.
+        recurring: those of them that recur: their instants wait for the resume.
+        shards: that the jobs are of.
+    """
+    connection.execute(
+        statement("job_hold_timers"), {"ids": list(jobs), "recurring": list(recurring), "never": NEVER}
+    )
+    held = [run for run in lock_runs(connection, jobs) if _can_be_held(run)]
+    if held:
+        connection.execute(statement("job_hold_runs"), {**span(held), "shards": sorted(set(shards))})
+    connection.execute(statement("job_drop_retries"), {"ids": list(jobs)})
+    return len(held)
+
+
+def free(connection: psycopg.Connection, jobs: Sequence[UUID]) -> int:
+    """Let the instants of jobs that were just resumed fire again; return how many held runs are queued."""
+    connection.execute(statement("job_free_timers"), {"ids": list(jobs), "never": NEVER})
+    held = connection.execute(statement("job_held_runs"), {"ids": list(jobs)}).fetchall()
+    if not held:
+        return 0
+    told = connection.execute(
+        statement("requeue_runs"),
+        {
+            "ids": [row[0] for row in held],
+            "first": min(row[1] for row in held),
+            "last": max(row[1] for row in held),
+            "reason": WaitReason.PAUSED.value,
+        },
+    ).fetchone()
+    assert told is not None
+    queued: int = told[0]
+    return queued
+
+
+def _can_be_held(run: LiveRun) -> bool:
+    if run.state == RunState.WAITING:
+        return run.reason == WaitReason.UNDELIVERABLE
+    return run.state in (RunState.QUEUED, RunState.RETRYING)

@@ -1,0 +1,276 @@
+"""Namespaces: the default zone of their jobs, and the pause of all of them at once.
+
+A pause marks the namespace first, in a transaction that no intake overlaps: from its commit on new jobs are
+made held. Those that exist follow in batches. Whatever ends the work in between, the same order given again
+finishes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Final, LiteralString, NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.planning import ResumeChoice
+from noonmark.core.words import JobState
+from noonmark.core.zones import load_zone
+from noonmark.schemas.documents import NAMESPACE_PATTERN
+from noonmark.store.job_pauses import free, hold
+from noonmark.store.rows import row_of
+from noonmark.store.statements import statement
+from noonmark.store.time_facts import change_time_facts
+
+NAME_RULE: Final = "1 to 63 of a-z, 0-9, '-' and '_', the first a letter or digit"
+
+_FIRST: Final = UUID(int=0)
+_STRETCH: Final = 5_000
+"""Jobs of any namespace that one look goes through."""
+
+_BATCH: Final = 500
+"""Jobs held or freed in one transaction: it keeps intake and claims of zoned jobs waiting."""
+
+_TRIES: Final = 5
+
+_GOING: Final = (JobState.ACTIVE, JobState.COMPLETED, JobState.BROKEN)
+"""States of jobs that may have runs which nobody holds."""
+
+Progress = Callable[[int, int], None]
+"""Told after each batch how many jobs and runs are done so far."""
+
+
+class NamespaceRow(NamedTuple):
+    """A namespace as it is listed; `paused_at` is None while it is not paused."""
+
+    name: str
+    timezone: str
+    paused_at: datetime | None
+    pause_reason: str | None
+    updated_at: datetime | None
+
+
+class PauseResult(NamedTuple):
+    """What pausing or resuming a namespace did.
+
+    Attributes:
+        changed: the namespace was not paused, or not active, before.
+        jobs: how many jobs are held, or go on, by this call.
+        runs: how many of their runs wait, or are queued again.
+    """
+
+    changed: bool
+    jobs: int
+    runs: int
+
+
+class JobCount(NamedTuple):
+    """How many recurring jobs of a namespace are in a state; `paused_by` only of paused ones."""
+
+    state: str
+    paused_by: str | None
+    jobs: int
+
+
+class NamespaceError(Exception):
+    """The pause of a namespace was changed by others while this process worked on it."""
+
+
+class NamespaceNameError(NamespaceError):
+    """A name is none for a namespace."""
+
+
+class _Job(NamedTuple):
+    id: UUID
+    state: str
+    paused_by: str | None
+    shard: int
+    recurring: bool
+
+
+def set_timezone(connection: psycopg.Connection, name: str, timezone: str) -> bool:
+    """Set the zone of schedules that name none; False if it is that already.
+
+    Jobs that exist keep the zone that they were made with: it is part of their stored schedule.
+
+    Args:
+        connection: no transaction open.
+        name: of the namespace.
+        timezone: IANA name.
+
+    Raises:
+        NamespaceNameError: the name is none for a namespace.
+        ZoneError: no zone has this name; it names some that are like it.
+    """
+    _check_name(name)
+    zone = load_zone(timezone)
+    with connection.transaction():
+        change_time_facts(connection)
+        connection.execute(statement("namespace_put"), {"name": name})
+        moved = connection.execute(statement("namespace_set_zone"), {"name": name, "timezone": zone.name})
+        return moved.rowcount == 1
+
+
+def pause_namespace(
+    connection: psycopg.Connection, name: str, reason: str | None = None, *, progress: Progress | None = None
+) -> PauseResult:
+    """Hold all jobs of a namespace, those that exist and those made from now on.
+
+    Jobs that are paused on their own account stay so, also after the namespace's resume. Runs that are under
+    way go on. Given again, it holds what an earlier call did not get to.
+
+    Args:
+        connection: in autocommit, no transaction open.
+        name: of the namespace; one without any job may be paused.
+        reason: for people; None keeps the one of an earlier call.
+        progress: told of each batch.
+
+    Raises:
+        NamespaceNameError: the name is none for a namespace.
+        NamespaceError: somebody resumes it at the same time.
+    """
+    _check_name(name)
+    with connection.transaction():
+        change_time_facts(connection)
+        before = _paused(connection, name)
+        connection.execute(statement("namespace_put"), {"name": name})
+        connection.execute(statement("namespace_mark_paused"), {"name": name, "reason": reason})
+    jobs = runs = 0
+    for ids in _batches(connection, "namespace_jobs_to_hold", name):
+        held, waiting = _in_batch(connection, name, ids, _hold_batch, paused=True)
+        jobs, runs = jobs + held, runs + waiting
+        if progress is not None:
+            progress(jobs, runs)
+    return PauseResult(not before, jobs, runs)
+
+
+def resume_namespace(
+    connection: psycopg.Connection,
+    name: str,
+    missed: ResumeChoice = ResumeChoice.SKIP,
+    *,
+    progress: Progress | None = None,
+) -> PauseResult:
+    """Let the jobs of a namespace go on that its pause held.
+
+    Given again, also of a namespace that is not paused, it frees what an earlier call did not get to.
+
+    Args:
+        connection: in autocommit, no transaction open.
+        name: of the namespace.
+        missed: what becomes of the instants that the pause held.
+        progress: told of each batch.
+
+    Raises:
+        NamespaceNameError: the name is none for a namespace.
+        NamespaceError: somebody pauses it again at the same time.
+    """
+    _check_name(name)
+    with connection.transaction():
+        change_time_facts(connection)
+        marked = connection.execute(statement("namespace_mark_resumed"), {"name": name}).fetchone()
+    jobs = runs = 0
+    for ids in _batches(connection, "namespace_jobs_to_free", name):
+
+        def free_batch(open_: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int]:
+            return _free_batch(open_, found, missed)
+
+        freed, queued = _in_batch(connection, name, ids, free_batch, paused=False)
+        jobs, runs = jobs + freed, runs + queued
+        if progress is not None:
+            progress(jobs, runs)
+    return PauseResult(marked is not None, jobs, runs)
+
+
+def list_namespaces(connection: psycopg.Connection, name: str | None = None) -> list[NamespaceRow]:
+    """List namespaces that were set or paused, or have a recurring job; None: all of them."""
+    with connection.cursor(row_factory=row_of(NamespaceRow)) as cursor:
+        return cursor.execute(statement("namespace_list"), {"name": name}).fetchall()
+
+
+def count_jobs(connection: psycopg.Connection, name: str) -> list[JobCount]:
+    """Count the recurring jobs of a namespace by state."""
+    with connection.cursor(row_factory=row_of(JobCount)) as cursor:
+        return cursor.execute(statement("namespace_count_jobs"), {"name": name}).fetchall()
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(NAMESPACE_PATTERN, name):
+        raise NamespaceNameError(f"{name!r} is no name for a namespace: use {NAME_RULE}")
+
+
+def _paused(connection: psycopg.Connection, name: str) -> bool:
+    row = connection.execute(
+        "select paused_at is not null from namespaces where name = %s", [name]
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def _batches(connection: psycopg.Connection, look: LiteralString, name: str) -> Iterator[Sequence[UUID]]:
+    """Yield the ids that a look through all jobs finds, in batches."""
+    after = _FIRST
+    while True:
+        row = connection.execute(
+            statement(look), {"namespace": name, "after": after, "limit": _STRETCH}
+        ).fetchone()
+        assert row is not None
+        seen, last, found = row
+        ids = found or []
+        for start in range(0, len(ids), _BATCH):
+            yield ids[start : start + _BATCH]
+        if seen < _STRETCH:
+            return
+        after = last
+
+
+def _in_batch(
+    connection: psycopg.Connection,
+    name: str,
+    ids: Sequence[UUID],
+    work: Callable[[psycopg.Connection, Sequence[_Job]], tuple[int, int]],
+    *,
+    paused: bool,
+) -> tuple[int, int]:
+    """Do one batch in a transaction that locks timers, then jobs; again if it lost a deadlock to a worker."""
+    for left in reversed(range(_TRIES)):
+        try:
+            with connection.transaction():
+                change_time_facts(connection)
+                if _paused(connection, name) != paused:
+                    done = "resumed" if paused else "paused again"
+                    raise NamespaceError(f"namespace {name} was {done} by somebody else in the meantime")
+                connection.execute(statement("job_lock_timers"), {"ids": list(ids)})
+                with connection.cursor(row_factory=row_of(_Job)) as cursor:
+                    found = cursor.execute(statement("namespace_lock_jobs"), {"ids": list(ids)}).fetchall()
+                return work(connection, found)
+        except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
+            if not left:
+                raise
+    raise AssertionError  # the last try returns or raises
+
+
+def _hold_batch(connection: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int]:
+    active = [job for job in found if job.state == JobState.ACTIVE]
+    connection.execute(statement("namespace_hold_jobs"), {"ids": [job.id for job in active]})
+    # What is completed or broken has runs to hold, and nothing else.
+    held = [job for job in found if job.state in _GOING]
+    waiting = hold(
+        connection,
+        [job.id for job in held],
+        recurring=[job.id for job in active if job.recurring],
+        shards=[job.shard for job in held],
+    )
+    return len(active), waiting
+
+
+def _free_batch(
+    connection: psycopg.Connection, found: Sequence[_Job], missed: ResumeChoice
+) -> tuple[int, int]:
+    freed = connection.execute(
+        statement("namespace_free_jobs"), {"ids": [job.id for job in found], "missed": missed.value}
+    ).fetchall()
+    # Of the others only runs were held: they are completed or broken, or the pause never got to them.
+    others = [job.id for job in found if job.state in _GOING]
+    return len(freed), free(connection, [*(row[0] for row in freed), *others])

@@ -1,0 +1,194 @@
+"""From a locked timer to its plan: stored schedule and policy in, verdicts out. Memoised, never raising."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+import psycopg
+
+from noonmark.core.jitter import Jitter
+from noonmark.core.planning import Caps, Held, Misfire, MisfirePolicy, Plan, ResumeChoice, plan
+from noonmark.core.replan import next_open
+from noonmark.core.schedule import Once, Schedule
+from noonmark.core.words import JobState, Overlap, RunState, WaitReason
+from noonmark.core.zones import Zone, zone_data_version
+from noonmark.store.job_forms import NEVER
+from noonmark.store.planned import PlannedRun, TimerPlan
+from noonmark.store.rows import DueTimer
+from noonmark.store.schedule_texts import ScheduleTexts
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What decides over an instant besides its schedule."""
+
+    misfire: Misfire
+    overlap: Overlap
+    start_deadline_seconds: float | None
+
+
+@lru_cache(maxsize=4096)
+def read_policy(text: str) -> Policy:
+    """Read a stored policy, remembered by its text."""
+    stored = json.loads(text)
+    misfire = stored.get("misfire") or {}
+    return Policy(
+        Misfire(
+            MisfirePolicy(misfire.get("policy", MisfirePolicy.FIRE_LATEST)),
+            misfire.get("grace_seconds", 60.0),
+            misfire.get("look_back_seconds"),
+        ),
+        Overlap(stored.get("overlap", Overlap.ALLOW)),
+        stored.get("start_deadline_seconds"),
+    )
+
+
+class Planner:
+    """Plans timers one by one; a job that cannot be planned is set aside with the reason."""
+
+    def __init__(self, *, catch_up_cap: int, ledger_cap: int) -> None:
+        """Take the caps of one planning step: runs per job, and rows before a gap is summed up."""
+        self.zone_data = zone_data_version()
+        self._caps = Caps(catch_up_cap, ledger_cap)
+        self._schedules = ScheduleTexts()
+
+    def prepare(self, connection: psycopg.Connection, timers: Sequence[DueTimer]) -> None:
+        """Read the contents of calendars that were not seen before."""
+        self._schedules.learn(connection, (timer.schedule for timer in timers if timer.schedule))
+
+    def __call__(self, timer: DueTimer) -> TimerPlan:
+        """Return what becomes of a due timer."""
+        try:
+            return self._plan(timer)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one job must not stop the others
+            return TimerPlan(broken=f"cannot be planned: {type(error).__name__}: {error}")
+
+    def _plan(self, timer: DueTimer) -> TimerPlan:
+        if timer.state not in (JobState.ACTIVE, JobState.PAUSED) or timer.schedule is None:
+            return TimerPlan()
+        schedule = self._schedules.read(timer.schedule)
+        if timer.state == JobState.PAUSED:
+            if isinstance(schedule, Once):
+                return TimerPlan([_waiting(timer)])
+            # The timer was made while the pause came about: it waits for the resume like any other.
+            return _move(timer, schedule, timer.scheduled_for, timer.after_at, fire_at=NEVER)
+        if timer.after_at == timer.scheduled_for:
+            return _found_anew(timer, schedule)
+        policy = read_policy(timer.policy or "{}")
+        jitter = Jitter(schedule, timer.job_id.bytes) if schedule.jitter_seconds else None
+        planned = plan(
+            schedule,
+            policy.misfire,
+            due=timer.scheduled_for,
+            now=timer.now,
+            held=_held(timer),
+            jitter=jitter,
+            start_deadline_seconds=policy.start_deadline_seconds,
+            runs_left=timer.runs_left,
+            caps=self._caps,
+        )
+        return _move(
+            timer,
+            schedule,
+            planned.next_at,
+            planned.planned_to or timer.after_at,
+            jitter=jitter,
+            runs=_runs_of(planned, policy, jitter),
+        )
+
+
+def _waiting(timer: DueTimer) -> PlannedRun:
+    """Return the run of a paused one-time job; its start deadline goes on counting."""
+    deadline = read_policy(timer.policy or "{}").start_deadline_seconds
+    start_by = _start_by(timer.scheduled_for, deadline, None) if deadline is not None else None
+    return PlannedRun(timer.scheduled_for, RunState.WAITING, WaitReason.PAUSED, start_by=start_by)
+
+
+def _held(timer: DueTimer) -> Held | None:
+    if timer.resumed_at is None or timer.scheduled_for >= timer.resumed_at:
+        return None  # `plan` looks at the moment of the start, which jitter may have moved behind the resume
+    return Held(timer.resumed_at, ResumeChoice(timer.resume_choice or ResumeChoice.SKIP))
+
+
+def _found_anew(timer: DueTimer, schedule: Schedule) -> TimerPlan:
+    """Find the instant after the last one with a verdict, under the zone data and calendars of today."""
+    assert timer.after_at is not None
+    after = timer.after_at
+    if timer.after_offset is None:
+        next_at = schedule.next(after)
+    else:
+        next_at = next_open(schedule, after, timedelta(seconds=timer.after_offset))
+    jitter = Jitter(schedule, timer.job_id.bytes) if schedule.jitter_seconds else None
+    return _move(timer, schedule, next_at, after, jitter=jitter)
+
+
+def _move(
+    timer: DueTimer,
+    schedule: Schedule,
+    next_at: datetime | None,
+    after_at: datetime | None,
+    *,
+    fire_at: datetime | None = None,
+    jitter: Jitter | None = None,
+    runs: Sequence[PlannedRun] = (),
+) -> TimerPlan:
+    if next_at is None and after_at is not None and _may_go_on(schedule, timer.now):
+        next_at, fire_at = after_at, NEVER
+    elif jitter is not None and next_at is not None:
+        fire_at = jitter.fire_at(next_at)
+    zone = schedule.zone
+    if zone is None and schedule.calendars is None:
+        after_at = None
+    return TimerPlan(
+        runs,
+        next_at=next_at,
+        fire_at=fire_at,
+        after_at=after_at,
+        after_offset=_offset_at(timer, zone, after_at),
+        runs_left=timer.runs_left,
+        completed=next_at is None and not isinstance(schedule, Once),
+    )
+
+
+def _may_go_on(schedule: Schedule, now: datetime) -> bool:
+    """Whether a change of its calendars can give a schedule instants again: its timer stays for that."""
+    return schedule.calendars is not None and (schedule.end is None or schedule.end > now)
+
+
+def _runs_of(planned: Plan, policy: Policy, jitter: Jitter | None) -> list[PlannedRun]:
+    deadline = policy.start_deadline_seconds
+    wants_slot = policy.overlap is Overlap.SKIP
+    runs = [
+        PlannedRun(
+            instant.scheduled_for,
+            RunState.SKIPPED if instant.skipped else RunState.QUEUED,
+            instant.skipped,
+            start_by=_start_by(instant.scheduled_for, deadline, jitter)
+            if deadline is not None and not instant.skipped
+            else None,
+            wants_slot=wants_slot and not instant.skipped,
+        )
+        for instant in planned.runs
+    ]
+    runs += [
+        PlannedRun(gap.first, RunState.SKIPPED, gap.reason, last_scheduled_for=gap.last, instants=gap.count)
+        for gap in planned.summary
+    ]
+    return runs
+
+
+def _start_by(at: datetime, deadline_seconds: float, jitter: Jitter | None) -> datetime:
+    return (at if jitter is None else jitter.fire_at(at)) + timedelta(seconds=deadline_seconds)
+
+
+def _offset_at(timer: DueTimer, zone: Zone | None, after_at: datetime | None) -> int | None:
+    """Return how far the wall clock is from UTC; where it was read before, what it showed then."""
+    if zone is None or after_at is None:
+        return None
+    if after_at == timer.after_at and timer.after_offset is not None:
+        return timer.after_offset
+    return int(zone.offset(after_at).total_seconds())

@@ -1,0 +1,5 @@
+-- Ends a backfill; a step of it under way commits first.
+update backfills
+set state = 'cancelled', state_reason = %(reason)s, updated_at = noonmark_now(), finished_at = noonmark_now()
+where id = %(id)s and state = 'running'
+returning job_id, from_at, until_at

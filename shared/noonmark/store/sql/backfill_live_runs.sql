@@ -1,0 +1,7 @@
+-- Runs of a backfill that are still to be stopped, locked after their job and before they are changed.
+select id, scheduled_for, state, reason
+from runs
+where job_id = %(job_id)s and scheduled_for >= %(first)s and scheduled_for < %(last)s
+  and origin = 'backfill' and request_id = %(request_id)s and state in ('waiting', 'queued', 'running', 'retrying')
+order by scheduled_for, id
+for update

@@ -1,0 +1,11 @@
+-- Locks the planned timers of the jobs that use a calendar, before the jobs themselves: a claim of them under way
+-- ends before, another skips them. Job by job, as in `calendar_replan`.
+with used as materialized (
+    select id from jobs
+    where namespace = %(namespace)s and (schedule ? 'calendars' or schedule ? 'any') and schedule::text ~ %(pair)s
+      and state <> 'cancelled'
+    order by id
+)
+select mine.job_id
+from used,
+     lateral (select job_id from timers where job_id = used.id and kind in (1, 3) for update) as mine

@@ -1,0 +1,16 @@
+-- Lets the instants of resumed jobs fire again. Jitter is added by the plan, which finds them due too early. Rows are
+-- replaced, also those that were not held: a claim that began before would plan them for a job that is still paused.
+with gone as (
+    delete from timers
+    where ctid = any (array(
+        select mine.ctid
+        from unnest(%(ids)b::uuid[]) as wanted (id),
+             lateral (select ctid from timers where job_id = wanted.id and kind in (1, 3) offset 0) as mine
+    ))
+    returning *
+)
+insert into timers (fire_at, scheduled_for, after_at, job_id, run_id, job_version, runs_left, after_offset, shard, lane,
+                    kind, namespace, pool)
+select case when fire_at = %(never)s then scheduled_for else fire_at end, scheduled_for, after_at, job_id, run_id,
+       job_version, runs_left, after_offset, shard, lane, kind, namespace, pool
+from gone

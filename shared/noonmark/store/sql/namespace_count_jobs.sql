@@ -1,0 +1,4 @@
+-- How many recurring jobs of a namespace are in which state, and who paused them; read off the index on names.
+select state, paused_by, count(*) from jobs
+where namespace = %(name)s and unique_name and state <> 'cancelled'
+group by state, paused_by

@@ -1,0 +1,18 @@
+-- Looks through a stretch of all jobs, by id, for those that a pause of their namespace must hold. `jobs` has no index by
+-- namespace, which every create would pay for; stretches keep each statement short. What has no timer and no unfinished
+-- run stays as it is: one-time jobs that are over, though their rows say active, and what is completed or broken.
+with stretch as materialized (
+    select id, namespace, state, schedule from jobs where id > %(after)s order by id limit %(limit)s
+), meant as materialized (
+    select id, state = 'active' and schedule is not null and not schedule ? 'run_at' as recurring
+    from stretch where namespace = %(namespace)s and state in ('active', 'completed', 'broken')
+), busy as (
+    select id from meant
+    where recurring
+       or exists (select from timers where timers.job_id = meant.id offset 0)
+       or exists (select from runs where runs.job_id = meant.id
+                  and (state in ('queued', 'retrying', 'running', 'cancelling') or state = 'waiting' and reason <> 'paused')
+                  offset 0)
+)
+select (select count(*) from stretch), (select id from stretch order by id desc limit 1),
+       (select array_agg(id order by id) from busy)

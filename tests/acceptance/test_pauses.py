@@ -1,0 +1,116 @@
+"""A namespace and a job are paused and resumed on the command line, while real processes work."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.support.cluster import SERVICES, Cluster
+
+EVERY = timedelta(seconds=1)
+
+
+def command(noonmark: Cluster, *arguments: str) -> Any:
+    """Run a command as an operator would; return the JSON that it printed."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("NOONMARK_")}
+    env |= {
+        "NOONMARK_DATABASE_URL": noonmark.dsn,
+        "NOONMARK_KAFKA_BOOTSTRAP": noonmark.bootstrap,
+        "NOONMARK_TOPIC_PREFIX": noonmark.prefix,
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "noonmark.cli.main", *arguments, "--json"],
+        cwd=noonmark.folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return json.loads(done.stdout)
+
+
+def submit(noonmark: Cluster, document: dict[str, Any]) -> None:
+    """Submit a job of namespace `shop`."""
+    file = noonmark.folder / "job.json"
+    file.write_text(
+        json.dumps({"namespace": "shop", "type": "python", "handler": "chaos.record", **document})
+    )
+    command(noonmark, "submit", str(file))
+
+
+def tick(noonmark: Cluster) -> dict[str, Any]:
+    """Show the recurring job."""
+    shown: dict[str, Any] = command(noonmark, "job", "show", "tick", "--namespace", "shop")
+    return shown
+
+
+def ledger(noonmark: Cluster) -> list[tuple[datetime, str, str | None]]:
+    """What became of the instants of the recurring job."""
+    return noonmark.rows(
+        "select scheduled_for, state, reason from runs where job_id = (select id from jobs where name = 'tick')"
+        " order by 1"
+    )
+
+
+def test_what_a_pause_held_runs_after_the_resume_once_each_or_is_accounted_for(noonmark: Cluster) -> None:
+    noonmark.start(*SERVICES)
+    command(noonmark, "namespace", "set", "shop", "--timezone", "Europe/Berlin")
+    submit(noonmark, {"name": "tick", "schedule": {"every": 1}, "overlap": "allow"})
+    submit(noonmark, {"name": "nightly", "schedule": "0 3 * * *"})
+    noonmark.wait(lambda: len(noonmark.calls("shop")) >= 2, "the job to run")
+    zone = noonmark.value("select schedule ->> 'timezone' from jobs where name = 'nightly'")
+    assert zone == "Europe/Berlin"
+
+    # The whole namespace, with a trigger that is killed and one that takes over in between.
+    paused = command(noonmark, "namespace", "pause", "shop", "--reason", "moving")
+    assert (paused["changed"], paused["jobs"]) == (True, 2)
+    noonmark.wait(lambda: noonmark.states("shop").keys() <= {"succeeded", "waiting"}, "what runs to end")
+    ran = len(noonmark.calls("shop"))
+    noonmark.node("trigger").kill()
+    submit(noonmark, {"name": "single"})
+    command(noonmark, "job", "resume", "tick", "--namespace", "shop", "--missed", "all")
+    noonmark.start("trigger")
+    noonmark.wait(lambda: noonmark.rows("select from rejections"), "the resume to be refused")
+    noonmark.wait(
+        lambda: noonmark.rows("select from waits w join jobs j on j.id = w.job_id where name = 'single'"),
+        "the new job's run to wait",
+    )
+    shown = tick(noonmark)
+    assert (shown["state"], shown["paused_by"], shown["next_due_at"]) == ("paused", "namespace", None)
+    assert shown["held_instants"] >= 1
+    assert len(noonmark.calls("shop")) == ran
+    (refusal,) = command(noonmark, "rejection", "list")["items"]
+    assert refusal["reason"] == "conflict"
+    assert "its namespace 'shop' is paused" in json.dumps(refusal)
+
+    resumed = command(noonmark, "namespace", "resume", "shop", "--missed", "all")
+    assert (resumed["changed"], resumed["jobs"]) == (True, 3)
+    noonmark.wait(lambda: len(noonmark.calls("shop")) >= ran + 5, "the held instants to run")
+
+    # The job alone: the latest of what it misses is enough.
+    command(noonmark, "job", "pause", "tick", "--namespace", "shop", "--reason", "too loud")
+    held = "select from jobs where name = 'tick' and paused_at < now() - interval '3.5 s'"
+    noonmark.wait(lambda: noonmark.rows(held), "three instants to pass")
+    shown = tick(noonmark)
+    assert (shown["paused_by"], shown["state_reason"]) == ("job", "too loud")
+    assert shown["held_instants"] >= 3
+    command(noonmark, "job", "resume", "tick", "--namespace", "shop", "--missed", "latest")
+    coalesced = "select count(*) from runs where reason = 'coalesced'"
+    noonmark.wait(lambda: noonmark.value(coalesced) >= 2, "the others to be coalesced")
+    command(noonmark, "namespace", "pause", "shop")
+    noonmark.wait(lambda: not noonmark.states("shop").keys() & {"queued", "running"}, "what runs to end")
+
+    instants = ledger(noonmark)
+    assert [at for at, _, _ in instants] == [instants[0][0] + n * EVERY for n in range(len(instants))]
+    assert {(state, reason) for _, state, reason in instants} <= {
+        ("succeeded", None),
+        ("skipped", "coalesced"),
+        ("waiting", "paused"),
+    }
+    calls = noonmark.calls("shop")
+    assert len({call["key"] for call in calls}) == len(calls)
+    assert len(calls) == noonmark.states("shop")["succeeded"]

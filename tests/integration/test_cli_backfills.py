@@ -1,0 +1,147 @@
+"""What `noonmark backfill` says, run as users run it."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from noonmark.core.zones import zone_data_version
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+TODAY = NOW.replace(hour=0, minute=0, second=0)
+WEEK_AGO = TODAY - timedelta(days=7)
+
+
+@pytest.fixture
+def noonmark(database_url, tmp_path):
+    """Runs `noonmark backfill` in an empty folder against this test's database."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("NOONMARK_")}
+
+    def run(*arguments, code=0):
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "noonmark.cli.main", "backfill", *arguments],
+            cwd=tmp_path,
+            env={**env, "NOONMARK_DATABASE_URL": database_url},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return done
+
+    return run
+
+
+@pytest.fixture
+def database(database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("update zone_data set active = false")
+        connection.execute(
+            "insert into zone_data (version, active) values (%s, true)"
+            " on conflict (version) do update set active = true",
+            [zone_data_version()],
+        )
+        yield connection
+
+
+def add_job(database, *, name="billing", schedule=None, namespace="default", unique=True, state="active"):
+    job = uuid4()
+    database.execute(
+        """insert into jobs (id, namespace, name, kind, handler, lane, pool, shard, schedule, work, unique_name, state,
+                             version, created_at, updated_at)
+           values (%s, %s, %s, 'python', 'bills.send', 1, 'default', 0, %s, '{}', %s, %s, 1, now(), now())""",
+        [job, namespace, name, Jsonb(schedule or NIGHTLY), unique, state],
+    )
+    return job
+
+
+NIGHTLY = {"cron": "30 2 * * *", "timezone": "Asia/Kolkata"}
+DAYS = ("--from", f"{WEEK_AGO:%Y-%m-%d}", "--until", f"{TODAY:%Y-%m-%d}")
+
+
+def test_a_plan_shows_each_instant_in_utc_and_on_the_wall_clock_and_writes_nothing(noonmark, database):
+    add_job(database)
+
+    head, first, *rest = noonmark("plan", "billing", *DAYS, "--limit", "3").stdout.splitlines()
+
+    assert head.split() == ["UTC", "LOCAL", "NOTE"]
+    at = WEEK_AGO + timedelta(hours=21)
+    assert first.split() == [
+        f"{at:%Y-%m-%dT%H:%M:%SZ}",
+        f"{at + timedelta(hours=5.5):%Y-%m-%dT%H:%M:%S}+05:30",
+    ]
+    assert rest[2].startswith("7 of the 7 instants from ")
+    assert rest[2].endswith(" would run (missing)")
+    assert rest[3] == f"more: --after {at + timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}"
+    assert database.execute("select count(*) from backfills").fetchone() == (0,)
+
+
+def test_pages_of_a_plan_follow_each_other(noonmark, database):
+    add_job(database)
+
+    first = json.loads(noonmark("plan", "billing", *DAYS, "-n", "4", "--json").stdout)
+    rest = json.loads(noonmark("plan", "billing", *DAYS, "--after", first["next"], "--json").stdout)
+
+    found = [one["at"] for one in first["items"] + rest["items"]]
+    assert found == [f"{WEEK_AGO + timedelta(days=n, hours=21):%Y-%m-%dT%H:%M:%SZ}" for n in range(7)]
+    assert rest["next"] is None
+    assert (first["to_run"], first["instants"]) == (7, 7)
+
+
+def test_a_backfill_is_started_shown_listed_and_cancelled(noonmark, database):
+    job = add_job(database)
+
+    started = json.loads(noonmark("start", str(job), *DAYS, "--mode", "all", "--yes", "--json").stdout)
+    told = noonmark("show", started["id"]).stdout
+    _, line = noonmark("list", "--job", "billing").stdout.splitlines()
+    ended = noonmark("cancel", started["id"], "--runs", "--reason", "not meant").stdout
+
+    assert started["to_run"] == 7
+    assert "0 of 7 instants (0 %)" in told
+    assert line.split()[:3] == [started["id"], "billing", "all"]
+    assert "is cancelled" in ended
+    assert "0 of its runs were ended" in ended
+    shown = json.loads(noonmark("show", started["id"], "--json").stdout)
+    assert (shown["state"], shown["state_reason"], shown["runs"]) == ("cancelled", "not meant", {})
+    assert shown["requested_by"]
+    assert "had ended before" in noonmark("cancel", started["id"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("plan", "billing", "--from", "2020-01-01"), "(the ledger's floor) is no longer known"),
+        (("plan", "billing", *DAYS[:2], "--until", "2999-01-01"), "in the future"),
+        (("plan", "billing", "--from", DAYS[3], "--until", DAYS[1]), "not after its beginning"),
+        (("plan", "billing", "--from", "yesterday"), "--from 'yesterday' is no instant such as"),
+        (("plan", "once", *DAYS), "has one instant only"),
+        (("start", "billing", *DAYS), "start with --yes"),
+    ],
+)
+def test_what_is_refused_ends_in_one_sentence_and_exit_code_two(noonmark, database, arguments, told):
+    add_job(database)
+    add_job(database, name="once", schedule={"run_at": "2026-01-01T00:00:00Z"}, unique=False)
+
+    done = noonmark(*arguments, code=2)
+
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_is_not_there_is_said_with_where_to_look(noonmark, database):
+    add_job(database, name="twice")
+    add_job(database, name="twice", namespace="other")
+
+    assert "there is no job 'nothing'" in noonmark("plan", "nothing", *DAYS, code=1).stderr
+    assert "say which with --namespace" in noonmark("plan", "twice", *DAYS, code=1).stderr
+    assert "noonmark backfill list" in noonmark("show", str(uuid4()), code=1).stderr
+    assert "noonmark backfill list" in noonmark("cancel", str(uuid4()), code=1).stderr
+    noonmark("plan", "twice", *DAYS, "--namespace", "other")

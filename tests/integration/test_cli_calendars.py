@@ -1,0 +1,224 @@
+"""`noonmark calendar`, as people run it."""
+
+import json
+from functools import partial
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+from typer.testing import CliRunner
+
+from noonmark.cli import calendars
+from noonmark.cli.problems import CliError, ExitCode
+from noonmark.core.ids import uuid7
+from noonmark.store import connect as connect_module
+from noonmark.store.connect import connect
+from noonmark.store.time_facts import share_time_facts
+
+ICS = """BEGIN:VCALENDAR
+VERSION:2.0
+PRODID:-//holidays//en
+BEGIN:VEVENT
+UID:1
+SUMMARY:Christmas
+DTSTART;VALUE=DATE:20201225
+RRULE:FREQ=YEARLY
+END:VEVENT
+BEGIN:VEVENT
+UID:2
+DTSTART;VALUE=DATE:20270417
+STATUS:CANCELLED
+END:VEVENT
+BEGIN:VEVENT
+UID:3
+DTSTART;VALUE=DATE:20201126
+RRULE:FREQ=YEARLY;BYMONTH=11;BYDAY=4TH
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+@pytest.fixture
+def noonmark(database_url, tmp_path, monkeypatch):
+    """Runs `noonmark calendar` in an empty folder against this test's database; a sentence is raised."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NOONMARK_DATABASE_URL", database_url)
+
+    def run(*arguments, stdin=None, code=0):
+        result = CliRunner().invoke(calendars.app, arguments, input=stdin)
+        if isinstance(result.exception, CliError):
+            raise result.exception
+        assert result.exit_code == code, (result.output, result.exception)
+        return result.stdout
+
+    return run
+
+
+def add_job(database_url, digest, name="billing", calendar="us"):
+    """A job under a calendar, with its timer."""
+    job = uuid7()
+    schedule = {"cron": "0 9 * * *", "timezone": "UTC", "calendars": {"exclude": [[calendar, digest]]}}
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute(
+            """insert into jobs (id, namespace, name, kind, lane, pool, shard, schedule, work, unique_name, state, version,
+                                 created_at, updated_at)
+               values (%s, 'default', %s, 'http', 1, 'default', 0, %s, '{}', true, 'active', 1, now(), now())""",
+            [job, name, Jsonb(schedule)],
+        )
+        db.execute(
+            """insert into timers (fire_at, scheduled_for, after_at, after_offset, job_id, job_version, shard, lane, kind,
+                                   namespace, pool)
+               values (now() + interval '1 day', now() + interval '1 day', now(), 0, %s, 1, 0, 1, 1, 'default', 'default')""",
+            [job],
+        )
+    return job
+
+
+def test_a_calendar_is_made_of_options_and_shown(noonmark):
+    made = noonmark(
+        *("set", "us", "--date", "2026-12-25", "--date", "2026-07-03", "--range", "2026-12-30..2027-01-01"),
+        *("--weekday", "sat", "--yearly", "01-01"),
+    )
+    assert made == "calendar us is made: 2 dates, 1 range, every SAT, 1 day of every year\n"
+    shown = noonmark("show", "us").splitlines()
+    assert shown[0].split() == ["name", "us"]
+    assert shown[4].split() == ["jobs", "0"]
+    assert shown[-6:] == [
+        "weekdays    SAT",
+        "yearly      01-01",
+        "",
+        "2026-07-03 Fri",
+        "2026-12-25 Fri",
+        "2026-12-30 Wed to 2027-01-01 Fri",
+    ]
+    assert noonmark("show", "us", "--year", "2027").splitlines()[:3] == [
+        "2027-01-01 Fri",
+        "2027-01-02 Sat",
+        "2027-01-09 Sat",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"dates": ["2026-12-25"], "weekdays": ["SUN"]}',
+        "dates:\n  - 2026-12-25   # not a string in YAML\nweekdays: [SUN]\n",
+        'dates: ["2026-12-25"]\nweekdays: [Sunday]\n',
+    ],
+    ids=["JSON", "YAML dates", "YAML strings"],
+)
+def test_a_calendar_is_made_of_a_file_or_of_standard_input(noonmark, tmp_path, text):
+    (tmp_path / "us.yaml").write_text(text)
+    from_file = json.loads(noonmark("set", "us", "--file", "us.yaml", "--json"))
+    from_stdin = json.loads(noonmark("set", "us", "--file", "-", "--json", stdin=text))
+    assert [from_file["change"], from_stdin["change"]] == ["created", "unchanged"]
+    assert json.loads(noonmark("show", "us", "--json"))["body"] == {
+        "dates": ["2026-12-25"],
+        "weekdays": ["SUN"],
+    }
+
+
+def test_a_change_tells_how_many_jobs_are_planned_anew(noonmark, database_url):
+    digest = json.loads(noonmark("set", "us", "--date", "2026-12-25", "--json"))["digest"]
+    add_job(database_url, digest)
+    assert noonmark("set", "us", "--date", "2026-12-25") == "calendar us has these days already: 1 date\n"
+    assert noonmark("set", "us", "--date", "2026-12-24").splitlines() == [
+        "calendar us is changed: 1 date",
+        "jobs that use it: 1, of which 1 are planned anew",
+    ]
+
+
+def test_calendars_are_listed_with_their_jobs_and_by_namespace(noonmark, database_url):
+    digest = json.loads(noonmark("set", "us", "--date", "2026-12-25", "--json"))["digest"]
+    noonmark("set", "us", "--weekday", "SAT", "--namespace", "other")
+    add_job(database_url, digest)
+    lines = [line.split()[:5] for line in noonmark("list").splitlines()]
+    assert lines == [
+        ["CALENDAR", "NAMESPACE", "DAYS", "JOBS", "CHANGED"],
+        ["us", "default", "1", "date", "1"],
+        ["us", "other", "every", "SAT", "0"],
+    ]
+    (only,) = json.loads(noonmark("list", "--namespace", "other", "--json"))["items"]
+    assert (only["body"], only["jobs"]) == ({"weekdays": ["SAT"]}, 0)
+
+
+def test_a_year_without_a_day_is_told(noonmark):
+    noonmark("set", "us", "--date", "2026-12-25")
+    assert noonmark("show", "us", "--year", "2030") == "us has no day in 2030\n"
+    assert json.loads(noonmark("show", "us", "--year", "2026", "--json"))["days"] == ["2026-12-25"]
+
+
+def test_holidays_are_imported_from_an_icalendar_file(noonmark, tmp_path):
+    (tmp_path / "us.ics").write_text(ICS)
+    first, second, third = noonmark("import", "us", "us.ics", "--years", "3").splitlines()
+    assert first == "3 events read, 1 of them cancelled"
+    assert second.startswith("calendar us is made: ")
+    assert third.startswith("recurring events are written out to ")
+    again = json.loads(noonmark("import", "us", "us.ics", "--years", "3", "--json"))
+    assert (again["change"], again["events"], again["cancelled"]) == ("unchanged", 3, 1)
+    body = json.loads(noonmark("show", "us", "--json"))["body"]
+    assert body["yearly"] == ["12-25"]
+    assert "2026-11-26" in body["dates"]
+
+
+def test_a_calendar_in_use_is_not_deleted(noonmark, database_url):
+    digest = json.loads(noonmark("set", "us", "--date", "2026-12-25", "--json"))["digest"]
+    add_job(database_url, digest)
+    with pytest.raises(CliError, match="calendar us is used by the job billing; take it out") as caught:
+        noonmark("delete", "us")
+    assert caught.value.code is ExitCode.PROBLEM
+    noonmark("set", "de", "--yearly", "10-03")
+    assert noonmark("delete", "de") == "calendar de is deleted\n"
+
+
+@pytest.mark.parametrize("command", [["show", "gone"], ["delete", "gone"]], ids=" ".join)
+def test_a_calendar_that_is_not_there_is_a_sentence(noonmark, command):
+    with pytest.raises(
+        CliError, match="there is no calendar 'gone' in namespace default: `noonmark calendar list"
+    ):
+        noonmark(*command)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "give the days: --file, --date, --range, --weekday or --yearly"),
+        (["--file", "x.yaml", "--date", "2026-12-25"], "give --file or single days, not both"),
+        (["--file", "missing.yaml"], "missing.yaml cannot be read"),
+        (["--file", "bad.yaml"], "bad.yaml is neither JSON nor YAML: while parsing"),
+        (["--file", "list.json"], "list.json: calendar is an array; allowed: an object"),
+        (["--file", "wrong.yaml"], "wrong.yaml: dates[0] is 'soon', which is no date; allowed"),
+        (["--date", "25.12.2026"], "dates[0] is '25.12.2026', which is no date"),
+        (["--range", "2026-12-25"], "--range '2026-12-25' has no end: write both days"),
+        (["--range", "2026-12-25..x"], "ranges[0].last is 'x', which is no date"),
+        (["--weekday", "SAX"], "weekdays[0] is 'SAX'; allowed: MON"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_wrong_with_a_calendar_is_told_with_its_place(noonmark, tmp_path, arguments, told):
+    (tmp_path / "bad.yaml").write_text("dates: [")
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "wrong.yaml").write_text("dates: [soon]")
+    with pytest.raises(CliError) as caught:
+        noonmark("set", "us", *arguments)
+    assert told in str(caught.value)
+    assert caught.value.code is ExitCode.USAGE
+
+
+def test_a_name_that_is_none_and_a_file_that_is_none_are_told(noonmark, tmp_path):
+    with pytest.raises(CliError, match="'US' is no name for a calendar: use 1 to 63 of"):
+        noonmark("set", "US", "--date", "2026-12-25")
+    (tmp_path / "x.ics").write_text("<html>")
+    with pytest.raises(CliError, match=r"x\.ics: is no iCalendar file"):
+        noonmark("import", "us", "x.ics")
+
+
+def test_a_change_that_others_get_in_the_way_of_is_given_up_with_a_sentence(
+    noonmark, database_url, monkeypatch
+):
+    noonmark("set", "us", "--date", "2026-12-25")
+    monkeypatch.setattr(connect_module, "connect", partial(connect, statement_timeout_seconds=0.2))
+    with psycopg.connect(database_url) as other:
+        share_time_facts(other)
+        with pytest.raises(CliError, match="calendar us is not changed: its jobs are busy all the time"):
+            noonmark("delete", "us")

@@ -1,0 +1,153 @@
+"""`noonmark schedule next -f`: files of job documents, and calendars from files."""
+
+import json
+
+import pytest
+from tests.unit.cli.schedule_calls import MARCH, error, instants, run
+
+JOBS = [
+    {"name": "billing", "type": "http", "schedule": {"cron": "30 2 * * *", "timezone": "America/New_York"}},
+    {"name": "broken", "schedule": {"cron": "61 2 * * *"}},
+    {"name": "later", "run_at": "2026-05-01T00:00:00Z"},
+    {"cron": "0 9 * * *"},
+    {"name": "zoned", "schedule": {"cron": "0 9 * * *", "timezone": "Nowhere"}},
+    {"specversion": "1.0", "id": "1", "type": "x", "data": {"name": "event", "schedule": "0 9 * * *"}},
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [json.dumps(JOBS), "\n".join(map(json.dumps, JOBS)), json.dumps(JOBS, indent=2)],
+    ids=["list", "lines", "indented list"],
+)
+def test_a_file_of_jobs_has_one_result_for_each_and_fails_if_one_is_wrong(text):
+    code, out = run("next", "-f", "-", "--json", *MARCH, "--count", "1", stdin=text)
+    assert code == 2
+    results = [json.loads(line) for line in out.splitlines()]
+    assert [result["name"] for result in results] == ["billing", "broken", "later", None, "zoned", "event"]
+    assert results[0] == {
+        "name": "billing",
+        "fires": [{"at": "2026-03-07T07:30:00Z", "local": "2026-03-07T02:30:00-05:00", "note": None}],
+        "complete": False,
+    }
+    assert results[1] == {
+        "name": "broken",
+        "error": {
+            "field": "minute",
+            "position": 1,
+            "message": results[1]["error"]["message"],
+            "pointer": "/schedule/cron",
+        },
+    }
+    assert results[2]["complete"]
+    assert results[3]["fires"][0]["at"] == results[5]["fires"][0]["at"] == "2026-03-07T09:00:00Z"
+    assert results[4]["error"]["field"] == "timezone"
+
+
+def test_yaml_reads_plain_words_as_json_would(tmp_path):
+    file = tmp_path / "jobs.yaml"
+    file.write_text(
+        """
+- name: on
+  schedule: {cron: 30 2 * * *, start: 2026-03-07T00:00:00Z}
+- name: later
+  run_at: 2026-05-01T00:00:00Z
+- name: rrule
+  schedule:
+    rrule:
+      - RRULE:FREQ=DAILY;COUNT=2
+      - EXDATE:20260307T090000
+    dtstart: 2026-03-07T09:00:00
+    max_runs: 5
+---
+name: second document
+schedule: "@daily"
+"""
+    )
+    code, out = run("next", "-f", str(file), "--json", *MARCH, "--count", "1")
+    # Several documents of which one is a list: each list is a job file of its own only when it stands alone.
+    assert code == 2
+    file.write_text(file.read_text().partition("---")[0])
+    code, out = run("next", "-f", str(file), "--json", *MARCH, "--count", "1")
+    assert code == 0, out
+    results = [json.loads(line) for line in out.splitlines()]
+    assert [(result["name"], result["fires"][0]["at"]) for result in results] == [
+        ("on", "2026-03-07T02:30:00Z"),
+        ("later", "2026-05-01T00:00:00Z"),
+        ("rrule", "2026-03-08T09:00:00Z"),
+    ]
+
+
+def test_several_yaml_documents_are_several_jobs(tmp_path):
+    file = tmp_path / "jobs.yaml"
+    file.write_text('name: a\nschedule: "@daily"\n---\nname: b\nschedule: {every: PT1H}\n')
+    code, out = run("next", "-f", str(file), "--json", *MARCH, "--count", "1")
+    assert code == 0
+    assert [json.loads(line)["name"] for line in out.splitlines()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "holds no document"),
+        ("[]", "holds no document"),
+        ("{a: [", "neither JSON nor YAML"),
+        ("- name: a\n  schedule: * * * * *\n", "starts with * stands in quotes"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"name": "a"}\n{"name": ', "line 2 is not JSON"),
+    ],
+    ids=["empty", "empty list", "broken", "star", "deep", "broken line"],
+)
+def test_a_file_that_cannot_be_read_is_one_error(text, told):
+    code, out = run("next", "-f", "-", "--json", stdin=text)
+    assert code == 2
+    assert told in json.loads(out)["error"]["message"]
+
+
+def test_jitter_that_a_submission_would_refuse_is_refused_here():
+    job = {"name": "a", "schedule": {"cron": "* * * * *", "jitter_seconds": 90}}
+    code, out = run("next", "-f", "-", "--json", stdin=json.dumps(job))
+    assert code == 2
+    assert json.loads(out)["error"]["field"] == "jitter_seconds"
+    job["schedule"] |= {"jitter_seconds": 30, "end": "2026-01-01T00:00:00Z"}
+    assert run("next", "-f", "-", "--json", *MARCH, stdin=json.dumps(job))[0] == 0
+
+
+def test_the_zone_option_is_the_default_of_documents():
+    job = json.dumps({"name": "a", "schedule": "0 9 * * *"})
+    _, out = run("next", "-f", "-", "--json", *MARCH, "--zone", "Asia/Kolkata", "--count", "1", stdin=job)
+    assert json.loads(out)["fires"][0]["local"] == "2026-03-07T09:00:00+05:30"
+
+
+def test_a_calendar_that_is_not_at_hand_is_said_and_one_that_is_given_is_kept_to(tmp_path):
+    job = json.dumps({"name": "a", "schedule": {"cron": "0 9 * * *", "calendars": {"exclude": ["holidays"]}}})
+    words = ["next", "-f", "-", "--json", "--after", "2026-12-24T12:00:00Z", "--count", "1"]
+    _, out = run(*words, stdin=job)
+    found = json.loads(out)
+    assert found["fires"][0]["at"] == "2026-12-25T09:00:00Z"
+    assert "'holidays' is not known" in found["notes"][0]
+    file = tmp_path / "holidays.yaml"
+    file.write_text("yearly: ['12-25']\ndates: [2026-12-26]\n")
+    _, out = run(*words, "--calendar", f"holidays={file}", stdin=job)
+    found = json.loads(out)
+    assert found["fires"][0]["at"] == "2026-12-27T09:00:00Z"
+    assert [gone["local"] for gone in found["removed"]] == ["2026-12-25T09:00:00", "2026-12-26T09:00:00"]
+    assert "notes" not in found
+    assert instants(
+        "--cron", "0 9 25 12 *", "--after", "2026-12-24T12:00:00Z", "--count", "1", "--calendar",
+        f"holidays={file}", "--exclude-calendar", "holidays", "--on-holiday", "next_business_day",
+    ) == ["2026-12-27T09:00:00Z"]  # fmt: skip
+
+
+def test_a_calendar_may_be_an_icalendar_file(tmp_path):
+    file = tmp_path / "holidays.ics"
+    file.write_text(
+        "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//a//b//EN\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTAMP:20260101T000000Z\r\n"
+        "DTSTART;VALUE=DATE:20261225\r\nRRULE:FREQ=YEARLY\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+    )
+    words = ["--cron", "0 9 24,25 12 *", "--after", "2026-12-01T00:00:00Z", "--count", "2"]
+    assert instants(*words, "--calendar", f"h={file}", "--exclude-calendar", "h") == [
+        "2026-12-24T09:00:00Z", "2027-12-24T09:00:00Z",
+    ]  # fmt: skip
+    file.write_text("BEGIN:VCALENDAR\r\n")
+    assert str(file) in error(*words, "--calendar", f"h={file}")["message"]

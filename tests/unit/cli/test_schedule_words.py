@@ -1,0 +1,75 @@
+"""`noonmark schedule explain` and `diff`."""
+
+import json
+
+import pytest
+from tests.unit.cli.schedule_calls import CRON, MARCH, error, run
+
+
+def test_explain_says_it_in_words_and_shows_the_first_fires():
+    code, out = run("explain", *CRON, "--after", "2026-12-01T00:00:00Z")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "Every day at 02:30, New York time."
+    assert lines[1] == "  - On 14 March 2027 02:30 does not exist: runs at 03:00."
+    assert "2026-12-01T07:30:00Z" in out
+    code, out = run("explain", *CRON, *MARCH, "--json")
+    document = json.loads(out)
+    assert list(document) == ["sentence", "details", "warnings", "fires", "complete"]
+    assert len(document["fires"]) == 3
+
+
+def test_explain_marks_warnings_and_takes_files():
+    _, out = run("explain", "--cron", "0 0 29 2 *", *MARCH)
+    assert "  ! The next fire is more than a year away: 29 February 2028 at 00:00." in out
+    code, out = run(
+        "explain", "-f", "-", "--json", stdin=json.dumps([{"name": "a", "schedule": "@daily"}, {"name": "b"}])
+    )
+    assert code == 0
+    assert [json.loads(line)["sentence"] for line in out.splitlines()] == [
+        "Every day at 00:00, UTC.", "Once, as soon as the job is made.",
+    ]  # fmt: skip
+
+
+def test_diff_shows_what_one_schedule_fires_and_the_other_does_not(tmp_path):
+    words = ["--zone", "America/New_York", "--after", "2026-03-01T00:00:00Z", "--json"]
+    code, out = run("diff", "30 2 * * *", '{"cron": "30 2 * * *", "dst_gap": "skip"}', *words)
+    assert code == 0
+    assert json.loads(out) == {
+        "added": [],
+        "removed": [{"at": "2026-03-08T07:00:00Z", "local": "2026-03-08T03:00:00-04:00", "note": "moved: 02:30 does not exist"}],
+        "until": "2026-03-31T00:00:00Z",
+        "complete": True,
+    }  # fmt: skip
+    file = tmp_path / "job.yaml"
+    file.write_text("name: a\nschedule: {cron: 0 9 * * *, timezone: Europe/Berlin}\n")
+    code, out = run("diff", f"@{file}", "@daily", "--days", "1", "--after", "2026-03-01T00:00:00Z", "--json")
+    found = json.loads(out)
+    assert [fire["at"] for fire in found["removed"]] == ["2026-03-01T08:00:00Z"]
+    assert [fire["at"] for fire in found["added"]] == ["2026-03-02T00:00:00Z"]
+
+
+def test_diff_shows_people_a_table_and_the_numbers():
+    code, out = run("diff", "0 9 * * *", "0 10 * * *", "--days", "1", "--after", "2026-03-01T00:00:00Z")
+    assert code == 0
+    assert out.splitlines() == [
+        "   UTC                   LOCAL                       DAY  NOTE",
+        "-  2026-03-01T09:00:00Z  2026-03-01 09:00:00 +00:00  Sun",
+        "+  2026-03-01T10:00:00Z  2026-03-01 10:00:00 +00:00  Sun",
+        "1 added, 1 removed until 2026-03-02T00:00:00Z",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("61 * * * *", "0 9 * * *", "A: cron minute field"),
+        ("0 9 * * *", "{", "B: is not JSON"),
+        ("0 9 * * *", '{"name": "a"}', "B: is a job without a schedule"),
+        ("@/nowhere.yaml", "0 9 * * *", "A: /nowhere.yaml cannot be read"),
+        ("@sometimes", "0 9 * * *", "A: cron nickname '@sometimes'"),
+    ],
+)
+def test_diff_says_which_side_is_wrong(old, new, told):
+    assert told in error(old, new, command="diff")["message"]
+    assert error("0 9 * * *", "0 9 * * *", "--days", "0", command="diff")["field"] == "days"

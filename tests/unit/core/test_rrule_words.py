@@ -1,0 +1,53 @@
+"""What the explainer says about a recurrence."""
+
+from datetime import datetime
+
+import pytest
+
+from noonmark.core.rrule import parse_rrule
+from noonmark.core.rrule_words import describe
+
+START = datetime(1996, 2, 29, 9, 0)  # noqa: DTZ001 - a wall-clock time
+SAID = {
+    "FREQ=DAILY;COUNT=10": "every day at 09:00, 10 times",
+    "FREQ=DAILY;COUNT=1": "every day at 09:00, once",
+    "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU": "every 2 weeks on Tuesday and Sunday at 09:00, "
+    "counted from 29 February 1996 09:00",
+    "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU;WKST=SU": "every 2 weeks on Tuesday and Sunday at 09:00 "
+    "(weeks start on Sunday), counted from 29 February 1996 09:00",
+    "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1": "the last weekday of each month at 09:00",
+    "FREQ=MONTHLY;BYDAY=TU,WE,TH;BYSETPOS=3": "the 3rd Tuesday, Wednesday or Thursday of each month at 09:00",
+    "FREQ=MONTHLY;BYDAY=-1SU,1FR": "the 1st Friday and the last Sunday of each month at 09:00",
+    "FREQ=MONTHLY;BYMONTHDAY=-1,15,-3": "every month on the 15th, the 3rd last day and the last day of the month "
+    "at 09:00",
+    "FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13": "every month on the 13th of the month if that is Friday at 09:00",
+    "FREQ=YEARLY": "every year on 29 February at 09:00",
+    "FREQ=YEARLY;BYYEARDAY=1,-1": "every year on day 1 and the last day of the year at 09:00",
+    "FREQ=YEARLY;BYDAY=20MO": "the 20th Monday of each year at 09:00",
+    "FREQ=YEARLY;BYMONTH=3;BYDAY=2TH": "the 2nd Thursday of each March at 09:00",
+    "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO": "every year in week 20 of the year on Monday at 09:00",
+    "FREQ=YEARLY;BYMONTH=3,4;BYDAY=MO,TU;BYSETPOS=1": "the 1st Monday or Tuesday of March and April together, "
+    "each year at 09:00",
+    "FREQ=MINUTELY;INTERVAL=20;BYHOUR=9,10,11;BYDAY=SA,SU": "every 20 minutes on Saturday and Sunday in the hours "
+    "9 to 11, counted from 29 February 1996 09:00",
+    "FREQ=SECONDLY;BYSECOND=0": "every second at second 0",
+    "FREQ=HOURLY;BYMINUTE=5,35;UNTIL=19970101T000000Z": "every hour at minutes 5 and 35, "
+    "until 1 January 1997 00:00 UTC",
+    "FREQ=DAILY;BYHOUR=9,17;BYMINUTE=0,30;BYSETPOS=1,-1": "every day at 09:00, 09:30, 17:00 and 17:30, "
+    "but of these times in one day only the 1st and the last",
+    "FREQ=DAILY;BYHOUR=0,1,2,3,4,5,6,7": "every day in the hours 0 to 7 at minute 0",
+    "FREQ=DAILY\\nRDATE:19980101T050000\\nEXDATE:19970903T090000,19970904T090000Z": "every day at 09:00; and on "
+    "1 January 1998 05:00, except on 3 September 1997 09:00 and 4 September 1997 09:00 UTC",
+    "RDATE:" + ",".join(f"199801{day:02}T050000" for day in range(1, 10)): "on 9 single dates from "
+    "1 January 1998 05:00 to 9 January 1998 05:00",
+}
+
+
+@pytest.mark.parametrize(("text", "words"), SAID.items(), ids=[text[:50] for text in SAID])
+def test_a_recurrence_is_said_in_words(text, words):
+    assert describe(parse_rrule(text, dtstart=START)) == words
+
+
+def test_a_single_rule_is_said_with_its_exceptions():
+    rule = parse_rrule("RRULE:FREQ=DAILY\nEXDATE:19970903T090000", dtstart=START).rules[0]
+    assert describe(rule) == "every day at 09:00, except on 3 September 1997 09:00"
