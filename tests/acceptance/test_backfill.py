@@ -1,42 +1,24 @@
 """A backfill, ordered on the command line and worked off by real processes, one of which is killed at it."""
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from tests.support.cli import Called
 from tests.support.cluster import Cluster
 from tests.support.publish import Load, soon
 
 HOURS = 12
 
 
-def command(noonmark: Cluster, *arguments: str, code: int = 0) -> Any:
-    """Run `noonmark backfill … --json` as a user would; return what it printed."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("NOONMARK_")}
-    env |= {
-        "NOONMARK_DATABASE_URL": noonmark.dsn,
-        "NOONMARK_KAFKA_BOOTSTRAP": noonmark.bootstrap,
-        "NOONMARK_TOPIC_PREFIX": noonmark.prefix,
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "noonmark.cli.main", "backfill", *arguments],
-        cwd=noonmark.folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return json.loads(done.stdout) if "--json" in arguments and code == 0 else done.stderr
-
-
 def test_missed_instants_run_once_each_though_a_trigger_is_killed_between_two_steps(
-    noonmark: Cluster,
+    noonmark: Cluster, command: Callable[..., Called]
 ) -> None:
+    def backfill(*arguments: str, code: int = 0) -> Any:
+        called = command("backfill", *arguments, code=code)
+        return json.loads(called.stdout) if "--json" in arguments else called.stderr
+
     begin = soon(-HOURS * 3600 - 1800)
     load = Load()
     (job,) = load.interval(1, begin, HOURS * 2, 3600)
@@ -48,12 +30,12 @@ def test_missed_instants_run_once_each_though_a_trigger_is_killed_between_two_st
         *(job.name, "--namespace", load.namespace),
         *("--from", begin.isoformat(), "--until", (begin + timedelta(hours=HOURS)).isoformat()),
     ]
-    planned = command(noonmark, "plan", *asked, "--limit", "5", "--json")
+    planned = backfill("plan", *asked, "--limit", "5", "--json")
     assert (planned["instants"], planned["to_run"], len(planned["items"])) == (HOURS, HOURS, 5)
-    told = command(noonmark, "start", *asked, code=2)
+    told = backfill("start", *asked, code=2)
     assert "start with --yes" in told
-    started = command(noonmark, "start", *asked, "--yes", "--json")
-    assert "is under way" in command(noonmark, "start", *asked, "--yes", code=1)
+    started = backfill("start", *asked, "--yes", "--json")
+    assert "is under way" in backfill("start", *asked, "--yes", code=1)
 
     # Two runs a step: the first step commits, the second one dies with its trigger before it does.
     (doomed,) = noonmark.start("trigger", fault="trigger.before_commit=2", backfill_runs_per_second="10")
@@ -64,7 +46,7 @@ def test_missed_instants_run_once_each_though_a_trigger_is_killed_between_two_st
     noonmark.start("trigger", "dispatcher", "worker")
     noonmark.wait(lambda: noonmark.states(load.namespace) == {"succeeded": HOURS}, "every run to end")
 
-    shown = command(noonmark, "show", started["id"], "--json")
+    shown = backfill("show", started["id"], "--json")
     assert (shown["state"], shown["percent"], shown["queued"]) == ("done", 100.0, HOURS)
     assert shown["runs"] == {"succeeded": HOURS}
     calls = noonmark.calls(load.namespace)
@@ -75,5 +57,5 @@ def test_missed_instants_run_once_each_though_a_trigger_is_killed_between_two_st
     assert set(noonmark.rows("select lane, origin, request_id from runs")) == {
         (2, "backfill", started["id"].replace("-", ""))
     }
-    listed = command(noonmark, "list", "--namespace", load.namespace, "--json")
+    listed = backfill("list", "--namespace", load.namespace, "--json")
     assert [one["id"] for one in listed["items"]] == [started["id"]]

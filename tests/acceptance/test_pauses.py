@@ -1,51 +1,43 @@
 """A namespace and a job are paused and resumed on the command line, while real processes work."""
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+from tests.support.cli import Called
 from tests.support.cluster import SERVICES, Cluster
 
 EVERY = timedelta(seconds=1)
 
 
-def command(noonmark: Cluster, *arguments: str) -> Any:
-    """Run a command as an operator would; return the JSON that it printed."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("NOONMARK_")}
-    env |= {
-        "NOONMARK_DATABASE_URL": noonmark.dsn,
-        "NOONMARK_KAFKA_BOOTSTRAP": noonmark.bootstrap,
-        "NOONMARK_TOPIC_PREFIX": noonmark.prefix,
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "noonmark.cli.main", *arguments, "--json"],
-        cwd=noonmark.folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert done.returncode == 0, (done.stdout, done.stderr)
-    return json.loads(done.stdout)
+class Operator:
+    """Who runs commands and reads the JSON that they print."""
+
+    def __init__(self, noonmark: Cluster, command: Callable[..., Called]) -> None:
+        self.folder = noonmark.folder
+        self.command = command
+
+    def __call__(self, *arguments: str) -> Any:
+        return json.loads(self.command(*arguments, "--json").stdout)
+
+    def submit(self, document: dict[str, Any]) -> None:
+        """Submit a job of namespace `shop`."""
+        job = {"namespace": "shop", "type": "python", "handler": "chaos.record", **document}
+        file = self.folder / "job.json"
+        file.write_text(json.dumps(job))
+        self("submit", str(file))
+
+    def tick(self) -> dict[str, Any]:
+        """Show the recurring job."""
+        shown: dict[str, Any] = self("job", "show", "tick", "--namespace", "shop")
+        return shown
 
 
-def submit(noonmark: Cluster, document: dict[str, Any]) -> None:
-    """Submit a job of namespace `shop`."""
-    file = noonmark.folder / "job.json"
-    file.write_text(
-        json.dumps({"namespace": "shop", "type": "python", "handler": "chaos.record", **document})
-    )
-    command(noonmark, "submit", str(file))
-
-
-def tick(noonmark: Cluster) -> dict[str, Any]:
-    """Show the recurring job."""
-    shown: dict[str, Any] = command(noonmark, "job", "show", "tick", "--namespace", "shop")
-    return shown
+@pytest.fixture
+def operator(noonmark: Cluster, command: Callable[..., Called]) -> Operator:
+    return Operator(noonmark, command)
 
 
 def ledger(noonmark: Cluster) -> list[tuple[datetime, str, str | None]]:
@@ -56,52 +48,54 @@ def ledger(noonmark: Cluster) -> list[tuple[datetime, str, str | None]]:
     )
 
 
-def test_what_a_pause_held_runs_after_the_resume_once_each_or_is_accounted_for(noonmark: Cluster) -> None:
+def test_what_a_pause_held_runs_after_the_resume_once_each_or_is_accounted_for(
+    noonmark: Cluster, operator: Operator
+) -> None:
     noonmark.start(*SERVICES)
-    command(noonmark, "namespace", "set", "shop", "--timezone", "Europe/Berlin")
-    submit(noonmark, {"name": "tick", "schedule": {"every": 1}, "overlap": "allow"})
-    submit(noonmark, {"name": "nightly", "schedule": "0 3 * * *"})
+    operator("namespace", "set", "shop", "--timezone", "Europe/Berlin")
+    operator.submit({"name": "tick", "schedule": {"every": 1}, "overlap": "allow"})
+    operator.submit({"name": "nightly", "schedule": "0 3 * * *"})
     noonmark.wait(lambda: len(noonmark.calls("shop")) >= 2, "the job to run")
     zone = noonmark.value("select schedule ->> 'timezone' from jobs where name = 'nightly'")
     assert zone == "Europe/Berlin"
 
     # The whole namespace, with a trigger that is killed and one that takes over in between.
-    paused = command(noonmark, "namespace", "pause", "shop", "--reason", "moving")
+    paused = operator("namespace", "pause", "shop", "--reason", "moving")
     assert (paused["changed"], paused["jobs"]) == (True, 2)
     noonmark.wait(lambda: noonmark.states("shop").keys() <= {"succeeded", "waiting"}, "what runs to end")
     ran = len(noonmark.calls("shop"))
     noonmark.node("trigger").kill()
-    submit(noonmark, {"name": "single"})
-    command(noonmark, "job", "resume", "tick", "--namespace", "shop", "--missed", "all")
+    operator.submit({"name": "single"})
+    operator("job", "resume", "tick", "--namespace", "shop", "--missed", "all")
     noonmark.start("trigger")
     noonmark.wait(lambda: noonmark.rows("select from rejections"), "the resume to be refused")
     noonmark.wait(
         lambda: noonmark.rows("select from waits w join jobs j on j.id = w.job_id where name = 'single'"),
         "the new job's run to wait",
     )
-    shown = tick(noonmark)
+    shown = operator.tick()
     assert (shown["state"], shown["paused_by"], shown["next_due_at"]) == ("paused", "namespace", None)
     assert shown["held_instants"] >= 1
     assert len(noonmark.calls("shop")) == ran
-    (refusal,) = command(noonmark, "rejection", "list")["items"]
+    (refusal,) = operator("rejection", "list")["items"]
     assert refusal["reason"] == "conflict"
     assert "its namespace 'shop' is paused" in json.dumps(refusal)
 
-    resumed = command(noonmark, "namespace", "resume", "shop", "--missed", "all")
+    resumed = operator("namespace", "resume", "shop", "--missed", "all")
     assert (resumed["changed"], resumed["jobs"]) == (True, 3)
     noonmark.wait(lambda: len(noonmark.calls("shop")) >= ran + 5, "the held instants to run")
 
     # The job alone: the latest of what it misses is enough.
-    command(noonmark, "job", "pause", "tick", "--namespace", "shop", "--reason", "too loud")
+    operator("job", "pause", "tick", "--namespace", "shop", "--reason", "too loud")
     held = "select from jobs where name = 'tick' and paused_at < now() - interval '3.5 s'"
     noonmark.wait(lambda: noonmark.rows(held), "three instants to pass")
-    shown = tick(noonmark)
+    shown = operator.tick()
     assert (shown["paused_by"], shown["state_reason"]) == ("job", "too loud")
     assert shown["held_instants"] >= 3
-    command(noonmark, "job", "resume", "tick", "--namespace", "shop", "--missed", "latest")
+    operator("job", "resume", "tick", "--namespace", "shop", "--missed", "latest")
     coalesced = "select count(*) from runs where reason = 'coalesced'"
     noonmark.wait(lambda: noonmark.value(coalesced) >= 2, "the others to be coalesced")
-    command(noonmark, "namespace", "pause", "shop")
+    operator("namespace", "pause", "shop")
     noonmark.wait(lambda: not noonmark.states("shop").keys() & {"queued", "running"}, "what runs to end")
 
     instants = ledger(noonmark)

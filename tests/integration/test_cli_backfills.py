@@ -1,17 +1,13 @@
 """What `noonmark backfill` says, run as users run it."""
 
 import json
-import os
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
-
-from noonmark.core.zones import zone_data_version
+from tests.support.cli import call
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 TODAY = NOW.replace(hour=0, minute=0, second=0)
@@ -19,36 +15,18 @@ WEEK_AGO = TODAY - timedelta(days=7)
 
 
 @pytest.fixture
-def noonmark(database_url, tmp_path):
-    """Runs `noonmark backfill` in an empty folder against this test's database."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("NOONMARK_")}
+def noonmark(command_line):
+    """Runs `noonmark backfill` in an empty folder against an empty database."""
 
     def run(*arguments, code=0):
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "noonmark.cli.main", "backfill", *arguments],
-            cwd=tmp_path,
-            env={**env, "NOONMARK_DATABASE_URL": database_url},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == code, (done.stdout, done.stderr)
-        return done
+        return call("backfill", *arguments, code=code)
 
     return run
 
 
 @pytest.fixture
-def database(database_url):
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("update zone_data set active = false")
-        connection.execute(
-            "insert into zone_data (version, active) values (%s, true)"
-            " on conflict (version) do update set active = true",
-            [zone_data_version()],
-        )
+def database(emptied_database):
+    with psycopg.connect(emptied_database, autocommit=True) as connection:
         yield connection
 
 
@@ -145,3 +123,13 @@ def test_what_is_not_there_is_said_with_where_to_look(noonmark, database):
     assert "noonmark backfill list" in noonmark("show", str(uuid4()), code=1).stderr
     assert "noonmark backfill list" in noonmark("cancel", str(uuid4()), code=1).stderr
     noonmark("plan", "twice", *DAYS, "--namespace", "other")
+
+
+def test_a_plan_of_a_job_that_its_max_runs_completed_says_what_counts_as_missing(noonmark, database):
+    add_job(database, schedule={**NIGHTLY, "max_runs": 3}, state="completed")
+    add_job(database, name="ended", schedule=NIGHTLY, state="completed")
+    note = "the job is completed by its max_runs of 3: instants after its last run count as missing"
+    lines = noonmark("plan", "billing", *DAYS).stdout.splitlines()
+    assert lines[-1].startswith(f"note: {note}")
+    assert json.loads(noonmark("plan", "billing", *DAYS, "--json").stdout)["note"].startswith(note)
+    assert json.loads(noonmark("plan", "ended", *DAYS, "--json").stdout)["note"] is None

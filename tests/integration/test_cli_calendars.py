@@ -6,7 +6,7 @@ from functools import partial
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
-from typer.testing import CliRunner
+from tests.support.cli import CliRunner
 
 from noonmark.cli import calendars
 from noonmark.cli.problems import CliError, ExitCode
@@ -39,10 +39,10 @@ END:VCALENDAR
 
 
 @pytest.fixture
-def noonmark(database_url, tmp_path, monkeypatch):
-    """Runs `noonmark calendar` in an empty folder against this test's database; a sentence is raised."""
+def noonmark(emptied_database, tmp_path, monkeypatch):
+    """Runs `noonmark calendar` in an empty folder against an empty database; a sentence is raised."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NOONMARK_DATABASE_URL", database_url)
+    monkeypatch.setenv("NOONMARK_DATABASE_URL", emptied_database)
 
     def run(*arguments, stdin=None, code=0):
         result = CliRunner().invoke(calendars.app, arguments, input=stdin)
@@ -54,11 +54,11 @@ def noonmark(database_url, tmp_path, monkeypatch):
     return run
 
 
-def add_job(database_url, digest, name="billing", calendar="us"):
+def add_job(url, digest, name="billing", calendar="us"):
     """A job under a calendar, with its timer."""
     job = uuid7()
     schedule = {"cron": "0 9 * * *", "timezone": "UTC", "calendars": {"exclude": [[calendar, digest]]}}
-    with psycopg.connect(database_url, autocommit=True) as db:
+    with psycopg.connect(url, autocommit=True) as db:
         db.execute(
             """insert into jobs (id, namespace, name, kind, lane, pool, shard, schedule, work, unique_name, state, version,
                                  created_at, updated_at)
@@ -118,20 +118,90 @@ def test_a_calendar_is_made_of_a_file_or_of_standard_input(noonmark, tmp_path, t
     }
 
 
-def test_a_change_tells_how_many_jobs_are_planned_anew(noonmark, database_url):
+def test_a_change_tells_how_many_jobs_are_planned_anew(noonmark, emptied_database):
     digest = json.loads(noonmark("set", "us", "--date", "2026-12-25", "--json"))["digest"]
-    add_job(database_url, digest)
+    add_job(emptied_database, digest)
     assert noonmark("set", "us", "--date", "2026-12-25") == "calendar us has these days already: 1 date\n"
     assert noonmark("set", "us", "--date", "2026-12-24").splitlines() == [
         "calendar us is changed: 1 date",
-        "jobs that use it: 1, of which 1 are planned anew",
+        "1 added: 2026-12-24; 1 removed: 2026-12-25",
+        "jobs that use it: 1, of which 1 are planned anew: billing",
     ]
 
 
-def test_calendars_are_listed_with_their_jobs_and_by_namespace(noonmark, database_url):
+def test_a_dry_run_tells_the_same_and_changes_nothing(noonmark, emptied_database, tmp_path):
+    assert noonmark("set", "us", "--yearly", "12-25", "--dry-run").startswith("calendar us would be made: ")
+    digest = json.loads(noonmark("set", "us", "--yearly", "12-25", "--yearly", "01-01", "--json"))["digest"]
+    add_job(emptied_database, digest)
+    assert noonmark("set", "us", "--date", "2026-11-26", "--dry-run").splitlines() == [
+        "calendar us would be changed: 1 date",
+        "1 added: 2026-11-26; 2 removed: 01-01, 12-25",
+        "jobs that use it: 1: billing",
+    ]
+    told = json.loads(noonmark("set", "us", "--date", "2026-11-26", "--dry-run", "--json"))
+    assert (told["change"], told["jobs"], told["added"]) == ("changed", 1, ["2026-11-26"])
+    assert (told["removed"], told["used_by"]) == (["01-01", "12-25"], ["billing"])
+    (tmp_path / "us.ics").write_text(ICS)
+    assert "would be changed" in noonmark("import", "us", "us.ics", "--dry-run")
+    assert json.loads(noonmark("show", "us", "--json"))["digest"] == digest
+
+
+def test_single_entries_are_added_and_removed(noonmark, emptied_database):
+    first = ("--yearly", "12-25", "--range", "2026-12-30..2027-01-01", "--weekday", "SAT")
+    noonmark("set", "us", "--date", "2026-07-03", *first)
+    changed = ("--add", "sun", "--add", "2027-07-05", "--remove", "SAT", "--remove", "2026-12-30..2027-01-01")
+    assert noonmark("set", "us", *changed).splitlines()[1] == (
+        "2 added: 2027-07-05, SUN; 2 removed: 2026-12-30..2027-01-01, SAT"
+    )
+    assert json.loads(noonmark("show", "us", "--json"))["body"] == {
+        "dates": ["2026-07-03", "2027-07-05"],
+        "weekdays": ["SUN"],
+        "yearly": ["12-25"],
+    }
+    noonmark("set", "us", "--add", "2026-08-01", "--dry-run")
+    assert "2026-08-01" not in noonmark("show", "us")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["us", "--add", "soon"], "--add 'soon' is no entry of a calendar; allowed: a day such as"),
+        (["us", "--add", "2026-13-01"], "--add: dates[0] is 2026-13-01"),
+        (["us", "--remove", "2026-12-31"], "--remove 2026-12-31: calendar us has no such entry"),
+        (["us", "--add", "SAT", "--date", "2026-12-25"], "give --add and --remove, or all days"),
+        (["gone", "--add", "SAT"], "there is no calendar 'gone' in namespace default yet"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_wrong_with_an_entry_is_told(noonmark, arguments, told):
+    noonmark("set", "us", "--range", "2026-12-30..2027-01-01")
+    with pytest.raises(CliError) as caught:
+        noonmark("set", *arguments)
+    assert told in str(caught.value)
+    assert caught.value.code is ExitCode.USAGE
+
+
+def test_jobs_that_have_no_next_instant_any_more_are_named(noonmark, emptied_database):
+    digest = json.loads(noonmark("set", "us", "--weekday", "SAT", "--json"))["digest"]
+    for number in range(12):
+        add_job(emptied_database, digest, f"job-{number:02}")
+    every = [f"--weekday={day}" for day in ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")]
+    named = ", ".join(f"job-{number:02}" for number in range(10)) + " and 2 more"
+    dry = noonmark("set", "us", *every, "--dry-run").splitlines()
+    assert dry[-1] == f"warning: 12 would have no next instant any more: {named}"
+    done = noonmark("set", "us", *every).splitlines()
+    assert done[-2:] == [
+        f"jobs that use it: 12, of which 12 are planned anew: {named}",
+        f"warning: 12 have no next instant any more: {named}",
+    ]
+    told = json.loads(noonmark("set", "us", "--remove", "MON", "--json"))
+    assert (told["without_next_instant"], len(told["used_by"])) == ([], 12)
+
+
+def test_calendars_are_listed_with_their_jobs_and_by_namespace(noonmark, emptied_database):
     digest = json.loads(noonmark("set", "us", "--date", "2026-12-25", "--json"))["digest"]
     noonmark("set", "us", "--weekday", "SAT", "--namespace", "other")
-    add_job(database_url, digest)
+    add_job(emptied_database, digest)
     lines = [line.split()[:5] for line in noonmark("list").splitlines()]
     assert lines == [
         ["CALENDAR", "NAMESPACE", "DAYS", "JOBS", "CHANGED"],
@@ -161,9 +231,9 @@ def test_holidays_are_imported_from_an_icalendar_file(noonmark, tmp_path):
     assert "2026-11-26" in body["dates"]
 
 
-def test_a_calendar_in_use_is_not_deleted(noonmark, database_url):
+def test_a_calendar_in_use_is_not_deleted(noonmark, emptied_database):
     digest = json.loads(noonmark("set", "us", "--date", "2026-12-25", "--json"))["digest"]
-    add_job(database_url, digest)
+    add_job(emptied_database, digest)
     with pytest.raises(CliError, match="calendar us is used by the job billing; take it out") as caught:
         noonmark("delete", "us")
     assert caught.value.code is ExitCode.PROBLEM
@@ -214,11 +284,11 @@ def test_a_name_that_is_none_and_a_file_that_is_none_are_told(noonmark, tmp_path
 
 
 def test_a_change_that_others_get_in_the_way_of_is_given_up_with_a_sentence(
-    noonmark, database_url, monkeypatch
+    noonmark, emptied_database, monkeypatch
 ):
     noonmark("set", "us", "--date", "2026-12-25")
     monkeypatch.setattr(connect_module, "connect", partial(connect, statement_timeout_seconds=0.2))
-    with psycopg.connect(database_url) as other:
+    with psycopg.connect(emptied_database) as other:
         share_time_facts(other)
         with pytest.raises(CliError, match="calendar us is not changed: its jobs are busy all the time"):
             noonmark("delete", "us")

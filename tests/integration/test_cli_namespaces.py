@@ -1,40 +1,28 @@
 """`noonmark namespace …` as operators run it, and what `noonmark job show` says of a pause."""
 
 import json
-import os
-import subprocess
-import sys
 
 import psycopg
 import pytest
 from tests.integration.intake.world import LATER, create, nightly, open_world
+from tests.support.cli import call
 
 
 @pytest.fixture
-def noonmark(database_url, tmp_path):
-    """Runs the command in an empty folder against this test's database."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("NOONMARK_")}
+def noonmark(command_line):
+    """Runs the command in an empty folder against an empty database."""
 
     def run(*arguments, code=0):
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "noonmark.cli.main", *arguments],
-            cwd=tmp_path,
-            env={**env, "NOONMARK_DATABASE_URL": database_url},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == code, (done.stdout, done.stderr)
-        return done.stdout if code == 0 else done.stderr
+        called = call(*arguments, code=code)
+        return called.stdout if code == 0 else called.stderr
 
     return run
 
 
 @pytest.fixture
-def jobs(database_url):
+def jobs(emptied_database):
     """A namespace with two recurring jobs and a one-time one."""
-    with open_world(database_url) as world:
+    with open_world(emptied_database) as world:
         world.take(
             nightly("a", namespace="shop", schedule={"every": 60}),
             nightly("b", namespace="shop"),
@@ -44,7 +32,7 @@ def jobs(database_url):
 
 
 def test_a_namespace_is_set_listed_paused_shown_and_resumed(noonmark, jobs):
-    assert noonmark("namespace", "set", "shop", "--timezone", "Europe/Berlin") == (
+    assert noonmark("namespace", "set", "shop", "--zone", "Europe/Berlin") == (
         "namespace shop has the zone Europe/Berlin\n"
     )
     assert "had the zone Europe/Berlin already" in noonmark(
@@ -62,7 +50,8 @@ def test_a_namespace_is_set_listed_paused_shown_and_resumed(noonmark, jobs):
     assert shown["paused_at"] is not None
 
     done = json.loads(noonmark("namespace", "resume", "shop", "--missed", "latest", "--json"))
-    assert done == {"name": "shop", "state": "active", "changed": True, "jobs": 3, "runs": 0}
+    counts = {"jobs": 3, "runs": 0, "jobs_with_held_instants": 0}
+    assert done == {"name": "shop", "state": "active", "changed": True, **counts}
     assert (
         noonmark("namespace", "resume", "shop")
         == "namespace shop was not paused: 0 jobs go on, 0 runs queued\n"
@@ -89,9 +78,9 @@ def test_a_namespace_that_nobody_knows_is_not_shown(noonmark):
     assert told == "there is no namespace 'nowhere': `noonmark namespace list` shows those there are\n"
 
 
-def test_a_paused_job_is_shown_with_who_paused_it_and_how_much_is_held(noonmark, jobs, database_url):
+def test_a_paused_job_is_shown_with_who_paused_it_and_how_much_is_held(noonmark, jobs, emptied_database):
     noonmark("namespace", "pause", "shop")
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    with psycopg.connect(emptied_database, autocommit=True) as connection:
         connection.execute("update timers set scheduled_for = scheduled_for - interval '600 s'")
         connection.execute(
             "update jobs set schedule = jsonb_set(schedule, '{anchor}', '\"2026-01-01T00:00:00Z\"') where name = 'a'"
@@ -100,7 +89,54 @@ def test_a_paused_job_is_shown_with_who_paused_it_and_how_much_is_held(noonmark,
     assert (shown["state"], shown["paused_by"], shown["next_due_at"]) == ("paused", "namespace", None)
     assert shown["paused_at"] is not None
     assert shown["held_instants"] in (9, 10)
-    noonmark("namespace", "resume", "shop")
+    assert noonmark("namespace", "resume", "shop").splitlines() == [
+        "namespace shop is resumed: 3 jobs go on, 0 runs queued",
+        "1 job had instants held: they get their verdicts with the next claims",
+    ]
     shown = json.loads(noonmark("job", "show", "a", "--json"))
     assert (shown["state"], shown["paused_by"], shown["paused_at"]) == ("active", None, None)
     assert "held_instants" not in shown
+
+
+def test_a_namespace_without_any_job_is_named_with_one_that_may_have_been_meant(noonmark, jobs):
+    hint = "no job is in namespace 'shopp' yet; did you mean 'shop'?"
+    assert noonmark("namespace", "resume", "shopp").splitlines()[1:] == [hint]
+    assert noonmark("namespace", "pause", "shopp").splitlines()[1:] == [hint]
+    assert noonmark("namespace", "set", "shopp", "--timezone", "Asia/Tokyo").splitlines()[1:] == [hint]
+    assert noonmark("calendar", "set", "x", "--date", "2026-12-25", "--namespace", "shopp").splitlines()[
+        1:
+    ] == [hint]
+    assert "no job" not in noonmark("namespace", "pause", "shop")
+    assert "no job" not in noonmark("calendar", "set", "x", "--date", "2026-12-25", "--namespace", "shop")
+    assert "no job" not in noonmark("calendar", "set", "x", "--date", "2026-12-25")
+
+
+def test_a_namespace_goes_back_to_its_defaults_unless_it_is_paused_or_has_calendars(noonmark, jobs):
+    noonmark("namespace", "pause", "shop")
+    assert "resume shop` first" in noonmark("namespace", "delete", "shop", code=1)
+    noonmark("namespace", "resume", "shop")
+    noonmark("calendar", "set", "x", "--date", "2026-12-25", "--namespace", "shop")
+    told = noonmark("namespace", "delete", "shop", code=1)
+    assert told == "namespace shop has the calendars x: delete them first\n"
+    noonmark("calendar", "delete", "x", "--namespace", "shop")
+    noonmark("namespace", "set", "shop", "--timezone", "Asia/Tokyo")
+    assert (
+        noonmark("namespace", "delete", "shop")
+        == "namespace shop has the defaults again: zone UTC, not paused\n"
+    )
+    assert "nothing is set for a namespace 'shop'" in noonmark("namespace", "delete", "shop", code=1)
+    (listed,) = json.loads(noonmark("namespace", "list", "--json"))["items"]
+    assert (listed["name"], listed["timezone"]) == ("shop", "UTC")
+
+
+def test_an_interrupted_resume_keeps_a_namespace_from_being_deleted(noonmark, jobs, emptied_database):
+    noonmark("namespace", "pause", "shop")
+    with psycopg.connect(emptied_database, autocommit=True) as connection:
+        connection.execute("update namespaces set paused_at = null")
+    assert "holds jobs still" in noonmark("namespace", "delete", "shop", code=1)
+
+
+def test_a_paused_one_time_job_keeps_its_due_instant(noonmark, jobs):
+    noonmark("namespace", "pause", "shop")
+    (one,) = [one for one in json.loads(noonmark("job", "list", "--json"))["items"] if one["run_at"]]
+    assert (one["state"], one["next_due_at"]) == ("paused", LATER)

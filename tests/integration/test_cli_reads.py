@@ -1,7 +1,6 @@
 """What `noonmark … list` and `… show` say about a database, run as users run them."""
 
 import json
-import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -10,40 +9,33 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
+from tests.support.cli import call
 
+from noonmark.core.calendars import Calendar
 from noonmark.core.ids import uuid7_batch
 from noonmark.core.words import JobState, Lane
 from noonmark.store import views
+from noonmark.store.job_forms import NEVER
 from noonmark.store.views import JobFilter, RunFilter
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 
 
 @pytest.fixture
-def noonmark(database_url, tmp_path):
-    """Runs the command in an empty folder against this test's database."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("NOONMARK_")}
+def noonmark(command_line, emptied_database, monkeypatch):
+    """Runs the command in an empty folder against an empty database."""
 
-    def run(*arguments, code=0, url=database_url):
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "noonmark.cli.main", *arguments],
-            cwd=tmp_path,
-            env={**env, "NOONMARK_DATABASE_URL": url},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == code, (done.stdout, done.stderr)
-        return done
+    def run(*arguments, code=0, url=emptied_database):
+        monkeypatch.setenv("NOONMARK_DATABASE_URL", url)
+        return call(*arguments, code=code)
 
     return run
 
 
 @pytest.fixture
-def database(database_url):
+def database(emptied_database):
     """A connection that every statement of is committed at once."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    with psycopg.connect(emptied_database, autocommit=True) as connection:
         yield connection
 
 
@@ -88,11 +80,25 @@ def test_runs_are_listed_newest_first_with_job_state_and_start_delay(noonmark, d
 
     head, *lines = noonmark("run", "list").stdout.splitlines()
 
-    assert head.split() == ["RUN", "JOB", "LANE", "STATE", "ATTEMPTS", "DUE", "DELAY", "TOOK"]
+    assert head.split() == ["RUN", "JOB", "LANE", "STATE", "REASON", "ATTEMPTS", "DUE", "DELAY", "TOOK"]
     assert len(lines) == 2
-    assert lines[0].split()[1:5] == ["send-invoice", "normal", "succeeded", "1"]
+    assert lines[0].split()[1:6] == ["send-invoice", "normal", "succeeded", "-", "1"]
     assert "40 ms" in lines[0]
     assert "1.0 s" in lines[0]
+
+
+def test_a_process_of_its_own_prints_the_same(noonmark, database):
+    add_runs(database, add_job(database), 3)
+    words = ("run", "list", "--json")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "noonmark.cli.main", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == (noonmark(*words).stdout, "")
+    assert len(json.loads(done.stdout)["items"]) == 3
 
 
 def test_pages_follow_each_other_without_gap_or_repetition(noonmark, database):
@@ -126,11 +132,11 @@ def test_pages_follow_each_other_without_gap_or_repetition(noonmark, database):
     ],
     ids=str,
 )
-def test_runs_can_be_narrowed_down(database, database_url, wanted, count):
+def test_runs_can_be_narrowed_down(database, emptied_database, wanted, count):
     add_runs(database, add_job(database, "a"), 1)
     add_runs(database, add_job(database, "b"), 2, state="dead")
     add_runs(database, add_job(database, "c", namespace="other"), 3, namespace="other")
-    with views.reader(database_url) as connection:
+    with views.reader(emptied_database) as connection:
         assert len(views.list_runs(connection, wanted).rows) == count
 
 
@@ -202,19 +208,50 @@ def test_runs_are_listed_in_any_of_several_states(noonmark, database):
     assert {run["state"] for run in shown} == {"dead", "succeeded"}
 
 
+def test_a_run_is_listed_with_its_reason_and_runs_can_be_narrowed_down_to_one(noonmark, database):
+    for state, reason in (("skipped", "overlap"), ("skipped", "coalesced"), ("succeeded", None)):
+        (run,) = add_runs(database, add_job(database, f"a-{reason}"), state=state)
+        database.execute("update runs set reason = %s where id = %s", [reason, run])
+    words = [line.split()[1:5] for line in noonmark("run", "list").stdout.splitlines()[1:]]
+    assert ["a-overlap", "normal", "skipped", "overlap"] in words
+    (only,) = json.loads(noonmark("run", "list", "--reason", "overlap", "--json").stdout)["items"]
+    assert only["reason"] == "overlap"
+    both = ("run", "list", "--reason", "overlap", "--reason", "coalesced", "--json")
+    assert len(json.loads(noonmark(*both).stdout)["items"]) == 2
+
+
+@pytest.mark.parametrize("listing", ["run", "job"])
+def test_the_namespace_is_shown_where_rows_are_of_several(noonmark, database, listing):
+    add_runs(database, add_job(database))
+    assert "NAMESPACE" not in noonmark(listing, "list").stdout
+    add_runs(database, add_job(database, namespace="shop"), namespace="shop")
+    assert "NAMESPACE" in noonmark(listing, "list").stdout
+    assert "NAMESPACE" not in noonmark(listing, "list", "--namespace", "shop").stdout
+
+
+def test_runs_of_a_job_that_is_not_there_are_an_error_and_of_one_without_runs_none(noonmark, database):
+    job = add_job(database)
+    assert json.loads(noonmark("run", "list", "--job", "send-invoice", "--json").stdout)["items"] == []
+    assert json.loads(noonmark("run", "list", "--job", str(job), "--json").stdout)["items"] == []
+    for wrong in (("nosuch",), (str(uuid4()),), ("send-invoice", "--namespace", "shop")):
+        for listing in ("run", "dead"):
+            told = noonmark(listing, "list", "--job", *wrong, code=1).stderr
+            assert told == f"there is no job {wrong[0]!r}: `noonmark job list` shows those there are\n"
+
+
 def test_a_run_that_is_not_there_is_a_sentence_and_exit_code_1(noonmark):
     done = noonmark("run", "show", str(uuid4()), code=1)
     assert "there is no run" in done.stderr
     assert done.stdout == ""
 
 
-def test_a_one_time_job_without_a_timer_is_shown_as_completed(database, database_url):
+def test_a_one_time_job_without_a_timer_is_shown_as_completed(database, emptied_database):
     add_job(database, "done", schedule={"run_at": "2026-06-01T09:00:00Z"})
     add_job(database, "later", schedule={"run_at": "2026-06-01T09:00:00Z"}, timer=True)
     add_job(database, "at-once")
     add_job(database, "recurring", schedule={"cron": "* * * * *"})
     add_job(database, "paused", state="paused")
-    with views.reader(database_url) as connection:
+    with views.reader(emptied_database) as connection:
         states = {row["name"]: row["state"] for row in views.list_jobs(connection, JobFilter()).rows}
         completed = views.list_jobs(connection, JobFilter(states=[JobState.COMPLETED])).rows
     assert states == {
@@ -233,10 +270,61 @@ def test_a_job_is_shown_by_name_with_every_field_of_its_document(noonmark, datab
     shown = json.loads(noonmark("job", "show", "nightly", "--json").stdout)
 
     assert shown["id"] == str(job)
-    assert shown["schedule"] == {"cron": "0 3 * * *"}
+    assert (shown["schedule"]["cron"], shown["schedule"]["timezone"]) == ("0 3 * * *", "UTC")
     assert shown["retry"] == {"max_retries": 3}
     assert shown["next_due_at"] == (NOW + timedelta(hours=1)).isoformat().replace("+00:00", "Z")
     assert {"payload", "timeout_seconds", "priority", "pool", "misfire", "overlap", "delivery"} <= set(shown)
+
+
+def add_calendar(database, name="weekend", body=None, namespace="default"):
+    calendar = Calendar.parse(body or {"weekdays": ["SAT", "SUN"]})
+    key = {"namespace": namespace, "name": name, "digest": calendar.digest(), "body": Jsonb(calendar.body())}
+    database.execute("insert into calendar_contents (digest, body) values (%(digest)s, %(body)s)", key)
+    database.execute(
+        "insert into calendars (namespace, name, digest) values (%(namespace)s, %(name)s, %(digest)s)", key
+    )
+    return [name, calendar.digest()]
+
+
+def test_a_schedule_is_shown_as_its_document_which_previews_read_back(noonmark, database, tmp_path):
+    pair = add_calendar(database)
+    stored = {"cron": "0 9 * * *", "timezone": "Asia/Kolkata", "calendars": {"exclude": [pair]}}
+    add_job(database, "nightly", schedule=stored)
+
+    shown = noonmark("job", "show", "nightly", "--json").stdout
+    text = noonmark("job", "show", "nightly").stdout
+    (listed,) = json.loads(noonmark("job", "list", "--json").stdout)["items"]
+
+    schedule = json.loads(shown)["schedule"]
+    assert schedule["calendars"] == {"exclude": ["weekend"], "on_holiday": "skip"}
+    assert listed["schedule"] == schedule
+    assert json.loads(shown)["misfire"]["look_back_seconds"] is not None
+    assert pair[1] not in text
+    (tmp_path / "job.json").write_text(shown)
+    (tmp_path / "weekend.yaml").write_text("weekdays: [SAT, SUN]")
+    next_ = ("schedule", "next", "-f", "job.json", "--calendar", "weekend=weekend.yaml")
+    told = noonmark(*next_, "--after", "2026-06-05T12:00:00Z", "--count", "1").stdout
+    assert "2026-06-08T03:30:00Z" in told
+
+
+def test_an_active_job_whose_calendars_leave_nothing_says_so(noonmark, database):
+    pair = add_calendar(database, body={"dates": ["2020-01-01"]})
+    stored = {"cron": "0 9 * * *", "timezone": "UTC", "calendars": {"include": [pair]}}
+    job = add_job(database, "nightly", schedule=stored)
+    database.execute(
+        "insert into timers (fire_at, scheduled_for, after_at, job_id, job_version, shard, lane, kind, namespace, pool)"
+        " values (%s, %s, %s, %s, 1, 0, 1, 3, 'default', 'default')",
+        [NEVER, NOW, NOW, job],
+    )
+    shown = json.loads(noonmark("job", "show", "nightly", "--json").stdout)
+    assert (shown["state"], shown["next_due_at"]) == ("active", None)
+    assert shown["state_reason"] == "no next instant: its calendars leave none"
+    assert "held_instants" not in shown
+    assert " none" in noonmark("job", "list").stdout
+    assert "no next instant: its calendars leave none" in noonmark("job", "list", "-o", "wide").stdout
+    database.execute("update jobs set state = 'paused', state_reason = 'why' where id = %s", [job])
+    shown = json.loads(noonmark("job", "show", "nightly", "--json").stdout)
+    assert (shown["state_reason"], shown["held_instants"]) == ("why", 0)
 
 
 def test_a_name_of_several_one_time_jobs_is_answered_with_their_ids(noonmark, database):
@@ -262,7 +350,8 @@ def test_rejections_are_listed_with_position_pointer_and_excerpt(noonmark, datab
     assert '{"name": "a"}' in text
     assert shown["items"][0]["errors"] == errors
 
-    full = noonmark("rejection", "show", str(shown["items"][0]["id"])).stdout
+    number = str(shown["items"][0]["id"])
+    full = noonmark("rejection", "show", number).stdout
     for part in (
         "noonmark.submissions/3/17",
         "billing",
@@ -270,7 +359,7 @@ def test_rejections_are_listed_with_position_pointer_and_excerpt(noonmark, datab
         '{"name": "a"}',
     ):
         assert part in full
-    assert json.loads(noonmark("rejection", "show", "1", "--json").stdout) == shown["items"][0]
+    assert json.loads(noonmark("rejection", "show", number, "--json").stdout) == shown["items"][0]
 
 
 def test_a_rejection_that_is_not_there_is_a_sentence(noonmark):

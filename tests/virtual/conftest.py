@@ -7,13 +7,6 @@ from collections.abc import Callable
 import pytest
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder."""
-    for item in items:
-        if "tests/virtual/" in item.path.as_posix():
-            item.add_marker(pytest.mark.virtual)
-
-
 @pytest.fixture
 def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
     """Print a line at once, whatever pytest does with output."""

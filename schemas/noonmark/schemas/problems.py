@@ -13,6 +13,10 @@ from pydantic_core import ErrorDetails
 
 from noonmark.schemas.refusal import FieldError, kind_of, pointer, shown, suggestion
 
+MOST_LISTED: Final = 10
+FIRST_LISTED: Final = 6
+"""Of a document with more than `MOST_LISTED` fields an error names so many: it may come many times."""
+
 NOT_AVAILABLE: Final = "is not available in this version"
 
 
@@ -65,7 +69,8 @@ def unknown_field(name: str, model: type[Document], path: tuple[str | int, ...])
         home = model.elsewhere[name]
         return FieldError(pointer(path), f"{NOT_AVAILABLE} outside {home}", f"the field inside {home}")
     known = list(model.model_fields)
-    return FieldError(pointer(path), f"unknown field{suggestion(name, known)}", "one of " + ", ".join(known))
+    listed = known if len(known) <= MOST_LISTED else [*known[:FIRST_LISTED], "…"]
+    return FieldError(pointer(path), f"unknown field{suggestion(name, known)}", "one of " + ", ".join(listed))
 
 
 def _translate(details: ErrorDetails, model: type[Document], base: tuple[str | int, ...]) -> FieldError:

@@ -57,7 +57,7 @@ _From = Annotated[
 _Until = Annotated[
     str | None,
     typer.Option(
-        "--until", metavar="INSTANT", help="Where it ends; that instant is excluded. [default: now]"
+        "--until", metavar="INSTANT", help="Where it ends; that instant is excluded. (default: now)"
     ),
 ]
 _Mode = Annotated[
@@ -92,7 +92,7 @@ def plan(
         show_json({"items": rows, "next": planned.next, **_summary(planned)})
         return
     show_list(rows, _INSTANT_COLUMNS)
-    print(_sentence(planned))
+    print(_sentence(planned), *_note(planned), sep="\n")
     if planned.next is not None:
         print(f"more: --after {instant_text(planned.next)}")
 
@@ -117,7 +117,7 @@ def start(
     settings = operator_settings()
     planned = _plan(settings, job, namespace, (from_, until, mode), after=None, limit=1)
     if not yes:
-        print(_sentence(planned))
+        print(_sentence(planned), *_note(planned), sep="\n")
         typer.confirm("Start it?", abort=True)
     from noonmark.core.backfill import BackfillError  # noqa: PLC0415
     from noonmark.store import backfills  # noqa: PLC0415
@@ -290,7 +290,13 @@ def _summary(planned: BackfillPlan) -> dict[str, Any]:
         "until_at": planned.range.until_at,
         "instants": planned.total,
         "to_run": planned.to_run,
+        "job_state": planned.job_state,
+        "note": planned.note,
     }
+
+
+def _note(planned: BackfillPlan) -> list[str]:
+    return [f"note: {planned.note}"] if planned.note else []
 
 
 def _sentence(planned: BackfillPlan) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
+from noonmark.cli import calendar_edits
 from noonmark.cli.context import database_errors, operator_settings
 from noonmark.cli.options import AsJson, Namespace
 from noonmark.cli.output import Column, Row, field, show_fields, show_json, show_list
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from noonmark.core.calendars import Calendar
-    from noonmark.store.calendars import CalendarChange, CalendarRow
+    from noonmark.store.calendars import CalendarChange, CalendarRow, CalendarUsers, Edit
 
 app = typer.Typer(help="Name sets of days that schedules leave out, or keep to.", no_args_is_help=True)
 
@@ -33,10 +34,12 @@ _Done = TypeVar("_Done")
 Name = Annotated[str, typer.Argument(help="1 to 63 of a-z, 0-9, '.', '-' and '_'.")]
 InNamespace = Annotated[str, typer.Option("--namespace", help="Namespace that the calendar belongs to.")]
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would change.")]
+
 _COLUMNS = (
     field("name", "CALENDAR"),
     field("namespace"),
-    Column("DAYS", lambda row: summary(row["body"]), elastic=True),
+    Column("DAYS", lambda row: calendar_edits.summary(row["body"]), elastic=True),
     field("jobs", numeric=True),
     field("updated_at", "CHANGED"),
 )
@@ -65,35 +68,59 @@ def set_(
     yearly: Annotated[
         list[str] | None, typer.Option(help="A day of every year such as 12-25; repeatable.")
     ] = None,
+    add: Annotated[
+        list[str] | None,
+        typer.Option("--add", help="An entry more for one that exists, in any of these forms; repeatable."),
+    ] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option("--remove", help="An entry that it has no more; repeatable.")
+    ] = None,
     namespace: InNamespace = "default",
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a calendar, or replace all of its days. Jobs that use it are planned anew.
+    """Make a calendar, or replace all of its days, or --add and --remove some. Its jobs are planned anew.
 
     Instants that are in the ledger stay as they are.
     """
-    given = {"dates": dates, "ranges": read_ranges(ranges or []), "weekdays": weekdays, "yearly": yearly}
+    given = {
+        "dates": dates,
+        "ranges": calendar_edits.read_ranges(ranges or []),
+        "weekdays": weekdays,
+        "yearly": yearly,
+    }
     body: object = {key: items for key, items in given.items() if items}
     if file is not None and body:
         raise CliError(
             "give --file or single days, not both: a calendar is replaced as a whole", ExitCode.USAGE
         )
+    if add or remove:
+        if file is not None or body:
+            raise CliError(
+                "give --add and --remove, or all days: --file, --date, … replace a calendar as a whole",
+                ExitCode.USAGE,
+            )
+        edit = calendar_edits.entries_edit(namespace, name, add or [], remove or [])
+        _change_contents(namespace, name, edit, dry_run=dry_run, as_json=as_json)
+        return
     if file is None and not body:
         raise CliError("give the days: --file, --date, --range, --weekday or --yearly", ExitCode.USAGE)
     if file is not None:
         body = _read_file(file)
     calendar = _parse(body, "standard input" if file == "-" else file)
-    _show_change(namespace, name, calendar, _store(namespace, name, calendar), as_json=as_json)
+    _change_contents(namespace, name, lambda _: calendar, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("import")
 def import_(
+    *,
     name: Name,
     file: Annotated[Path, typer.Argument(metavar="FILE.ics", exists=True, dir_okay=False)],
     years: Annotated[
         int, typer.Option(min=1, max=100, help="Write recurring events out for so many years ahead.")
     ] = 10,
     namespace: InNamespace = "default",
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a calendar of the events in an iCalendar file, or replace all of its days by them.
@@ -110,9 +137,8 @@ def import_(
         raise CliError(f"{file} cannot be read: {error.strerror}", ExitCode.USAGE) from error
     except IcsError as error:
         raise CliError(f"{file}: {error}", ExitCode.USAGE) from error
-    change = _store(namespace, name, found.calendar)
     read = {"events": found.events, "cancelled": found.cancelled, "written_out_to": found.written_out_to}
-    _show_change(namespace, name, found.calendar, change, as_json=as_json, read=read)
+    _change_contents(namespace, name, lambda _: found.calendar, dry_run=dry_run, as_json=as_json, read=read)
 
 
 @app.command("list")
@@ -166,37 +192,6 @@ def delete(name: Name, namespace: InNamespace = "default") -> None:
     print(f"calendar {name} is deleted")
 
 
-def read_ranges(ranges: list[str]) -> list[dict[str, str]]:
-    """Read `--range` as the document writes it.
-
-    Raises:
-        CliError: one has not two ends.
-    """
-    read = []
-    for given in ranges:
-        first, dots, last = given.partition("..")
-        if not dots:
-            raise CliError(
-                f"--range {given!r} has no end: write both days, such as 2026-12-24..2027-01-01",
-                ExitCode.USAGE,
-            )
-        read.append({"first": first, "last": last})
-    return read
-
-
-def summary(body: Row) -> str:
-    """Return in a few words what is in a calendar, given its JSON form."""
-    parts = []
-    for key, one, many in (("dates", "date", "dates"), ("ranges", "range", "ranges")):
-        if count := len(body.get(key, ())):
-            parts.append(f"{count} {one if count == 1 else many}")
-    if body.get("weekdays"):
-        parts.append("every " + " ".join(body["weekdays"]))
-    if count := len(body.get("yearly", ())):
-        parts.append(f"{count} day{'' if count == 1 else 's'} of every year")
-    return ", ".join(parts) or "no day"
-
-
 def _read_file(file: str) -> object:
     place = "standard input" if file == "-" else file
     try:
@@ -233,14 +228,38 @@ def _parse(body: object, place: str | None) -> Calendar:
         raise CliError(f"{place}: {error.message}" if place else error.message, ExitCode.USAGE) from error
 
 
-def _store(namespace: str, name: str, calendar: Calendar) -> CalendarChange:
+def _change_contents(
+    namespace: str,
+    name: str,
+    edit: Edit,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    read: dict[str, Any] | None = None,
+) -> None:
+    """Change what a calendar holds, or only look, and show what becomes of it and of its jobs."""
     from noonmark.core.calendars import CalendarError  # noqa: PLC0415
-    from noonmark.store.calendars import set_calendar  # noqa: PLC0415
+    from noonmark.store.calendars import (  # noqa: PLC0415
+        calendar_users,
+        edit_calendar,
+        preview_calendar,
+    )
+    from noonmark.store.namespaces import without_jobs  # noqa: PLC0415
+
+    change_or_look = preview_calendar if dry_run else edit_calendar
+
+    def work(connection: psycopg.Connection) -> tuple[CalendarChange, CalendarUsers, str | None]:
+        change = change_or_look(connection, namespace, name, edit)
+        users = calendar_users(connection, namespace, name, change.now)
+        return change, users, None if users.names else without_jobs(connection, namespace)
 
     try:
-        return _change(name, lambda connection: set_calendar(connection, namespace, name, calendar))
+        change, users, hint = _change(name, work)
     except CalendarError as error:
         raise CliError(error.message, ExitCode.USAGE) from error
+    calendar_edits.show_change(
+        namespace, name, (change, users, hint), dry_run=dry_run, as_json=as_json, read=read
+    )
 
 
 def _change(name: str, change: Callable[[psycopg.Connection], _Done]) -> _Done:
@@ -257,33 +276,6 @@ def _change(name: str, change: Callable[[psycopg.Connection], _Done]) -> _Done:
             except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
                 continue
     raise CliError(f"calendar {name} is not changed: its jobs are busy all the time; try again in a moment")
-
-
-def _show_change(
-    namespace: str,
-    name: str,
-    calendar: Calendar,
-    change: CalendarChange,
-    *,
-    as_json: bool,
-    read: dict[str, Any] | None = None,
-) -> None:
-    told: dict[str, Any] = {"namespace": namespace, "name": name, **change._asdict(), **(read or {})}
-    if read and read["written_out_to"] is not None:
-        told["written_out_to"] = read["written_out_to"].isoformat()
-    if as_json:
-        show_json(told)
-        return
-    if read:
-        print(f"{read['events']} events read, {read['cancelled']} of them cancelled")
-    done = {"created": "is made", "changed": "is changed", "unchanged": "has these days already"}[
-        change.change
-    ]
-    print(f"calendar {name} {done}: {summary(calendar.body())}")
-    if change.jobs:
-        print(f"jobs that use it: {change.jobs}, of which {change.replanned} are planned anew")
-    if read and read["written_out_to"] is not None:
-        print(f"recurring events are written out to {read['written_out_to']}: import them again before")
 
 
 def _show_days(document: Row, calendar: Calendar) -> None:

@@ -24,7 +24,7 @@ app = typer.Typer(help="Prepare the database, and tell whether it is ready.", no
 def migrate(
     shards: Annotated[
         int | None,
-        typer.Option(min=1, max=1024, help="Shards of a new installation; fixed from then on. [default: 4]"),
+        typer.Option(min=1, max=1024, help="Shards of a new installation; fixed from then on. (default: 4)"),
     ] = None,
     skip_topics: Annotated[bool, typer.Option("--skip-topics", help="Leave Kafka alone.")] = False,
 ) -> None:

@@ -58,15 +58,15 @@ def up(
     handlers: Annotated[
         list[str] | None,
         typer.Option(
-            help="Module with handlers for the worker, repeatable. [default: examples.handlers if there]"
+            help="Module with handlers for the worker, repeatable. (default: examples.handlers if there)"
         ),
     ] = None,
     path: Folder = None,
     postgres_port: Annotated[
-        int | None, typer.Option(help="Fixed port for Postgres. [default: a free one]")
+        int | None, typer.Option(help="Fixed port for Postgres. (default: a free one)")
     ] = None,
     kafka_port: Annotated[
-        int | None, typer.Option(help="Fixed port for Kafka. [default: a free one]")
+        int | None, typer.Option(help="Fixed port for Kafka. (default: a free one)")
     ] = None,
 ) -> None:
     """Start everything, and run it until Ctrl-C (or `noonmark dev down`).

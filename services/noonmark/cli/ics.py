@@ -320,7 +320,10 @@ def _length(event: _Event) -> int:
     if body.get("DTEND") is not None:
         end = event.local(body["DTEND"].dt)
     elif body.get("DURATION") is not None:
-        end = start + body["DURATION"].dt
+        try:
+            end = start + body["DURATION"].dt
+        except OverflowError:
+            raise event.refuse("lasts beyond the year 9999; correct its DURATION") from None
     if isinstance(start, datetime):
         finish = end if isinstance(end, datetime) else datetime.combine(end, time.min)
         if finish < start:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,13 +22,20 @@ from noonmark.cli.options import (
     as_uuid,
     read_uuid,
 )
-from noonmark.cli.output import Column, field, shortened, show_fields, show_json, show_list
+from noonmark.cli.output import Column, field, shortened, show_fields, show_json, show_list, text
 from noonmark.cli.problems import CliError
 from noonmark.core.words import JobState, Lane
 
-app = typer.Typer(help="Show jobs: what is to be run, and when; pause and resume them.", no_args_is_help=True)
-app.command()(job_orders.pause)
-app.command()(job_orders.resume)
+if TYPE_CHECKING:
+    from noonmark.core.schedule import Schedule
+
+app = typer.Typer(
+    help="Show jobs: what is to be run, and when; pause, resume, trigger and cancel them. `noonmark submit`"
+    " makes and updates jobs.",
+    no_args_is_help=True,
+)
+for _order in (job_orders.pause, job_orders.resume, job_orders.trigger, job_orders.cancel):
+    app.command()(_order)
 
 State = StrEnum("State", {state.name: state.value for state in JobState})  # type: ignore[misc]
 
@@ -37,17 +44,33 @@ def schedule_text(schedule: Mapping[str, Any] | None) -> str:
     """Return when a job is due, in a few words."""
     if not schedule:
         return "now"
+    members = schedule.get("any")
+    if members:
+        # The members of a union have one zone.
+        zone = next((member["timezone"] for member in members if "timezone" in member), "UTC")
+        return shortened("; ".join(map(_rule_text, members)), 60) + _zone_text(zone)
+    has_clock = schedule.get("cron") or schedule.get("rrule")
+    return _rule_text(schedule) + _zone_text(schedule.get("timezone", "UTC") if has_clock else "UTC")
+
+
+def _zone_text(zone: str) -> str:
+    return f" {zone}" if zone != "UTC" else ""
+
+
+def _rule_text(schedule: Mapping[str, Any]) -> str:
     if schedule.get("cron"):
-        zone = schedule.get("timezone", "UTC")
-        return str(schedule["cron"]) + (f" {zone}" if zone != "UTC" else "")
+        return str(schedule["cron"])
     if schedule.get("rrule"):
         return shortened(str(schedule["rrule"]).removeprefix("RRULE:").replace("\n", " "), 60)
-    if schedule.get("any"):
-        return shortened("; ".join(map(schedule_text, schedule["any"])), 60)
     if schedule.get("every"):
         every = schedule["every"]
         return f"every {every if isinstance(every, str) else f'{every:g} s'}"
     return f"at {schedule['run_at']}" if schedule.get("run_at") else "-"
+
+
+def next_due_text(row: Mapping[str, Any]) -> str:
+    """Return the next instant; `none` where the calendars of an active job leave none."""
+    return "none" if row["no_next_instant"] else text(row["next_due_at"])
 
 
 _COLUMNS = (
@@ -57,8 +80,8 @@ _COLUMNS = (
     field("lane"),
     field("state"),
     Column("SCHEDULE", lambda row: schedule_text(row["schedule"])),
-    field("next_due_at", "NEXT DUE"),
-    field("namespace", wide=True),
+    Column("NEXT DUE", next_due_text),
+    field("namespace", wide=True, varies=True),
     field("pool", wide=True),
     field("handler", wide=True),
     field("version", wide=True, numeric=True),
@@ -82,6 +105,7 @@ def list_(
     """List jobs, the newest first."""
     place = read_uuid(after, "--after")
     from noonmark.store import views  # noqa: PLC0415
+    from noonmark.store.held_views import stored_schedules  # noqa: PLC0415
 
     wanted = views.JobFilter(
         states=[JobState(one.value) for one in state or ()],
@@ -91,8 +115,10 @@ def list_(
     )
     with reading(operator_settings()) as connection:
         page = views.list_jobs(connection, wanted, limit=limit, before=place)
+        schedules = stored_schedules(connection, page.rows) if as_json else {}
     if as_json:
-        show_json({"items": [document(row) for row in page.rows], "next": page.next})
+        items = [document(row, schedules.get(row["id"])) for row in page.rows]
+        show_json({"items": items, "next": page.next})
         return
     footer = f"more: --after {page.next}" if page.next else ""
     show_list(page.rows, _COLUMNS, wide=output is Output.WIDE, footer=footer)
@@ -107,12 +133,17 @@ def show(
     """Show one job with every default spelt out."""
     job_id = as_uuid(job)
     from noonmark.store import views  # noqa: PLC0415
-    from noonmark.store.held_views import held_instants  # noqa: PLC0415
+    from noonmark.store.held_views import held_instants, stored_schedules  # noqa: PLC0415
 
     with reading(operator_settings()) as connection:
         name = job if job_id is None else None
         found = views.find_jobs(connection, job=job_id, name=name, namespace=namespace)
-        held = {row["id"]: held_instants(connection, row) for row in found if row["held_from"]}
+        schedules = stored_schedules(connection, found)
+        held = {
+            row["id"]: held_instants(connection, row, schedules.get(row["id"]))
+            for row in found
+            if row["state"] == JobState.PAUSED and row["held_from"]
+        }
     if not found:
         raise CliError(f"there is no job {job!r}: `noonmark job list` shows those there are")
     if len(found) > 1 and len({row["namespace"] for row in found if row["unique_name"]}) > 1:
@@ -122,7 +153,7 @@ def show(
         ids = ", ".join(str(row["id"]) for row in found)
         raise CliError(f"several one-time jobs are called {job!r}: show one by its id, of {ids}")
     chosen = next((row for row in found if row["unique_name"]), found[0])
-    shown = document(chosen)
+    shown = document(chosen, schedules.get(chosen["id"]))
     if chosen["id"] in held:
         shown["held_instants"] = held[chosen["id"]]
     if as_json:
@@ -131,14 +162,18 @@ def show(
     show_fields(shown)
 
 
-def document(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the job document of a stored job with every default spelt out, and what became of it."""
-    schedule = dict(row["schedule"] or {})
+def document(row: Mapping[str, Any], schedule: Schedule | None = None) -> dict[str, Any]:
+    """Return the job document of a stored job with every default spelt out, and what became of it.
+
+    Args:
+        row: of `views.list_jobs` or `views.find_jobs`.
+        schedule: its stored schedule, read; None where it has none, or it cannot be read: then it is shown as
+            it is stored.
+    """
+    stored = row["schedule"] or {}
+    run_at = stored.get("run_at")
     work, policy = row["work"] or {}, row["policy"] or {}
     misfire = _misfire(policy.get("misfire") or {}, schedule)
-    run_at, anchor = schedule.pop("run_at", None), schedule.pop("anchor", None)
-    if anchor is not None:
-        schedule.setdefault("start", anchor)
     return {
         "id": row["id"],
         "namespace": row["namespace"],
@@ -154,7 +189,7 @@ def document(row: Mapping[str, Any]) -> dict[str, Any]:
         "type": row["kind"],
         "handler": row["handler"],
         "payload": work.get("payload"),
-        "schedule": schedule or None,
+        "schedule": None if run_at is not None else _schedule_document(schedule) or stored or None,
         "run_at": run_at,
         "priority": row["lane"],
         "pool": row["pool"],
@@ -171,23 +206,23 @@ def document(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _misfire(stored: Mapping[str, Any], schedule: Mapping[str, Any]) -> dict[str, Any]:
+def _schedule_document(schedule: Schedule | None) -> dict[str, object] | None:
+    if schedule is None:
+        return None
+    from noonmark.core.schedule import document_of  # noqa: PLC0415 - for this command only
+
+    return document_of(schedule)
+
+
+def _misfire(stored: Mapping[str, Any], schedule: Schedule | None) -> dict[str, Any]:
     """Spell out the misfire rule; the look-back by default depends on the schedule's period."""
-    from noonmark.core.planning import MIN_LOOK_BACK_SECONDS, Misfire  # noqa: PLC0415 - for this command only
-    from noonmark.core.schedule import ScheduleError, load_schedule  # noqa: PLC0415
+    from noonmark.core.planning import Misfire  # noqa: PLC0415 - for this command only
 
     rule = Misfire(**stored)
     look_back = rule.look_back_seconds
-    if look_back is None:
-        try:
-            look_back = (
-                rule.look_back_at(load_schedule(dict(schedule)), datetime.now(UTC))
-                if schedule
-                else max(MIN_LOOK_BACK_SECONDS, rule.grace_seconds)
-            )
-        except ScheduleError:
-            # The job is broken, and its state says so; what it would look back to is nobody's guess.
-            look_back = None
+    if look_back is None and schedule is not None:
+        look_back = rule.look_back_at(schedule, datetime.now(UTC))
+    # None is no limit, as for one-time jobs. Of a schedule that cannot be read nobody knows.
     return {
         "policy": rule.policy.value,
         "grace_seconds": rule.grace_seconds,

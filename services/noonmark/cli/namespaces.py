@@ -38,21 +38,41 @@ _COLUMNS = (
 def set_(
     name: Name,
     timezone: Annotated[
-        str, typer.Option("--timezone", metavar="ZONE", help="IANA zone such as Europe/Berlin.")
+        str, typer.Option("--timezone", "--zone", metavar="ZONE", help="IANA zone such as Europe/Berlin.")
     ],
     as_json: AsJson = False,
 ) -> None:
     """Set the zone of schedules that name none. Jobs that exist keep the zone they were made with."""
-    from noonmark.store.namespaces import set_timezone  # noqa: PLC0415
+    from noonmark.store.namespaces import set_timezone, without_jobs  # noqa: PLC0415
 
     with _connected() as connection:
         changed = set_timezone(connection, name, timezone)
+        hint = without_jobs(connection, name) if changed and not as_json else None
     if as_json:
         show_json({"name": name, "timezone": timezone, "changed": changed})
         return
     print(
         f"namespace {name} {'has' if changed else 'had'} the zone {timezone}{'' if changed else ' already'}"
     )
+    if hint:
+        print(hint)
+
+
+@app.command()
+def delete(name: Name, as_json: AsJson = False) -> None:
+    """Give a namespace its defaults back. Refused while it is paused or has calendars; its jobs stay."""
+    from noonmark.store.namespaces import delete_namespace  # noqa: PLC0415
+
+    with _connected() as connection:
+        deleted = delete_namespace(connection, name)
+    if not deleted:
+        raise CliError(
+            f"nothing is set for a namespace {name!r}: `noonmark namespace list` shows those there are"
+        )
+    if as_json:
+        show_json({"name": name, "deleted": True})
+    else:
+        print(f"namespace {name} has the defaults again: zone UTC, not paused")
 
 
 @app.command("list")
@@ -96,11 +116,16 @@ def pause(
 
     Safe to repeat: given again it finishes what an interrupted call left.
     """
-    from noonmark.store.namespaces import pause_namespace  # noqa: PLC0415
+    from noonmark.store.namespaces import pause_namespace, without_jobs  # noqa: PLC0415
 
     with _connected() as connection:
         done = pause_namespace(connection, name, reason, progress=_progress("held"))
+        # What the pause holds may be one-time jobs alone, which the hint does not see.
+        unseen = done.changed and not (done.jobs or done.runs or as_json)
+        hint = without_jobs(connection, name) if unseen else None
     _show(name, "paused", done, as_json=as_json)
+    if hint:
+        print(hint)
 
 
 @app.command()
@@ -111,20 +136,29 @@ def resume(name: Name, missed: Missed = MissedName.SKIP, as_json: AsJson = False
     interrupted call left.
     """
     from noonmark.core.planning import ResumeChoice  # noqa: PLC0415
-    from noonmark.store.namespaces import resume_namespace  # noqa: PLC0415
+    from noonmark.store.namespaces import resume_namespace, without_jobs  # noqa: PLC0415
 
     with _connected() as connection:
         done = resume_namespace(connection, name, ResumeChoice(missed.value), progress=_progress("go on"))
+        unseen = not (done.changed or done.jobs or done.runs or as_json)
+        hint = without_jobs(connection, name) if unseen else None
     _show(name, "resumed", done, as_json=as_json)
+    if hint:
+        print(hint)
 
 
 def _show(name: str, done: str, result: PauseResult, *, as_json: bool) -> None:
     if as_json:
-        show_json({"name": name, "state": "paused" if done == "paused" else "active", **result._asdict()})
+        shown = {"name": name, "state": "paused" if done == "paused" else "active", **result._asdict()}
+        if done == "paused":
+            del shown["jobs_with_held_instants"]
+        show_json(shown)
         return
     told = f"is {done}" if result.changed else f"was {done} before" if done == "paused" else "was not paused"
     print(f"namespace {name} {told}: {_count(result.jobs, 'job')} {_verb(done, result.jobs)}, ", end="")
     print(f"{_count(result.runs, 'run')} {'wait' if done == 'paused' else 'queued'}")
+    if late := result.jobs_with_held_instants:
+        print(f"{_count(late, 'job')} had instants held: they get their verdicts with the next claims")
 
 
 def _verb(done: str, jobs: int) -> str:

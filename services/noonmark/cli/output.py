@@ -34,6 +34,7 @@ class Column:
         numeric: aligned to the right.
         elastic: takes the lines it needs on a narrow terminal, so that the others stay whole.
         cut: shortened to what a terminal leaves, so that each row is one line; whole on a pipe.
+        varies: of a wide column, shown in any table whose rows differ in it.
     """
 
     title: str
@@ -42,6 +43,7 @@ class Column:
     numeric: bool = False
     elastic: bool = False
     cut: bool = False
+    varies: bool = False
 
 
 def field(
@@ -52,9 +54,10 @@ def field(
     numeric: bool = False,
     elastic: bool = False,
     cut: bool = False,
+    varies: bool = False,
 ) -> Column:
     """Make a column that shows one field of the row."""
-    return Column(title or name.upper(), lambda row: text(row.get(name)), wide, numeric, elastic, cut)
+    return Column(title or name.upper(), lambda row: text(row.get(name)), wide, numeric, elastic, cut, varies)
 
 
 def is_terminal() -> bool:
@@ -66,7 +69,11 @@ def show_list(
     rows: Sequence[Row], columns: Sequence[Column], *, wide: bool = False, footer: str = ""
 ) -> None:
     """Print a listing: a table on a terminal; aligned columns under one head line on a pipe."""
-    shown = [column for column in columns if wide or not column.wide]
+    shown = [
+        column
+        for column in columns
+        if wide or not column.wide or (column.varies and len({column.cell(row) for row in rows}) > 1)
+    ]
     cells = [[column.cell(row) for column in shown] for row in rows]
     if is_terminal():
         _rich_table(shown, cells, footer)

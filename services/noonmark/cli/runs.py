@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,6 +36,9 @@ from noonmark.cli.output import (
 from noonmark.cli.problems import CliError
 from noonmark.core.words import Lane, RunState
 
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
 app = typer.Typer(help="Show runs: what was due, and what became of it.", no_args_is_help=True)
 
 State = StrEnum("State", {state.name: state.value for state in RunState})  # type: ignore[misc]
@@ -55,6 +58,20 @@ def _seconds(begin: datetime | None, end: datetime | None) -> float | None:
     return (end - begin).total_seconds() if begin is not None and end is not None else None
 
 
+def require_job(connection: Connection, job: str, namespace: str | None) -> None:
+    """Tell a job that has nothing to list from one that is not there.
+
+    Raises:
+        CliError: no job has this id, or this name in the namespace.
+    """
+    from noonmark.store import views  # noqa: PLC0415
+
+    job_id = as_uuid(job)
+    name = job if job_id is None else None
+    if not views.find_jobs(connection, job=job_id, name=name, namespace=namespace):
+        raise CliError(f"there is no job {job!r}: `noonmark job list` shows those there are")
+
+
 def job_label(row: Mapping[str, Any]) -> str:
     """Return the job's name; of one without, its handler, else its id."""
     return str(row.get("job_name") or row.get("handler") or row["job_id"])
@@ -65,12 +82,12 @@ _COLUMNS = (
     Column("JOB", lambda row: shortened(job_label(row), 40), elastic=True),
     field("lane"),
     field("state"),
+    field("reason"),
     field("attempt", "ATTEMPTS", numeric=True),
     field("scheduled_for", "DUE"),
     Column("DELAY", lambda row: duration(start_delay(row)), numeric=True),
     Column("TOOK", lambda row: duration(took(row)), numeric=True),
-    field("reason", wide=True),
-    field("namespace", wide=True),
+    field("namespace", wide=True, varies=True),
     field("pool", wide=True),
     field("kind", "TYPE", wide=True),
     field("handler", wide=True),
@@ -85,6 +102,10 @@ _COLUMNS = (
 def list_(
     *,
     state: Annotated[list[State] | None, typer.Option(help="Only runs in this state; repeatable.")] = None,
+    reason: Annotated[
+        list[str] | None,
+        typer.Option(help="Only runs with this reason, such as overlap or coalesced; repeatable."),
+    ] = None,
     job: Annotated[str | None, typer.Option(help="Only runs of this job: its id or name.")] = None,
     namespace: Namespace = None,
     lane: LaneOption = None,
@@ -101,6 +122,7 @@ def list_(
 
     wanted = views.RunFilter(
         states=[one.value for one in state or ()],
+        reasons=reason or (),
         job=job_id,
         job_name=job if job_id is None else None,
         namespace=namespace,
@@ -109,6 +131,8 @@ def list_(
     )
     with reading(operator_settings()) as connection:
         page = views.list_runs(connection, wanted, limit=limit, before=place)
+        if job is not None and not page.rows:
+            require_job(connection, job, namespace)
     if as_json:
         show_json({"items": [_with_durations(row) for row in page.rows], "next": page.next})
         return

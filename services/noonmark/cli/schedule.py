@@ -36,7 +36,8 @@ _EVERY = _rule("--every", "ISO 8601 duration, or seconds; counts from --start, e
 _FILE = typer.Option(
     "--file",
     "-f",
-    help="Job documents instead: YAML, JSON or JSON lines; - is stdin.",
+    help="Job documents instead: YAML, JSON or JSON lines; - is stdin. Only their schedules are read:"
+    " `noonmark submit --dry-run` checks whole documents.",
     metavar="FILE",
     rich_help_panel="The schedule",
 )
@@ -47,15 +48,28 @@ _ON_HOLIDAY = _rule(
     "--on-holiday", "For closed days: skip, next_business_day, previous_business_day.", "WORD"
 )
 _CALENDAR = _rule("--calendar", "What a calendar holds: JSON, YAML or iCalendar; repeatable.", "NAME=FILE")
-_ZONE = _rule("--zone", "IANA time zone, such as America/New_York; else UTC.", "ZONE")
+_ZONE = _rule(
+    "--zone",
+    "IANA time zone, else UTC; with -f of documents that name none.",
+    "ZONE",
+)
 _NAME = _rule("--name", "The job's name: what H is picked by.", "NAME")
+_SIDES_ZONE = _rule("--zone", "IANA time zone of a side that names none; else UTC.", "ZONE")
+_LIMIT = _window("--limit", "How many rows of each side are shown; else 20, and with --json 10000.", "N")
+_DIFF_AFTER = _window("--after", "From here on; --days and max_runs count from it; else now.", "INSTANT")
 _AFTER = _window("--after", "Only what comes strictly after this instant; else now.", "INSTANT")
 
 
-def _command(view: str) -> Callable[..., None]:
-    """Return a command that shows a view of a schedule, with all options that make one up."""
+def _command(view: str, fires: int) -> Callable[..., None]:
+    """Return a command that shows a view of a schedule, with all options that make one up.
+
+    Args:
+        view: its name.
+        fires: that it shows where nobody says how many.
+    """
 
     def command(  # noqa: PLR0917 - each is an option
+        context: typer.Context,
         cron: Annotated[Text, _rule("--cron", "Cron expression.", "EXPR")] = None,
         rrule: Annotated[Texts, _RRULE] = None,
         every: Annotated[Text, _EVERY] = None,
@@ -83,7 +97,7 @@ def _command(view: str) -> Callable[..., None]:
         calendar: Annotated[Texts, _CALENDAR] = None,
         after: Annotated[Text, _AFTER] = None,
         until: Annotated[Text, _window("--until", "Nothing after this instant.", "INSTANT")] = None,
-        count: Annotated[Text, _window("--count", "How many fires at most, up to 100000.", "N")] = None,
+        count: Annotated[str, _window("--count", "How many fires at most, up to 100000.", "N")] = str(fires),
         as_json: AsJson = False,
     ) -> None:
         from noonmark.cli import schedule_views  # noqa: PLC0415
@@ -96,32 +110,47 @@ def _command(view: str) -> Callable[..., None]:
             "exclude": exclude, "include": include, "on_holiday": on_holiday,
         }  # fmt: skip
         given = {key: value for key, value in rule.items() if value is not None and value != []}
-        asked = Asked(given, file, name, zone, calendar or [], after, until, count)
+        asked = Asked(given, file, name, zone, calendar or [], after, until, count, context.args)
         schedule_views.show(view, asked, as_json=as_json)
 
     return command
 
 
-app.command("next", help="Show the next fires, and what changes of the clocks do to them.")(_command("next"))
-app.command("explain", help="Say in plain English when a schedule fires.")(_command("explain"))
+# Words that are no options are let through: the command says which option they belong to.
+_WORDS = {"allow_extra_args": True}
+
+app.command(
+    "next",
+    help="Show the next fires, and what changes of the clocks do to them.",
+    context_settings=_WORDS,
+)(_command("next", 10))
+app.command("explain", help="Say in plain English when a schedule fires.", context_settings=_WORDS)(
+    _command("explain", 3)
+)
 
 
 @app.command("diff")
 def difference(  # noqa: PLR0917 - each is an option
     old: Annotated[
-        str, typer.Argument(metavar="A", help="Cron expression, schedule as JSON, or @FILE with one.")
+        str,
+        typer.Argument(
+            metavar="A",
+            help='Cron expression, schedule or job as JSON, such as \'{"every": "PT15M"}\' or'
+            ' \'{"rrule": "FREQ=DAILY", "dtstart": "2026-01-05T09:00:00"}\', or @FILE with one.',
+        ),
     ],
-    new: Annotated[str, typer.Argument(metavar="B", help="What takes its place.")],
-    zone: Annotated[Text, _ZONE] = None,
+    new: Annotated[str, typer.Argument(metavar="B", help="What takes its place, written in the same ways.")],
+    zone: Annotated[Text, _SIDES_ZONE] = None,
     days: Annotated[str, _window("--days", "How many days are compared.", "N")] = "30",
+    limit: Annotated[Text, _LIMIT] = None,
     name: Annotated[Text, _NAME] = None,
     calendar: Annotated[Texts, _CALENDAR] = None,
-    after: Annotated[Text, _AFTER] = None,
+    after: Annotated[Text, _DIFF_AFTER] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which fires are added and which removed when schedule B takes the place of A."""
-    from noonmark.cli import schedule_views  # noqa: PLC0415
+    from noonmark.cli import schedule_diff  # noqa: PLC0415
     from noonmark.cli.schedule_request import Asked  # noqa: PLC0415
 
-    asked = Asked({}, None, name, zone, calendar or [], after, None, None)
-    schedule_views.show_difference(old, new, days, asked, as_json=as_json)
+    asked = Asked({}, None, name, zone, calendar or [], after)
+    schedule_diff.show(old, new, days, limit, asked, as_json=as_json)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from noonmark.cli.schedule_input import (
-    InputError,
-    Reading,
-    Subject,
-    read_calendars,
-    read_count,
-    read_every,
-    read_file,
-    read_instant,
-)
+from noonmark.cli.schedule_files import Documents, read_calendars, read_file
+from noonmark.cli.schedule_input import Reading, Subject, read_count, read_every, read_instant
+from noonmark.cli.schedule_trouble import InputError, unexpected
+from noonmark.core.instants import shortened
 
 MAX_RUNS: Final = 1_000_000_000
 _KINDS: Final = ("cron", "rrule", "every", "at")
 _CALENDARS: Final = ("exclude", "include", "on_holiday")
+_OF_A_JOB: Final = frozenset({
+    "name", "type", "handler", "schedule", "run_at", "payload", "namespace", "specversion", "data"
+})  # fmt: skip
+_LIST_OF_SCHEDULES: Final = (
+    "the file is a list of schedules without jobs, and each was read as a job of its own; for one job with"
+    " several schedules write a document whose `schedule` (or `any`) is the list"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Asked:
         rule: those that make up a schedule, by the field of its document.
         file: of job documents.
         calendars: `NAME=FILE`.
+        words: that stand where only options may.
     """
 
     rule: dict[str, Any]
@@ -40,8 +42,9 @@ class Asked:
     zone: str | None
     calendars: list[str]
     after: str | None
-    until: str | None
-    count: str | None
+    until: str | None = None
+    count: str = "1"
+    words: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +54,21 @@ class Request:
     Attributes:
         subjects: of each schedule its job's name, and the schedule or what is wrong with it.
         single: the schedule is one of options, not of a file.
-        count: None where none was given.
+        after: aware UTC.
+        since: what distances count from is an instant that was given, not now.
+        count: of fires that are shown.
+        calendars: those that were given.
+        hints: sentences on the file as a whole.
     """
 
     subjects: Iterator[tuple[str | None, Subject | InputError]]
     single: bool
     after: datetime
     until: datetime | None
-    count: int | None
+    count: int
+    since: bool
+    calendars: Collection[str]
+    hints: list[str]
 
 
 def read_request(asked: Asked) -> Request:
@@ -68,17 +78,50 @@ def read_request(asked: Asked) -> Request:
         InputError: one is wrong, or the file cannot be read. What is wrong with a document of it is among its
             subjects.
     """
+    if asked.words:
+        raise unexpected(asked.words, asked.rule.get("cron"))
     reading = read_reading(asked)
     until = read_instant(asked.until, "until")
-    count = read_count(asked.count, "count") if asked.count is not None else None
+    count = read_count(asked.count, "count")
+    since = asked.after is not None
     if asked.file is None:
         subject = reading.of_options(_document(asked.rule, asked.zone), asked.name)
-        return Request(iter([(asked.name, subject)]), True, reading.after, until, count)
+        subject.notes.extend(unused_calendars(reading.calendars, [subject]))
+        one: list[tuple[str | None, Subject | InputError]] = [(asked.name, subject)]
+        return Request(iter(one), True, reading.after, until, count, since, (), [])
     extra = next(iter(asked.rule), None) or ("name" if asked.name else None)
     if extra is not None:
-        option = f"{extra}-calendar" if extra in {"exclude", "include"} else extra.replace("_", "-")
-        raise InputError(extra, f"--{option} and --file do not go together: documents say it themselves")
-    return Request(_of_file(read_file(asked.file), reading), False, reading.after, until, count)
+        named = f"{extra}_calendar" if extra in {"exclude", "include"} else extra
+        option = named.replace("_", "-")
+        raise InputError(named, f"--{option} and --file do not go together: documents say it themselves")
+    documents = read_file(asked.file)
+    subjects = _of_file(documents.items, reading)
+    hints = [_LIST_OF_SCHEDULES] if _is_list_of_schedules(documents) else []
+    return Request(subjects, False, reading.after, until, count, since, reading.calendars, hints)
+
+
+def unused_calendars(given: Collection[str], subjects: Iterable[Subject]) -> list[str]:
+    """Return a sentence on the calendars that were given and that no schedule uses."""
+    left = dict.fromkeys(given)
+    for subject in subjects:
+        rule = subject.schedule.calendars if subject.schedule is not None else None
+        for name, _ in (*rule.days.exclude, *rule.days.include) if rule is not None else ():
+            left.pop(name, None)
+    if not left:
+        return []
+    told = ", ".join(map(shortened, left))
+    return [f"Nothing uses calendar {told} of --calendar: schedules exclude or include its days by name."]
+
+
+def _is_list_of_schedules(documents: Documents) -> bool:
+    """Whether a file is a list as a document's `schedule` may be one: a union, not several jobs."""
+    return documents.listed and len(documents.items) > 1 and all(map(_is_schedule, documents.items))
+
+
+def _is_schedule(item: object) -> bool:
+    if isinstance(item, Mapping):
+        return not item.keys() & _OF_A_JOB and any(kind in item for kind in _KINDS)
+    return isinstance(item, str)
 
 
 def read_reading(asked: Asked) -> Reading:
@@ -87,8 +130,9 @@ def read_reading(asked: Asked) -> Reading:
     Raises:
         InputError: an instant, a zone or a calendar is wrong.
     """
-    after = read_instant(asked.after, "after") or datetime.now(UTC)
-    reading = Reading(after, "UTC" if asked.zone is None else asked.zone, read_calendars(asked.calendars))
+    # To the second: what is shown counts from it, and nobody asked for fractions.
+    after = read_instant(asked.after, "after") or datetime.now(UTC).replace(microsecond=0)
+    reading = Reading(after, asked.zone, read_calendars(asked.calendars))
     reading.zone(reading.zone_name)
     return reading
 
@@ -117,7 +161,10 @@ def _side_document(given: str, name: str | None) -> object:
         except (ValueError, RecursionError) as error:
             raise InputError(None, f"is not JSON: {error}") from None
     elif given.startswith("@") and not given[1:].isalpha():  # @daily and its kind are expressions
-        documents = read_file(given[1:])
+        documents = read_file(given[1:]).items
+        broken = next((each for each in documents if isinstance(each, InputError)), None)
+        if broken is not None:
+            raise broken
         if len(documents) > 1 and any("name" in each for each in documents if isinstance(each, dict)):
             raise InputError(None, f"holds {len(documents)} jobs: give a file with one of them")
         document = documents[0] if len(documents) == 1 else documents
@@ -149,8 +196,11 @@ def _document(given: dict[str, Any], zone: str | None) -> dict[str, Any]:
     return document
 
 
-def _of_file(documents: list[Any], reading: Reading) -> Iterator[tuple[str | None, Subject | InputError]]:
+def _of_file(documents: Iterable[Any], reading: Reading) -> Iterator[tuple[str | None, Subject | InputError]]:
     for document in documents:
+        if isinstance(document, InputError):
+            yield None, document
+            continue
         inner = document.get("data", document) if isinstance(document, dict) else None
         name = inner.get("name") if isinstance(inner, dict) else None
         label = name if isinstance(name, str) else None

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,7 +28,8 @@ def submit(
         str,
         typer.Argument(
             metavar="FILE|-",
-            help="Job documents or whole CloudEvents: one object, a list, or one per line; - is stdin.",
+            help="Job documents or whole CloudEvents: YAML (one or several documents), one JSON object, a"
+            " list, or one per line; - is stdin.",
         ),
     ],
     source: Annotated[
@@ -39,16 +38,24 @@ def submit(
     bulk: Annotated[
         bool, typer.Option("--bulk", help="Publish behind everybody else's submissions.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only check the documents as intake does; nothing is published.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Publish job documents to Kafka, as intake takes them from any client.
 
     A document makes a job. An object with `specversion` is a whole event, published as it stands: that is how
     jobs are updated, paused, resumed, triggered and cancelled. `noonmark job list` shows what became of each,
-    `noonmark rejection list` those that were refused.
+    `noonmark rejection list` those that were refused. A dry run ends with exit code 1 if any would be.
     """
     documents = read_documents(file)
     settings = operator_settings()
+    if dry_run:
+        from noonmark.cli.submit_check import check_documents  # noqa: PLC0415
+
+        check_documents(settings, documents, source=source, as_json=as_json)
+        return
     sent = publish(settings, documents, source=source, bulk=bulk)
     if as_json:
         show_json({"items": sent})
@@ -69,50 +76,40 @@ _COLUMNS = (
 
 
 def read_documents(file: str) -> list[dict[str, Any]]:
-    """Read job documents or events: one JSON object, a list of them, or one per line; at least one.
+    """Read job documents or events, at least one: YAML, a JSON object, a list of them, or one per line.
 
     Raises:
         CliError: the file cannot be read, is none of these, or is empty.
     """
+    from noonmark.cli.schedule_files import read_file  # noqa: PLC0415
+    from noonmark.cli.schedule_trouble import InputError  # noqa: PLC0415
+
+    place = "standard input" if file == "-" else file
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CliError(f"{_place(file)} cannot be read: {error}", ExitCode.USAGE) from error
-    documents = list(_read_text(file, text))
-    if not documents:
-        raise CliError(f"{_place(file)} holds no job document and no event", ExitCode.USAGE)
+        items = read_file(file).items
+    except InputError as error:
+        raise CliError(error.message, ExitCode.USAGE) from error
+    documents = []
+    for number, item in enumerate(items, start=1):
+        if isinstance(item, InputError):
+            raise CliError(item.message, ExitCode.USAGE) from item
+        if not isinstance(item, dict):
+            raise CliError(f"{place}: document {number} is not an object", ExitCode.USAGE)
+        documents.append(item)
     return documents
 
 
-def _place(file: str) -> str:
-    return "standard input" if file == "-" else file
+def as_json_text(document: object, number: int) -> bytes:
+    """Return a document as JSON: YAML can hold what JSON has no form for.
 
-
-def _read_text(file: str, text: str) -> Iterator[dict[str, Any]]:
+    Raises:
+        CliError: it holds such a thing.
+    """
     try:
-        found = json.loads(text)
-    except ValueError:
-        yield from _read_lines(file, text)
-        return
-    except RecursionError as error:
-        raise CliError(f"{_place(file)} is nested too deeply to be read", ExitCode.USAGE) from error
-    for index, document in enumerate(found if isinstance(found, list) else [found]):
-        if not isinstance(document, dict):
-            raise CliError(f"{_place(file)}: document {index + 1} is not a JSON object", ExitCode.USAGE)
-        yield document
-
-
-def _read_lines(file: str, text: str) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            document = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise CliError(f"{_place(file)}: line {number} is not JSON: {error}", ExitCode.USAGE) from error
-        if not isinstance(document, dict):
-            raise CliError(f"{_place(file)}: line {number} is not a JSON object", ExitCode.USAGE)
-        yield document
+        return json.dumps(document).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        told = str(error) if isinstance(error, TypeError) else "it holds itself, or is nested too deeply"
+        raise CliError(f"document {number} has no JSON form: {told}", ExitCode.USAGE) from error
 
 
 def publish(
@@ -131,14 +128,17 @@ def publish(
     from noonmark.schemas.envelope import STRUCTURED_HEADERS  # noqa: PLC0415
 
     events = [event_of(document, number, source) for number, document in enumerate(documents, start=1)]
-    records = [(key_of(event), json.dumps(event).encode(), STRUCTURED_HEADERS) for event in events]
+    records = [
+        (key_of(event), as_json_text(event, number), STRUCTURED_HEADERS)
+        for number, event in enumerate(events, start=1)
+    ]
     topics = Topics(settings.topic_prefix)
     positions = send(settings, topics.submissions_bulk if bulk else topics.submissions, records)
     return [
         {
             "id": event["id"],
             "source": event["source"],
-            "type": event["type"].removeprefix("noonmark.job.").partition(".v")[0],
+            "type": word_of(event["type"]),
             "job": _job_of(event),
             "position": position,
         }
@@ -159,15 +159,13 @@ def event_of(document: dict[str, Any], number: int, source: str) -> dict[str, An
     Raises:
         CliError: it is an event, and its attributes are wrong.
     """
-    from noonmark.core.ids import uuid7  # noqa: PLC0415
     from noonmark.schemas.envelope import STRUCTURED_HEADERS, parse_event  # noqa: PLC0415
     from noonmark.schemas.refusal import Refused  # noqa: PLC0415
-    from noonmark.schemas.submissions import CREATE, TYPES  # noqa: PLC0415
+    from noonmark.schemas.submissions import TYPES  # noqa: PLC0415
 
     if "specversion" not in document:
-        head = {"specversion": "1.0", "id": str(uuid7()), "source": source, "type": CREATE}
-        return {**head, "datacontenttype": "application/json", "data": document}
-    value = json.dumps(document).encode()
+        return create_of(document, source)
+    value = as_json_text(document, number)
     try:
         # How large an event may be is a setting of the intake's.
         event = parse_event(value, STRUCTURED_HEADERS, max_bytes=len(value))
@@ -182,12 +180,26 @@ def event_of(document: dict[str, Any], number: int, source: str) -> dict[str, An
     return document
 
 
+def create_of(document: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return the event that makes the job of a document."""
+    from noonmark.core.ids import uuid7  # noqa: PLC0415
+    from noonmark.schemas.submissions import CREATE  # noqa: PLC0415
+
+    head = {"specversion": "1.0", "id": str(uuid7()), "source": source, "type": CREATE}
+    return {**head, "datacontenttype": "application/json", "data": document}
+
+
 def key_of(event: dict[str, Any]) -> bytes:
     """Keep events of one job in one partition, and so in order: by its name, else by its id."""
     data = event["data"]
     if data.get("name"):
         return f"{data.get('namespace') or 'default'}/{data['name']}".encode("utf-8", "replace")
     return str(data.get("job_id") or event["id"]).encode("utf-8", "replace")
+
+
+def word_of(event_type: str) -> str:
+    """Return what an event asks for in one word, such as `create`."""
+    return event_type.removeprefix("noonmark.job.").partition(".v")[0]
 
 
 def _job_of(event: dict[str, Any]) -> object:

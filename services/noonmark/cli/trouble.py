@@ -21,7 +21,7 @@ from noonmark.cli.options import (
 )
 from noonmark.cli.output import Column, field, printable, shortened, show_fields, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode
-from noonmark.cli.runs import job_label
+from noonmark.cli.runs import job_label, require_job
 
 rejections = typer.Typer(help="Show submissions that were refused, and why.", no_args_is_help=True)
 dead = typer.Typer(help="Show runs whose attempts are used up.", no_args_is_help=True)
@@ -138,7 +138,7 @@ _DEAD_COLUMNS = (
     field("reason"),
     Column("ERROR", lambda row: shortened(row["error"], 80), cut=True),
     field("scheduled_for", "DUE", wide=True),
-    field("namespace", wide=True),
+    field("namespace", wide=True, varies=True),
     field("job_id", "JOB ID", wide=True),
 )
 
@@ -169,6 +169,8 @@ def list_dead(
     )
     with reading(operator_settings()) as connection:
         page = views.list_dead(connection, wanted, limit=limit, before=place)
+        if job is not None and not page.rows:
+            require_job(connection, job, namespace)
     if as_json:
         show_json({"items": page.rows, "next": page.next})
         return

@@ -97,6 +97,8 @@ def activate(
 ) -> None:
     """Plan with this process's zone data from now on: jobs whose next instant they move are planned anew.
 
+    A dry run ends with exit code 1 where jobs would break.
+
     Triggers with another version claim no job with a time zone from then on.
     """
     settings = operator_settings()
@@ -112,6 +114,8 @@ def activate(
         show_json(_document(report))
     else:
         _show(report)
+    if dry_run and report.skipped:
+        raise typer.Exit(ExitCode.PROBLEM)
 
 
 def _activate(settings: Settings, *, dry_run: bool) -> Report:
@@ -158,7 +162,13 @@ def _show(report: Report) -> None:
     would = "would be" if report.dry_run else "are"
     print(f"zone data {report.version} {would} active, in place of {report.previous or 'none'}")
     moves = "would move" if report.dry_run else "moved"
-    print(f"{report.timers:,} jobs with a time zone looked at, {report.moved:,} {moves}")
+    broken = (
+        f", {report.skipped:,} would break" if report.dry_run else f", {report.skipped:,} cannot be planned"
+    )
+    print(
+        f"{report.timers:,} jobs with a time zone looked at, {report.moved:,} {moves}"
+        f"{broken if report.skipped else ''}"
+    )
 
 
 def _document(report: Report) -> dict[str, Any]:

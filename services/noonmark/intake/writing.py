@@ -75,40 +75,43 @@ class WriteLoop(DatabaseLoop):
     def _write(
         self, connection: psycopg.Connection, batch: Checked
     ) -> tuple[Checked, Taken | None, list[RejectedRecord]]:
-        taken = None
-        with connection.transaction():
-            batch = self._up_to_date(connection, batch)
-            rejected = [record for record, _ in batch.refused]
-            if batch.requests:
-                taken = accept(
-                    connection,
-                    batch.requests,
-                    shards=self._shards,
-                    topics=self._events,
-                    known=self._known,
-                    facts=batch.moment.facts,
-                )
-                rejected += _turned_down(batch, taken)
-            record_rejections(
-                connection,
-                rejected,
-                topic=self._topics.rejections,
-                cap_bytes=self._service.settings.rejection_bytes,
-                shards=self._shards,
-            )
-            hit("intake.before_commit")
-        return batch, taken, rejected
+        while True:
+            with connection.transaction():
+                share_time_facts(connection, wait=True)
+                if facts_number(connection) == batch.moment.facts.number:
+                    taken, rejected = self._write_checked(connection, batch)
+                    return batch, taken, rejected
+            # A calendar or a namespace was changed since: checked again, outside any transaction.
+            self._clock.look(connection)
+            moment = self._clock.moment()
+            assert moment is not None
+            most = self._service.settings.max_submission_bytes
+            batch = check(batch.consumer, batch.records, moment, max_bytes=most)
 
-    def _up_to_date(self, connection: psycopg.Connection, batch: Checked) -> Checked:
-        """Check a batch again if a calendar or a namespace was changed since; they hold until the commit."""
-        share_time_facts(connection, wait=True)
-        if facts_number(connection) == batch.moment.facts.number:
-            return batch
-        self._clock.look(connection)
-        moment = self._clock.moment()
-        assert moment is not None
-        most = self._service.settings.max_submission_bytes
-        return check(batch.consumer, batch.records, moment, max_bytes=most)
+    def _write_checked(
+        self, connection: psycopg.Connection, batch: Checked
+    ) -> tuple[Taken | None, list[RejectedRecord]]:
+        taken = None
+        rejected = [record for record, _ in batch.refused]
+        if batch.requests:
+            taken = accept(
+                connection,
+                batch.requests,
+                shards=self._shards,
+                topics=self._events,
+                known=self._known,
+                facts=batch.moment.facts,
+            )
+            rejected += _turned_down(batch, taken)
+        record_rejections(
+            connection,
+            rejected,
+            topic=self._topics.rejections,
+            cap_bytes=self._service.settings.rejection_bytes,
+            shards=self._shards,
+        )
+        hit("intake.before_commit")
+        return taken, rejected
 
     def _look(self, connection: psycopg.Connection) -> None:
         """Ask the database now and then, also with nothing to write: is it there, what time is it."""

@@ -65,13 +65,13 @@ class CalendarRule:
         return total
 
     def note_of(self, local: datetime) -> str | None:
-        """Say that the fire at `local` was moved there, naming the first date it comes from; else None."""
+        """Say that the fire at `local` was moved, and why the day it comes from is closed; else None."""
         day = local.date()
         if self.on_holiday is OnHoliday.SKIP or self._fires_at(local) or not self.days.is_open(day):
             return None
         for source in self._firing_days(self._group(day)):
             if self._fires_at(datetime.combine(source, local.time())):
-                return f"moved: {source} is a holiday"
+                return f"moved: {self.days.closed_by(source)}"
         return None
 
     def skipped(self, after: datetime, until: datetime, limit: int) -> list[tuple[datetime, str]]:

@@ -129,7 +129,7 @@ def _specs(
         at = found[6][1] if count > 6 else None
         hint = "; a year is read in dialect 'quartz' only" if count == 7 else ""
         raise CronError(
-            f"cron expression has {count} fields; 5 are needed: {names}, or 6 with the seconds before "
+            f"cron expression has {_fields(count)}; 5 are needed: {names}, or 6 with the seconds before "
             f"them (after them with seconds_field 'last'){hint}",
             at,
         )
@@ -141,6 +141,10 @@ def _specs(
     return _FIVE, None
 
 
+def _fields(count: int) -> str:
+    return "1 field" if count == 1 else f"{count} fields"
+
+
 def _quartz_specs(
     found: list[tuple[str, int]], seconds_field: str | None
 ) -> tuple[tuple[Field, ...], str | None]:
@@ -149,7 +153,7 @@ def _quartz_specs(
         at = found[7][1] if len(found) > 7 else None
         hint = "; 5 fields are of dialect 'unix'" if len(found) == 5 else ""
         raise CronError(
-            f"cron expression has {len(found)} fields; dialect 'quartz' needs 6 or 7: {names}{hint}", at
+            f"cron expression has {_fields(len(found))}; dialect 'quartz' needs 6 or 7: {names}{hint}", at
         )
     if seconds_field == "last":
         raise CronError(

@@ -15,7 +15,7 @@ from noonmark.core.holidays import HolidayRule
 from noonmark.core.preview import in_zone, shortest_gap
 from noonmark.core.schedule import AnyOf, Interval, Once, Schedule
 from noonmark.core.wall_clock import Cron, RRule, WallClock
-from noonmark.core.zones import UTC_ZONE, Zone
+from noonmark.core.zones import UTC_ZONE, Zone, plus
 
 LOOK_AHEAD: Final = timedelta(days=400)
 """How far changes of the clocks are looked for: a year's, and some of the next."""
@@ -112,7 +112,7 @@ def _own_details(schedule: Schedule, after: datetime, zone: Zone) -> list[str]:
             "Elapsed time does not look at the clock: a change of the clocks moves its time of day."
         )
     if isinstance(schedule, WallClock):
-        details += change_words(schedule, after, after + LOOK_AHEAD)
+        details += change_words(schedule, after, plus(after, LOOK_AHEAD))
     return details
 
 
@@ -138,12 +138,13 @@ def _calendars(rule: HolidayRule) -> Iterator[str]:
         parts.append(f"only on days of {_names([name for name, _ in rule.days.include], 'or')}")
     if rule.days.exclude:
         parts.append(f"not on days of {_names([name for name, _ in rule.days.exclude], 'or')}")
+    closed = "another day" if rule.days.include else "such a day"
     moved = {
-        OnHoliday.SKIP: "what falls on another day is left out",
-        OnHoliday.NEXT_BUSINESS_DAY: "what falls on another day moves to the next open day",
-        OnHoliday.PREVIOUS_BUSINESS_DAY: "what falls on another day moves to the open day before",
+        OnHoliday.SKIP: "is left out",
+        OnHoliday.NEXT_BUSINESS_DAY: "moves to the next open day",
+        OnHoliday.PREVIOUS_BUSINESS_DAY: "moves to the open day before",
     }
-    yield f"{capital(joined(parts))}; {moved[rule.on_holiday]}."
+    yield f"{capital(joined(parts))}; what falls on {closed} {moved[rule.on_holiday]}."
 
 
 def _names(names: list[str], word: str) -> str:

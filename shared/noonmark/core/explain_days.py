@@ -12,6 +12,7 @@ from noonmark.core.english import MONTHS, WEEKDAYS, arc, counted, elided, joined
 ALL_DAYS: Final = (1 << 32) - 2
 ALL_WEEKDAYS: Final = (1 << 7) - 1
 ALL_MONTHS: Final = (1 << 13) - 2
+_LENGTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _FEW: Final = 5
 _CLAUSE: Final = re.compile(r", (?:and|from|every|only|or|in) |…")
 
@@ -205,7 +206,8 @@ def _date_details(rule: CronRule, texts: dict[str, str], *, alone: bool) -> list
         if months == (2,):
             found.append("Only leap years have a 29 February.")
         elif days[0] > 29:
-            found.append(f"Months without a {ordinal(days[0])} are passed over.")
+            if any(_LENGTHS[month - 1] < days[0] for month in months):
+                found.append(f"Months without a {ordinal(days[0])} are passed over.")
         elif 2 in months:
             found.append("February has a 29th in leap years only.")
     if any(term.kind.startswith("weekday_near") for term in rule.day_terms):

@@ -5,6 +5,7 @@ Ranges are [low, high). Time of day is nominal throughout; only `fired_before` k
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -14,8 +15,14 @@ from typing import Final
 from noonmark.core.jitter import Jitter
 from noonmark.core.schedule_kinds import TICK, Schedule
 
-WALK_CAP: Final = 10_000
+WALK_CAP: Final = 2_000
 """Instants of one step where a schedule can only be walked: the rest is for the next step."""
+
+WALK_SECONDS: Final = 0.2
+"""How long such a step walks at most; any instant will do to end one, so what it decides is the same."""
+
+
+_STRIDE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +131,22 @@ def gap_of(
     stop = end if jitter is None else latest + TICK
     if not schedule.walks:
         return _Counted(schedule, due, now, jitter, stop, latest)
-    listed = (due, *schedule.between(due, stop - TICK, WALK_CAP - 1))
-    if len(listed) == WALK_CAP:
+    listed = _walk(schedule, due, stop)
+    if len(listed) == WALK_CAP or ((following := schedule.next(listed[-1])) is not None and following < stop):
         stop = listed[-1] + TICK
     return _Walked(schedule, due, now, jitter, stop, latest, listed)
+
+
+def _walk(schedule: Schedule, due: datetime, stop: datetime) -> tuple[datetime, ...]:
+    """Return `due` and the instants before `stop` that follow it, as far as one step goes."""
+    listed = [due]
+    ends_at = time.monotonic() + WALK_SECONDS
+    while len(listed) < WALK_CAP and time.monotonic() < ends_at:
+        found = schedule.between(listed[-1], stop - TICK, min(_STRIDE, WALK_CAP - len(listed)))
+        listed += found
+        if len(found) < _STRIDE:
+            break
+    return tuple(listed)
 
 
 def _last(schedule: Schedule, due: datetime, high: datetime) -> datetime:

@@ -51,7 +51,8 @@ class Misfire:
         policy: for instants within the look-back that are later than the grace.
         grace_seconds: an instant up to this late is on time.
         look_back_seconds: an instant older than this never runs. None is 1 h, the grace or one period of the
-            schedule, whichever is longest: the latest instant of a recurring job is then always inside.
+            schedule, whichever is longest: the latest instant of a recurring job is then always inside. For
+            a one-time job None is no limit.
     """
 
     policy: MisfirePolicy = MisfirePolicy.FIRE_LATEST
@@ -69,9 +70,9 @@ class Misfire:
                 f"({self.grace_seconds:g})"
             )
 
-    def look_back_at(self, schedule: Schedule, now: datetime) -> float:
-        """Return the look-back in seconds that holds for `schedule` at `now`."""
-        if self.look_back_seconds is not None:
+    def look_back_at(self, schedule: Schedule, now: datetime) -> float | None:
+        """Return the look-back in seconds that holds for `schedule` at `now`; None: no limit."""
+        if self.look_back_seconds is not None or isinstance(schedule, Once):
             return self.look_back_seconds
         return max(MIN_LOOK_BACK_SECONDS, self.grace_seconds, schedule.period_seconds(now))
 
@@ -92,10 +93,17 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class PlannedInstant:
-    """One due instant and its verdict: the reason it is skipped, or None if it runs."""
+    """One due instant and its verdict.
+
+    Attributes:
+        scheduled_for: the nominal instant.
+        skipped: the reason it is skipped, or None if it runs.
+        patient: it is caught up, and rather waits for the job's run under way than be skipped for it.
+    """
 
     scheduled_for: datetime
     skipped: SkipReason | None = None
+    patient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +164,7 @@ def plan(
     jitter: Jitter | None = None,
     start_deadline_seconds: float | None = None,
     runs_left: int | None = None,
+    one_at_a_time: bool = False,
     caps: Caps = _CAPS,
 ) -> Plan:
     """Give every instant from `due` to `now` its verdict, as far as the caps allow in one step.
@@ -169,6 +178,8 @@ def plan(
         jitter: of the job, where it has one. Lateness counts from the jittered moment.
         start_deadline_seconds: an instant later than this at `now` does not run.
         runs_left: runs that the job still has under its `max_runs`.
+        one_at_a_time: its runs may not overlap: a step plans one, and of several that are due at once under
+            `fire_latest` only the latest.
         caps: of one step.
     """
     fires_at = due if jitter is None else jitter.fire_at(due)
@@ -185,13 +196,15 @@ def plan(
     # What a pause held is a step of its own: what came due since the resume follows the job's own rules.
     gap = gap_of(schedule, due, now, jitter, before=held.until if held is not None else None)
     if held is None:
-        cuts = _cuts(gap, misfire, start_deadline_seconds)
+        cuts = _cuts(gap, misfire, start_deadline_seconds, one_at_a_time=one_at_a_time)
     else:
         cuts = _cuts_of_pause(gap, misfire, start_deadline_seconds, held.choice)
     rows, summary, rest = _skip(gap, cuts, caps.rows)
-    most = caps.runs if runs_left is None else max(1, min(caps.runs, runs_left))
+    most = 1 if one_at_a_time else caps.runs if runs_left is None else max(1, min(caps.runs, runs_left))
     running = gap.instants(rest, gap.stop, most)
-    rows += [PlannedInstant(at) for at in running]
+    catches_up = one_at_a_time and (held is not None or misfire.policy is MisfirePolicy.FIRE_ALL)
+    on_time = gap.fired_before(misfire.grace_seconds)
+    rows += [PlannedInstant(at, patient=catches_up and at < on_time) for at in running]
     planned_to = running[-1] if len(running) == most else gap.stop - TICK
     return Plan(rows, summary, next_memo(schedule, planned_to), planned_to)
 
@@ -212,7 +225,7 @@ def plan_skips(
 
 
 def _cuts(
-    gap: Gap, misfire: Misfire, start_deadline_seconds: float | None
+    gap: Gap, misfire: Misfire, start_deadline_seconds: float | None, *, one_at_a_time: bool
 ) -> list[tuple[datetime, SkipReason]]:
     """Return, in order of precedence, up to which instant (excluded) each reason to skip holds.
 
@@ -220,14 +233,14 @@ def _cuts(
     """
     deadline = (gap.fired_before(start_deadline_seconds), SkipReason.START_DEADLINE)
     on_time = gap.fired_before(misfire.grace_seconds)
-    recurring = not isinstance(gap.schedule, Once)
-    look_back = misfire.look_back_at(gap.schedule, gap.now) if recurring else None
-    too_old = (gap.fired_before(look_back), SkipReason.LOOK_BACK)
+    too_old = (gap.fired_before(misfire.look_back_at(gap.schedule, gap.now)), SkipReason.LOOK_BACK)
     if misfire.policy is MisfirePolicy.SKIP:
         return [too_old, (on_time, SkipReason.MISFIRED), deadline]
     if misfire.policy is MisfirePolicy.FIRE_LATEST:
-        # The missed instants become one run: the latest of them, or the first that is on time again.
-        return [too_old, (min(on_time, gap.latest), SkipReason.COALESCED), deadline]
+        # The missed instants become one run: the latest of them, or the first that is on time again. Where
+        # only one can run now, those that are on time with it become part of it too.
+        cut = gap.latest if one_at_a_time else min(on_time, gap.latest)
+        return [too_old, (cut, SkipReason.COALESCED), deadline]
     return [too_old, deadline]
 
 

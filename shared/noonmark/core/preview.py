@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from itertools import count as counting
 from itertools import pairwise
 from typing import Final
 
 from noonmark.core.instants import as_utc
-from noonmark.core.schedule import Schedule
+from noonmark.core.schedule import Cron, Schedule, document_of
 from noonmark.core.zones import MAX_AT, UTC_ZONE, Zone
 
 MAX_COMPARED: Final = 200_000
@@ -16,6 +18,8 @@ MAX_COMPARED: Final = 200_000
 
 MOST_REMOVED: Final = 1000
 """Times that are listed as removed at most, or as many as there may be fires."""
+
+_ABSENT: Final[tuple[object, ...]] = (None, 0, [], "auto", "UTC")
 
 _UTC: Final = timezone(timedelta(0))
 
@@ -102,28 +106,69 @@ def preview(
 
 
 def diff(
-    old: Schedule, new: Schedule, after: datetime, until: datetime, limit: int, *, zone: Zone | None = None
+    old: Schedule,
+    new: Schedule,
+    after: datetime,
+    until: datetime,
+    limit: int,
+    *,
+    zones: tuple[Zone | None, Zone | None] = (None, None),
 ) -> Difference:
-    """Return the fires in (after, until] that only one of two schedules has, at most `limit` of each kind."""
+    """Return the fires in (after, until] that only one of two schedules has, at most `limit` of each kind.
+
+    Args:
+        old: as a job would have it that is made at `after`: its `max_runs` counts from there.
+        new: the same of what takes its place.
+        after: aware.
+        until: aware.
+        limit: how many fires of each kind.
+        zones: whose clocks the fires of the old and of the new one are shown on; as `preview` does for None.
+    """
     after, until = as_utc(after), as_utc(until)
-    show_old, show_new = _Fires(old, zone or new.zone), _Fires(new, zone or old.zone)
+    show_old, show_new = _Fires(old, zones[0]), _Fires(new, zones[1])
     added: list[Fire] = []
     removed: list[Fire] = []
-    seen, left, right = after, old.next(after), new.next(after)
+    next_old, next_new = _counted(old), _counted(new)
+    seen, left, right = after, next_old(after), next_new(after)
     for _ in range(MAX_COMPARED):
         at = min((at for at in (left, right) if at is not None and at <= until), default=None)
         if at is None:
             return Difference(added, removed, until, complete=True)
-        if len(added) >= limit or len(removed) >= limit:
+        # Asked before the fire is taken: a list that is just full is still complete.
+        if (left != at and len(added) >= limit) or (right != at and len(removed) >= limit):
             break
         if left != at:
             added.append(show_new(at))
         if right != at:
             removed.append(show_old(at))
         seen = at
-        left = old.next(at) if left == at else left
-        right = new.next(at) if right == at else right
+        left = next_old(at) if left == at else left
+        right = next_new(at) if right == at else right
     return Difference(added, removed, seen, complete=False)
+
+
+def _counted(schedule: Schedule) -> Callable[[datetime], datetime | None]:
+    """Return `schedule.next` that ends after as many instants as the job may have runs."""
+    if schedule.max_runs is None:
+        return schedule.next
+    left = counting(schedule.max_runs, -1)
+    return lambda at: schedule.next(at) if next(left) > 0 else None
+
+
+def differing_fields(old: Schedule, new: Schedule) -> list[str]:
+    """Return the fields of documents in which two schedules differ, also those that change no fire."""
+    mine, other = _given(old), _given(new)
+    return [key for key in dict.fromkeys((*mine, *other)) if mine.get(key) != other.get(key)]
+
+
+def _given(schedule: Schedule) -> dict[str, object]:
+    """Return the document form without what is as good as absent."""
+    document = document_of(schedule)
+    if schedule.start is None:
+        document.pop("start", None)  # where an interval counts from that nobody gave a start
+    seeds = {rule.seed for rule in getattr(schedule, "members", (schedule,)) if isinstance(rule, Cron)}
+    document["name"] = sorted(seeds - {""})
+    return {key: value for key, value in document.items() if value not in _ABSENT}
 
 
 def shortest_gap(schedule: Schedule, after: datetime, looked_at: int = 50) -> timedelta | None:

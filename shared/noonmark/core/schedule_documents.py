@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from noonmark.core.calendars import Calendar
@@ -107,10 +107,12 @@ def parse_schedule(
         raise _past_end(end, "")
     first = schedule.first(context.created_at)
     if first is None:
+        causes = [" up to its end; move 'end' to a later instant"] if end is not None else []
+        if schedule.calendars is not None:
+            causes.append("; look at its calendars: they may leave none of its days")
         raise ScheduleError(
             "/end" if end is not None else "",
-            "schedule has no instant after the job's creation"
-            + (" up to its end; move 'end' to a later instant" if end is not None else ""),
+            "schedule has no instant after the job's creation" + "".join(causes),
         )
     _check_jitter(schedule, first)
     return schedule
@@ -164,8 +166,8 @@ class _Shared:
 def _shared(value: Mapping[str, Any], context: Context) -> _Shared:
     calendars = value.get("calendars")
     holidays = parse_holidays(calendars, context.calendars or {}) if calendars is not None else None
-    yesterday = context.created_at.date() - timedelta(days=1)
-    if holidays is not None and holidays.days.next_open(yesterday, within_days=MAX_CLOSED_DAYS) is None:
+    day = max(context.created_at.date(), date(1970, 1, 1)) - timedelta(days=1)
+    if holidays is not None and holidays.days.next_open(day, within_days=MAX_CLOSED_DAYS) is None:
         raise ScheduleError(
             "/calendars", f"calendars leave no day open within {MAX_CLOSED_DAYS} days; allowed: some open day"
         )
@@ -223,6 +225,8 @@ def _of_union(member: object, pointer: str, context: Context, shared: _Shared) -
     schedule = _member(document, pointer, context, shared, shape=read_bounds(document, pointer))
     if schedule.end is not None and schedule.end <= context.created_at:
         raise _past_end(schedule.end, pointer)
+    if schedule.calendars is not None and schedule.next(context.created_at) is None:
+        raise ScheduleError(pointer, "never fires on a day that its calendars leave open; leave it out")
     return schedule
 
 
@@ -237,7 +241,10 @@ def _member(
     given = [kind for kind in _KINDS if kind in value]
     if len(given) != 1:
         told = " and ".join(f"'{kind}'" for kind in given) if given else "none of 'cron', 'rrule', 'every'"
-        raise ScheduleError(pointer, f"schedule has {told}; give exactly one of 'cron', 'rrule', 'every'")
+        raise ScheduleError(
+            pointer,
+            f"schedule has {told}; give exactly one of 'cron', 'rrule', 'every', or 'any' with a list",
+        )
     kind = given[0]
     for key, kinds in _FOR.items():
         if key in value and kind not in kinds:
@@ -305,7 +312,8 @@ def _every(
 
 def _at(value: Mapping[str, Any], pointer: str, shared: _Shared) -> Once:
     at = read_instant(value, "at", pointer)
-    assert at is not None
+    if at is None:
+        raise ScheduleError(f"{pointer}/at", "at is null; allowed: an RFC 3339 instant with its offset")
     extra = next((key for key in ("start", "end") if key in value), None)
     if extra:
         raise ScheduleError(f"{pointer}/{extra}", f"{extra} says nothing about one instant; leave it out")
@@ -323,7 +331,10 @@ def _check_keys(value: Mapping[str, Any], allowed: tuple[str, ...], pointer: str
         if key not in allowed:
             at = pointer + "/" + str(key)[:80].replace("~", "~0").replace("/", "~1")
             hint = "; in a list it stands beside 'any'" if key in _SHARED else ""
-            names = ", ".join(dict.fromkeys(allowed))
+            # What the top takes besides: a union; what only a union's members take: a single instant.
+            names = ", ".join(
+                dict.fromkeys(allowed if pointer else ("any", *(k for k in allowed if k != "at")))
+            )
             raise ScheduleError(at, f"unknown field {shortened(str(key))}; allowed: {names}{hint}")
 
 

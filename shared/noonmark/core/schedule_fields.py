@@ -22,7 +22,7 @@ def read_seconds(value: Mapping[str, Any], key: str, low: float, high: float) ->
     """Read a number of seconds between two limits, both allowed."""
     number = value[key]
     if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number <= high:
-        shown = f"{number:g}" if type(number) in (int, float) else type_name(number)
+        shown = str(number)[:50] if type(number) in (int, float) else type_name(number)
         raise ScheduleError(
             f"/{key}", f"{key} is {shown}; allowed: a number of seconds from {low:.0f} to {high:.0f}"
         )
@@ -119,7 +119,7 @@ def read_shape(value: Mapping[str, Any]) -> dict[str, Any]:
     if value.get("max_runs") is not None:
         runs = value["max_runs"]
         if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= MAX_RUNS:
-            shown = runs if type(runs) in (int, float) else type_name(runs)
+            shown = str(runs)[:50] if type(runs) in (int, float) else type_name(runs)
             raise ScheduleError("/max_runs", f"max_runs is {shown}; allowed: a whole number from 1 on")
         shape["max_runs"] = runs
     return shape

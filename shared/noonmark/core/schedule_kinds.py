@@ -8,18 +8,18 @@ Import from `noonmark.core.schedule`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from heapq import merge
-from itertools import groupby, islice
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from noonmark.core.holidays import HolidayRule
 from noonmark.core.instants import as_utc, format_instant
+from noonmark.core.remembered import Remembered, united
 from noonmark.core.schedule_error import ScheduleError
-from noonmark.core.zones import Zone
+from noonmark.core.zones import Zone, plus
 
 TICK: Final = timedelta(microseconds=1)
 MIN_EVERY: Final = timedelta(seconds=1)
@@ -304,11 +304,11 @@ class Interval(Recurring):
     def _day_edge(self, at: datetime, ahead: timedelta) -> datetime:
         """Return the first moment of the local day of `at`, or of a day `ahead` of it."""
         assert self.calendar_zone is not None
-        local = self.calendar_zone.local(at).replace(hour=0, minute=0, second=0, microsecond=0) + ahead
+        local = plus(self.calendar_zone.local(at).replace(hour=0, minute=0, second=0, microsecond=0), ahead)
         images = self.calendar_zone.images(local)
         if images:
             return images[0]
-        return (local - self.calendar_zone.offset(at)).replace(tzinfo=UTC)
+        return plus(local, -self.calendar_zone.offset(at)).replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,8 +318,10 @@ class AnyOf(Recurring):
     kind: ClassVar[str] = "any"
     walks: ClassVar[bool] = True
     members: tuple[Recurring | Once, ...]
+    _parts: tuple[Remembered, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_parts", tuple(Remembered(member) for member in self.members))
         self._bound()
 
     @property
@@ -332,24 +334,21 @@ class AnyOf(Recurring):
         return next((m.calendars for m in self.members if m.calendars is not None), None)
 
     def _next(self, after: datetime) -> datetime | None:
-        return min((at for m in self.members if (at := m.next(after)) is not None), default=None)
+        return min((at for part in self._parts if (at := part.next(after)) is not None), default=None)
 
     def _previous(self, at: datetime) -> datetime | None:
-        return max((found for m in self.members if (found := m.previous(at)) is not None), default=None)
+        return max((found for part in self._parts if (found := part.previous(at)) is not None), default=None)
 
     def _count(self, after: datetime, until: datetime) -> int:
-        merged = merge(*(_instants(member, after, until) for member in self.members))
-        return sum(1 for _ in groupby(merged))
+        return sum(1 for _ in united(self._parts, after, until))
 
     def between(self, after: datetime, until: datetime, limit: int) -> list[datetime]:
-        # Merged: each member is asked once for each of its own instants, not once for each of all.
         after, until = as_utc(after), as_utc(until)
         if self.start is not None and after < self.start:
             after = self.start - TICK
         if self.end is not None and until > self.end:
             until = self.end
-        merged = merge(*(_instants(member, after, until) for member in self.members))
-        return list(islice((at for at, _ in groupby(merged)), limit))
+        return list(islice(united(self._parts, after, until), limit))
 
     def note(self, at: datetime) -> str | None:
         notes = {note: None for m in self.members if m.previous(at) == at and (note := m.note(at))}
@@ -362,13 +361,6 @@ class AnyOf(Recurring):
 
     def spec(self) -> dict[str, object]:
         return {"any": [member.spec() for member in self.members], **self.shape()}
-
-
-def _instants(schedule: Schedule, after: datetime, until: datetime) -> Iterator[datetime]:
-    at = schedule.next(after)
-    while at is not None and at <= until:
-        yield at
-        at = schedule.next(at)
 
 
 def members_of(members: Iterable[Schedule]) -> tuple[Recurring | Once, ...]:

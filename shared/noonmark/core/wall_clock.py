@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, Protocol
 
+from noonmark.core.calendars import OnHoliday
 from noonmark.core.cron import CronError, CronRule, parse_cron
 from noonmark.core.holidays import HolidayRule
 from noonmark.core.local_rule import LocalRule
+from noonmark.core.remembered import Remembered
 from noonmark.core.rrule import RecurrenceSet, RRuleError, parse_rrule
 from noonmark.core.schedule_error import ScheduleError
 from noonmark.core.schedule_kinds import TICK, Recurring
@@ -79,6 +81,11 @@ class WallClock(Recurring):
     @property
     def calendars(self) -> HolidayRule | None:
         return self.holidays
+
+    @property
+    def _moves(self) -> bool:
+        """Whether calendars move fires, which counts only by walking."""
+        return self.holidays is not None and self.holidays.on_holiday is not OnHoliday.SKIP
 
     def _map(self, rule: LocalRule, *, wild: bool) -> _Mapped:
         if self.holidays is not None:
@@ -154,6 +161,10 @@ class Cron(WallClock):
         object.__setattr__(self, "_mapped", self._map(rule, wild=rule.wild))
         self._bound()
 
+    @property
+    def walks(self) -> bool:  # type: ignore[override]
+        return self._moves
+
     def _next(self, after: datetime) -> datetime | None:
         found: datetime | None = self._mapped.next(after)
         return found
@@ -199,6 +210,7 @@ class RRule(WallClock):
     dtstart: datetime | None = None
     recurrence: RecurrenceSet = field(init=False, compare=False, repr=False)
     _parts: Any = field(init=False, compare=False, repr=False)
+    _mapped: Any = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         try:
@@ -219,13 +231,14 @@ class RRule(WallClock):
         parts = [(self._map(rule, wild=False), rule.until_utc) for rule in recurrence.rules]
         if recurrence.dates.moments:
             parts.append((self._map(recurrence.dates, wild=False), None))
-        object.__setattr__(self, "_parts", tuple(parts))
+        object.__setattr__(self, "_parts", tuple((Remembered(part), until) for part, until in parts))
+        object.__setattr__(self, "_mapped", tuple(part for part, _ in parts))
         self._bound()
 
     @property
     def walks(self) -> bool:  # type: ignore[override]
         alone = len(self._parts) == 1 and not self.recurrence.instants
-        return not alone or bool(self.recurrence.excluded_instants)
+        return not alone or self._moves or bool(self.recurrence.excluded_instants)
 
     def _next(self, after: datetime) -> datetime | None:
         while True:
@@ -248,9 +261,9 @@ class RRule(WallClock):
 
     def _count(self, after: datetime, until: datetime) -> int:
         if not self.walks:
-            part, end = self._parts[0]
+            end = self._parts[0][1]
             stop = until if end is None or until <= end else end
-            count: int = part.count(after, stop) if stop > after else 0
+            count: int = self._mapped[0].count(after, stop) if stop > after else 0
             return count
         found, at = 0, self._next(after)
         while at is not None and at <= until:
@@ -258,14 +271,14 @@ class RRule(WallClock):
         return found
 
     def note(self, at: datetime) -> str | None:
-        notes = [part.note(at) for part, _ in self._parts if part.previous(at) == at]
+        notes = [part.note(at) for part in self._mapped if part.previous(at) == at]
         if not notes or None in notes:
             return self._calendar_note(at, self.recurrence.rules)
         return str(notes[0])
 
     def removed(self, after: datetime, until: datetime, limit: int) -> list[tuple[datetime, str]]:
         low, high = self._window(after, until)
-        found = {item for part, _ in self._parts for item in part.removed(low, high, limit)}
+        found = {item for part in self._mapped for item in part.removed(low, high, limit)}
         for rule in self.recurrence.rules:
             found.update(self._closed(rule, low, high, limit))
         return sorted(found)[:limit]

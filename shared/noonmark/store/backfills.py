@@ -55,6 +55,7 @@ class BackfillPlan:
         to_run: those of them that would run.
         listed: of these the first ones after the place where the page begins.
         next: the place where the next page begins; None where nothing follows.
+        job_state: of the job; one that `max_runs` completed has instants after its last run all the same.
     """
 
     job_id: UUID
@@ -66,6 +67,17 @@ class BackfillPlan:
     to_run: int
     listed: Sequence[datetime]
     next: datetime | None
+    job_state: str
+
+    @property
+    def note(self) -> str | None:
+        """What is counted that the schedule would not have run, in a sentence."""
+        if self.job_state != JobState.COMPLETED or self.schedule.max_runs is None:
+            return None
+        return (
+            f"the job is completed by its max_runs of {self.schedule.max_runs}: instants after its last run"
+            " count as missing; end the range there to leave them out"
+        )
 
 
 class _Job(NamedTuple):
@@ -141,6 +153,7 @@ def plan(
         running,
         listed,
         listed[-1] if more and listed else None,
+        job.state,
     )
 
 

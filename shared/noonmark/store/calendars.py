@@ -7,6 +7,7 @@ of a calendar names the new digest in the schedules of its jobs and lets their n
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -16,13 +17,18 @@ import orjson
 import psycopg
 
 from noonmark.core.calendars import NAME_PATTERN, NAME_RULE, Calendar, CalendarError
+from noonmark.core.schedule import ScheduleError
 from noonmark.core.words import JobState
 from noonmark.store.rows import row_of
+from noonmark.store.schedule_texts import ScheduleTexts
 from noonmark.store.statements import statement
 from noonmark.store.time_facts import change_time_facts
 
 MAX_NAMED_JOBS: Final = 5
 """Jobs that a refusal names."""
+
+MAX_LOOKED_AT: Final = 1_000
+"""Jobs of a calendar whose next instants are looked at after a change."""
 
 
 class Change(StrEnum):
@@ -41,12 +47,34 @@ class CalendarChange(NamedTuple):
         digest: of the contents it has now.
         jobs: how many jobs' schedules now name the new digest; 0 if nothing changed.
         replanned: how many of them have their next instant found anew by the trigger, or at their resume.
+        before: what it held until now; None: it is new.
+        now: what it holds now.
     """
 
     change: Change
     digest: str
     jobs: int = 0
     replanned: int = 0
+    before: Calendar | None = None
+    now: Calendar = Calendar()
+
+
+Edit = Callable[[Calendar | None], Calendar]
+"""Makes the new contents of a calendar of those that it has; None: there is none of this name."""
+
+
+class CalendarUsers(NamedTuple):
+    """Jobs that use a calendar, as far as they were looked at.
+
+    Attributes:
+        names: of the jobs, or ids where there is no name, by age.
+        without_next: those of them that are active or paused and have no next instant under its contents.
+        more: others use it as well, and were not looked at.
+    """
+
+    names: list[str]
+    without_next: list[str]
+    more: bool
 
 
 class CalendarRow(NamedTuple):
@@ -79,32 +107,99 @@ class CalendarInUseError(Exception):
 def set_calendar(
     connection: psycopg.Connection, namespace: str, name: str, calendar: Calendar
 ) -> CalendarChange:
-    """Give a calendar its contents, and plan the jobs that use it anew, all in one transaction.
+    """Give a calendar its contents, as `edit_calendar` does, whatever it holds."""
+    return edit_calendar(connection, namespace, name, lambda _: calendar)
+
+
+def preview_calendar(connection: psycopg.Connection, namespace: str, name: str, edit: Edit) -> CalendarChange:
+    """Tell what `edit_calendar` would do, but for the number of jobs; nothing is changed or locked.
+
+    Raises:
+        CalendarError: the name is none for a calendar, or the edit refuses what it holds.
+    """
+    _check_name(name)
+    before = _contents_of(connection, namespace, name)
+    now = edit(before)
+    change = Change.CREATED if before is None else Change.UNCHANGED if now == before else Change.CHANGED
+    return CalendarChange(change, now.digest(), before=before, now=now)
+
+
+def edit_calendar(connection: psycopg.Connection, namespace: str, name: str, edit: Edit) -> CalendarChange:
+    """Change the contents of a calendar, and plan the jobs that use it anew, all in one transaction.
 
     Instants that have their verdict keep it. What is due from the last of them on is found anew, by the new
     contents. Meanwhile no job is taken in, and none with a zone is planned.
 
+    Args:
+        connection: no transaction open.
+        namespace: that it belongs to.
+        name: of the calendar.
+        edit: makes the new contents of those that it has in this transaction.
+
     Raises:
-        CalendarError: the name is none for a calendar.
+        CalendarError: the name is none for a calendar, or the edit refuses what it holds.
         psycopg.errors.DeadlockDetected: a job of it was being changed; try again.
         psycopg.errors.LockNotAvailable: those who plan or take in jobs did not let go in time; try again.
     """
-    if not NAME_PATTERN.fullmatch(name):
-        raise CalendarError("", f"{name!r} is no name for a calendar: use {NAME_RULE}")
-    digest = calendar.digest()
+    _check_name(name)
     with connection.transaction():
         change_time_facts(connection)
-        was = _digest_of(connection, namespace, name)
-        if was == digest:
-            return CalendarChange(Change.UNCHANGED, digest)
+        before = _contents_of(connection, namespace, name)
+        calendar = edit(before)
+        digest = calendar.digest()
+        if before == calendar:
+            return CalendarChange(Change.UNCHANGED, digest, before=before, now=calendar)
         body = orjson.dumps(calendar.body()).decode()
         connection.execute(statement("calendar_put_contents"), {"digest": digest, "body": body})
         connection.execute(
             statement("calendar_put"), {"namespace": namespace, "name": name, "digest": digest}
         )
-        if was is None:
-            return CalendarChange(Change.CREATED, digest)
-        return _replan(connection, namespace, name, digest)
+        if before is None:
+            return CalendarChange(Change.CREATED, digest, now=calendar)
+        return _replan(connection, namespace, name, digest)._replace(before=before, now=calendar)
+
+
+def calendar_users(
+    connection: psycopg.Connection, namespace: str, name: str, calendar: Calendar
+) -> CalendarUsers:
+    """Return the jobs that use a calendar, and those of them that have no next instant.
+
+    Args:
+        connection: any; nothing is written.
+        namespace: that the calendar belongs to.
+        name: of the calendar.
+        calendar: its contents, or those that it is to have.
+    """
+    rows = connection.execute(
+        statement("calendar_users"),
+        {"namespace": namespace, "pair": _pair(name), "limit": MAX_LOOKED_AT + 1},
+    ).fetchall()
+    users = rows[:MAX_LOOKED_AT]
+    pattern, pair = re.compile(_pair(name)), f'["{name}", "{calendar.digest()}"]'
+    texts = [pattern.sub(pair, schedule) for _, _, _, schedule in users]
+    schedules = ScheduleTexts([calendar])
+    schedules.learn(connection, texts)
+    row = connection.execute("select noonmark_now()").fetchone()
+    assert row is not None
+    # Many jobs share a text, and the search for an instant that is not there is a long one.
+    ends: dict[str, bool] = {}
+    without: list[str] = []
+    for (job_id, job_name, state, _), text in zip(users, texts, strict=True):
+        if state not in (JobState.ACTIVE, JobState.PAUSED):
+            continue
+        if text not in ends:
+            ends[text] = _has_no_next(schedules, text, row[0])
+        if ends[text]:
+            without.append(str(job_name or job_id))
+    return CalendarUsers([str(row[1] or row[0]) for row in users], without, len(rows) > MAX_LOOKED_AT)
+
+
+def _has_no_next(schedules: ScheduleTexts, text: str, now: datetime) -> bool:
+    try:
+        return schedules.read(text).next(now) is None
+    except (ScheduleError, KeyError):
+        # It cannot be planned under any calendar; the trigger sets the job aside and says why.
+        return False
 
 
 def delete_calendar(connection: psycopg.Connection, namespace: str, name: str) -> bool:
@@ -123,7 +218,7 @@ def delete_calendar(connection: psycopg.Connection, namespace: str, name: str) -
             {"namespace": namespace, "pair": _pair(name), "limit": MAX_NAMED_JOBS + 1},
         ).fetchall()
         if users:
-            shown = [str(job_name or job_id) for job_id, job_name in users[:MAX_NAMED_JOBS]]
+            shown = [str(job_name or job_id) for job_id, job_name, _, _ in users[:MAX_NAMED_JOBS]]
             raise CalendarInUseError(name, shown, more=len(users) > MAX_NAMED_JOBS)
         connection.execute(statement("calendar_drop"), {"namespace": namespace, "name": name})
         return True
@@ -148,6 +243,19 @@ def _digest_of(connection: psycopg.Connection, namespace: str, name: str) -> str
         "select digest from calendars where namespace = %s and name = %s", [namespace, name]
     ).fetchone()
     return row[0] if row else None
+
+
+def _contents_of(connection: psycopg.Connection, namespace: str, name: str) -> Calendar | None:
+    row = connection.execute(
+        "select body from calendars join calendar_contents using (digest) where namespace = %s and name = %s",
+        [namespace, name],
+    ).fetchone()
+    return Calendar.parse(row[0]) if row else None
+
+
+def _check_name(name: str) -> None:
+    if not NAME_PATTERN.fullmatch(name):
+        raise CalendarError("", f"{name!r} is no name for a calendar: use {NAME_RULE}")
 
 
 def _replan(connection: psycopg.Connection, namespace: str, name: str, digest: str) -> CalendarChange:

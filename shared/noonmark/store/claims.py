@@ -6,19 +6,24 @@ One-time instants without rules never leave Postgres. The others are locked, pla
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import psycopg
 
 from noonmark.core.faults import hit
 from noonmark.core.words import Lane, TimerKind
 from noonmark.store.events import EventTopics
-from noonmark.store.planned import ClaimResult, Planning, carry_out
+from noonmark.store.planned import ClaimResult, Planning, TimerPlan, carry_out
 from noonmark.store.rows import DueTimer, row_of
 from noonmark.store.statements import statement
 from noonmark.store.time_facts import share_time_facts
+
+_ROWS_AT_ONCE: Final = 10_000
+_PLANNING_SECONDS: Final = 0.25
+"""What one claim plans at most: ledger rows, and seconds of planning inside its transaction."""
 
 
 class Probe(NamedTuple):
@@ -157,8 +162,26 @@ def claim_planned(
                 },
             ).fetchall()
         plan.prepare(connection, timers)
-        plans = [(timer, plan(timer)) for timer in timers]
+        plans = _plan_some(timers, plan)
         result = carry_out(connection, lane, plans, topics=topics, install_shards=install_shards)
         hit("trigger.before_commit")
     hit("trigger.after_commit")
     return result
+
+
+def _plan_some(timers: Sequence[DueTimer], plan: Planning) -> list[tuple[DueTimer, TimerPlan]]:
+    """Plan timers until the claim is large enough; the others stay as they are, and are claimed next.
+
+    After an outage each timer may stand for a thousand rows. A claim that took all of them would hold up the
+    higher lanes, and end by the server's limit on idle transactions before it wrote anything.
+    """
+    plans: list[tuple[DueTimer, TimerPlan]] = []
+    rows = 0
+    ends_at = time.monotonic() + _PLANNING_SECONDS
+    for timer in timers:
+        planned = plan(timer)
+        plans.append((timer, planned))
+        rows += len(planned.runs)
+        if rows >= _ROWS_AT_ONCE or time.monotonic() > ends_at:
+            break
+    return plans

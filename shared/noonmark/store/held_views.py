@@ -1,34 +1,58 @@
-"""What a pause holds of a job, counted for people: instants get their ledger rows at the resume."""
+"""Stored schedules of listed jobs, read, and what a pause holds of a job, counted for people.
+
+Held instants get their ledger rows at the resume.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 import orjson
 import psycopg
 from sqlalchemy import Connection
 
-from noonmark.core.schedule import TICK, ScheduleError
+from noonmark.core.schedule import TICK, Schedule, ScheduleError
 from noonmark.store.schedule_texts import ScheduleTexts
 
 
-def held_instants(connection: Connection, job: Mapping[str, Any]) -> int | None:
+def stored_schedules(connection: Connection, jobs: Sequence[Mapping[str, Any]]) -> dict[UUID, Schedule]:
+    """Return the schedules of those jobs that have one which can be read, by the job's id.
+
+    Args:
+        connection: of `views.reader`.
+        jobs: rows of `views.list_jobs` or `views.find_jobs`.
+    """
+    texts = {job["id"]: orjson.dumps(job["schedule"]).decode() for job in jobs if job["schedule"]}
+    schedules = ScheduleTexts()
+    schedules.learn(_driver(connection), texts.values())
+    found: dict[UUID, Schedule] = {}
+    for job_id, text in texts.items():
+        try:
+            found[job_id] = schedules.read(text)
+        except (ScheduleError, KeyError):
+            # The job cannot be planned either, and its state says so.
+            continue
+    return found
+
+
+def held_instants(connection: Connection, job: Mapping[str, Any], schedule: Schedule | None) -> int | None:
     """Count the instants that came due while a job was paused; None where its schedule cannot be read.
 
     Args:
         connection: of `views.reader`.
         job: a row of `views.find_jobs` whose `held_from` is set.
+        schedule: that of `stored_schedules`.
     """
+    if schedule is None:
+        return None
+    row = _driver(connection).execute("select noonmark_now()").fetchone()
+    assert row is not None
+    return schedule.count(job["held_from"] - TICK, row[0])
+
+
+def _driver(connection: Connection) -> psycopg.Connection:
     driver = connection.connection.driver_connection
     assert isinstance(driver, psycopg.Connection)
-    row = driver.execute("select noonmark_now()").fetchone()
-    assert row is not None
-    text = orjson.dumps(job["schedule"]).decode()
-    schedules = ScheduleTexts()
-    schedules.learn(driver, [text])
-    try:
-        return schedules.read(text).count(job["held_from"] - TICK, row[0])
-    except (ScheduleError, KeyError):
-        # The job cannot be planned either, and its state will say so.
-        return None
+    return driver

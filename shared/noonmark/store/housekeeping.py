@@ -83,7 +83,7 @@ def _drop_days(connection: psycopg.Connection, retention_days: int, report: Hous
 
 
 def drop_day(connection: psycopg.Connection, name: str) -> bool:
-    """Drop one ledger day with what hangs on it; False if a run of it is unfinished.
+    """Drop one ledger day with what hangs on it; False if a row is unfinished, or reaches above the floor.
 
     Raises:
         psycopg.errors.LockNotAvailable: somebody reads or writes it, or reads the ledger for long; nothing
@@ -94,8 +94,12 @@ def drop_day(connection: psycopg.Connection, name: str) -> bool:
         connection.execute("set local lock_timeout = '2s'")
         # Nobody may finish, redrive or insert while the day is judged and dropped.
         connection.execute(sql.SQL("lock table {} in access exclusive mode").format(table))
+        # A summary of skipped instants stays as long as it tells of instants above the floor.
         unfinished = connection.execute(
-            sql.SQL("select exists (select from {} where finished_at is null)").format(table)
+            sql.SQL(
+                "select exists (select from {} where finished_at is null or last_scheduled_for >="
+                " (select ledger_floor from install))"
+            ).format(table)
         ).fetchone()
         if unfinished and unfinished[0]:
             return False

@@ -140,8 +140,8 @@ def unknown_pool(pool: str, known: frozenset[str]) -> Result:
     return rejected(Reason.UNKNOWN_POOL, "/pool", f"no pool is named {pool!r}", f"one of: {names}")
 
 
-UNFIT: Final = (psycopg.Error, ValueError, TypeError, ArithmeticError)
-"""What a request that cannot be stored may raise, on our side or in Postgres."""
+UNFIT: Final = Exception
+"""What a request that cannot be stored may raise, on our side or in Postgres: it must not stop the others."""
 
 
 def unfit(error: Exception) -> Result:

@@ -8,13 +8,14 @@ from uuid import UUID
 
 from noonmark.core.ids import uuid7
 from noonmark.core.instants import parse_instant
-from noonmark.core.schedule import Interval
+from noonmark.core.schedule import AnyOf, Interval, Schedule
+from noonmark.core.schedule_kinds import members_of, plain_number
 from noonmark.core.words import JobState, Origin, Overlap, RunState, SkipReason, WaitReason
 from noonmark.schemas.job import JobSpec, schedule_of
 from noonmark.schemas.refusal import Refused
 from noonmark.schemas.submissions import UpdateJob
 from noonmark.store.job_forms import Due, first_due, labels_text, once_due, policy_text, work_text
-from noonmark.store.job_locks import LockedJob, note_sequence, refuse_in_state
+from noonmark.store.job_locks import LockedJob, lock_again, note_sequence, refuse_in_state
 from noonmark.store.job_requests import (
     Batch,
     EventRef,
@@ -40,11 +41,13 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     job = hold_for_namespace(batch, job)
     spec = _in_step(_for_this_job(batch, order, job), job)
     _check(batch, job, spec)
-    if job.recurring and job.state == JobState.ACTIVE and not settle_due(batch, job):
-        raise _behind(job)
+    if job.recurring and job.state == JobState.ACTIVE:
+        if not settle_due(batch, job):
+            raise _behind(job)
+        job = lock_again(batch.connection, job)
     # A broken or completed job that begins anew begins as its namespace is.
     paused = job.state == JobState.PAUSED or job.namespace in batch.facts.paused
-    due = _next_due(batch, spec, job, paused=paused)
+    due = _within_limit(batch, _next_due(batch, spec, job, paused=paused), job)
     state = JobState.COMPLETED if due.at is None else JobState.PAUSED if paused else JobState.ACTIVE
     row = batch.connection.execute(
         statement("job_update"),
@@ -72,10 +75,9 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     dropped = batch.connection.execute(statement("job_drop_fire_timers"), {"job_id": job.id}).fetchall()
     if job.recurring:
         # Of a paused job the pause has held them; of an active one these are what could not be planned here.
-        skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
-    left = next((runs_left for _, _, runs_left in dropped if runs_left is not None), None)
-    if left is not None and due.runs_left == (job.schedule or {}).get("max_runs"):
-        due = due._replace(runs_left=left)  # the limit stayed, so it goes on where it was
+        left = skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
+        if left is not None:
+            raise _behind(job)
     if due.at is not None:
         insert_timers(batch, [Timer(job.id, row[0], job.shard, job.namespace, spec, due)])
     return Result(Status.ACCEPTED, job.id)
@@ -152,10 +154,35 @@ def _for_this_job(batch: Batch, order: UpdateJob, job: LockedJob) -> JobSpec:
 def _in_step(spec: JobSpec, job: LockedJob) -> JobSpec:
     """Keep the rhythm of an interval that is edited without a `start`: every edit would begin it anew."""
     old = job.schedule or {}
-    new = spec.schedule
-    if isinstance(new, Interval) and new.start is None and "anchor" in old and "start" not in old:
-        return replace(spec, schedule=replace(new, anchor=parse_instant(old["anchor"])))
-    return spec
+    anchors = {
+        member["every"]: parse_instant(member["anchor"])
+        for member in (old, *old.get("any", ()))
+        if "anchor" in member and "start" not in member and "start" not in old
+    }
+
+    def in_step(schedule: Schedule) -> Schedule:
+        if isinstance(schedule, AnyOf) and schedule.start is None:
+            return replace(schedule, members=members_of(in_step(member) for member in schedule.members))
+        if isinstance(schedule, Interval) and schedule.start is None:
+            # Alone, it keeps its phase whatever its period becomes; of several, each is known by its period.
+            every = plain_number(schedule.every.total_seconds())
+            anchor = anchors.get(every, anchors.get(old.get("every")) if "every" in old else None)
+            return schedule if anchor is None else replace(schedule, anchor=anchor)
+        return schedule
+
+    return spec if spec.schedule is None else replace(spec, schedule=in_step(spec.schedule))
+
+
+def _within_limit(batch: Batch, due: Due, job: LockedJob) -> Due:
+    """Let a job that had a number of runs before go on counting: edits do not begin the count anew."""
+    before = (job.schedule or {}).get("max_runs")
+    if due.runs_left is None or before is None:
+        return due
+    row = batch.connection.execute(statement("job_runs_left"), {"job_id": job.id}).fetchone()
+    if row is None and job.state != JobState.COMPLETED:
+        return due  # broken: how many it made went with its timer
+    left = due.runs_left - before + (row[0] if row is not None else 0)
+    return due._replace(runs_left=left) if left > 0 else due._replace(at=None, fire_at=None)
 
 
 def _behind(job: LockedJob) -> RejectedRequest:

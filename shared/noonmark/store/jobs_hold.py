@@ -81,7 +81,9 @@ def cancel(batch: Batch, job: LockedJob, order: CancelJob, sequence: int | None)
         return Result(Status.ACCEPTED, job.id)
     set_state(connection, job, JobState.CANCELLED, order.reason, sequence)
     dropped = connection.execute(statement("job_drop_fire_timers"), {"job_id": job.id}).fetchall()
-    skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
+    left = skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
+    if left is not None:
+        connection.execute(statement("job_leave_timer"), {"job_id": job.id, "due": left})
     runs = [run for run in lock_runs(connection, [job.id]) if run.state != RunState.CANCELLING]
     if runs:
         with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:

@@ -6,6 +6,7 @@ from typing import Final
 
 from noonmark.core.planning import CATCH_UP_CAP, LEDGER_CAP
 from noonmark.core.words import Lane
+from noonmark.store.job_forms import NEVER
 from noonmark.store.job_locks import LockedJob
 from noonmark.store.job_requests import Batch
 from noonmark.store.planned import carry_out
@@ -21,7 +22,7 @@ def settle_due(batch: Batch, job: LockedJob, *, of_last_pause: bool = False) -> 
     """Give what came due its verdict, as a claim would; False where some of it is left to the trigger.
 
     That is so where too much came due for one order, or only a process with the active zone data can tell
-    what. The job may be complete, or broken, afterwards.
+    what. An instant that waits for its jitter runs at once. The job may be complete, or broken, afterwards.
 
     Args:
         batch: in the transaction that locked the job.
@@ -31,7 +32,9 @@ def settle_due(batch: Batch, job: LockedJob, *, of_last_pause: bool = False) -> 
     planner = Planner(catch_up_cap=CATCH_UP_CAP, ledger_cap=LEDGER_CAP)
     for _ in range(_MOST_STEPS):
         with batch.connection.cursor(row_factory=row_of(DueTimer)) as cursor:
-            timers = cursor.execute(statement("job_due_timers"), {"job_id": job.id}).fetchall()
+            timers = cursor.execute(
+                statement("job_due_timers"), {"job_id": job.id, "never": NEVER}
+            ).fetchall()
         if of_last_pause:
             timers = [
                 timer for timer in timers if timer.resumed_at and timer.scheduled_for < timer.resumed_at
@@ -41,11 +44,13 @@ def settle_due(batch: Batch, job: LockedJob, *, of_last_pause: bool = False) -> 
         if not batch.zone_data_is_active:
             return False
         planner.prepare(batch.connection, timers)
-        plans = [(timer, planner(timer)) for timer in timers]
+        plans = [(timer, planner(timer, at_once=True)) for timer in timers]
         result = carry_out(
             batch.connection, Lane(job.lane), plans, topics=batch.topics, install_shards=batch.shards
         )
         batch.queued |= result.queued > 0
         if result.broken:
             return True
+        if result.postponed:
+            return False
     return False

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import orjson
 
 from noonmark.core.ids import uuid7_batch
 from noonmark.core.planning import plan_skips
+from noonmark.core.schedule import Schedule
 from noonmark.core.words import JobState, Lane, Origin, RunState, SkipReason
 from noonmark.schemas.lifecycle import SettledRun
 from noonmark.store.events import announce
@@ -19,6 +21,9 @@ from noonmark.store.job_locks import LockedJob
 from noonmark.store.job_requests import Batch
 from noonmark.store.schedule_texts import ScheduleTexts
 from noonmark.store.statements import statement
+
+_SKIPPING_SECONDS: Final = 1.5
+"""How long one order works on instants that nobody will run, inside the transaction of its batch."""
 
 
 class _Skipped(NamedTuple):
@@ -29,8 +34,12 @@ class _Skipped(NamedTuple):
     instants: int = 1
 
 
-def skip_due(batch: Batch, job: LockedJob, dropped: Sequence[tuple[datetime, datetime | None]]) -> None:
+def skip_due(
+    batch: Batch, job: LockedJob, dropped: Sequence[tuple[datetime, datetime | None]]
+) -> datetime | None:
     """Write the verdict of what the timers of a cancelled, replaced or paused job still owed.
+
+    Returns the first instant that is left where there are too many for one order; else None.
 
     Args:
         batch: in the transaction that ends the timers.
@@ -39,24 +48,37 @@ def skip_due(batch: Batch, job: LockedJob, dropped: Sequence[tuple[datetime, dat
     """
     overdue = [(at, after_at) for at, after_at in dropped if at <= batch.now]
     if not overdue:
-        return
+        return None
     first, after = min(overdue, key=itemgetter(0))
     paused = job.recurring and job.state == JobState.PAUSED
     reason = SkipReason.PAUSED if paused else SkipReason.CANCELLED
-    if not job.recurring or job.schedule is None:
+    schedule = _schedule_of(batch, job) if job.recurring else None
+    if schedule is None:
         _settle(batch, job, [_Skipped(first)], reason)
-        return
-    schedules = ScheduleTexts()
-    text = orjson.dumps(job.schedule).decode()
-    schedules.learn(batch.connection, [text])
+        return None
     # Where both are one, the timer is only a place: that has its verdict, and the next is yet to be found.
-    due = first if first != after else schedules.read(text).next(first)
+    due = first if first != after else schedule.next(first)
+    ends_at = time.monotonic() + _SKIPPING_SECONDS
     while due is not None and due <= batch.now:
-        planned = plan_skips(schedules.read(text), reason, due=due, now=batch.now)
+        if time.monotonic() > ends_at:
+            return due
+        planned = plan_skips(schedule, reason, due=due, now=batch.now)
         rows = [_Skipped(instant.scheduled_for) for instant in planned.runs]
         rows += [_Skipped(gap.first, gap.last, gap.count) for gap in planned.summary]
         _settle(batch, job, rows, reason)
         due = planned.next_at
+    return None
+
+
+def _schedule_of(batch: Batch, job: LockedJob) -> Schedule | None:
+    """Return a job's schedule; None where it cannot be read: the job can be ended all the same."""
+    schedules = ScheduleTexts()
+    text = orjson.dumps(job.schedule).decode()
+    schedules.learn(batch.connection, [text])
+    try:
+        return schedules.read(text)
+    except Exception:  # noqa: BLE001 - damaged rows are damaged in many ways
+        return None
 
 
 def _settle(batch: Batch, job: LockedJob, rows: Sequence[_Skipped], reason: SkipReason) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Final, LiteralString, NamedTuple
+from difflib import get_close_matches
+from typing import Final, LiteralString, NamedTuple, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -19,12 +20,15 @@ from noonmark.core.planning import ResumeChoice
 from noonmark.core.words import JobState
 from noonmark.core.zones import load_zone
 from noonmark.schemas.documents import NAMESPACE_PATTERN
+from noonmark.store.job_forms import NEVER
 from noonmark.store.job_pauses import free, hold
 from noonmark.store.rows import row_of
 from noonmark.store.statements import statement
 from noonmark.store.time_facts import change_time_facts
 
 NAME_RULE: Final = "1 to 63 of a-z, 0-9, '-' and '_', the first a letter or digit"
+
+_Counts = TypeVar("_Counts", bound=tuple[int, ...])
 
 _FIRST: Final = UUID(int=0)
 _STRETCH: Final = 5_000
@@ -34,6 +38,9 @@ _BATCH: Final = 500
 """Jobs held or freed in one transaction: it keeps intake and claims of zoned jobs waiting."""
 
 _TRIES: Final = 5
+
+_NAMED: Final = 5
+"""Calendars that a refusal names."""
 
 _GOING: Final = (JobState.ACTIVE, JobState.COMPLETED, JobState.BROKEN)
 """States of jobs that may have runs which nobody holds."""
@@ -59,11 +66,14 @@ class PauseResult(NamedTuple):
         changed: the namespace was not paused, or not active, before.
         jobs: how many jobs are held, or go on, by this call.
         runs: how many of their runs wait, or are queued again.
+        jobs_with_held_instants: of a resume, how many of its jobs had instants that came due in the pause:
+            they get their verdicts with the next claims.
     """
 
     changed: bool
     jobs: int
     runs: int
+    jobs_with_held_instants: int = 0
 
 
 class JobCount(NamedTuple):
@@ -80,6 +90,10 @@ class NamespaceError(Exception):
 
 class NamespaceNameError(NamespaceError):
     """A name is none for a namespace."""
+
+
+class NamespaceInUseError(NamespaceError):
+    """A namespace cannot go back to its defaults while it is paused, or has calendars."""
 
 
 class _Job(NamedTuple):
@@ -171,17 +185,61 @@ def resume_namespace(
     with connection.transaction():
         change_time_facts(connection)
         marked = connection.execute(statement("namespace_mark_resumed"), {"name": name}).fetchone()
-    jobs = runs = 0
+    jobs = runs = late = 0
     for ids in _batches(connection, "namespace_jobs_to_free", name):
 
-        def free_batch(open_: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int]:
+        def free_batch(open_: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int, int]:
             return _free_batch(open_, found, missed)
 
-        freed, queued = _in_batch(connection, name, ids, free_batch, paused=False)
-        jobs, runs = jobs + freed, runs + queued
+        freed, queued, had_instants = _in_batch(connection, name, ids, free_batch, paused=False)
+        jobs, runs, late = jobs + freed, runs + queued, late + had_instants
         if progress is not None:
             progress(jobs, runs)
-    return PauseResult(marked is not None, jobs, runs)
+    return PauseResult(marked is not None, jobs, runs, late)
+
+
+def delete_namespace(connection: psycopg.Connection, name: str) -> bool:
+    """Forget what was set for a namespace, so that it has the defaults again; False if nothing was.
+
+    Jobs stay as they are, also with the zone that they were made with.
+
+    Args:
+        connection: no transaction open.
+        name: of the namespace.
+
+    Raises:
+        NamespaceInUseError: it is paused, jobs of it are still held, or it has calendars.
+    """
+    with connection.transaction():
+        change_time_facts(connection)
+        if _paused(connection, name) or any(
+            count.paused_by == "namespace" for count in count_jobs(connection, name)
+        ):
+            raise NamespaceInUseError(
+                f"namespace {name} is paused, or holds jobs still: `noonmark namespace resume {name}` first"
+            )
+        calendars = connection.execute(
+            "select name from calendars where namespace = %s order by name limit %s", [name, _NAMED + 1]
+        ).fetchall()
+        if calendars:
+            more = " and others" if len(calendars) > _NAMED else ""
+            shown = ", ".join(row[0] for row in calendars[:_NAMED])
+            raise NamespaceInUseError(f"namespace {name} has the calendars {shown}{more}: delete them first")
+        return connection.execute("delete from namespaces where name = %s", [name]).rowcount == 1
+
+
+def without_jobs(connection: psycopg.Connection, name: str) -> str | None:
+    """Return a hint where no recurring job is in a namespace, with a name that may be meant; else None.
+
+    Of `default` there is nothing to say: nobody misspelt it.
+    """
+    if name == "default":
+        return None
+    spaces = [row.name for row in list_namespaces(connection)]
+    if name in spaces and count_jobs(connection, name):
+        return None
+    near = get_close_matches(name, [one for one in spaces if one != name], n=1, cutoff=0.6)
+    return f"no job is in namespace {name!r} yet" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def list_namespaces(connection: psycopg.Connection, name: str | None = None) -> list[NamespaceRow]:
@@ -229,10 +287,10 @@ def _in_batch(
     connection: psycopg.Connection,
     name: str,
     ids: Sequence[UUID],
-    work: Callable[[psycopg.Connection, Sequence[_Job]], tuple[int, int]],
+    work: Callable[[psycopg.Connection, Sequence[_Job]], _Counts],
     *,
     paused: bool,
-) -> tuple[int, int]:
+) -> _Counts:
     """Do one batch in a transaction that locks timers, then jobs; again if it lost a deadlock to a worker."""
     for left in reversed(range(_TRIES)):
         try:
@@ -267,10 +325,14 @@ def _hold_batch(connection: psycopg.Connection, found: Sequence[_Job]) -> tuple[
 
 def _free_batch(
     connection: psycopg.Connection, found: Sequence[_Job], missed: ResumeChoice
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     freed = connection.execute(
         statement("namespace_free_jobs"), {"ids": [job.id for job in found], "missed": missed.value}
     ).fetchall()
     # Of the others only runs were held: they are completed or broken, or the pause never got to them.
     others = [job.id for job in found if job.state in _GOING]
-    return len(freed), free(connection, [*(row[0] for row in freed), *others])
+    late = connection.execute(
+        statement("namespace_count_held"), {"ids": [row[0] for row in freed], "never": NEVER}
+    ).fetchone()
+    assert late is not None
+    return len(freed), free(connection, [*(row[0] for row in freed), *others]), late[0]

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
 from uuid import UUID
 
 import psycopg
 
 from noonmark.core.ids import uuid7_batch
-from noonmark.core.words import Lane, Origin, RunState
+from noonmark.core.words import Lane, Origin, RunState, SkipReason
 from noonmark.schemas.lifecycle import SettledRun
 from noonmark.store.events import EventTopics, announce
 from noonmark.store.rows import DueTimer
 from noonmark.store.slots import free_slots, take_slots
 from noonmark.store.statements import statement
+
+_SLOT_LOOK: Final = timedelta(seconds=1)
+"""How soon a run that is caught up is planned again while another run of its job is under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class PlannedRun:
     instants: int = 1
     start_by: datetime | None = None
     wants_slot: bool = False
+    patient: bool = False
+    """Without a slot it is not written, and planned again a moment later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +80,13 @@ class Planning(Protocol):
 
 @dataclass(slots=True)
 class ClaimResult:
-    """Counts of one claim, for metrics."""
+    """Counts of one claim, for metrics; `postponed` are runs that wait for another one of their job."""
 
     claimed: int = 0
     queued: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     broken: list[tuple[UUID, str]] = field(default_factory=list)
+    postponed: int = 0
 
 
 @dataclass(slots=True)
@@ -113,9 +119,11 @@ def carry_out(
         install_shards: shards of the installation.
     """
     result = ClaimResult(claimed=len(plans))
-    rows = _rows(plans)
+    rows: Sequence[_Row] = _rows(plans)
     _make_days(connection, rows)
-    _grant_slots(connection, rows)
+    wished = len(rows)
+    rows, plans = _grant_slots(connection, rows, plans)
+    result.postponed = wished - len(rows)
     inserted = _insert(connection, lane, rows)
     _give_back_slots(connection, rows, inserted)
     _tell_skips(connection, topics, lane, [row for row in rows if row.id in inserted], install_shards)
@@ -151,15 +159,45 @@ def _make_days(connection: psycopg.Connection, rows: Sequence[_Row]) -> None:
             connection.execute("select noonmark_make_day(%s)", [day])
 
 
-def _grant_slots(connection: psycopg.Connection, rows: Sequence[_Row]) -> None:
-    """Take the overlap slot of each run that needs one; a run without is skipped for `overlap`."""
+def _grant_slots(
+    connection: psycopg.Connection, rows: Sequence[_Row], plans: Sequence[tuple[DueTimer, TimerPlan]]
+) -> tuple[Sequence[_Row], Sequence[tuple[DueTimer, TimerPlan]]]:
+    """Take the overlap slot of each run that needs one; a run without is skipped for `overlap`.
+
+    One that is caught up waits instead: its timer stays with it and comes again soon. Returns what is to be
+    written.
+    """
     wishes = [row for row in rows if row.run.wants_slot]
     granted = take_slots(connection, [(row.id, row.timer.job_id) for row in wishes])
+    waiting: dict[str, _Row] = {}
     for row in wishes:
         if row.id in granted:
             row.holds_slot = True
+        elif row.run.patient:
+            waiting[row.timer.place] = row
         else:
-            row.state, row.reason = RunState.SKIPPED, "overlap"
+            row.state, row.reason = RunState.SKIPPED, SkipReason.OVERLAP.value
+    if not waiting:
+        return rows, plans
+    rows = [row for row in rows if waiting.get(row.timer.place) is not row]
+    return rows, [
+        (timer, _again_soon(timer, p, waiting[timer.place]) if timer.place in waiting else p)
+        for timer, p in plans
+    ]
+
+
+def _again_soon(timer: DueTimer, p: TimerPlan, row: _Row) -> TimerPlan:
+    """Return the plan without the run that has no slot yet; it is the last one of a step."""
+    return replace(
+        p,
+        runs=[run for run in p.runs if run is not row.run],
+        next_at=row.run.scheduled_for,
+        fire_at=timer.now + _SLOT_LOOK,
+        # From where it was found before; what was skipped since is in the ledger, and stays what it is.
+        after_at=timer.after_at,
+        after_offset=timer.after_offset,
+        completed=False,
+    )
 
 
 def _insert(connection: psycopg.Connection, lane: Lane, rows: Sequence[_Row]) -> set[UUID]:

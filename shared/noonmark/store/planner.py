@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,15 +12,17 @@ from functools import lru_cache
 import psycopg
 
 from noonmark.core.jitter import Jitter
-from noonmark.core.planning import Caps, Held, Misfire, MisfirePolicy, Plan, ResumeChoice, plan
+from noonmark.core.planning import Caps, Held, Misfire, MisfirePolicy, Plan, ResumeChoice, plan, plan_skips
 from noonmark.core.replan import next_open
-from noonmark.core.schedule import Once, Schedule
-from noonmark.core.words import JobState, Overlap, RunState, WaitReason
+from noonmark.core.schedule import TICK, Once, Schedule
+from noonmark.core.words import JobState, Overlap, RunState, SkipReason, WaitReason
 from noonmark.core.zones import Zone, zone_data_version
 from noonmark.store.job_forms import NEVER
 from noonmark.store.planned import PlannedRun, TimerPlan
 from noonmark.store.rows import DueTimer
 from noonmark.store.schedule_texts import ScheduleTexts
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +63,25 @@ class Planner:
         """Read the contents of calendars that were not seen before."""
         self._schedules.learn(connection, (timer.schedule for timer in timers if timer.schedule))
 
-    def __call__(self, timer: DueTimer) -> TimerPlan:
-        """Return what becomes of a due timer."""
+    def __call__(self, timer: DueTimer, *, at_once: bool = False) -> TimerPlan:
+        """Return what becomes of a due timer; `at_once`: it does not wait for its jitter."""
         try:
-            return self._plan(timer)
+            return self._plan(timer, at_once=at_once)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one job must not stop the others
             return TimerPlan(broken=f"cannot be planned: {type(error).__name__}: {error}")
 
-    def _plan(self, timer: DueTimer) -> TimerPlan:
-        if timer.state not in (JobState.ACTIVE, JobState.PAUSED) or timer.schedule is None:
+    def _plan(self, timer: DueTimer, *, at_once: bool) -> TimerPlan:
+        if timer.schedule is None or timer.state in (None, JobState.COMPLETED, JobState.BROKEN):
             return TimerPlan()
         schedule = self._schedules.read(timer.schedule)
+        if timer.state == JobState.CANCELLED:
+            return self._owed(timer, schedule)
         if timer.state == JobState.PAUSED:
-            if isinstance(schedule, Once):
-                return TimerPlan([_waiting(timer)])
-            # The timer was made while the pause came about: it waits for the resume like any other.
-            return _move(timer, schedule, timer.scheduled_for, timer.after_at, fire_at=NEVER)
+            return _of_a_paused_job(timer, schedule)
         if timer.after_at == timer.scheduled_for:
             return _found_anew(timer, schedule)
+        if timer.scheduled_for < timer.floor and not isinstance(schedule, Once):
+            return _from_the_floor(timer, schedule)
         policy = read_policy(timer.policy or "{}")
         jitter = Jitter(schedule, timer.job_id.bytes) if schedule.jitter_seconds else None
         planned = plan(
@@ -86,9 +90,10 @@ class Planner:
             due=timer.scheduled_for,
             now=timer.now,
             held=_held(timer),
-            jitter=jitter,
+            jitter=None if at_once else jitter,
             start_deadline_seconds=policy.start_deadline_seconds,
             runs_left=timer.runs_left,
+            one_at_a_time=policy.overlap is Overlap.SKIP,
             caps=self._caps,
         )
         return _move(
@@ -99,6 +104,37 @@ class Planner:
             jitter=jitter,
             runs=_runs_of(planned, policy, jitter),
         )
+
+    def _owed(self, timer: DueTimer, schedule: Schedule) -> TimerPlan:
+        """Skip a step of what came due before a job was cancelled, and was too much for the cancel itself."""
+        assert timer.updated_at is not None
+        if isinstance(schedule, Once):
+            return TimerPlan()
+        planned = plan_skips(
+            schedule, SkipReason.CANCELLED, due=timer.scheduled_for, now=timer.updated_at, caps=self._caps
+        )
+        left = planned.next_at if planned.next_at and planned.next_at <= timer.updated_at else None
+        runs = _runs_of(planned, read_policy(timer.policy or "{}"), None)
+        return TimerPlan(runs, next_at=left, fire_at=timer.now if left else None)
+
+
+def _of_a_paused_job(timer: DueTimer, schedule: Schedule) -> TimerPlan:
+    if isinstance(schedule, Once):
+        return TimerPlan([_waiting(timer)])
+    # The timer was made while the pause came about: it waits for the resume like any other.
+    return _move(timer, schedule, timer.scheduled_for, timer.after_at, fire_at=NEVER)
+
+
+def _from_the_floor(timer: DueTimer, schedule: Schedule) -> TimerPlan:
+    """Go on where the ledger begins: what lies below is dropped with its days, and gets no verdict."""
+    jitter = Jitter(schedule, timer.job_id.bytes) if schedule.jitter_seconds else None
+    _log.warning(
+        "job %s: instants from %s on lie below the ledger's floor %s and get no verdict any more",
+        timer.job_id,
+        timer.scheduled_for,
+        timer.floor,
+    )
+    return _move(timer, schedule, schedule.next(timer.floor - TICK), timer.after_at, jitter=jitter)
 
 
 def _waiting(timer: DueTimer) -> PlannedRun:
@@ -171,6 +207,7 @@ def _runs_of(planned: Plan, policy: Policy, jitter: Jitter | None) -> list[Plann
             if deadline is not None and not instant.skipped
             else None,
             wants_slot=wants_slot and not instant.skipped,
+            patient=instant.patient,
         )
         for instant in planned.runs
     ]

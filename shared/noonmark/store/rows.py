@@ -104,6 +104,8 @@ class DueTimer(NamedTuple):
     schedule: str | None
     policy: str | None
     created_at: datetime | None
+    updated_at: datetime | None
     resumed_at: datetime | None
     resume_choice: str | None
     now: datetime
+    floor: datetime

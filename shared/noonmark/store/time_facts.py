@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from typing import Final
 
 import psycopg
 
-from noonmark.core.calendars import Calendar
+from noonmark.core.calendars import Calendar, CalendarError
 from noonmark.core.time_facts import TimeFacts
 
 _LOCK: Final = 0x6E6F6F6E_74696D65
@@ -57,7 +58,9 @@ def read_time_facts(connection: psycopg.Connection) -> TimeFacts:
         "select namespace, name, body from calendars join calendar_contents using (digest)"
     ).fetchall()
     for namespace, name, body in rows:
-        calendars[namespace][name] = Calendar.parse(body)
+        # Documents that name one which cannot be read are refused; the others are none the worse.
+        with contextlib.suppress(CalendarError):
+            calendars[namespace][name] = Calendar.parse(body)
     return TimeFacts(number, zones, frozenset(paused), dict(calendars))
 
 

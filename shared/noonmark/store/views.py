@@ -1,8 +1,7 @@
 """What people ask the database: listings with filters and keyset paging, and single things in full.
 
-Every function takes a connection of `reader`, runs one statement (or a fixed few) and returns plain
-dictionaries. Pages go newest first; the id of the last row is the place where the next page starts, so that
-rows which come in meanwhile shift nothing.
+Every function takes a connection of `reader`, runs a fixed few statements and returns plain dictionaries.
+Pages go newest first; the id of the last row is where the next one starts: rows that come in shift nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
@@ -19,6 +18,7 @@ from sqlalchemy import (
     Connection,
     Select,
     Table,
+    and_,
     case,
     create_engine,
     exists,
@@ -30,12 +30,14 @@ from sqlalchemy import (
     select,
     tuple_,
 )
-from sqlalchemy.sql import and_
 
 from noonmark.core.words import JobState, Lane, TimerKind
 from noonmark.store import tables as t
 from noonmark.store.connect import connect
 from noonmark.store.job_forms import NEVER
+
+NO_NEXT_INSTANT: Final = "no next instant: its calendars leave none"
+"""State reason of an active job whose timer waits for other calendars; nothing writes it into its row."""
 
 Row = Mapping[str, Any]
 Place = TypeVar("Place", UUID, int)
@@ -62,6 +64,7 @@ class RunFilter:
 
     Attributes:
         states: any of these.
+        reasons: any of these.
         job: id of the job.
         job_name: name of the job, in any namespace unless that is given too.
         lanes: any of these.
@@ -75,6 +78,7 @@ class RunFilter:
     lanes: Sequence[Lane] = ()
     pool: str | None = None
     since: datetime | None = None
+    reasons: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,8 @@ def list_runs(
     conditions: list[ColumnElement[bool]] = []
     if wanted.states:
         conditions.append(r.c.state.in_(wanted.states))
+    if wanted.reasons:
+        conditions.append(r.c.reason.in_(wanted.reasons))
     conditions += _of_job(wanted, r)
     if wanted.lanes:
         conditions.append(r.c.lane.in_([lane.value for lane in wanted.lanes]))
@@ -302,7 +308,7 @@ def _of_job(wanted: RunFilter | DeadFilter, table: Table) -> list[ColumnElement[
 
 
 def _first_start() -> ColumnElement[Any]:
-    """When a run was first started: its row holds the latest attempt, the earlier ones left theirs apart."""
+    """When a run was first started: its row holds the latest attempt only."""
     a, r = t.attempts, t.runs
     earlier = select(func.min(a.c.started_at)).where(a.c.run_id == r.c.id).scalar_subquery()
     return func.least(r.c.started_at, earlier).label("first_started_at")
@@ -319,10 +325,13 @@ def _run_summary() -> list[ColumnElement[Any]]:
 
 def _job_columns() -> list[ColumnElement[Any]]:
     j = t.jobs
-    shown = [column for column in j.c if column.name != "state"]
+    shown = [column for column in j.c if column.name not in {"state", "state_reason"}]
+    parked = _waits_for_calendars()
     return [
         *shown,
         _shown_state().label("state"),
+        case((parked, NO_NEXT_INSTANT), else_=j.c.state_reason).label("state_reason"),
+        parked.label("no_next_instant"),
         _next_due().label("next_due_at"),
         _held_from().label("held_from"),
     ]
@@ -338,6 +347,13 @@ def _next_due() -> ColumnElement[Any]:
     known = or_(timers.c.after_at.is_(None), timers.c.after_at != timers.c.scheduled_for)
     wanted = and_(_fire_timer(), timers.c.fire_at < NEVER, known)
     return select(func.min(timers.c.scheduled_for)).where(wanted).scalar_subquery()
+
+
+def _waits_for_calendars() -> ColumnElement[bool]:
+    """Whether the timer of an active job waits for ever at its last settled instant: no other one follows."""
+    timers = t.timers
+    parked = and_(_fire_timer(), timers.c.fire_at >= NEVER, timers.c.after_at == timers.c.scheduled_for)
+    return and_(t.jobs.c.state == JobState.ACTIVE.value, exists(select(null()).where(parked)))
 
 
 def _held_from() -> ColumnElement[Any]:

@@ -9,7 +9,7 @@ from tests.integration.intake.world import World, open_world
 
 
 @pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    """A database of this test's own, with the use-case code in front of it."""
-    with open_world(database_url) as opened:
+def world(emptied_database: str) -> Iterator[World]:
+    """An empty database, with the use-case code in front of it."""
+    with open_world(emptied_database) as opened:
         yield opened

@@ -244,14 +244,18 @@ def test_a_flood_takes_several_claims_and_ends_with_each_instant_exactly_once(
     assert pauses.claim_all(runs=70) == 0
 
 
-def test_overlap_skip_lets_one_of_the_held_instants_run(pauses: Pauses) -> None:
+def test_held_instants_run_one_after_the_other_where_runs_must_not_overlap(pauses: Pauses) -> None:
     world = pauses.world
     job_id = world.job_id(nightly(schedule=EVERY_MINUTE))
     pause_job(world)
     pauses.at("00:10:30")
     resume_job(world, ResumeChoice.ALL)
     pauses.claim_all()
-    assert pauses.verdicts(job_id) == {("queued", None): 1, ("skipped", "overlap"): 9}
+    assert pauses.ledger(job_id) == {"00:01:00": ("queued", None)}, "the others wait for it"
+    world.connection.execute("delete from slots")
+    pauses.at("00:10:32")
+    pauses.claim_all()
+    assert list(pauses.ledger(job_id)) == ["00:01:00", "00:02:00"]
 
 
 @pytest.mark.parametrize("choice", [ResumeChoice.LATEST, ResumeChoice.ALL])
@@ -426,8 +430,8 @@ def test_pausing_twice_keeps_the_first_date_and_holds_nothing_twice(pauses: Paus
     first, run = world.job(job_id), world.run(job_id)
     pauses.at("00:01:30")
     pause_job(world)
-    assert pause_namespace(world.connection, "default") == (True, 0, 0)
-    assert pause_namespace(world.connection, "default") == (False, 0, 0)
+    assert pause_namespace(world.connection, "default")[:3] == (True, 0, 0)
+    assert pause_namespace(world.connection, "default")[:3] == (False, 0, 0)
     again = world.job(job_id)
     assert (again["paused_at"], again["paused_by"]) == (first["paused_at"], "job")
     assert world.run(job_id) == run
@@ -497,7 +501,7 @@ def test_a_cancel_inside_a_paused_namespace_ends_the_job_and_its_held_runs(pause
     world.one(event("cancel", name="nightly"))
     assert pauses.verdicts(job_id) == {("skipped", "paused"): 2, ("cancelled", None): 1}
     assert (world.job(job_id)["state"], world.job(job_id)["paused_at"]) == ("cancelled", None)
-    assert resume_namespace(world.connection, "default") == (True, 0, 0)
+    assert resume_namespace(world.connection, "default")[:3] == (True, 0, 0)
 
 
 @pytest.mark.parametrize("state", ["active", "completed", "broken"])
@@ -521,7 +525,7 @@ def test_a_trigger_of_a_one_time_job_that_is_over_waits_too(pauses: Pauses) -> N
     assert world.job(job_id)["state"] == "active"
     result = world.one(event("trigger", job_id=str(job_id)))
     assert (world.job(job_id)["state"], world.job(job_id)["paused_by"]) == ("paused", "namespace")
-    assert resume_namespace(world.connection, "default") == (True, 1, 1)
+    assert resume_namespace(world.connection, "default")[:3] == (True, 1, 1)
     assert world.row("select state from runs where id = %s", result.run_id)["state"] == "queued"
 
 
@@ -555,10 +559,10 @@ def test_a_namespaces_pause_holds_the_unfinished_runs_of_jobs_that_are_over(paus
     world.one(event("trigger", name="nightly"))
     world.connection.execute("update jobs set state = 'completed'")
     world.connection.execute("delete from timers")
-    assert pause_namespace(world.connection, "default") == (True, 0, 1)
+    assert pause_namespace(world.connection, "default")[:3] == (True, 0, 1)
     assert (world.job(job_id)["state"], world.run(job_id)["state"]) == ("completed", "waiting")
     assert world.outbox(world.run(job_id)["id"]) == []
-    assert resume_namespace(world.connection, "default") == (True, 0, 1)
+    assert resume_namespace(world.connection, "default")[:3] == (True, 0, 1)
     assert (world.job(job_id)["state"], world.run(job_id)["state"]) == ("completed", "queued")
 
 

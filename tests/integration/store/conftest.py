@@ -1,28 +1,16 @@
-"""A world per test: one migrated database, emptied before each test, and sessions that are closed again."""
+"""A world per test: the database that all take turns in, and sessions that are closed again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from uuid import uuid4
 
 import pytest
 from tests.integration.store.world import World, open_world
-from tests.support.stack import Postgres
-
-
-@pytest.fixture(scope="session")
-def store_database(postgres_server: Postgres, template_database: str) -> Iterator[str]:
-    """URL of the database that the tests of the store take turns in."""
-    name = f"store_{uuid4().hex[:12]}"
-    postgres_server.run(f"create database {name} template {template_database}")
-    yield postgres_server.url_of(name)
-    postgres_server.run(f"drop database {name} with (force)")
 
 
 @pytest.fixture
-def world(store_database: str) -> Iterator[World]:
-    with open_world(store_database) as world:
-        world.empty()
+def world(emptied_database: str) -> Iterator[World]:
+    with open_world(emptied_database) as world:
         yield world
 
 

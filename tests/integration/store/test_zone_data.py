@@ -2,14 +2,16 @@
 
 import json
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS
+from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, open_world
+from tests.support.cli import CliRunner
+from tests.support.emptying import empty
 from tests.support.zone_data import LOS_ANGELES, OLD_VERSION, VANCOUVER, old_zone_data, planning_with
-from typer.testing import CliRunner
 
 from noonmark.cli import database, runs, zones
 from noonmark.cli.context import use_named_zone_data
@@ -40,8 +42,6 @@ class Zoned:
         self.old = old
         self.new = None
         self._planners: dict[Path | None, Planner] = {}
-        for day in range(20):
-            world.db.execute("select noonmark_make_day(date '2026-10-25' + %s)", [day])
 
     def clock(self, text: str) -> None:
         """Let the database's time be that instant, from now on."""
@@ -104,15 +104,31 @@ class Zoned:
         return [f"{run['scheduled_for']:%d %H:%M}" for run in self.world.runs_of(job_id)]
 
 
+@pytest.fixture(scope="module")
+def database_of_november(postgres_server, template_database):
+    """URL of the database that the tests of this file take turns in; its days are not made for each of them."""
+    name = f"november_{uuid4().hex[:12]}"
+    postgres_server.run(f"create database {name} template {template_database}")
+    yield postgres_server.url_of(name)
+    postgres_server.run(f"drop database {name} with (force)")
+
+
 @pytest.fixture
-def zoned(fresh_world, tmp_path):
-    world = Zoned(fresh_world, old_zone_data(tmp_path / "old"))
-    with planning_with(world.old) as version:
+def world(database_of_november):
+    with open_world(database_of_november) as world:
+        empty(world.db, kept_days=[date(2026, 10, 25) + timedelta(days=n) for n in range(20)])
+        yield world
+
+
+@pytest.fixture
+def zoned(world, tmp_path):
+    zoned = Zoned(world, old_zone_data(tmp_path / "old"))
+    with planning_with(zoned.old) as version:
         assert version == OLD_VERSION
-        fresh_world.db.execute("delete from zone_data")
-        zone_data.ensure_active(fresh_world.db, version)
-    world.clock("2026-11-01T12:00")
-    return world
+        world.db.execute("delete from zone_data")
+        zone_data.ensure_active(world.db, version)
+    zoned.clock("2026-11-01T12:00")
+    return zoned
 
 
 def test_b055_a_planned_instant_moves_with_the_law_and_the_move_is_told(zoned):
@@ -524,6 +540,17 @@ def test_the_command_lists_the_moved_jobs_with_both_local_times(zoned, command):
     assert told["moved_jobs"][0]["at_local"] == "2026-11-02T08:00:00"
     assert told["moved_jobs"][0]["at"] == "2026-11-02T15:00:00Z"
     assert "active already" in command("activate", "--yes").stdout
+
+
+def test_a_dry_run_that_would_break_jobs_counts_them_and_exits_1(zoned, command):
+    job_id = zoned.job(AT_EIGHT, "2026-11-01T17:00")
+    zoned.world.db.execute(
+        """update jobs set schedule = schedule || '{"timezone": "Europe/Nowhere"}' where id = %s""", [job_id]
+    )
+    done = command("activate", "--dry-run", code=1)
+    assert done.stdout.rstrip().endswith("1 jobs with a time zone looked at, 0 would move, 1 would break")
+    assert json.loads(command("activate", "--dry-run", "--json", code=1).stdout)["skipped"] == 1
+    assert command("activate", "--yes").stdout.rstrip().endswith("0 moved, 1 cannot be planned")
 
 
 def test_the_command_asks_nobody_who_is_not_there(command):

@@ -13,6 +13,7 @@ import orjson
 import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Json
+from tests.support.emptying import turn_clock
 
 from noonmark.core.ids import shard_of, uuid7, uuid7_batch
 from noonmark.core.words import AttemptOutcome, Lane, RunState, TimerKind
@@ -59,26 +60,6 @@ class World:
     def close(self) -> None:
         for connection in (self.db, *self._others):
             connection.close()
-
-    def empty(self) -> None:
-        """Put the database back to what the migration made of it, much faster than a new one is made."""
-        days = {f"runs_{day:%Y%m%d}": day for day in (self.today() + timedelta(days=n) for n in range(-1, 4))}
-        made = self.column(
-            "select inhrelid::regclass::text from pg_inherits where inhparent = 'runs'::regclass"
-        )
-        tables = self.column(
-            "select tablename from pg_tables where schemaname = 'public' and tablename !~ '^runs_' and tablename <> all (%s)",
-            ["alembic_version", "install", "pools", "pool_keys"],
-        )
-        resets = [f"drop table {day}" for day in made if day not in days]
-        resets += [f"select noonmark_make_day('{day}')" for name, day in days.items() if name not in made]
-        resets += [f"delete from {table}" for table in tables]
-        resets += ["delete from runs", "update install set ledger_floor = now() - interval '30 days'"]
-        resets.append(
-            f"insert into zone_data (version, active, activated_at) values ('{zone_data_version()}', true, now())"
-        )
-        self.db.execute("; ".join(resets))
-        self.turn_clock(timedelta(0))
 
     def today(self) -> date:
         return self.value("select (now() at time zone 'UTC')::date")
@@ -132,10 +113,7 @@ class World:
 
     def turn_clock(self, by: timedelta) -> None:
         """Let the system's one clock run ahead by so much (or behind)."""
-        self.db.execute(
-            "create or replace function noonmark_now() returns timestamptz language sql stable parallel safe"
-            f" as 'select statement_timestamp() + interval ''{by.total_seconds()} seconds'''"
-        )
+        turn_clock(self.db, by)
 
     def job(
         self,

@@ -2,7 +2,7 @@
 
 import json
 
-from typer.testing import CliRunner
+from tests.support.cli import CliRunner
 
 from noonmark.cli.main import app
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from pydantic import SecretStr
-from typer.testing import CliRunner
+from tests.support.cli import CliRunner
 
 from noonmark.cli.config import masked
 from noonmark.cli.context import load_settings

@@ -1,8 +1,16 @@
 """How jobs are shown."""
 
+import json
+from datetime import UTC, datetime
+from uuid import UUID
+
 import pytest
 
-from noonmark.cli.jobs import document, schedule_text
+from noonmark.cli.job_orders import event_of, hint
+from noonmark.cli.jobs import document, next_due_text, schedule_text
+from noonmark.core.schedule import load_schedule
+from noonmark.schemas.envelope import STRUCTURED_HEADERS, parse_event
+from noonmark.schemas.submissions import CancelJob, JobRef, TriggerJob, parse_submission
 
 ROW = {
     "id": "j", "namespace": "default", "name": "a", "state": "active", "state_reason": None, "next_due_at": None,
@@ -20,6 +28,18 @@ ROW = {
         ({"every": 2.0}, "every 2 s"),
         ({"every": "PT15M"}, "every PT15M"),
         ({"run_at": "2026-06-01T09:00:00Z"}, "at 2026-06-01T09:00:00Z"),
+        ({"cron": "0 9 * * 1", "timezone": "Asia/Tokyo"}, "0 9 * * 1 Asia/Tokyo"),
+        ({"rrule": "RRULE:FREQ=DAILY", "timezone": "Asia/Tokyo"}, "FREQ=DAILY Asia/Tokyo"),
+        (
+            {"rrule": "FREQ=DAILY;" + "BYDAY=MO," * 9, "timezone": "Asia/Tokyo"},
+            "FREQ=DAILY;BYDAY=MO,BYDAY=MO,BYDAY=MO,BYDAY=MO,BYDAY=MO,BYD… Asia/Tokyo",
+        ),
+        (
+            {"any": [{"every": 60}, {"cron": "0 9 * * 1", "timezone": "Asia/Tokyo"}]},
+            "every 60 s; 0 9 * * 1 Asia/Tokyo",
+        ),
+        ({"any": [{"cron": "0 9 * * 1", "timezone": "UTC"}]}, "0 9 * * 1"),
+        ({"every": 60, "timezone": "Asia/Tokyo"}, "every 60 s"),
     ],
 )
 def test_a_schedule_is_told_in_a_few_words(schedule, shown):
@@ -27,17 +47,64 @@ def test_a_schedule_is_told_in_a_few_words(schedule, shown):
 
 
 def test_a_stored_job_is_shown_in_the_vocabulary_of_submissions():
-    shown = document({**ROW, "schedule": {"run_at": "2026-06-01T09:00:00Z"}})
+    once = {"run_at": "2026-06-01T09:00:00Z"}
+    shown = document({**ROW, "schedule": once}, load_schedule(once))
     assert (shown["type"], shown["priority"], shown["run_at"]) == ("python", "normal", "2026-06-01T09:00:00Z")
     assert shown["schedule"] is None
     assert shown["retry"] == {"max_retries": 3}
-    assert shown["misfire"] == {"policy": "fire_latest", "grace_seconds": 60.0, "look_back_seconds": 3600.0}
+    assert shown["misfire"] == {"policy": "fire_latest", "grace_seconds": 60.0, "look_back_seconds": None}
     assert shown["overlap"] == "allow"
 
 
 def test_the_rhythm_of_an_interval_is_its_start():
     every = {"every": "P2D", "anchor": "2026-06-01T09:00:00Z"}
-    shown = document({**ROW, "schedule": every, "policy": {"overlap": "skip"}})
-    assert shown["schedule"] == {"every": "P2D", "start": "2026-06-01T09:00:00Z"}
+    shown = document({**ROW, "schedule": every, "policy": {"overlap": "skip"}}, load_schedule(every))
+    assert (shown["schedule"]["every"], shown["schedule"]["start"]) == (172_800, "2026-06-01T09:00:00Z")
+    assert "anchor" not in shown["schedule"]
     assert shown["misfire"]["look_back_seconds"] == 172_800
     assert shown["overlap"] == "skip"
+
+
+def test_a_schedule_that_cannot_be_read_is_shown_as_it_is_stored():
+    damaged = {"cron": "61 * * * *"}
+    shown = document({**ROW, "schedule": damaged, "state": "broken"})
+    assert shown["schedule"] == damaged
+    assert shown["misfire"]["look_back_seconds"] is None
+
+
+def test_a_job_whose_calendars_leave_nothing_has_no_next_instant_rather_than_an_unknown_one():
+    assert next_due_text({"no_next_instant": True, "next_due_at": None}) == "none"
+    assert next_due_text({"no_next_instant": False, "next_due_at": None}) == "-"
+
+
+@pytest.mark.parametrize(
+    ("order", "command"),
+    [
+        (("pause", "nightly", "shop"), "noonmark job show --namespace shop nightly"),
+        (("resume", "nightly", "default"), "noonmark job show --namespace default nightly"),
+        (("cancel", "a b", "shop"), "noonmark job show --namespace shop 'a b'"),
+        (("pause", "-x", "shop"), "noonmark job show --namespace shop -- -x"),
+        (("trigger", "nightly", "shop"), "noonmark run list --namespace shop --job nightly"),
+        (
+            ("pause", "01981f2a-7c00-7000-8000-0123456789ab", "default"),
+            "noonmark job show 01981f2a-7c00-7000-8000-0123456789ab",
+        ),
+    ],
+)
+def test_an_order_names_the_command_that_shows_what_becomes_of_it(order, command):
+    assert hint(*order) == command
+
+
+@pytest.mark.parametrize(
+    ("order", "asked"),
+    [
+        (("cancel", "a", "shop", {"reason": "moved"}), CancelJob(JobRef(None, "shop", "a"), "moved")),
+        (("cancel", "a", "default", {}), CancelJob(JobRef(None, "default", "a"), None)),
+        (("trigger", "a", "shop", {}), TriggerJob(JobRef(None, "shop", "a"))),
+        (("trigger", str(UUID(int=7)), "shop", {}), TriggerJob(JobRef(UUID(int=7), "default", None))),
+    ],
+)
+def test_an_order_is_an_event_that_intake_takes(order, asked):
+    value = json.dumps(event_of(*order, source="me")).encode()
+    now = datetime.now(UTC)
+    assert parse_submission(parse_event(value, STRUCTURED_HEADERS), now=now, ledger_floor=now) == asked

@@ -7,21 +7,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from typer.main import get_command
-from typer.testing import CliRunner
+from tests.support.cli import CliRunner, command_of
 
-from noonmark.cli.main import app
+from noonmark.cli.main import app, main
 
 COMMANDS = [
     ["intake"], ["trigger"], ["dispatcher"], ["worker"], ["run", "list"], ["run", "show"], ["job", "list"],
     ["job", "show"], ["rejection", "list"], ["rejection", "show"], ["dead", "list"], ["workers"], ["lag"], ["submit"], ["db", "migrate"],
     ["db", "check"], ["pool", "create"], ["pool", "list"], ["config", "check"], ["dev", "up"], ["dev", "down"],
-    ["dev", "status"], ["demo"], ["job", "pause"], ["job", "resume"], ["schedule", "next"],
+    ["dev", "status"], ["demo"], ["job", "pause"], ["job", "resume"], ["job", "trigger"], ["job", "cancel"], ["schedule", "next"],
     ["schedule", "explain"], ["schedule", "diff"], ["calendar", "set"], ["calendar", "import"],
     ["calendar", "list"], ["calendar", "show"], ["calendar", "delete"], ["backfill", "plan"],
     ["backfill", "start"], ["backfill", "list"], ["backfill", "show"], ["backfill", "cancel"],
     ["namespace", "set"], ["namespace", "list"], ["namespace", "show"], ["namespace", "pause"],
-    ["namespace", "resume"], ["zones", "show"], ["zones", "activate"],
+    ["namespace", "resume"], ["namespace", "delete"], ["zones", "show"], ["zones", "activate"],
 ]  # fmt: skip
 
 
@@ -37,7 +36,20 @@ def test_no_command_is_missing_here():
         for name, child in command.commands.items():
             yield from below(child, *names, name) if hasattr(child, "commands") else [[*names, name]]
 
-    assert sorted(below(get_command(app))) == sorted(COMMANDS)
+    assert sorted(below(command_of(app))) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_no_help_holds_brackets_which_are_taken_for_markup(command):
+    found = command_of(app)
+    for name in command:
+        found = found.commands[name]
+    texts = [found.help or "", *(getattr(option, "help", None) or "" for option in found.params)]
+    assert [text for text in texts if "[" in text] == []
+
+
+def test_help_of_jobs_says_how_they_are_made():
+    assert "`noonmark submit`" in command_of(app).commands["job"].help
 
 
 def test_help_tells_the_exit_codes():
@@ -70,13 +82,26 @@ def test_a_wrong_option_is_told_in_words_of_ours(command, told):
     assert "Input should" not in shown
 
 
-@pytest.mark.parametrize(
-    "command", [["dev", "up"], ["trigger"], ["run", "list"], ["db", "check"]], ids=" ".join
-)
-def test_a_wrong_address_is_a_sentence_and_exit_code_2_and_nothing_is_started(tmp_path, command):
+@pytest.mark.parametrize("command", [["dev", "up"], ["run", "list"], ["db", "check"]], ids=" ".join)
+def test_a_wrong_address_is_a_sentence_and_exit_code_2_and_nothing_is_started(
+    tmp_path, monkeypatch, capsys, command
+):
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("NOONMARK_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("NOONMARK_DATABASE_URL", "foo")
+    monkeypatch.setattr(sys, "argv", ["noonmark", *command])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "NOONMARK_DATABASE_URL is no Postgres URL" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_service_with_a_wrong_address_ends_with_a_sentence_and_exit_code_2(tmp_path):
     env = {name: value for name, value in os.environ.items() if not name.startswith("NOONMARK_")}
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "noonmark.cli.main", *command],
+        [sys.executable, "-P", "-m", "noonmark.cli.main", "trigger"],
         cwd=tmp_path,
         env={**env, "NOONMARK_DATABASE_URL": "foo"},
         capture_output=True,

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
+from tests.support.cli import command_of
 
 from noonmark.cli.main import app
 from noonmark.schemas.documents import JobDocument
@@ -30,7 +30,7 @@ def test_the_readme_lists_every_field_of_the_job_document_and_no_other():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_that_is_shown_exists(page):
-    root = get_command(app)
+    root = command_of(app)
     text = (ROOT / page).read_text()
     for line in re.findall(
         r"noonmark ([a-z]+(?: [a-z]+)?)(?=[ `\n])",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -185,6 +186,12 @@ def test_instants_before_1970_can_be_looked_at():
         ([], None, None, "no schedule is given"),
         (["-f", "jobs.yaml", "--cron", "0 9 * * *"], "cron", None, "do not go together"),
         (["-f", "/nowhere/jobs.yaml"], "file", None, "cannot be read"),
+        (["--cron", "5"], "cron", None, "has 1 field; 5 are needed"),
+        (["--cron", "5", "--dialect", "quartz"], "cron", None, "has 1 field; dialect"),
+        (["--on-holiday", "skip", *CRON], "on_holiday", None, "--exclude-calendar or --include-calendar"),
+        ([*CRON, "--exclude-calendar", "us"], "exclude_calendar", None, "--calendar us=FILE"),
+        ([*CRON, "--include-calendar", "us"], "include_calendar", None, "--calendar us=FILE"),
+        (["-f", "jobs.yaml", "--exclude-calendar", "us"], "exclude_calendar", None, "--exclude-calendar and --file"),
         ([*CRON, "--calendar", "us"], "calendar", None, "NAME=FILE"),
         ([*CRON, "--calendar", "us=/nowhere/us.yaml"], "calendar", None, "cannot be read"),
     ],
@@ -196,6 +203,101 @@ def test_wrong_input_is_an_error_with_field_and_position(words, field, position,
     assert (found["field"], found["position"]) == (field, position)
     assert told in found["message"]
     assert error(*words, command="explain") == found
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--cron", "0 9 * * *", "--seconds-field", "last"], "but --seconds-field last speaks of a sixth"),
+        (["--cron", "0 0 9 * * FOO"], "; --seconds-field last reads them last)"),
+        (["--cron", "0 9 * *"], "(after them with --seconds-field last)"),
+        (["--cron", "TZ=UTC 0 9 * * *"], "a time zone goes into --zone, not"),
+        (["--cron", "0 0 9 ? * 2", "--dialect", "quartz", "--seconds-field", "last"], "--seconds-field last is not allowed"),
+        ([*CRON, "--dst-gap", "x"], "--dst-gap is 'x'"),
+        ([*CRON, "--max-runs", "x"], "--max-runs is 'x'"),
+        ([*CRON, "--end", "x"], "--end 'x' is not an instant"),
+        (["--cron", "H * * * *"], "give one with --name"),
+        (["--rrule", "FREQ=DAILY"], "give --dtstart, or write a line such as DTSTART:"),
+        (["--rrule", "DTSTART;TZID=Europe/Berlin:20260101T090000\\nRRULE:FREQ=DAILY"], "but --zone is UTC; give that zone with --zone"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_errors_of_options_speak_of_options_not_of_fields(words, told):
+    message = error(*words)["message"]
+    assert told in message
+    assert "seconds_field" not in message
+    assert "timezone" not in message
+
+
+def test_errors_of_documents_speak_of_fields():
+    code, out = run(
+        "next", "-f", "-", "--json", stdin='{"schedule": {"cron": "0 9 * * *", "seconds_field": "last"}}'
+    )
+    assert code == 2
+    assert "but seconds_field 'last' speaks of a sixth" in json.loads(out)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("PT15M", "for a fixed period: --every PT15M"),
+        ("15m", "for a fixed period: --every PT15M"),
+        ("900", "for a fixed period: --every 900"),
+        ("FREQ=DAILY", "for a recurrence rule: --rrule FREQ=DAILY with --dtstart 2026-01-05T09:00:00"),
+        ("RRULE:FREQ=WEEKLY;BYDAY=MO", "for a recurrence rule: --rrule 'RRULE:FREQ=WEEKLY;BYDAY=MO'"),
+        ("2026-06-01T09:00:00Z", "for one instant: --at 2026-06-01T09:00:00Z"),
+    ],
+)
+def test_a_text_that_is_no_cron_expression_gets_the_option_it_is_for(text, hint):
+    assert hint in error("--cron", text)["message"]
+
+
+def test_a_hint_is_given_only_where_the_text_is_another_kind():
+    for text in ("0 9 * *", "61 * * * *", "@sometimes", "daily"):
+        assert "; for " not in error("--cron", text)["message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["0 9 * * *"], "unexpected argument '0 9 * * *'; write --cron '0 9 * * *'"),
+        (["0", "9", "*", "*", "*"], "write --cron '0 9 * * *'"),
+        (["--cron", "0", "9", "*", "*", "*"], "put the whole expression in quotes: --cron '0 9 * * *'"),
+        (["@daily"], "write --cron '@daily'"),
+        (["PT15M"], "write --every PT15M"),
+        (["FREQ=DAILY"], "write --rrule FREQ=DAILY"),
+        (["jobs.yaml"], "write -f 'jobs.yaml'"),
+        (['{"every": 60}'], "-f FILE reads documents"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_words_that_stand_alone_are_told_which_option_they_belong_to(words, told):
+    assert told in error(*words)["message"]
+    assert told in error(*words, command="explain")["message"]
+
+
+def test_a_calendar_that_nothing_uses_is_noted(tmp_path):
+    file = tmp_path / "us.yaml"
+    file.write_text("yearly: ['12-25']\n")
+    found = fires(*CRON, *MARCH, "--calendar", f"us={file}")
+    assert found["notes"] == [
+        "Nothing uses calendar 'us' of --calendar: schedules exclude or include its days by name."
+    ]
+    assert "notes" not in fires(*CRON, *MARCH, "--calendar", f"us={file}", "--exclude-calendar", "us")
+
+
+def test_distances_count_from_after_where_it_is_given_and_far_ones_are_years():
+    _, out = run("next", "--cron", "0 0 29 2 *", "--after", "2026-03-06T00:00:00Z", "--count", "3")
+    head, *rows = out.splitlines()
+    assert "FROM --after" in head
+    assert [row.split("+00:00")[1].split()[1:] for row in rows] == [["725", "d"], ["6", "y"], ["10", "y"]]
+    _, out = run("next", "--every", "PT1H", "--count", "1")
+    assert "DAY  IN" in out
+    assert "FROM" not in out
+
+
+def test_now_is_a_whole_second():
+    assert all(len(at) == len("2026-03-06T12:00:00Z") for at in instants("--every", "PT1H"))
 
 
 def test_people_get_a_sentence_on_stderr_and_a_mark_below_the_place(capsys, monkeypatch):
@@ -211,9 +313,9 @@ def test_people_get_a_table_with_what_was_taken_away_in_its_place():
     code, out = run("next", *CRON, *MARCH, "--count", "2", "--dst-gap", "skip")
     assert code == 0
     assert out.splitlines() == [
-        "UTC                   LOCAL                       DAY  IN    NOTE",
+        "UTC                   LOCAL                       DAY  FROM --after  NOTE",
         "2026-03-07T07:30:00Z  2026-03-07 02:30:00 -05:00  Sat  20 h",
-        "-                     2026-03-08 02:30:00         Sun  -     removed: 02:30 does not exist",
+        "-                     2026-03-08 02:30:00         Sun  -             removed: 02:30 does not exist",
         "2026-03-09T06:30:00Z  2026-03-09 02:30:00 -04:00  Mon  3 d",
     ]
     _, out = run("next", *CRON, *MARCH, "--end", "2026-03-01T00:00:00Z")
@@ -248,3 +350,19 @@ def test_each_command_has_help(command):
     code, out = run(command, "--help")
     assert code == 0
     assert f"schedule {command}" in out
+
+
+@pytest.mark.parametrize(("command", "count"), [("next", 10), ("explain", 3)])
+def test_help_says_how_many_fires_are_shown_and_what_a_file_is_read_for(command, count):
+    _, out = run(command, "--help")
+    told = re.sub(r"[\s│]+", " ", out)
+    assert f"[default: {count}]" in told
+    assert "`noonmark submit --dry-run` checks whole documents" in told
+    assert "with -f of documents that name none" in told
+
+
+def test_help_of_diff_says_how_sides_are_written():
+    _, out = run("diff", "--help")
+    told = re.sub(r"[\s│]+", " ", out)
+    for text in ("Cron expression", '{"every": "PT15M"}', '{"rrule": "FREQ=DAILY"', "@FILE", "--limit"):
+        assert text in told

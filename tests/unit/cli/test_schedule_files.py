@@ -3,7 +3,10 @@
 import json
 
 import pytest
+from tests.support.cli import CliRunner
 from tests.unit.cli.schedule_calls import MARCH, error, instants, run
+
+from noonmark.cli.main import app
 
 JOBS = [
     {"name": "billing", "type": "http", "schedule": {"cron": "30 2 * * *", "timezone": "America/New_York"}},
@@ -94,14 +97,126 @@ def test_several_yaml_documents_are_several_jobs(tmp_path):
         ("{a: [", "neither JSON nor YAML"),
         ("- name: a\n  schedule: * * * * *\n", "starts with * stands in quotes"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"name": "a"}\n{"name": ', "line 2 is not JSON"),
+        ('{"name": \n{"name": ', "line 1 is not JSON"),
     ],
-    ids=["empty", "empty list", "broken", "star", "deep", "broken line"],
+    ids=["empty", "empty list", "broken", "star", "deep", "all lines broken"],
 )
 def test_a_file_that_cannot_be_read_is_one_error(text, told):
     code, out = run("next", "-f", "-", "--json", stdin=text)
     assert code == 2
     assert told in json.loads(out)["error"]["message"]
+
+
+@pytest.mark.parametrize("broken", ['{"name": ', "name: b}", "] oops"])
+def test_a_broken_line_is_one_error_and_the_others_are_shown(broken):
+    good = [
+        json.dumps({"name": name, "schedule": "0 9 * * *"}, ensure_ascii=False) for name in ("a", "c\u2028")
+    ]
+    code, out = run(
+        "next", "-f", "-", "--json", *MARCH, "--count", "1", stdin="\n".join([good[0], broken, good[1]])
+    )
+    assert code == 2
+    first, second, third = map(json.loads, out.strip("\n").split("\n"))
+    assert (first["name"], third["name"]) == ("a", "c\u2028")
+    assert first["fires"] == third["fires"] != []
+    assert second["name"] is None
+    assert second["error"]["field"] == "file"
+    assert second["error"]["message"].startswith("standard input: line 2 is not JSON")
+
+
+def test_documents_before_a_broken_one_of_a_yaml_stream_are_shown():
+    code, out = run("next", "-f", "-", "--json", *MARCH, stdin='name: a\nschedule: "@daily"\n---\n{b: [\n')
+    assert code == 2
+    first, second = map(json.loads, out.splitlines())
+    assert first["fires"]
+    assert "neither JSON nor YAML" in second["error"]["message"]
+
+
+def test_tables_have_each_error_in_its_place_and_apart():
+    documents = [{"name": "a", "schedule": "0 9 * * *"}, {"name": "b", "schedule": "61 9 * * *"}]
+    result = CliRunner().invoke(
+        app,
+        ["schedule", "next", "-f", "-", *MARCH, "--count", "1"],
+        input=json.dumps([*documents, *documents[:1]]),
+    )
+    assert result.exit_code == 2
+    blocks = result.output.split("\n\n")
+    assert [block.partition(":")[0] for block in blocks] == ["a", "b", "a"]
+    assert blocks[1].startswith("b: cron minute field: value '61'")
+    assert blocks[1].splitlines()[1:] == ["  61 9 * * *", "  ^"]
+    assert "b:" not in result.stdout
+    assert result.stderr.strip().startswith("b:")
+
+
+def test_a_wrong_run_at_is_told_by_its_own_name():
+    code, out = run("next", "-f", "-", "--json", stdin='{"name": "a", "run_at": "tomorrow"}')
+    assert code == 2
+    found = json.loads(out)["error"]
+    assert (found["field"], found["pointer"]) == ("run_at", "/run_at")
+    assert found["message"].startswith("run_at 'tomorrow' is not an instant")
+
+
+def test_a_document_without_zone_whose_namespace_may_have_one_is_noted():
+    def notes(document: dict, *words: str) -> list[str]:
+        code, out = run("next", "-f", "-", "--json", *MARCH, *words, stdin=json.dumps(document))
+        assert code == 0, out
+        return json.loads(out).get("notes", [])
+
+    job = {"name": "a", "namespace": "shop", "schedule": "0 9 * * *"}
+    assert notes(job) == [
+        "No timezone: read in UTC; namespace 'shop' may have a default zone; --zone gives one."
+    ]
+    assert notes({"specversion": "1.0", "data": job}) == notes(job)
+    assert notes(job, "--zone", "Europe/Berlin") == notes(job, "--zone", "UTC") == []
+    assert notes(job | {"schedule": {"cron": "0 9 * * *", "timezone": "UTC"}}) == []
+    assert notes(job | {"schedule": {"every": "PT1H"}}) == []
+    assert notes({"name": "a", "schedule": "0 9 * * *"}) == []
+
+
+def test_texts_of_other_kinds_in_a_schedule_get_a_hint():
+    for text, hint in (("PT15M", '{"every": "PT15M"}'), ("FREQ=DAILY", '{"rrule": "FREQ=DAILY", "dtstart"')):
+        for schedule in (text, {"cron": text}, [text]):
+            _, out = run("next", "-f", "-", "--json", stdin=json.dumps({"name": "a", "schedule": schedule}))
+            assert hint in json.loads(out)["error"]["message"]
+
+
+def test_a_list_of_schedules_gets_a_hint_that_it_is_no_union():
+    def hints(documents: list) -> str:
+        words = ["schedule", "next", "-f", "-", "--json", *MARCH, "--count", "1"]
+        return CliRunner().invoke(app, words, input=json.dumps(documents)).stderr
+
+    assert "each was read as a job of its own" in hints([{"cron": "0 9 * * *"}, {"every": "PT1H"}])
+    assert "each was read as a job of its own" in hints(["0 9 * * *", "0 10 * * *"])
+    assert hints(JOBS[:1] + JOBS[2:4]) == ""
+    assert hints([{"name": "a", "cron": "0 9 * * *"}, {"name": "b", "cron": "0 9 * * *"}]) == ""
+
+
+def test_known_calendars_hold_also_where_others_are_unknown(tmp_path):
+    file = tmp_path / "known.yaml"
+    file.write_text("dates: [2026-03-07]\n")
+    rule = {"exclude": ["known", "unknown"], "include": "other"}
+    job = {"name": "a", "schedule": {"cron": "0 9 * * *", "calendars": rule}}
+    words = ["next", "-f", "-", "--json", *MARCH, "--count", "1", "--calendar", f"known={file}"]
+    code, out = run(*words, stdin=json.dumps(job))
+    assert code == 0
+    found = json.loads(out)
+    assert found["fires"][0]["at"] == "2026-03-08T09:00:00Z"
+    (note,) = found["notes"]
+    assert "calendars 'unknown', 'other' is not known, and they are left out" in note
+    rule["on_holiday"] = "never"
+    code, out = run(*words, stdin=json.dumps(job))
+    assert code == 2
+    assert json.loads(out)["error"]["pointer"] == "/schedule/calendars/on_holiday"
+
+
+def test_a_calendar_that_no_document_uses_is_noted(tmp_path):
+    file = tmp_path / "us.yaml"
+    file.write_text("yearly: ['12-25']\n")
+    words = ["schedule", "next", "-f", "-", "--json", *MARCH, "--calendar", f"us={file}"]
+    plain = {"name": "a", "schedule": "0 9 * * *"}
+    user = {"name": "b", "schedule": {"cron": "0 9 * * *", "calendars": {"exclude": ["us"]}}}
+    assert "Nothing uses calendar 'us'" in CliRunner().invoke(app, words, input=json.dumps(plain)).stderr
+    assert CliRunner().invoke(app, words, input=json.dumps([plain, user])).stderr == ""
 
 
 def test_jitter_that_a_submission_would_refuse_is_refused_here():

@@ -3,7 +3,7 @@
 import pytest
 
 from noonmark.cli.problems import CliError, ExitCode
-from noonmark.cli.submit import event_of, key_of, read_documents
+from noonmark.cli.submit import as_json_text, event_of, key_of, read_documents
 
 
 @pytest.mark.parametrize(
@@ -12,22 +12,50 @@ from noonmark.cli.submit import event_of, key_of, read_documents
         ('{"name": "a"}', ["a"]),
         ('[{"name": "a"}, {"name": "b"}]', ["a", "b"]),
         ('{"name": "a"}\n\n{"name": "b"}\n', ["a", "b"]),
+        ("name: a\nschedule: '* * * * *'\n", ["a"]),
+        ("name: a\n---\nname: b\n", ["a", "b"]),
+        ("- name: a\n- {name: b}\n", ["a", "b"]),
     ],
-    ids=["one object", "a list", "one per line"],
+    ids=["one object", "a list", "one per line", "YAML", "YAML documents", "a YAML list"],
 )
-def test_a_file_holds_one_document_a_list_or_one_per_line(tmp_path, text, names):
+def test_a_file_holds_documents_as_json_or_yaml(tmp_path, text, names):
     file = tmp_path / "jobs.json"
     file.write_text(text)
     assert [document["name"] for document in read_documents(str(file))] == names
 
 
+def test_plain_words_of_yaml_are_read_as_json_would(tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "name: on\nrun_at: 2026-06-01T09:00:00Z\npayload: {a: 1, b: 2.5, c: true, d: null, e: 2:30}\n"
+    )
+    assert read_documents(str(file)) == [
+        {
+            "name": "on",
+            "run_at": "2026-06-01T09:00:00Z",
+            "payload": {"a": 1, "b": 2.5, "c": True, "d": None, "e": "2:30"},
+        }
+    ]
+
+
+@pytest.mark.parametrize("value", ["!!binary aGk=", "!!set {a}", "&a [*a]"])
+def test_what_json_has_no_form_for_is_a_sentence(tmp_path, value):
+    file = tmp_path / "job.yaml"
+    file.write_text(f"payload: {value}\n")
+    (document,) = read_documents(str(file))
+    with pytest.raises(CliError, match="document 7 has no JSON form: ") as caught:
+        as_json_text(document, 7)
+    assert caught.value.code is ExitCode.USAGE
+
+
 @pytest.mark.parametrize(
     ("text", "where"),
     [
-        ("[1]", "document 1 is not a JSON object"),
+        ("[1]", "document 1 is not an object"),
         ('{"name": "a"}\n{"name": ', "line 2 is not JSON"),
-        ('{"name": "a"}\n[]', "line 2 is not a JSON object"),
-        ('"name"', "document 1 is not a JSON object"),
+        ('{"name": "a"}\n[]', "document 2 is not an object"),
+        ('"name"', "document 1 is not an object"),
+        ("name: a\n---\nb: [", "is neither JSON nor YAML"),
     ],
 )
 def test_what_is_no_document_is_named_by_its_place(tmp_path, text, where):
@@ -41,7 +69,7 @@ def test_what_is_no_document_is_named_by_its_place(tmp_path, text, where):
 def test_input_without_a_document_is_wrong_usage(tmp_path, text):
     file = tmp_path / "jobs.json"
     file.write_text(text)
-    with pytest.raises(CliError, match="holds no job document and no event") as caught:
+    with pytest.raises(CliError, match="holds no document") as caught:
         read_documents(str(file))
     assert caught.value.code is ExitCode.USAGE
 

@@ -135,6 +135,20 @@ def test_calendars_are_told_with_what_becomes_of_closed_days():
     )
 
 
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ({"exclude": ["holidays"]}, "Not on days of calendar holidays; what falls on such a day is left out."),
+        ({"include": ["holidays"]}, "Only on days of calendar holidays; what falls on another day is left out."),
+        ({"exclude": ["holidays"], "on_holiday": "previous_business_day"}, "Not on days of calendar holidays; what falls on such a day moves to the open day before."),
+    ],
+    ids=["exclude", "include", "moved"],
+)  # fmt: skip
+def test_the_day_that_a_calendar_closes_is_named_rightly(rule, line):
+    calendars = {"holidays": Calendar.parse({"yearly": ["12-25"]})}
+    assert told({"cron": "0 9 * * *", "calendars": rule}, calendars=calendars).details == [line]
+
+
 def test_the_rules_of_a_union_are_numbered():
     words = told([{"cron": "30 2 * * *"}, {"cron": "*/25 * * * *"}], NEW_YORK)
     assert "Rule 1: On 14 March 2027 02:30 does not exist: runs at 03:00." in words.details

@@ -172,6 +172,22 @@ def test_what_may_surprise_is_said(expression, told):
     assert told in details(expression)
 
 
+@pytest.mark.parametrize(
+    ("expression", "passed"),
+    [
+        ("59 23 31 12 *", False),
+        ("0 0 31 1,3,5,7,8,10,12 *", False),
+        ("0 0 30 4 *", False),
+        ("0 0 30,31 6 *", False),
+        ("0 0 31 1-4 *", True),
+        ("0 0 30 2,3 *", True),
+        ("0 0 30 * *", True),
+    ],
+)
+def test_months_are_passed_over_only_where_one_of_them_lacks_the_day(expression, passed):
+    assert any("are passed over" in line for line in details(expression)) == passed
+
+
 def test_hours_over_midnight_say_to_which_day_they_belong_where_that_matters():
     (told,) = details("0 22-2 * * MON")
     assert told == (

@@ -287,7 +287,7 @@ def oracle(schedule: Schedule, misfire: Misfire, due, now, held, deadline) -> li
         paused = last_held is not None and instant <= last_held
         if paused and held.choice is ResumeChoice.SKIP:
             verdict = SkipReason.PAUSED
-        elif age > (misfire.look_back_seconds or float("inf") if paused else look_back) and not once:
+        elif age > (misfire.look_back_seconds or float("inf") if paused or once else look_back):
             verdict = SkipReason.LOOK_BACK
         elif paused and held.choice is ResumeChoice.LATEST and instant < last_held:
             verdict = SkipReason.COALESCED

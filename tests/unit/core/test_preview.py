@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from noonmark.core.calendars import Calendar
-from noonmark.core.preview import MAX_COMPARED, diff, preview
+from noonmark.core.preview import MAX_COMPARED, diff, differing_fields, preview
 from noonmark.core.schedule_documents import Context, read_document
 from noonmark.core.zones import load_zone
 
@@ -124,6 +124,40 @@ def test_a_difference_is_what_only_one_of_two_schedules_fires():
     assert (found.until, found.complete) == (until, True)
 
 
+def test_a_difference_counts_runs_as_the_preview_does():
+    until = MARCH + timedelta(days=10)
+    for runs in (1, 3, 10, 11):
+        limited = schedule({"cron": "0 9 * * *", "max_runs": runs})
+        found = diff(limited, schedule("0 9 * * *"), MARCH, until, 100)
+        assert len(found.added) == 10 - min(runs, 10)
+        assert found.removed == []
+        assert found.complete
+
+
+def test_a_difference_that_fills_its_limit_is_complete_where_nothing_follows():
+    once = schedule({"at": "2026-03-07T14:30:00Z"})
+    found = diff(schedule({"at": "2026-03-07T14:00:00Z"}), once, MARCH, MARCH + timedelta(days=10), 1)
+    assert (len(found.added), len(found.removed), found.complete) == (1, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fields"),
+    [
+        ("0 9 * * *", {"cron": "0 9 * * *", "dst_gap": "auto", "timezone": NEW_YORK}, []),
+        ("0 9 * * *", {"cron": "0 9 * * *", "jitter_seconds": 5}, ["jitter_seconds"]),
+        ("0 9 * * *", {"cron": "0 9 * * *", "end": "2126-01-01T00:00:00Z"}, ["end"]),
+        (["0 9 * * *", "0 8 * * *"], {"any": ["0 9 * * *", "0 8 * * *"], "dst_gap": "skip"}, ["dst_gap"]),
+        ({"every": 60}, {"every": 60, "start": "2026-03-06T12:00:00Z"}, ["start"]),
+        ({"every": 60}, {"every": 90}, ["every"]),
+        ({"at": "2026-04-01T00:00:00Z"}, {"at": "2026-05-01T00:00:00Z"}, ["at"]),
+    ],
+    ids=str,
+)
+def test_fields_that_differ_are_those_of_documents(old, new, fields):
+    assert differing_fields(schedule(old), schedule(new)) == fields
+    assert differing_fields(schedule(new), schedule(old)) == fields
+
+
 def test_a_difference_between_rules_for_the_clocks_shows_what_they_did():
     found = diff(
         schedule("30 2 * * *"),
@@ -152,7 +186,9 @@ def test_a_difference_is_cut_at_its_limit_and_says_how_far_it_came():
     assert found.until == max(fire.at for fire in [*found.added, *found.removed])
 
 
-def test_a_difference_of_schedules_of_every_second_is_bounded():
+def test_a_difference_of_schedules_of_every_second_is_bounded(monkeypatch):
+    assert MAX_COMPARED <= 200_000, "two seconds of work"
+    monkeypatch.setattr("noonmark.core.preview.MAX_COMPARED", 5_000)
     found = diff(schedule("* * * * * *"), schedule("* * * * * *"), MARCH, MARCH + timedelta(days=30), 10)
     assert not found.complete
-    assert found.until == MARCH + timedelta(seconds=MAX_COMPARED)
+    assert found.until == MARCH + timedelta(seconds=5_000)

@@ -305,7 +305,7 @@ NAN, INF = float("nan"), float("inf")
         (
             {"cron": "@daily", "evry": 3},
             "/evry",
-            "unknown field 'evry'; allowed: cron, rrule, every",
+            "unknown field 'evry'; allowed: any, cron, rrule, every",
         ),
         ({"cron": "@daily", "a/b~c": 3}, "/a~1b~0c", "unknown field"),
         ({"cron": "@daily", "anchor": "2026-06-01T00:00:00Z"}, "/anchor", "unknown field"),

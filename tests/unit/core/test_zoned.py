@@ -1,80 +1,20 @@
-"""Rules on the wall clock against a walk through UTC, minute by minute, with zoneinfo as the clock on the wall."""
+"""Rules on the wall clock where clocks change, case by case; tests/property walks through every change."""
 
 # ruff: noqa: DTZ001 - local times are naive
 
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from importlib import resources
-from itertools import pairwise, product
-from zoneinfo import ZoneInfo
+from itertools import product
 
 import pytest
+from tests.support.local_times import COMBINATIONS, MINUTE, RULES, Times, at_minutes, every, wall
 
 from noonmark.core.words import DstGap, DstOverlap
 from noonmark.core.zoned import CLOCK_CHANGE, GapRule, OverlapRule, Zoned, resolve_auto
 from noonmark.core.zones import MAX_AT, MIN_AT, UTC_ZONE, Zone, ZoneData, load_zone
 
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-ZERO_AT = datetime(1, 1, 1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 SECOND, TICK = timedelta(seconds=1), timedelta(microseconds=1)
 AUTO = (DstGap.AUTO, DstOverlap.AUTO)
-
-
-@dataclass(frozen=True)
-class Daily:
-    """Local times at the same minutes of every day."""
-
-    minutes: tuple[int, ...]
-
-    def _time(self, index: int) -> datetime | None:
-        day, place = divmod(index, len(self.minutes))
-        try:
-            return ZERO_AT + timedelta(days=day, minutes=self.minutes[place])
-        except OverflowError:
-            return None
-
-    def _until(self, at: datetime) -> int:
-        """Return how many times lie at or before `at`."""
-        since = at - ZERO_AT
-        minute = (since - timedelta(days=since.days)) / MINUTE
-        return since.days * len(self.minutes) + bisect_right(self.minutes, minute)
-
-    def next(self, after: datetime) -> datetime | None:
-        return self._time(self._until(after))
-
-    def previous(self, at: datetime) -> datetime | None:
-        index = self._until(at) - 1
-        return None if index < 0 else self._time(index)
-
-    def count(self, after: datetime, until: datetime) -> int:
-        return max(self._until(until) - self._until(after), 0)
-
-
-@dataclass(frozen=True)
-class Times:
-    """A few local times."""
-
-    times: tuple[datetime, ...]
-
-    def next(self, after: datetime) -> datetime | None:
-        return next(iter(self.times[bisect_right(self.times, after) :]), None)
-
-    def previous(self, at: datetime) -> datetime | None:
-        return next(iter(self.times[: bisect_right(self.times, at)][-1:]), None)
-
-    def count(self, after: datetime, until: datetime) -> int:
-        return max(bisect_right(self.times, until) - bisect_right(self.times, after), 0)
-
-
-def at_minutes(*clocks: str) -> Daily:
-    return Daily(tuple(sorted(int(clock[:2]) * 60 + int(clock[3:]) for clock in clocks)))
-
-
-def every(minutes: int, first: int = 0) -> Daily:
-    return Daily(tuple(range(first, 1440, minutes)))
 
 
 def utc(text: str) -> datetime:
@@ -95,149 +35,6 @@ def fires(of: Zoned, after: str | datetime, count: int) -> list[str]:
         assert of.previous(at) == at
         found.append(f"{at:%Y-%m-%dT%H:%M}" + (f":{at:%S}" if at.second else ""))
     return found
-
-
-# --- against the walk -------------------------------------------------------------------------------------
-
-RULES = (
-    Daily((135, 150, 165)),  # 02:15, 02:30, 02:45
-    at_minutes("00:00", "00:30", "01:30", "02:00", "03:00", "23:45"),
-    every(15),
-    every(47, 5),
-)
-WALKED = {
-    "America/New_York": (2005, 2030),
-    "Europe/Berlin": (2005, 2030),
-    "Europe/Dublin": (2005, 2030),
-    "Australia/Lord_Howe": (2005, 2030),
-    "Antarctica/Troll": (2005, 2030),
-    "Africa/Cairo": (2005, 2030),
-    "Africa/Casablanca": (2005, 2030),
-    "America/Santiago": (2005, 2030),
-    "Asia/Beirut": (2018, 2026),
-    "America/St_Johns": (2005, 2013),  # changed at one minute past midnight until 2011
-    "Antarctica/Casey": (2009, 2024),
-    "Europe/Moscow": (2005, 2030),
-    "America/Caracas": (2005, 2030),
-    "Asia/Pyongyang": (2005, 2030),
-    "Pacific/Apia": (2009, 2014),
-    "Pacific/Kwajalein": (1969, 1994),
-    "Pacific/Kiritimati": (1994, 1996),
-    "Africa/Sao_Tome": (2017, 2020),
-}
-
-
-@cache
-def wall(name: str) -> ZoneInfo:
-    with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
-        return ZoneInfo.from_file(file)
-
-
-@cache
-def changes(name: str) -> tuple[datetime, ...]:
-    """Return the changes of the walk's years, to the minute, found by looking hour by hour."""
-    first, last = WALKED[name]
-    at, end = datetime(first, 1, 1, tzinfo=UTC), datetime(last + 1, 1, 1, tzinfo=UTC)
-    found = []
-    clock = wall(name)
-    while at < end:
-        if at.astimezone(clock).utcoffset() != (at + 12 * HOUR).astimezone(clock).utcoffset():
-            low, high = at, at + 12 * HOUR
-            while high - low > MINUTE:
-                middle = low + (high - low) // MINUTE // 2 * MINUTE
-                same = middle.astimezone(clock).utcoffset() == low.astimezone(clock).utcoffset()
-                low, high = (middle, high) if same else (low, middle)
-            found.append(high)
-        at += 12 * HOUR
-    return tuple(found)
-
-
-class Walk:
-    """What the clock on the wall shows at every minute around a change."""
-
-    def __init__(self, name: str, change: datetime) -> None:
-        clock = wall(name)
-        self.change = change
-        self.before = (change - MINUTE).astimezone(clock).utcoffset()
-        self.size = size = abs(change.astimezone(clock).utcoffset() - self.before)
-        self.start, self.end = change - size - 2 * HOUR, change + size + 3 * HOUR
-        self.images: dict[datetime, list[datetime]] = defaultdict(list)
-        at, reach = self.start - size - HOUR, self.end + size + HOUR
-        while at < reach:
-            self.images[at.astimezone(clock).replace(tzinfo=None)].append(at)
-            at += MINUTE
-        first, last = min(self.images), max(self.images)
-        self.locals = [first + n * MINUTE for n in range((last - first) // MINUTE + 1)]
-
-    def fires(self, rule: Daily, gap: GapRule, overlap: OverlapRule) -> list[datetime]:
-        """Return the fires in (start, end], each local minute judged on its own."""
-        found = set()
-        minutes = set(rule.minutes)
-        which = DstOverlap.BOTH if overlap.limit and self.size > overlap.limit else overlap.which
-        how = DstGap.SKIP if gap.limit and self.size > gap.limit else gap.how
-        for local in self.locals:
-            if local.hour * 60 + local.minute not in minutes:
-                continue
-            images = self.images.get(local, [])
-            if not images and how is DstGap.RUN_AFTER:
-                found.add(self.change)
-            elif not images and how is DstGap.SHIFT:
-                found.add((local - self.before).replace(tzinfo=UTC))
-            elif which is DstOverlap.BOTH:
-                found.update(images)
-            else:
-                found.update(images[:1] if which is DstOverlap.FIRST else images[-1:])
-        return [at for at in sorted(found) if self.start < at <= self.end]
-
-
-COMBINATIONS = [
-    *(
-        (GapRule(gap), OverlapRule(overlap))
-        for gap, overlap in product(list(DstGap)[1:], list(DstOverlap)[1:])
-    ),
-    resolve_auto(*AUTO, kind="cron", wild=False),  # the other two `auto` stand for explicit pairs
-]
-
-
-def check(of: Zoned, walk: Walk, expected: list[datetime]) -> None:
-    got, at = [], walk.start
-    while (at := of.next(at)) is not None and at <= walk.end:
-        got.append(at)
-    assert got == expected
-    back, at = [], walk.end
-    while (at := of.previous(at)) is not None and at > walk.start:
-        back.append(at)
-        at -= TICK
-    assert back[::-1] == expected
-    points = [walk.start, *expected[:: max(len(expected) // 3, 1)], walk.change - TICK, walk.change, walk.end]
-    for after, until in [*pairwise(points), (points[0], points[-1]), (points[1], points[-1])]:
-        counted = bisect_right(expected, until) - bisect_right(expected, after)
-        assert of.count(after, until) == max(counted, 0), (after, until)
-    for point in (
-        walk.change - 17 * MINUTE - TICK,
-        walk.change - TICK,
-        walk.change,
-        walk.change + 20 * MINUTE,
-    ):
-        assert of.next(point) == [*expected, of.next(walk.end)][bisect_right(expected, point)]
-        assert of.previous(point - TICK) == [of.previous(walk.start), *expected][bisect_left(expected, point)]
-
-
-@pytest.mark.parametrize("name", WALKED)
-def test_all_rules_fire_as_a_walk_through_utc_says(name):
-    found = changes(name)
-    assert found
-    for index, change in enumerate(found):
-        walk = Walk(name, change)
-        # Every rule with every combination, over four changes of each direction.
-        rule = RULES[index // 2 % 4 if len(found) > 8 else 0]
-        for rules in (rule,) if len(found) > 8 else RULES:
-            for gap, overlap in COMBINATIONS:
-                of = Zoned(rules, load_zone(name), gap, overlap)
-                check(of, walk, walk.fires(rules, gap, overlap))
-
-
-# --- cases ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,18 @@
 
 # ruff: noqa: DTZ001 - local times are naive
 
-import struct
 from datetime import UTC, datetime, timedelta
-from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.support.zone_files import EPOCH, ROOT, segments, tzif, unpacked
 
 from noonmark.core import zones
-from noonmark.core.zones import MAX_AT, MIN_AT, REACH, UTC_ZONE, Segment, Zone, ZoneData, ZoneError, load_zone
+from noonmark.core.zones import MAX_AT, MIN_AT, REACH, UTC_ZONE, ZoneData, ZoneError, load_zone
 
-ROOT = resources.files("tzdata")
 DATA = ZoneData.packaged()
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
 
@@ -25,68 +22,6 @@ SECOND = timedelta(seconds=1)
 def _packaged_data_again():
     yield
     zones.use_zone_data(None)
-
-
-def tzif(name: str) -> bytes:
-    return ROOT.joinpath("zoneinfo", *name.split("/")).read_bytes()
-
-
-def unpacked(content: bytes) -> list[tuple[datetime, timedelta, timedelta]]:
-    """Return the changes of offset that a TZif file lists: (instant, offset before, offset from it on)."""
-    isut, isstd, leap, times, types, chars = struct.unpack(">6l", content[20:44])
-    body = content[44 + times * 5 + types * 6 + chars + leap * 8 + isstd + isut :]
-    isut, isstd, leap, times, types, chars = struct.unpack(">6l", body[20:44])
-    instants = struct.unpack(f">{times}q", body[44 : 44 + times * 8])
-    at = 44 + times * 8
-    indices, at = body[at : at + times], at + times
-    offsets = [struct.unpack(">lbB", body[at + 6 * i : at + 6 * i + 6])[0] for i in range(types)]
-    found, before = [], offsets[0]
-    for instant, index in zip(instants, indices, strict=True):
-        if offsets[index] != before and instant >= -62_000_000_000:
-            found.append(
-                (
-                    EPOCH + timedelta(seconds=instant),
-                    timedelta(seconds=before),
-                    timedelta(seconds=offsets[index]),
-                )
-            )
-        before = offsets[index]
-    return found
-
-
-def segments(zone: Zone, start: datetime, end: datetime) -> list[Segment]:
-    found = [zone.segment(start)]
-    while found[-1].end < end:
-        found.append(zone.segment(found[-1].end))
-    return found
-
-
-def changes(zone: Zone, start: datetime, end: datetime) -> list[tuple[datetime, timedelta, timedelta]]:
-    return [
-        (each.start, each.before, each.offset)
-        for each in segments(zone, start, end)
-        if each.before != each.offset and start <= each.start < end
-    ]
-
-
-def test_every_change_of_every_zone_from_1970_to_2037_is_found_to_the_second():
-    data = ZoneData.packaged()  # of this test alone: 68 years of every zone are not to be kept
-    start, end = EPOCH, datetime(2038, 1, 1, tzinfo=UTC)
-    seen: set[bytes] = set()
-    compared = 0
-    for name in sorted(DATA.names):
-        content = tzif(name)
-        if content in seen:
-            continue
-        seen.add(content)
-        expected = [each for each in unpacked(content) if start <= each[0] < end]
-        got = changes(data.zone(name), start, end)
-        # A file lists changes up to the last one that its closing rule does not tell.
-        known_until = max((at for at, _, _ in unpacked(content)), default=start)
-        assert [each for each in got if each[0] <= known_until] == expected, name
-        compared += len(expected)
-    assert len(DATA.names) > 590
-    assert compared > 11_000
 
 
 def test_no_segment_is_as_short_as_the_changes_at_its_ends_or_as_the_step_of_the_search():

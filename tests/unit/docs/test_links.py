@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
+from tests.support.cli import CliRunner, command_of
 from tests.unit.docs.pages import DOCS, PAGES, ROOT, anchors, blocks, name, prose
-from typer.testing import CliRunner
 
 from noonmark.cli.main import app
 from noonmark.settings import PREFIX, Settings
@@ -117,7 +116,7 @@ def test_every_preview_prints_what_is_shown(command, output):
 
 @pytest.mark.parametrize(("page", "line"), list(commands()))
 def test_every_command_that_is_shown_exists_with_its_options(page, line):
-    command: Any = typer.main.get_command(app)
+    command: Any = command_of(app)
     words = shlex.split(line)
     while words and (below := getattr(command, "commands", None)):
         word = words.pop(0)

@@ -6,17 +6,19 @@ import shlex
 from datetime import UTC, datetime
 
 import pytest
+from tests.support.cli import CliRunner
 from tests.unit.docs.pages import DOCS, blocks
-from typer.testing import CliRunner
 
 from noonmark.cli.main import app
-from noonmark.cli.schedule_input import Reading, read_file
+from noonmark.cli.schedule_files import read_file
+from noonmark.cli.schedule_input import Reading
 from noonmark.core.calendars import Calendar
 from noonmark.core.cron import parse_cron
 from noonmark.core.explain import explain
 from noonmark.core.explain_cron import describe_cron
 from noonmark.core.preview import preview
-from noonmark.core.schedule_documents import Context, read_document
+from noonmark.core.schedule_documents import Context, parse_schedule, read_document
+from noonmark.core.schedule_error import ScheduleError
 
 PAGE = DOCS / "schedules.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -78,9 +80,12 @@ def test_each_json_example_is_a_schedule_or_a_job_with_one(block):
 def test_each_yaml_example_is_a_schedule_a_calendar_or_jobs(block, tmp_path):
     file = tmp_path / "example.yaml"
     file.write_text(block, encoding="utf-8")
-    documents = read_file(str(file))
+    documents = read_file(str(file)).items
     if block.startswith("# jobs.yaml"):
         assert [document["name"] for document in documents] == ["billing", "broken"]
+    elif block.startswith("# two-jobs.yaml"):
+        subjects = [Reading(AFTER).of_document(document) for document in documents]
+        assert [subject.name for subject in subjects] == ["weekday", "saturday"]
     elif block.startswith("# holidays.yaml"):
         assert Calendar.parse(documents[0]).days(AFTER.date(), AFTER.date())
     else:
@@ -150,3 +155,21 @@ def test_what_the_page_says_is_refused_is_refused():
         assert result.exit_code == 2
     result = CliRunner().invoke(app, ["schedule", "next", "--every", "P1M", "--json"])
     assert result.exit_code == 2
+
+
+def test_what_the_page_says_of_schedules_that_have_nothing_left_is_so():
+    ended = {"cron": "0 9 * * *", "end": "2026-05-31T00:00:00Z"}
+    over = {"cron": "0 0 6 2 2 ? 2025", "dialect": "quartz"}
+    for document in (ended, over):
+        with pytest.raises(ScheduleError):
+            parse_schedule(document, created_at=AFTER)
+        assert preview(read_document(document, Context(AFTER)), AFTER, None, 3).complete
+
+
+def test_a_list_is_a_union_in_a_document_and_several_jobs_in_a_file(files):
+    for file, jobs in (("one-job.yaml", 1), ("two-jobs.yaml", 2)):
+        words = ["schedule", "next", "-f", file, "--json", "--after", "2026-06-05T12:00:00Z", "--count", "2"]
+        results = [json.loads(line) for line in CliRunner().invoke(app, words).stdout.splitlines()]
+        assert len(results) == jobs
+        first = [fire["at"] for fire in results[0]["fires"]]
+        assert first[0] == ("2026-06-06T10:00:00Z" if jobs == 1 else "2026-06-08T09:00:00Z")

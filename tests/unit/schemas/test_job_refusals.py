@@ -102,7 +102,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
         for name in ScheduleDocument.model_fields
     ],
     ({**PYTHON, "max_retires": 1}, "/max_retires", "unknown field; did you mean 'max_retries'?"),
-    ({**PYTHON, "a/b~c": 1}, "/a~1b~0c", "unknown field; one of name, type"),
+    ({**PYTHON, "a/b~c": 1}, "/a~1b~0c", "unknown field; one of name, type, handler, payload, schedule, run_at, …"),
     ({**PYTHON, "max_retries": "3"}, "/max_retries", '"3" is a string; an integer from 0 to 100'),
     ({**PYTHON, "max_retries": True}, "/max_retries", "true is a boolean; an integer from 0 to 100"),
     ({**PYTHON, "max_retries": 2.0}, "/max_retries", "2.0 is a number with a fraction; an integer"),

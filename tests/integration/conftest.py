@@ -1,0 +1,39 @@
+"""One migrated database that tests take turns in, emptied before each; `database_url` is one of a test's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.support.emptying import empty
+from tests.support.stack import Postgres
+
+
+@pytest.fixture(scope="session")
+def store_database(postgres_server: Postgres, template_database: str) -> Iterator[str]:
+    """URL of the database that tests take turns in."""
+    name = f"store_{uuid4().hex[:12]}"
+    postgres_server.run(f"create database {name} template {template_database}")
+    yield postgres_server.url_of(name)
+    postgres_server.run(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def emptied_database(store_database: str) -> str:
+    """The same, with nothing in it."""
+    with psycopg.connect(store_database, autocommit=True) as connection:
+        empty(connection)
+    return store_database
+
+
+@pytest.fixture
+def command_line(emptied_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder, and an environment that names an empty database and nothing else of ours."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("NOONMARK_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("NOONMARK_DATABASE_URL", emptied_database)
