@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import datetime
 from typing import Any, Final
 
 import orjson
 from pydantic import ValidationError
 
-from noonmark.core.cron import is_hashed
 from noonmark.core.instants import format_instant, parse_instant
 from noonmark.core.planning import Misfire, MisfirePolicy
 from noonmark.core.retry import Jitter, RetryPolicy
-from noonmark.core.schedule import Schedule, ScheduleError, parse_schedule
+from noonmark.core.schedule import Schedule
 from noonmark.core.schedule_forms import document_of
 from noonmark.core.time_facts import TimeFacts
 from noonmark.core.words import Lane, Overlap
-from noonmark.core.zones import ZoneData, zone_data
 from noonmark.schemas.documents import (
     SHORT_FORMS,
     JobDocument,
@@ -28,9 +25,9 @@ from noonmark.schemas.documents import (
     RetryDocument,
 )
 from noonmark.schemas.http_payload import HttpPayload
+from noonmark.schemas.job_schedule import schedule_in
 from noonmark.schemas.problems import field_errors
 from noonmark.schemas.refusal import FieldError, Refused, kind_of, shown
-from noonmark.schemas.schedules import known_fields
 from noonmark.schemas.screening import screen
 
 __all__ = ["DEFAULT_TIMEOUT_SECONDS", "MAX_PAYLOAD_BYTES", "JobDocument", "JobSpec", "effective", "parse_job"]
@@ -43,8 +40,6 @@ DEFAULT_TIMEOUT_SECONDS: Final[Mapping[str, float]] = {"http": 30.0, "python": 3
 _DEFAULT_RETRY: Final = RetryPolicy()
 _DEFAULT_MISFIRE: Final = Misfire()
 _NO_FACTS: Final = TimeFacts()
-# A cron string means the same whenever its job was made; any instant will do to read it.
-_ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True, frozen=True)
@@ -114,7 +109,7 @@ def parse_job(
         document = JobDocument.model_validate(data)
     except ValidationError as error:
         problems += field_errors(error, JobDocument)
-    schedule = _schedule(data, now, facts, problems, name_required=name_required)
+    schedule = schedule_in(data, now, facts, problems, name_required=name_required)
     run_at = _run_at(data.get("run_at"), ledger_floor, problems)
     misfire = _misfire(data.get("misfire"), problems)
     payload_json = _payload(data, max_payload_bytes, problems)
@@ -192,79 +187,6 @@ def _schedule_document(schedule: Schedule | None) -> dict[str, object] | None:
 
 def _number(value: float | None) -> float | None:
     return int(value) if value is not None and float(value).is_integer() else value
-
-
-@lru_cache(maxsize=16_384)
-def _cron_schedule(text: str, zone: str, _data: ZoneData) -> Schedule:
-    return parse_schedule(text, created_at=_ANY_TIME, default_zone=zone)
-
-
-def schedule_of(
-    value: object, *, now: datetime, namespace: str, name: str | None, facts: TimeFacts
-) -> Schedule:
-    """Read the `schedule` of a document as it stands for a job of this namespace and name.
-
-    Raises:
-        Refused: with every problem found; pointers are relative to the document.
-    """
-    problems: list[FieldError] = []
-    schedule = _read_schedule(value, now, facts, (namespace, name or ""), problems)
-    if problems or schedule is None:
-        raise Refused(problems)
-    return schedule
-
-
-def _schedule(
-    data: dict[str, Any], now: datetime, facts: TimeFacts, problems: list[FieldError], *, name_required: bool
-) -> Schedule | None:
-    value = data.get("schedule")
-    if value is None:
-        return None
-    namespace = data.get("namespace", "default")
-    if not isinstance(namespace, str):  # refused on its own
-        namespace = "default"
-    name = _seed(data.get("name"))
-    if not name_required:
-        # Which job is meant, of which namespace, is known when it is found; then the schedule is read for it.
-        facts, name = facts.anywhere(), name or "?"
-    return _read_schedule(value, now, facts, (namespace, name), problems)
-
-
-def _read_schedule(
-    value: object, now: datetime, facts: TimeFacts, job: tuple[str, str], problems: list[FieldError]
-) -> Schedule | None:
-    namespace, name = job
-    zone = facts.zone_of(namespace)
-    try:
-        # Nearly all schedules are cron strings, and many jobs share one. What H stands for they do not share.
-        if isinstance(value, str) and not is_hashed(value):
-            return _cron_schedule(value, zone, zone_data())
-        known, unknown = known_fields(value)
-        problems += unknown
-        if known is None:
-            return None
-        return parse_schedule(
-            known,
-            created_at=now,
-            default_zone=zone,
-            seed=name,
-            calendars=facts.calendars_of(namespace),
-        )
-    except ScheduleError as error:
-        problems.append(_schedule_problem(error))
-        return None
-
-
-def _seed(name: object) -> str:
-    """Return what H is hashed from: the name; one that is no string is refused on its own."""
-    return name if isinstance(name, str) else "" if name is None else "?"
-
-
-def _schedule_problem(error: ScheduleError) -> FieldError:
-    message, _, expected = error.message.partition("; allowed: ")
-    if error.position is not None and f"character {error.position}" not in message:
-        message += f" (character {error.position})"
-    return FieldError("/schedule" + error.pointer, message, expected)
 
 
 def _run_at(value: object, ledger_floor: datetime, problems: list[FieldError]) -> datetime | None:

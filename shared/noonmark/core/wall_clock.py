@@ -149,6 +149,7 @@ class Cron(WallClock):
     seed: str = ""
     rule: CronRule = field(init=False, compare=False, repr=False)
     _mapped: Any = field(init=False, compare=False, repr=False)
+    _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         try:
@@ -160,6 +161,11 @@ class Cron(WallClock):
         object.__setattr__(self, "rule", rule)
         object.__setattr__(self, "_mapped", self._map(rule, wild=rule.wild))
         self._bound()
+        object.__setattr__(self, "_hash", hash((self.expression, self.timezone.name, self.start, self.seed)))
+
+    def __hash__(self) -> int:
+        # Every claim looks up what is due next by the schedule: a dozen fields hashed each time would show.
+        return self._hash
 
     @property
     def walks(self) -> bool:  # type: ignore[override]

@@ -11,7 +11,8 @@ from noonmark.core.instants import parse_instant
 from noonmark.core.schedule import AnyOf, Interval, Schedule
 from noonmark.core.schedule_kinds import members_of, plain_number
 from noonmark.core.words import JobState, Origin, Overlap, RunState, SkipReason, WaitReason
-from noonmark.schemas.job import JobSpec, schedule_of
+from noonmark.schemas.job import JobSpec
+from noonmark.schemas.job_schedule import schedule_of
 from noonmark.schemas.refusal import Refused
 from noonmark.schemas.submissions import UpdateJob
 from noonmark.store.job_forms import Due, first_due, labels_text, once_due, policy_text, work_text

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import Final
 
 import psycopg
 
@@ -23,6 +24,8 @@ from noonmark.store.rows import DueTimer
 from noonmark.store.schedule_texts import ScheduleTexts
 
 _log = logging.getLogger(__name__)
+
+_ACTIVE: Final = JobState.ACTIVE.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,13 @@ class Planner:
             return TimerPlan(broken=f"cannot be planned: {type(error).__name__}: {error}")
 
     def _plan(self, timer: DueTimer, *, at_once: bool) -> TimerPlan:
-        if timer.schedule is None or timer.state in (None, JobState.COMPLETED, JobState.BROKEN):
+        if timer.schedule is None:
             return TimerPlan()
         schedule = self._schedules.read(timer.schedule)
-        if timer.state == JobState.CANCELLED:
-            return self._owed(timer, schedule)
-        if timer.state == JobState.PAUSED:
-            return _of_a_paused_job(timer, schedule)
+        if timer.state != _ACTIVE:
+            if timer.state == JobState.CANCELLED:
+                return self._owed(timer, schedule)
+            return _of_a_paused_job(timer, schedule) if timer.state == JobState.PAUSED else TimerPlan()
         if timer.after_at == timer.scheduled_for:
             return _found_anew(timer, schedule)
         if timer.scheduled_for < timer.floor and not isinstance(schedule, Once):
@@ -198,6 +201,12 @@ def _may_go_on(schedule: Schedule, now: datetime) -> bool:
 def _runs_of(planned: Plan, policy: Policy, jitter: Jitter | None) -> list[PlannedRun]:
     deadline = policy.start_deadline_seconds
     wants_slot = policy.overlap is Overlap.SKIP
+    if len(planned.runs) == 1 and deadline is None and not planned.summary:
+        (only,) = planned.runs
+        if only.skipped is None:  # nearly every claim ends here
+            return [
+                PlannedRun(only.scheduled_for, RunState.QUEUED, wants_slot=wants_slot, patient=only.patient)
+            ]
     runs = [
         PlannedRun(
             instant.scheduled_for,
