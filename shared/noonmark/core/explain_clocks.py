@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final
 
 from noonmark.core.english import day, joined
-from noonmark.core.local_rule import LocalRule
-from noonmark.core.wall_clock import Cron, RRule, WallClock
+from noonmark.core.wall_clock import Cron, WallClock
 from noonmark.core.words import DstGap, DstOverlap
-from noonmark.core.zoned import GapRule, OverlapRule, resolve_auto
 from noonmark.core.zones import MAX_AT, Segment
 
 _MOST: Final = 4
@@ -40,7 +38,7 @@ def rule_words(schedule: WallClock) -> Iterator[str]:
     """Say what a schedule does when the clocks change, whenever that will be."""
     if schedule.zone is None:
         return
-    gap, overlap = _rules(schedule)
+    gap, overlap = schedule.clock_rules
     automatic = schedule.dst_gap is DstGap.AUTO and schedule.dst_overlap is DstOverlap.AUTO
     text = f"When the clocks change, {_GAPS[gap.how]}"
     if gap.limit is not None:
@@ -56,7 +54,7 @@ def change_words(schedule: WallClock, after: datetime, until: datetime) -> list[
         return found
     low = after if schedule.start is None else max(after, schedule.start)
     high = until if schedule.end is None else min(until, schedule.end)
-    gap_rule, overlap_rule = _rules(schedule)
+    gap_rule, overlap_rule = schedule.clock_rules
     segment = zone.segment(low)
     while segment.end <= high and segment.end < MAX_AT and len(found) < _MOST:
         upcoming = zone.segment(segment.end)
@@ -67,12 +65,6 @@ def change_words(schedule: WallClock, after: datetime, until: datetime) -> list[
             found += _overlap_words(schedule, segment, upcoming, overlap_rule.for_size(-size))
         segment = upcoming
     return found
-
-
-def _rules(schedule: WallClock) -> tuple[GapRule, OverlapRule]:
-    wild = isinstance(schedule, Cron) and schedule.rule.wild
-    kind: Literal["cron", "rrule"] = "rrule" if isinstance(schedule, RRule) else "cron"
-    return resolve_auto(schedule.dst_gap, schedule.dst_overlap, kind=kind, wild=wild)
 
 
 def _is_rhythm(schedule: WallClock) -> bool:
@@ -129,7 +121,7 @@ def _times(schedule: WallClock, low: datetime, high: datetime) -> tuple[list[dat
     """Return the schedule's local times in [low, high): the first few, and how many more."""
     times: list[datetime] = []
     more = 0
-    for rule in _local_rules(schedule):
+    for rule in schedule.local_rules:
         at = rule.next(low - _TICK)
         while at is not None and at < high and len(times) < _NAMED:
             times.append(at)
@@ -137,16 +129,6 @@ def _times(schedule: WallClock, low: datetime, high: datetime) -> tuple[list[dat
         if at is not None and at < high:
             more += rule.count(at - _TICK, high - _TICK)
     return sorted(set(times)), more
-
-
-def _local_rules(schedule: WallClock) -> list[LocalRule]:
-    rules: list[LocalRule] = []
-    if isinstance(schedule, Cron):
-        rules = [schedule.rule]
-    elif isinstance(schedule, RRule):
-        recurrence = schedule.recurrence
-        rules = [*recurrence.rules, *([recurrence.dates] if recurrence.dates is not None else [])]
-    return [schedule.holidays.over(rule) for rule in rules] if schedule.holidays is not None else rules
 
 
 def _clocks(times: list[datetime], more: int) -> str:

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from noonmark.core.local_rule import LocalRule
 from noonmark.core.schedule import TICK, AnyOf, Cron, RRule, Schedule, WallClock
 from noonmark.core.words import DstGap, DstOverlap
-from noonmark.core.zoned import GapRule, OverlapRule, resolve_auto
 from noonmark.core.zones import MAX_AT, REACH, Segment, Zone, plus
 
 
@@ -81,7 +79,7 @@ def _next_in_step(schedule: WallClock, zone: Zone, at: datetime, local: datetime
     found = schedule.next(at)
     while found is not None and zone.local(found) <= local:
         segment = zone.segment(found)
-        if _rules(schedule)[1].for_size(segment.before - segment.offset) is DstOverlap.BOTH:
+        if schedule.clock_rules[1].for_size(segment.before - segment.offset) is DstOverlap.BOTH:
             return found
         found = schedule.next(found)
     return found
@@ -125,7 +123,7 @@ def _latest_local(schedule: WallClock, zone: Zone, at: datetime) -> datetime:
     size = segment.offset - segment.before
     if size <= timedelta(0) or at >= segment.start + size or _last(schedule, local) == local:
         return local
-    how = _rules(schedule)[0].for_size(size)
+    how = schedule.clock_rules[0].for_size(size)
     if how is DstGap.SHIFT:
         return local - size
     missing = _last(schedule, segment.local_start - TICK)
@@ -134,24 +132,11 @@ def _latest_local(schedule: WallClock, zone: Zone, at: datetime) -> datetime:
     return local
 
 
-def _rules(schedule: WallClock) -> tuple[GapRule, OverlapRule]:
-    if isinstance(schedule, Cron):
-        return resolve_auto(schedule.dst_gap, schedule.dst_overlap, kind="cron", wild=schedule.rule.wild)
-    return resolve_auto(schedule.dst_gap, schedule.dst_overlap, kind="rrule", wild=False)
-
-
 def _last(schedule: WallClock, local: datetime) -> datetime | None:
     """Return the last local time of a schedule at or before `local`."""
-    rules: list[LocalRule] = []
-    if isinstance(schedule, Cron):
-        rules = [schedule.rule]
-    elif isinstance(schedule, RRule):
-        rules = [*schedule.recurrence.rules]
-        if schedule.recurrence.dates.moments:
-            rules.append(schedule.recurrence.dates)
-    if schedule.holidays is not None:
-        rules = [schedule.holidays.over(rule) for rule in rules]
-    return max((found for rule in rules if (found := rule.previous(local)) is not None), default=None)
+    return max(
+        (found for rule in schedule.local_rules if (found := rule.previous(local)) is not None), default=None
+    )
 
 
 def _within(schedule: Schedule, found: datetime | None) -> datetime | None:

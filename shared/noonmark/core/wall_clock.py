@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 from noonmark.core.calendars import OnHoliday
 from noonmark.core.cron import CronError, CronRule, parse_cron
@@ -21,7 +21,7 @@ from noonmark.core.rrule import RecurrenceSet, RRuleError, parse_rrule
 from noonmark.core.schedule_error import ScheduleError
 from noonmark.core.schedule_kinds import TICK, Recurring
 from noonmark.core.words import DstGap, DstOverlap
-from noonmark.core.zoned import Zoned, resolve_auto
+from noonmark.core.zoned import GapRule, OverlapRule, Zoned, resolve_auto
 from noonmark.core.zones import UTC_ZONE, Zone
 
 
@@ -87,14 +87,22 @@ class WallClock(Recurring):
         """Whether calendars move fires, which counts only by walking."""
         return self.holidays is not None and self.holidays.on_holiday is not OnHoliday.SKIP
 
-    def _map(self, rule: LocalRule, *, wild: bool) -> _Mapped:
-        if self.holidays is not None:
-            rule = self.holidays.over(rule)
-        if self.timezone.is_utc:
-            return _InUtc(rule)
-        kind: Literal["cron", "rrule"] = "cron" if isinstance(self, Cron) else "rrule"
-        gap, overlap = resolve_auto(self.dst_gap, self.dst_overlap, kind=kind, wild=wild)
-        return Zoned(rule, self.timezone, gap, overlap)
+    @property
+    def clock_rules(self) -> tuple[GapRule, OverlapRule]:
+        """What the schedule does when the clocks change, `auto` resolved."""
+        raise NotImplementedError
+
+    @property
+    def local_rules(self) -> list[LocalRule]:
+        """The schedule's times on the wall clock, calendars applied, before any zone is asked."""
+        raise NotImplementedError
+
+    def _under_calendars(self, rule: LocalRule) -> LocalRule:
+        return rule if self.holidays is None else self.holidays.over(rule)
+
+    def _map(self, rule: LocalRule) -> _Mapped:
+        """Return one of `local_rules` as instants."""
+        return _InUtc(rule) if self.timezone.is_utc else Zoned(rule, self.timezone, *self.clock_rules)
 
     def _calendar_note(self, at: datetime, rules: Iterable[LocalRule]) -> str | None:
         if self.holidays is None:
@@ -159,7 +167,8 @@ class Cron(WallClock):
         except CronError as error:
             raise ScheduleError("/cron", error.message, error.position, error.field) from None
         object.__setattr__(self, "rule", rule)
-        object.__setattr__(self, "_mapped", self._map(rule, wild=rule.wild))
+        (local,) = self.local_rules
+        object.__setattr__(self, "_mapped", self._map(local))
         self._bound()
         object.__setattr__(self, "_hash", hash((self.expression, self.timezone.name, self.start, self.seed)))
 
@@ -170,6 +179,14 @@ class Cron(WallClock):
     @property
     def walks(self) -> bool:  # type: ignore[override]
         return self._moves
+
+    @property
+    def clock_rules(self) -> tuple[GapRule, OverlapRule]:
+        return resolve_auto(self.dst_gap, self.dst_overlap, kind="cron", wild=self.rule.wild)
+
+    @property
+    def local_rules(self) -> list[LocalRule]:
+        return [self._under_calendars(self.rule)]
 
     def _next(self, after: datetime) -> datetime | None:
         found: datetime | None = self._mapped.next(after)
@@ -234,17 +251,28 @@ class RRule(WallClock):
         object.__setattr__(self, "recurrence", recurrence)
         object.__setattr__(self, "text", recurrence.text)
         object.__setattr__(self, "dtstart", recurrence.dtstart)
-        parts = [(self._map(rule, wild=False), rule.until_utc) for rule in recurrence.rules]
-        if recurrence.dates.moments:
-            parts.append((self._map(recurrence.dates, wild=False), None))
-        object.__setattr__(self, "_parts", tuple((Remembered(part), until) for part, until in parts))
-        object.__setattr__(self, "_mapped", tuple(part for part, _ in parts))
+        mapped = tuple(self._map(rule) for rule in self.local_rules)
+        # Single dates, which stand behind the rules, have no UNTIL.
+        untils = [*(rule.until_utc for rule in recurrence.rules), None]
+        parts = tuple((Remembered(part), until) for part, until in zip(mapped, untils, strict=False))
+        object.__setattr__(self, "_parts", parts)
+        object.__setattr__(self, "_mapped", mapped)
         self._bound()
 
     @property
     def walks(self) -> bool:  # type: ignore[override]
         alone = len(self._parts) == 1 and not self.recurrence.instants
         return not alone or self._moves or bool(self.recurrence.excluded_instants)
+
+    @property
+    def clock_rules(self) -> tuple[GapRule, OverlapRule]:
+        return resolve_auto(self.dst_gap, self.dst_overlap, kind="rrule", wild=False)
+
+    @property
+    def local_rules(self) -> list[LocalRule]:
+        dates = self.recurrence.dates
+        rules: list[LocalRule] = [*self.recurrence.rules, *([dates] if dates.moments else [])]
+        return [self._under_calendars(rule) for rule in rules]
 
     def _next(self, after: datetime) -> datetime | None:
         while True:
