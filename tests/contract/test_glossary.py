@@ -5,17 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from noonmark.core.backfill import BackfillMode, BackfillState
 from noonmark.core.calendars import OnHoliday
-from noonmark.core.planning import MisfirePolicy, ResumeChoice
+from noonmark.core.planning import MisfirePolicy
 from noonmark.core.words import (
     AttemptOutcome,
+    BackfillMode,
+    BackfillState,
     DstGap,
     DstOverlap,
     JobState,
     Lane,
     Origin,
     Overlap,
+    ResumeChoice,
     RunState,
     SkipReason,
     TimerKind,

@@ -14,7 +14,7 @@ from tests.virtual.instants import Member, Shape, due
 from tests.virtual.system import NAMESPACE, System, job_document, utc
 from tests.virtual.verdicts import Clerk, Policy, Row
 
-from noonmark.core.planning import ResumeChoice
+from noonmark.core.words import ResumeChoice
 
 with contextlib.suppress(ImportError):
     from noonmark.store.namespaces import pause_namespace, resume_namespace

@@ -11,8 +11,8 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.config import JsonDict
 
-from noonmark.core.planning import ResumeChoice
 from noonmark.core.time_facts import TimeFacts
+from noonmark.core.words import ResumeChoice
 from noonmark.schemas.documents import JobDocument, Line, Namespace, field_rules
 from noonmark.schemas.envelope import Event
 from noonmark.schemas.job import MAX_PAYLOAD_BYTES, JobSpec, parse_job

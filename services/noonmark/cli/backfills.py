@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
@@ -24,29 +23,13 @@ from noonmark.cli.output import (
     show_list,
 )
 from noonmark.cli.problems import CliError, ExitCode
+from noonmark.core.words import BackfillMode, BackfillState
 
 if TYPE_CHECKING:
     from noonmark.settings import Settings
     from noonmark.store.backfills import BackfillPlan
 
 app = typer.Typer(help="Run past instants of a job after all.", no_args_is_help=True)
-
-
-class Mode(StrEnum):
-    """Which instants run."""
-
-    MISSING = "missing"
-    MISSING_AND_FAILED = "missing_and_failed"
-    ALL = "all"
-
-
-class State(StrEnum):
-    """Where a backfill stands."""
-
-    RUNNING = "running"
-    DONE = "done"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
 
 
 _JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id or name of a recurring job.")]
@@ -61,7 +44,7 @@ _Until = Annotated[
     ),
 ]
 _Mode = Annotated[
-    Mode,
+    BackfillMode,
     typer.Option(
         help="`missing`: what never ran; `missing_and_failed`: also what ended dead, unknown or cancelled;"
         " `all`: every instant again."
@@ -76,7 +59,7 @@ def plan(
     *,
     from_: _From,
     until: _Until = None,
-    mode: _Mode = Mode.MISSING,
+    mode: _Mode = BackfillMode.MISSING,
     namespace: Namespace = None,
     limit: Limit = 50,
     after: Annotated[
@@ -103,7 +86,7 @@ def start(
     *,
     from_: _From,
     until: _Until = None,
-    mode: _Mode = Mode.MISSING,
+    mode: _Mode = BackfillMode.MISSING,
     namespace: Namespace = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
@@ -152,7 +135,9 @@ _COLUMNS = (
 def list_(
     *,
     job: Annotated[str | None, typer.Option(help="Only backfills of this job: its id or name.")] = None,
-    state: Annotated[list[State] | None, typer.Option(help="Only those in this state; repeatable.")] = None,
+    state: Annotated[
+        list[BackfillState] | None, typer.Option(help="Only those in this state; repeatable.")
+    ] = None,
     namespace: Namespace = None,
     limit: Limit = 50,
     after: Annotated[
@@ -204,7 +189,7 @@ def sheet(backfill: Mapping[str, Any]) -> dict[str, Any]:
         "id": backfill["id"],
         "job": backfill["job_name"] or backfill["job_id"],
         "state": backfill["state"],
-        "waits for" if backfill["state"] == State.RUNNING else "reason": backfill["state_reason"],
+        "waits for" if backfill["state"] == BackfillState.RUNNING else "reason": backfill["state_reason"],
         "progress": f"{backfill['instants']} of {backfill['total']} instants ({backfill['percent']:g} %)",
         "queued": backfill["queued"],
         "runs": ", ".join(f"{count} {state}" for state, count in runs.items()) or None,
@@ -311,7 +296,7 @@ def _plan(
     settings: Settings,
     job: str,
     namespace: str | None,
-    asked: tuple[str, str | None, Mode],
+    asked: tuple[str, str | None, BackfillMode],
     *,
     after: datetime | None,
     limit: int,
@@ -324,7 +309,7 @@ def _plan(
     from_, until, mode = asked
     from_at = _read_at(from_, "--from")
     until_at = _read_at(until, "--until") if until is not None else None
-    from noonmark.core.backfill import BackfillError, BackfillMode, BackfillRange  # noqa: PLC0415
+    from noonmark.core.backfill import BackfillError, BackfillRange  # noqa: PLC0415
     from noonmark.store import backfills  # noqa: PLC0415
     from noonmark.store.connect import connect  # noqa: PLC0415
 
@@ -335,7 +320,7 @@ def _plan(
                 connection,
                 job_id,
                 BackfillRange(from_at, until_at or backfills.ground(connection).now),
-                BackfillMode(mode.value),
+                mode,
                 after=after,
                 limit=limit,
             )

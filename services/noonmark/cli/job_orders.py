@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from noonmark.cli.context import operator_settings
-from noonmark.cli.options import AsJson, Missed, MissedName, as_uuid
+from noonmark.cli.options import AsJson, Missed, as_uuid
 from noonmark.cli.output import show_json
+from noonmark.core.words import ResumeChoice
 
 Job = Annotated[str, typer.Argument(metavar="ID|NAME", help="Id of the job, or the name of a recurring one.")]
 InNamespace = Annotated[str, typer.Option("--namespace", help="Namespace of a job that is named.")]
@@ -33,7 +34,7 @@ def pause(
 def resume(
     *,
     job: Job,
-    missed: Missed = MissedName.SKIP,
+    missed: Missed = ResumeChoice.SKIP,
     namespace: InNamespace = "default",
     source: Source = "noonmark-cli",
     as_json: AsJson = False,

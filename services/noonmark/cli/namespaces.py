@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from noonmark.cli.context import database_errors, operator_settings
-from noonmark.cli.options import AsJson, Missed, MissedName
+from noonmark.cli.options import AsJson, Missed
 from noonmark.cli.output import Column, Row, field, shortened, show_fields, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode
+from noonmark.core.words import ResumeChoice
 
 if TYPE_CHECKING:
     import psycopg
@@ -129,17 +130,16 @@ def pause(
 
 
 @app.command()
-def resume(name: Name, missed: Missed = MissedName.SKIP, as_json: AsJson = False) -> None:
+def resume(name: Name, missed: Missed = ResumeChoice.SKIP, as_json: AsJson = False) -> None:
     """Let the jobs of a namespace go on that its pause held, and queue their runs.
 
     Jobs that were paused on their own account stay paused. Safe to repeat: given again it finishes what an
     interrupted call left.
     """
-    from noonmark.core.planning import ResumeChoice  # noqa: PLC0415
     from noonmark.store.namespaces import resume_namespace, without_jobs  # noqa: PLC0415
 
     with _connected() as connection:
-        done = resume_namespace(connection, name, ResumeChoice(missed.value), progress=_progress("go on"))
+        done = resume_namespace(connection, name, missed, progress=_progress("go on"))
         unseen = not (done.changed or done.jobs or done.runs or as_json)
         hint = without_jobs(connection, name) if unseen else None
     _show(name, "resumed", done, as_json=as_json)

@@ -12,6 +12,7 @@ from uuid import UUID
 import typer
 
 from noonmark.cli.problems import CliError, ExitCode
+from noonmark.core.words import ResumeChoice
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SHORT: Final = re.compile(r"(\d{1,6})([smhdw])")
@@ -33,14 +34,6 @@ class LaneName(StrEnum):
     LOW = "low"
 
 
-class MissedName(StrEnum):
-    """What a resume does with the instants that the pause held."""
-
-    SKIP = "skip"
-    LATEST = "latest"
-    ALL = "all"
-
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Most rows that are shown.")]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="`wide` shows more columns.")]
@@ -56,7 +49,7 @@ Since = Annotated[
     ),
 ]
 Missed = Annotated[
-    MissedName,
+    ResumeChoice,
     typer.Option(
         "--missed",
         help="Instants of recurring jobs that came due in the pause: none runs, the latest of each job runs,"

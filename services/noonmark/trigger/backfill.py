@@ -8,8 +8,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.backfill import BackfillState
-from noonmark.core.words import Lane
+from noonmark.core.words import BackfillState, Lane
 from noonmark.service.dbloop import DatabaseLoop
 from noonmark.service.runner import Service
 from noonmark.store import backfill_steps, relay

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Final
 
 from noonmark.core.instants import as_utc, format_instant
 from noonmark.core.schedule import TICK, Schedule
-from noonmark.core.words import RunState
+from noonmark.core.words import BackfillMode, RunState
 
 MOST_INSTANTS: Final = 100_000
 """Instants of one backfill: more are a range that was not meant, or several backfills."""
@@ -22,29 +21,6 @@ _COURTESY: Final = timedelta(seconds=5)
 _COURTESY_SHARE: Final = 10
 
 _FAILED: Final = frozenset({RunState.DEAD, RunState.UNKNOWN, RunState.CANCELLED})
-
-
-class BackfillMode(StrEnum):
-    """Which instants of the range run."""
-
-    MISSING = "missing"
-    """Those without any run: nothing in the ledger, or only what was skipped."""
-    MISSING_AND_FAILED = "missing_and_failed"
-    """Also those whose newest run ended `dead`, `unknown` or `cancelled`."""
-    ALL = "all"
-    """Every instant, whatever became of it."""
-
-
-class BackfillState(StrEnum):
-    """Where a backfill stands."""
-
-    RUNNING = "running"
-    """It is worked on, or waits for the reason that it shows."""
-    DONE = "done"
-    """Every instant was looked at, and what was to run is queued or has run."""
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-    """It cannot go on; the reason says why, and the place how far it came."""
 
 
 class BackfillError(ValueError):

@@ -16,7 +16,7 @@ from typing import Final
 from noonmark.core.gaps import Gap, gap_of
 from noonmark.core.jitter import Jitter
 from noonmark.core.schedule import TICK, Once, Schedule, next_memo
-from noonmark.core.words import SkipReason
+from noonmark.core.words import ResumeChoice, SkipReason
 
 CATCH_UP_CAP: Final = 100
 """Runs of one job in one step: a long gap under `fire_all` must not delay other jobs."""
@@ -33,14 +33,6 @@ class MisfirePolicy(StrEnum):
     FIRE_ALL = "fire_all"
     FIRE_LATEST = "fire_latest"
     SKIP = "skip"
-
-
-class ResumeChoice(StrEnum):
-    """What a resume does with the instants that the pause held."""
-
-    SKIP = "skip"
-    LATEST = "latest"
-    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +195,8 @@ def plan(
     most = 1 if one_at_a_time else caps.runs if runs_left is None else max(1, min(caps.runs, runs_left))
     running = gap.instants(rest, gap.stop, most)
     catches_up = one_at_a_time and (held is not None or misfire.policy is MisfirePolicy.FIRE_ALL)
-    on_time = gap.fired_before(misfire.grace_seconds)
-    rows += [PlannedInstant(at, patient=catches_up and at < on_time) for at in running]
+    on_time = gap.fired_before(misfire.grace_seconds) if catches_up else due
+    rows += [PlannedInstant(at, patient=at < on_time) for at in running]
     planned_to = running[-1] if len(running) == most else gap.stop - TICK
     return Plan(rows, summary, next_memo(schedule, planned_to), planned_to)
 

@@ -138,3 +138,34 @@ class DstOverlap(StrEnum):
     FIRST = "first"
     LAST = "last"
     BOTH = "both"
+
+
+class ResumeChoice(StrEnum):
+    """What a resume does with the instants that the pause held."""
+
+    SKIP = "skip"
+    LATEST = "latest"
+    ALL = "all"
+
+
+class BackfillMode(StrEnum):
+    """Which instants of the range run."""
+
+    MISSING = "missing"
+    """Those without any run: nothing in the ledger, or only what was skipped."""
+    MISSING_AND_FAILED = "missing_and_failed"
+    """Also those whose newest run ended `dead`, `unknown` or `cancelled`."""
+    ALL = "all"
+    """Every instant, whatever became of it."""
+
+
+class BackfillState(StrEnum):
+    """Where a backfill stands."""
+
+    RUNNING = "running"
+    """It is worked on, or waits for the reason that it shows."""
+    DONE = "done"
+    """Every instant was looked at, and what was to run is queued or has run."""
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    """It cannot go on; the reason says why, and the place how far it came."""

@@ -15,12 +15,12 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.backfill import BackfillMode, BackfillRange, BackfillState, courtesy, to_run
+from noonmark.core.backfill import BackfillRange, courtesy, to_run
 from noonmark.core.faults import hit
 from noonmark.core.ids import uuid7_batch
 from noonmark.core.instants import format_instant
 from noonmark.core.schedule import TICK, Schedule
-from noonmark.core.words import JobState, Lane, Origin, RunState
+from noonmark.core.words import BackfillMode, BackfillState, JobState, Lane, Origin, RunState
 from noonmark.store.backfills import Ground, ground, ledger, zone_data_problem
 from noonmark.store.rows import row_of
 from noonmark.store.schedule_texts import ScheduleTexts

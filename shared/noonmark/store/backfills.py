@@ -11,10 +11,10 @@ from uuid import UUID
 import orjson
 import psycopg
 
-from noonmark.core.backfill import MOST_INSTANTS, BackfillError, BackfillMode, BackfillRange, to_run
+from noonmark.core.backfill import MOST_INSTANTS, BackfillError, BackfillRange, to_run
 from noonmark.core.ids import uuid7
 from noonmark.core.schedule import TICK, Schedule, ScheduleError
-from noonmark.core.words import JobState, RunState
+from noonmark.core.words import BackfillMode, JobState, RunState
 from noonmark.core.zones import zone_data_version
 from noonmark.schemas.submissions import JobRef
 from noonmark.store.events import EventTopics, announce, settled_of

@@ -9,8 +9,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.planning import ResumeChoice
-from noonmark.core.words import JobState
+from noonmark.core.words import JobState, ResumeChoice
 from noonmark.schemas.refusal import printable
 from noonmark.schemas.submissions import JobRef
 from noonmark.store.job_requests import Reason, RejectedRequest, rejected

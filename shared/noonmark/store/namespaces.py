@@ -16,8 +16,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.planning import ResumeChoice
-from noonmark.core.words import JobState
+from noonmark.core.words import JobState, ResumeChoice
 from noonmark.core.zones import load_zone
 from noonmark.schemas.documents import NAMESPACE_PATTERN
 from noonmark.store.job_forms import NEVER

@@ -13,10 +13,10 @@ from typing import Final
 import psycopg
 
 from noonmark.core.jitter import Jitter
-from noonmark.core.planning import Caps, Held, Misfire, MisfirePolicy, Plan, ResumeChoice, plan, plan_skips
+from noonmark.core.planning import Caps, Held, Misfire, MisfirePolicy, Plan, plan, plan_skips
 from noonmark.core.replan import next_open
 from noonmark.core.schedule import TICK, Once, Schedule
-from noonmark.core.words import JobState, Overlap, RunState, SkipReason, WaitReason
+from noonmark.core.words import JobState, Overlap, ResumeChoice, RunState, SkipReason, WaitReason
 from noonmark.core.zones import Zone, zone_data_version
 from noonmark.store.job_forms import NEVER
 from noonmark.store.planned import PlannedRun, TimerPlan

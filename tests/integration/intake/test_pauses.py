@@ -13,8 +13,7 @@ import psycopg
 import pytest
 from tests.integration.intake.world import SHARDS, TOPICS, World, create, event, nightly
 
-from noonmark.core.planning import ResumeChoice
-from noonmark.core.words import Lane, RunState, TimerKind
+from noonmark.core.words import Lane, ResumeChoice, RunState, TimerKind
 from noonmark.core.zones import zone_data_version
 from noonmark.store import claims, namespaces
 from noonmark.store.connect import connect

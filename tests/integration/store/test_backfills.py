@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS
 
-from noonmark.core.backfill import BackfillError, BackfillMode, BackfillRange, BackfillState
+from noonmark.core.backfill import BackfillError, BackfillRange
 from noonmark.core.ids import shard_of, uuid7
-from noonmark.core.words import Lane, Origin, TimerKind
+from noonmark.core.words import BackfillMode, BackfillState, Lane, Origin, TimerKind
 from noonmark.core.zones import zone_data_version
 from noonmark.store import backfill_steps, backfill_views, backfills, views
 from noonmark.store.backfill_steps import StepLimits

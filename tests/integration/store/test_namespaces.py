@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from noonmark.core.ids import uuid7
-from noonmark.core.planning import ResumeChoice
-from noonmark.core.words import Lane, RunState, TimerKind
+from noonmark.core.words import Lane, ResumeChoice, RunState, TimerKind
 from noonmark.core.zones import ZoneError
 from noonmark.store import claims, namespaces
 from noonmark.store.connect import connect

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from noonmark.core.planning import Caps, Held, Misfire, MisfirePolicy, ResumeChoice, plan
+from noonmark.core.planning import Caps, Held, Misfire, MisfirePolicy, plan
 from noonmark.core.schedule import parse_schedule
+from noonmark.core.words import ResumeChoice
 
 
 def utc(text):

@@ -15,13 +15,12 @@ from noonmark.core.planning import (
     MisfirePolicy,
     Plan,
     PlannedInstant,
-    ResumeChoice,
     SkippedRange,
     plan,
     plan_skips,
 )
 from noonmark.core.schedule import AnyOf, Cron, Interval, Once, RRule, Schedule
-from noonmark.core.words import SkipReason
+from noonmark.core.words import ResumeChoice, SkipReason
 
 T0 = datetime(2026, 5, 4, tzinfo=UTC)
 MINUTELY = Cron("* * * * *")

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noonmark.core.calendars import Calendar
-from noonmark.core.planning import ResumeChoice
 from noonmark.core.time_facts import TimeFacts
+from noonmark.core.words import ResumeChoice
 from noonmark.schemas import submissions as sub
 from noonmark.schemas.envelope import Event, parse_event, render_binary, render_structured
 from noonmark.schemas.job import parse_job
