@@ -1,5 +1,6 @@
 """A message that nobody has read is not lost, however old; one that is gone is sent again once that is proven."""
 
+import pytest
 from confluent_kafka.admin import AdminClient
 from tests.support.cluster import Cluster
 from tests.support.publish import Load
@@ -54,6 +55,7 @@ def begin(noonmark: Cluster) -> Load:
     return queued_without_a_worker(noonmark, 90)
 
 
+@pytest.mark.slow
 def test_a_backlog_three_hours_old_is_not_sent_again(noonmark: Cluster) -> None:
     load = begin(noonmark)
     look_again_in_three_hours(noonmark)

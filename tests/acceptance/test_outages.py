@@ -35,6 +35,7 @@ def own_kafka(server_dir: Path) -> Iterator[KafkaServer]:
     server.stop()
 
 
+@pytest.mark.slow
 def test_postgres_away_with_a_thousand_runs_in_flight_loses_none(
     own_postgres: PostgresServer, kafka_server: Kafka, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -71,21 +72,22 @@ def test_postgres_away_with_a_thousand_runs_in_flight_loses_none(
         noonmark.assert_clean(more)
 
 
+@pytest.mark.slow
 def test_a_broker_that_was_away_gets_everything_in_the_end(
     own_kafka: KafkaServer, database_url: str, tmp_path: Path
 ) -> None:
     with cluster(database_url, own_kafka.bootstrap, fresh_prefix(), tmp_path) as noonmark:
         noonmark.start(*SERVICES)
-        load = Load()
-        load.now(150, "chaos.slow", payload={"seconds": 0.5})
-        load.once(150, soon(4), spread_seconds=2)
-        load.interval(5, soon(4), instants=4)
-        noonmark.publish(load)
-        noonmark.wait(lambda: len(noonmark.calls(load.namespace)) >= 50, "runs to be under way")
-
-        own_kafka.kill()
+        with noonmark.standing_clock():
+            load = Load()
+            load.now(150, "chaos.slow", payload={"seconds": 0.5})
+            load.once(150, noonmark.soon(1), spread_seconds=2)
+            load.interval(5, noonmark.soon(1), instants=4)
+            noonmark.take_in(load)
+            noonmark.wait(lambda: len(noonmark.calls(load.namespace)) >= 50, "runs to be under way")
+            own_kafka.kill()
         # What comes due meanwhile is claimed, and waits in the outbox.
-        noonmark.wait(lambda: backlog(noonmark) >= 150, "work to come due without a broker", 15)
+        noonmark.wait(lambda: backlog(noonmark) >= 150, "work to come due without a broker")
         assert all(node.alive for node in noonmark.nodes)
         server = start_kafka(own_kafka.data_dir, port=own_kafka.port, settings=QUICK_GROUPS)
         own_kafka.process = server.process

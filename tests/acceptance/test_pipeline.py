@@ -3,24 +3,24 @@
 import json
 
 from tests.support.cluster import SERVICES, Cluster
-from tests.support.publish import Load, soon
+from tests.support.publish import Load
 
 
-def full_load(url: str) -> Load:
+def full_load(noonmark: Cluster, url: str) -> Load:
     """Every kind of job that there is, in three lanes, with duplicates and invalid events among them."""
     load = Load()
     load.now(60)
-    load.once(40, soon(1.5), spread_seconds=1.0)
-    load.once(5, soon(-30))
-    load.interval(4, soon(2), instants=3)
-    load.interval(2, soon(2), instants=3, overlap="skip")
+    load.once(40, noonmark.soon(1.5), spread_seconds=1.0)
+    load.once(5, noonmark.soon(-30))
+    load.interval(4, noonmark.soon(2), instants=3)
+    load.interval(2, noonmark.soon(2), instants=3, overlap="skip")
     load.http(10, f"{url}/ok")
     retry = {"max_retries": 2, "delay_seconds": 0.2, "jitter": "none"}
     load.now(5, "chaos.flaky", payload={"fails": 2}, retry=retry)
     load.now(3, "chaos.flaky", payload={"fails": 9}, retry=retry | {"max_retries": 1}, ends=["dead"])
     # The deadline is for the first start: a retry of a run that began in time is not late.
-    late = {"max_retries": 1, "delay_seconds": 3, "jitter": "none"}
-    load.now(2, "chaos.flaky", payload={"fails": 1}, retry=late, start_deadline_seconds=2.5)
+    late = {"max_retries": 1, "delay_seconds": 1, "jitter": "none"}
+    load.now(2, "chaos.flaky", payload={"fails": 1}, retry=late, start_deadline_seconds=0.5)
     load.http(3, f"{url}/flaky/1", retry=retry)
     load.http(2, f"{url}/fail", retry=retry | {"max_retries": 1}, ends=["dead"])
     load.duplicates(10)
@@ -31,8 +31,11 @@ def full_load(url: str) -> Load:
 def test_a_submission_event_becomes_a_recorded_outcome_and_an_event(noonmark: Cluster) -> None:
     url = noonmark.start_target()
     noonmark.start(*SERVICES)
-    load = full_load(url)
-    noonmark.publish(load)
+    with noonmark.standing_clock():
+        load = full_load(noonmark, url)
+        noonmark.take_in(load)
+        begun = "select count(started_at) from runs where start_by is not null"
+        noonmark.wait(lambda: noonmark.value(begun) == 2, "the runs with a deadline to start before it")
     report = noonmark.assert_clean(load)
     assert report["runs"] == load.instants
     assert report["duplicates"] == {}

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from tests.support.cluster import ROOT, SERVICES, SHORT, Cluster
-from tests.support.publish import Load, soon
+from tests.support.publish import Load
 
 from noonmark.store.pools import register_pool
 
@@ -15,16 +15,16 @@ def test_bad_ones_wait_aside_with_their_reason_while_a_thousand_settle(noonmark:
     # A pool in the table, but nobody made its topics.
     register_pool(noonmark.database, "ghost")
     load, bad = Load(), Load()
-    bad.interval(1, soon(3), instants=2)
-    bad.now(3, pool="ghost")
-    noonmark.publish(bad)
-    noonmark.wait(lambda: noonmark.value("select count(*) from jobs") == 4, "the bad jobs to be taken in")
-    planted = noonmark.rows(
-        """update jobs set schedule = '{"every": "whenever"}' where schedule is not null returning id"""
-    )
+    with noonmark.standing_clock():
+        bad.interval(1, noonmark.soon(1), instants=2)
+        bad.now(3, pool="ghost")
+        noonmark.take_in(bad)
+        planted = noonmark.rows(
+            """update jobs set schedule = '{"every": "whenever"}' where schedule is not null returning id"""
+        )
     assert len(planted) == 1
     load.now(500)
-    load.once(500, soon(3))
+    load.once(500, noonmark.soon(3))
     noonmark.publish(load)
 
     noonmark.wait(lambda: noonmark.states(load.namespace) == {"succeeded": 1000}, "the good ones to settle")

@@ -45,7 +45,7 @@ def test_runs_of_a_killed_worker_are_retaken_after_its_lease(noonmark: Cluster, 
     load, victim = begin(noonmark, 12, gate)
     other = noonmark.start("worker")[0]
     victim.kill()
-    killed_at = noonmark.value("select noonmark_now()")
+    (last_beat,) = noonmark.rows("select beat_at from workers where pid = %s", victim.pid)[0]
     noonmark.wait(lambda: len(held_by(noonmark, load, other)) == 12, "the other worker to take them", 30)
     gate.touch()
     report = noonmark.assert_clean(load)
@@ -53,7 +53,7 @@ def test_runs_of_a_killed_worker_are_retaken_after_its_lease(noonmark: Cluster, 
     assert attempts(noonmark) == [("lost", 1, 12)]
     assert set(map(tuple, report["duplicates"].values())) == {(1, 2)}
     lapsed_at = noonmark.value("select min(finished_at) from attempts")
-    assert LEASE_SECONDS - 1 <= (lapsed_at - killed_at).total_seconds() <= LEASE_SECONDS + 5
+    assert (lapsed_at - last_beat).total_seconds() >= LEASE_SECONDS
 
 
 def test_the_late_outcome_of_a_stopped_worker_changes_nothing(noonmark: Cluster, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_run_that_was_isolated_ends_with_its_killed_worker(noonmark: Cluster, 
     children = {call["pid"] for call in noonmark.calls(load.namespace)}
     assert len(children - {victim.pid}) == 3
     victim.kill()
-    noonmark.wait(lambda: not any(map(psutil.pid_exists, children)), "its children to end", 5)
+    noonmark.wait(lambda: not any(map(psutil.pid_exists, children)), "its children to end")
     noonmark.start("worker")
     noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 6, "the runs to be retaken", 30)
     (tmp_path / "gate").touch()

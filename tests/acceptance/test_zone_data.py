@@ -65,8 +65,8 @@ def test_a_new_law_is_rolled_out_beside_a_trigger_that_does_not_know_it(
     assert (told["previous"], told["version"], told["moved"]) == (OLD_VERSION, NEW_VERSION, 1)
     assert noonmark.value(due) == BY_NEW
     noonmark.wait(lambda: old.metric(CLAIMS, version=OLD_VERSION, active="no") == 1, "the trigger to see it")
-    assert old.logged("zone_data_differ")
-    assert old.ready()
+    noonmark.wait(lambda: old.logged("zone_data_differ"), "the trigger to say so")
+    noonmark.wait(old.ready, "the trigger to be ready nevertheless")
     turn_clock_to(noonmark, datetime(2026, 11, 2, 15, 5, 1, tzinfo=UTC))
     by_zone = "select count(*) from runs where (scheduled_for at time zone 'UTC')::time = '15:00'"
     by_utc = "select state from runs where (scheduled_for at time zone 'UTC')::time = '15:05'"

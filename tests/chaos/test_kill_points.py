@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.chaos.tally import Held, Row, Tally, judge
 from tests.support.cluster import Cluster
-from tests.support.publish import Load, soon
+from tests.support.publish import Load
 
 from noonmark.core.faults import POINTS
 
@@ -15,12 +15,12 @@ RETRY = {"max_retries": 3, "delay_seconds": 0.3, "jitter": "none"}
 MOST_KILLS = 6
 
 
-def load_of(url: str) -> Load:
+def load_of(noonmark: Cluster) -> Load:
     """A few hundred jobs of every kind, spread over the three lanes and some seconds."""
-    load = Load()
+    load, url = Load(), noonmark.target_url
     load.now(90)
-    load.once(120, soon(1), spread_seconds=0.5)
-    load.once(40, soon(1.5), spread_seconds=4)
+    load.once(120, noonmark.soon(1), spread_seconds=0.5)
+    load.once(40, noonmark.soon(1.5), spread_seconds=4)
     load.http(20, f"{url}/ok")
     load.http(5, f"{url}/flaky/1", retry=RETRY)
     load.now(15, "chaos.flaky", payload={"fails": 1}, retry=RETRY)
@@ -31,11 +31,11 @@ def load_of(url: str) -> Load:
     return load
 
 
-def recurring(load: Load) -> list[dict[str, object]]:
+def recurring(noonmark: Cluster, load: Load) -> list[dict[str, object]]:
     """Add jobs with several instants; return their events."""
     before = len(load.events)
-    load.interval(6, soon(1.5), instants=4)
-    load.interval(3, soon(1.5), instants=4, overlap="skip")
+    load.interval(6, noonmark.soon(1.5), instants=4)
+    load.interval(3, noonmark.soon(1.5), instants=4, overlap="skip")
     return load.events[before:]
 
 
@@ -47,10 +47,14 @@ def test_a_kill_at_a_fault_point_loses_nothing(
     row = Row(service, point)
     tally.rows.append(row)
     assert noonmark.node(service).stop() == 0
-    load = load_of(noonmark.target_url)
-    if service != "intake":
-        recurring(load)
-    noonmark.publish(load)
+    # Taken in after its `end`, a schedule would be refused.
+    with noonmark.standing_clock():
+        load = load_of(noonmark)
+        if service == "intake":
+            noonmark.publish(load)
+        else:
+            recurring(noonmark, load)
+            noonmark.take_in(load)
     wanted = request.config.getoption("--chaos-kills")
     while row.counted < wanted:
         # Another pass each time: the first, in the middle of a batch, after some.
@@ -64,6 +68,6 @@ def test_a_kill_at_a_fault_point_loses_nothing(
         assert len(row.held) < MOST_KILLS, f"{row.held}: too few kills hit anything"
     noonmark.start(service)
     if service == "intake":
-        # Taken in after its `end`, a schedule would be refused.
-        noonmark.publish(load, events=recurring(load))
+        with noonmark.standing_clock():
+            noonmark.take_in(load, events=recurring(noonmark, load))
     judge(noonmark, load, row)

@@ -5,20 +5,20 @@ from random import Random
 import pytest
 from tests.chaos.tally import Held, Row, Tally, judge
 from tests.support.cluster import SERVICES, Cluster
-from tests.support.publish import Load, soon
+from tests.support.publish import Load
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(0)]
 
 RETRY = {"max_retries": 3, "delay_seconds": 0.2, "jitter": "none"}
 
 
-def add_work(load: Load, url: str) -> int:
+def add_work(noonmark: Cluster, load: Load) -> int:
     """A round's work, in every lane; returns how many runs end at once, without waiting for a time."""
     load.now(60)
     load.now(10, "chaos.slow", payload={"seconds": 0.5})
     load.now(10, "chaos.flaky", payload={"fails": 1}, retry=RETRY)
-    load.http(10, f"{url}/ok")
-    load.once(60, soon(0.5), spread_seconds=2)
+    load.http(10, f"{noonmark.target_url}/ok")
+    load.once(60, noonmark.soon(0.5), spread_seconds=2)
     return 90
 
 
@@ -37,7 +37,7 @@ def test_random_kills_under_load_lose_nothing(
     load = Load()
     for service in order:
         published = len(load.events)
-        at_once = add_work(load, noonmark.target_url)
+        at_once = add_work(noonmark, load)
         noonmark.publish(load, events=load.events[published:])
         victim = dice.choice([n for n in noonmark.nodes if n.service == service and n.expected_alive])
         # The moment is a matter of progress, not of time: at any speed of the machine it is under load.
@@ -47,8 +47,9 @@ def test_random_kills_under_load_lose_nothing(
         rows[service].held.append(Held.by(noonmark, victim))
         noonmark.start(service)
     recurring = len(load.events)
-    load.interval(6, soon(1.5), instants=3)
-    noonmark.publish(load, events=load.events[recurring:])
+    with noonmark.standing_clock():
+        load.interval(6, noonmark.soon(1.5), instants=3)
+        noonmark.take_in(load, events=load.events[recurring:])
     verdict = Row("all four", title)
     tally.rows += [*(row for row in rows.values() if row.held), verdict]
     judge(noonmark, load, verdict, within=60)

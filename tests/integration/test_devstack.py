@@ -207,6 +207,7 @@ def check_that_a_killed_broker_comes_back_with_its_records(
     assert not [name for name in topics if name.startswith("noonmark-readiness")]
 
 
+@pytest.mark.slow
 def test_when_the_supervisor_is_killed_its_servers_and_services_end_by_themselves(stack_dir: Path) -> None:
     started = up(options(stack_dir, standin("intake", "--deaf"), detach=True))
     assert started.returncode == 0, started.stderr
@@ -254,13 +255,13 @@ def test_a_service_that_dies_is_started_again_and_a_deaf_one_is_killed_at_the_en
     ("flag", "reason"),
     [
         ("--refuse-to-start", "worker ended with code 1 while it started"),
-        ("--never-ready", "worker was not ready after 1 s: it answers 503 waiting for partitions"),
+        ("--never-ready", "worker was not ready after 4 s: it answers 503 waiting for partitions"),
     ],
 )
 def test_a_service_that_does_not_become_ready_ends_the_start_with_its_reason(
     tmp_path: Path, given: dict[str, str], flag: str, reason: str
 ) -> None:
-    stack = options(tmp_path / "s", standin("intake"), standin("worker", flag), ready_seconds=1.0)
+    stack = options(tmp_path / "s", standin("intake"), standin("worker", flag), ready_seconds=4.0)
     failed = up(stack, **given)
     assert failed.returncode == 1
     assert reason in failed.stderr

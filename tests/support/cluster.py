@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -220,9 +221,30 @@ class Cluster:
 
     def turn_clock(self, seconds: float) -> None:
         """Let the database's clock, the only one that counts, go ahead by so much from now on."""
+        self._define_clock(f"statement_timestamp() + interval '{seconds} seconds'")
+
+    @contextlib.contextmanager
+    def standing_clock(self) -> Iterator[None]:
+        """Let the database's clock stand in the block, and go on from there after it.
+
+        What the block does and waits for is over before any instant that lies ahead of its begin, on a
+        machine of any speed. Instants are then counted from `soon` of the cluster: its clock is behind.
+        """
+        self._define_clock(f"timestamptz '{self.value('select noonmark_now()').isoformat()}'")
+        try:
+            yield
+        finally:
+            self.turn_clock(self.value("select extract(epoch from noonmark_now() - clock_timestamp())"))
+
+    def soon(self, seconds: float) -> datetime:
+        """An instant from now by the database's clock, in whole milliseconds."""
+        at: datetime = self.value("select date_trunc('milliseconds', noonmark_now())")
+        return at + timedelta(seconds=seconds)
+
+    def _define_clock(self, expression: str) -> None:
         self.database.execute(
             "create or replace function noonmark_now() returns timestamptz language sql stable parallel safe"
-            f" as $$ select statement_timestamp() + interval '{seconds} seconds' $$"
+            f" as $$ select {expression} $$"
         )
 
     # -- load ------------------------------------------------------------------------------------------
@@ -230,6 +252,12 @@ class Cluster:
     def publish(self, load: Load, *, events: Sequence[dict[str, Any]] | None = None) -> None:
         """Publish a load's events, or some of them."""
         publish(self.bootstrap, self.topics.submissions, load.events if events is None else events)
+
+    def take_in(self, load: Load, *, events: Sequence[dict[str, Any]] | None = None) -> None:
+        """Publish the same, and wait until every job of the load is made."""
+        self.publish(load, events=events)
+        made = "select count(*) from jobs where namespace = %s"
+        self.wait(lambda: self.value(made, load.namespace) == len(load.jobs), "every job to be taken in", 40)
 
     def unsettled(self, load: Load) -> dict[str, int]:
         """What keeps a load from being settled; empty when nothing does."""

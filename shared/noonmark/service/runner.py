@@ -162,21 +162,23 @@ class _Supervisor:
         return code
 
     def _run_loop(self, entry: _Supervised) -> None:
-        name = entry.loop.name
+        name, failed = entry.loop.name, False
         try:
             entry.loop.run(self.service.stop)
             if not self.service.stop.is_set():
-                entry.failed = True
+                failed = True
                 self.service.log.error("loop_ended", loop=name)
         except StoppedError:
             # Raised by waits that the stop event ended: the asked-for way out.
-            entry.failed = not self.service.stop.is_set()
+            failed = not self.service.stop.is_set()
         except BaseException:
-            entry.failed = True
+            failed = True
             self.service.log.exception("loop_failed", loop=name)
         finally:
-            if entry.failed:
+            if failed:
+                # In this order: whoever sees the service end for it finds it in /livez.
                 self.service.health.fail(name, "the loop has ended")
+                entry.failed = True
             self.changed.set()
 
     def _ended(self) -> bool:

@@ -586,7 +586,7 @@ class Elsewhere:
 
     def await_lock(self, world: World) -> None:
         pid = self.connection.info.backend_pid
-        for _ in range(300):
+        for _ in range(1500):
             if world.row("select cardinality(pg_blocking_pids(%s)) > 0 as waits", pid)["waits"]:
                 return
             self.thread.join(0.02)

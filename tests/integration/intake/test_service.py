@@ -148,6 +148,7 @@ def test_submissions_of_both_topics_become_jobs_and_bad_records_are_answered(lin
     assert line.rows("select state from runs") == [{"state": "queued"}], "the binary one was due on arrival"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["intake.before_commit", "intake.after_commit"])
 def test_a_kill_around_the_commit_loses_and_doubles_nothing(line: Line, point: str) -> None:
     for i in range(500):

@@ -103,6 +103,7 @@ def test_a_change_names_the_new_digest_in_its_jobs_and_lets_their_next_instant_b
     job = job_with(world, exclude=[("weekend", WEEKEND), ("us", XMAS)], include=[("us", XMAS)], kind=kind)
     before = timer_of(world, job)
 
+    began_at = world.now()
     result = calendars.set_calendar(world.db, "tests", "us", LONGER)
 
     assert (result.jobs, result.replanned) == (1, 1)
@@ -113,7 +114,7 @@ def test_a_change_names_the_new_digest_in_its_jobs_and_lets_their_next_instant_b
     }
     after = timer_of(world, job)
     assert after["scheduled_for"] == after["after_at"] == AFTER
-    assert timedelta(0) <= world.now() - after["fire_at"] < timedelta(seconds=30)
+    assert began_at <= after["fire_at"] <= world.now()
     moved = {"scheduled_for", "fire_at"}
     assert {key: after[key] for key in after if key not in moved} == {
         key: before[key] for key in before if key not in moved
@@ -232,7 +233,7 @@ def test_a_calendar_that_only_cancelled_jobs_name_is_deleted(world):
 
 def waits_for_a_lock(world, pid):
     """Wait until a session waits for another one's lock."""
-    for _ in range(200):
+    for _ in range(1000):
         if world.value("select cardinality(pg_blocking_pids(%s)) > 0", pid):
             return
         threading.Event().wait(0.02)

@@ -224,18 +224,30 @@ def test_one_time_jobs_that_are_over_are_not_touched_however_many_there_are(worl
     assert (timer["kind"], timer["fire_at"]) == (TimerKind.PLANNED, timer["scheduled_for"])
 
 
+def until(condition) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        threading.Event().wait(0.02)
+    raise AssertionError("it never became true")
+
+
 def test_a_batch_that_loses_a_deadlock_to_a_worker_is_done_again(world, monkeypatch):
     job = recurring(world)
     first, second = (world.put_run(job_id=job, scheduled_for=world.now() - n * LATER) for n in (2, 1))
     worker = world.another()
-    blocked = threading.Event()
+    under_way = threading.Event()
     held = namespaces.hold
     tries = []
+    query = "select cardinality(pg_blocking_pids(%s)) > 0"
 
     def hold(connection, jobs, **more):
         tries.append(jobs)
         if len(tries) == 1:
-            blocked.wait(10)
+            # The circle is all but closed when the batch comes to wait: it is the one to find it.
+            connection.execute("select from runs where id = %s for update", [first])
+            under_way.set()
+            until(lambda: world.value(query, worker.info.backend_pid))
         return held(connection, jobs, **more)
 
     monkeypatch.setattr(namespaces, "hold", hold)
@@ -246,12 +258,7 @@ def test_a_batch_that_loses_a_deadlock_to_a_worker_is_done_again(world, monkeypa
         worker.execute("set local deadlock_timeout = '60s'")
         worker.execute("select from runs where id = %s for update", [second])
         pausing.start()
-        blocked.set()
-        for _ in range(500):
-            pid = session.info.backend_pid
-            if world.value("select cardinality(pg_blocking_pids(%s)) > 0", pid):
-                break
-            threading.Event().wait(0.02)
+        assert under_way.wait(20)
         worker.execute("select from runs where id = %s for update", [first])
     pausing.join(20)
     assert len(tries) == 2

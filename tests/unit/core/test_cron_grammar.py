@@ -382,8 +382,8 @@ def test_a_bad_expression_is_refused_in_every_dialect_and_order(expression, opti
     ],
 )
 def test_no_expression_makes_reading_or_searching_spin(expression):
-    began = time.perf_counter()
+    began = time.thread_time()
     with contextlib.suppress(CronError):
         following = parse_cron(expression).next(T0)
         assert following is None or following > T0
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.5

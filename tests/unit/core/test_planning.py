@@ -239,10 +239,10 @@ def test_a_due_instant_that_the_schedule_no_longer_names_still_gets_its_verdict(
 def test_a_gap_of_a_century_is_planned_at_once(schedule, misfire, choice):
     now = T0 + timedelta(days=36_525)
     due = schedule.next(T0)
-    began = time.perf_counter()
+    began = time.thread_time()
     held = Held(now, choice) if choice else None
     planned = plan(schedule, misfire, due=due, now=now, held=held)
-    assert time.perf_counter() - began < 0.2
+    assert time.thread_time() - began < 0.2
     assert len(planned.runs) <= 1000 + 100
     covered = len(planned.runs) + sum(part.count for part in planned.summary)
     assert covered == 1 + schedule.count(due, min(planned.next_at, now)) - (planned.next_at <= now)

@@ -140,10 +140,10 @@ def test_interval_instants_are_exact_after_a_million_periods_and_never_stepped()
     at = T0 + 1_000_000 * interval.every
     assert interval.next(at - MICROSECOND) == at
     assert interval.next(at) == at + interval.every
-    began = time.perf_counter()
+    began = time.thread_time()
     for years in range(1000, 5000):
         interval.next(T0 + timedelta(days=365 * years // 2))
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.5
 
 
 def test_an_interval_has_no_instant_before_its_anchor_and_none_after_the_calendar_ends():
@@ -183,10 +183,10 @@ def test_a_thousand_jobs_with_one_expression_share_one_evaluation_per_minute():
 
 def test_one_evaluation_takes_microseconds():
     cron = Cron("30 4 1,15 * 5")
-    began = time.perf_counter()
+    began = time.thread_time()
     for hours in range(2000):
         cron.next(T0 + timedelta(hours=hours))
-    assert (time.perf_counter() - began) / 2000 < 50e-6
+    assert (time.thread_time() - began) / 2000 < 50e-6
 
 
 def test_nothing_recurring_is_due_before_its_job_exists_but_a_late_one_time_instant_is():
