@@ -102,12 +102,12 @@ class ClaimBench:
         )
         for _ in range(_WARM_BATCHES):
             self._claim(connection)
-        cpu = _cpu_seconds(connection.info.backend_pid)
+        cpu = cpu_seconds(connection.info.backend_pid)
         began = time.perf_counter()
         for _ in range(BATCHES):
             self._claim(connection)
         took = time.perf_counter() - began
-        return _Round(took, _cpu_seconds(connection.info.backend_pid) - cpu)
+        return _Round(took, cpu_seconds(connection.info.backend_pid) - cpu)
 
     @staticmethod
     def _claim(connection: psycopg.Connection) -> None:
@@ -118,7 +118,7 @@ class ClaimBench:
             raise BenchmarkError(f"a claim of {BATCH} due jobs gave {result.queued} runs")
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """CPU of a process with one thread: to the nanosecond where the kernel tells it, else in ticks."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9

@@ -36,6 +36,7 @@ class Load:
         handler: what the jobs run.
         lane: of the jobs.
         cron: expression of recurring jobs; None for one-time jobs.
+        url: what http jobs call; None for jobs that run the handler.
     """
 
     namespace: str
@@ -43,6 +44,7 @@ class Load:
     handler: str = "bench.noop"
     lane: Lane = Lane.NORMAL
     cron: str | None = None
+    url: str | None = None
 
     @property
     def size(self) -> int:
@@ -84,14 +86,19 @@ def evenly(rate: float, seconds: float) -> list[float]:
 def document(load: Load, name: str, run_at: datetime | None) -> dict[str, Any]:
     """Return a job document as a client would write it; its payload has `PAYLOAD_BYTES` bytes as JSON."""
     payload = {"pad": "x" * (PAYLOAD_BYTES - len('{"pad":""}'))}
+    what: dict[str, Any] = {"type": "python", "handler": load.handler, "payload": payload}
+    if load.url is not None:
+        what = {
+            "type": "http",
+            "timeout_seconds": 300,
+            "payload": {"url": load.url, "method": "POST", "body": payload},
+        }
     when = {"schedule": {"cron": load.cron}} if load.cron else {"run_at": run_at and run_at.isoformat()}
     return {
         "name": name,
         "namespace": load.namespace,
-        "type": "python",
-        "handler": load.handler,
         "priority": load.lane.label,
-        "payload": payload,
+        **what,
         **when,
     }
 

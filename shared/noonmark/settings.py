@@ -12,21 +12,31 @@ import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
+from typing import Annotated, Final, Literal, Self, get_args, get_origin
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from noonmark.core.emit_rules import check_allow_list
 from noonmark.core.zones import ZoneData, use_zone_data
 
 PREFIX = "NOONMARK_"
+SECRET_PREFIX: Final = "NOONMARK_SECRET_"  # noqa: S105 - a prefix of names
+"""Variables that hold secrets of jobs for a worker; any name may follow."""
 
 _FOREIGN = frozenset(
     {"NOONMARK_FAULT", "NOONMARK_PG_BIN", "NOONMARK_CACHE_DIR", "NOONMARK_KAFKA_LIBS", "NOONMARK_NO_APT"}
+) | frozenset(
+    # What scripts and handlers in processes are told about their run; they may call the command line.
+    f"NOONMARK_{name}"
+    for name in (
+        *("RUN_ID", "JOB_ID", "NAMESPACE", "ATTEMPT", "FENCE", "IDEMPOTENCY_KEY", "SCHEDULED_FOR"),
+        "PROCESS",
+    )
 )
-"""Variables with our prefix that tests and the development stack read, not the services."""
+"""Variables with our prefix that are no settings of the services."""
 
 _URL_FORM: Final = "postgresql://user:password@host:port/database"
 _BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
@@ -126,7 +136,7 @@ class Settings(BaseSettings):
     handlers: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Modules that register Python handlers."
     )
-    worker_slots: int = Field(256, ge=1, le=10_000, description="Runs executed at once by one worker.")
+    worker_slots: int = Field(256, ge=1, le=20_000, description="Runs executed at once by one worker.")
     worker_high_reserve: float = Field(0.1, ge=0, le=0.9, description="Share of slots that only high takes.")
     worker_low_share: float = Field(
         0.05, gt=0, le=0.25, description="Share of starts kept for each lower lane."
@@ -134,8 +144,35 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(
         30.0, ge=0, le=3600, description="Time to finish running work after SIGTERM."
     )
+    worker_processes: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="Handlers that one worker runs in processes at once; 0: as many as the machine has CPUs.",
+    )
+    kill_grace_seconds: float = Field(
+        5.0,
+        ge=0,
+        le=30,
+        description="Time between SIGTERM and SIGKILL for a handler's process or a script that must end.",
+    )
+    scripts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Executables that script jobs may run, or folders of them, absolute; `*` for all. None by"
+        " default: scripts are off.",
+    )
+    secrets_dir: str = Field(
+        "",
+        description="Directory of the secrets of jobs, `<namespace>/<name>` each; none: environment variables"
+        " only. See [secrets.md](secrets.md).",
+    )
     http_allow_networks: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Private networks (CIDR) that HTTP jobs may call; none by default."
+        (), description="Private networks (CIDR) that HTTP and gRPC jobs may call; none by default."
+    )
+    emit_topics: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Topics that jobs may write events to: names, or beginnings of names with `*` at the end;"
+        " none by default.",
     )
 
     intake_batch: int = Field(1000, ge=1, le=10_000, description="Submissions written in one transaction.")
@@ -187,6 +224,20 @@ class Settings(BaseSettings):
                 raise ValueError(f"{error}: use networks such as 10.20.0.0/16, with commas") from error
         return given
 
+    @field_validator("scripts")
+    @classmethod
+    def _scripts_are_places(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for place in given:
+            if place != "*" and not place.startswith("/"):
+                raise ValueError(f"{place!r} is no absolute path: use paths of executables or folders, or *")
+        return given
+
+    @field_validator("emit_topics")
+    @classmethod
+    def _topics_can_be_read(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        check_allow_list(given)
+        return given
+
     @model_validator(mode="after")
     def _beats_fit_the_lease(self) -> Self:
         if self.beat_seconds * 3 > self.lease_seconds:
@@ -218,7 +269,7 @@ class Settings(BaseSettings):
     ) -> tuple[Settings | None, list[str]]:
         """Read the environment; return the settings (None where a value is wrong) and every problem found."""
         lists = {}
-        for name in ("handlers", "http_allow_networks"):
+        for name in ("handlers", "http_allow_networks", "emit_topics", "scripts"):
             raw = os.environ.get(PREFIX + name.upper())
             if raw is not None and name not in overrides:
                 lists[name] = tuple(part.strip() for part in raw.split(",") if part.strip())
@@ -263,7 +314,7 @@ def _problem(item: ErrorDetails, given_as: Mapping[str, str]) -> str:
 
 def _wanted(info: FieldInfo) -> str:
     """Say what a setting takes, for a sentence."""
-    values = _values(info).replace("`", "")
+    values = values_of(info).replace("`", "")
     if get_origin(info.annotation) is Literal:
         return f"one of {values}"
     if info.annotation is int:
@@ -305,7 +356,7 @@ def _unknown_variables() -> list[str]:
             not name.startswith(PREFIX)
             or name in known
             or name in _FOREIGN
-            or name.startswith("NOONMARK_TEST_")
+            or name.startswith(("NOONMARK_TEST_", SECRET_PREFIX))
         ):
             continue
         near = get_close_matches(name, known, n=1)
@@ -313,53 +364,7 @@ def _unknown_variables() -> list[str]:
     return problems
 
 
-_SECTIONS: Final = {
-    "database_url": "Postgres",
-    "kafka_bootstrap": "Kafka",
-    "zone_data_dir": "Every service",
-    "lease_seconds": "Leases and ownership",
-    "claim_batch": "Trigger and dispatcher",
-    "pool": "Worker",
-    "intake_batch": "Intake",
-    "retention_days": "Housekeeping",
-}
-"""Headings of docs/settings.md, each by the first setting below it."""
-
-_HEAD: Final = """\
-# Settings
-
-Every process reads its settings once, from the environment. The defaults suit a first installation.
-`noonmark config check` shows what is in force, secrets masked, and what is wrong; a variable that starts
-with `NOONMARK_` and is no setting is an error.
-
-What to set when: [operations.md](operations.md). This page is printed by `python -m noonmark.settings`; do
-not edit it by hand.
-"""
-_TABLE_HEAD: Final = "| variable | default | values | meaning |\n|---|---|---|---|\n"
-
-
-def page() -> str:
-    """Return the text of docs/settings.md."""
-    text = _HEAD
-    for name, info in Settings.model_fields.items():
-        if name in _SECTIONS:
-            text += f"\n## {_SECTIONS[name]}\n\n{_TABLE_HEAD}"
-        cells = (f"`{PREFIX}{name.upper()}`", _default(info.default), _values(info), info.description)
-        text += f"| {' | '.join(map(str, cells))} |\n"
-    return text
-
-
-def _default(value: Any) -> str:
-    if isinstance(value, SecretStr):
-        value = value.get_secret_value()
-    if isinstance(value, tuple):
-        value = ",".join(value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return f"`{value}`" if value != "" else "none"
-
-
-def _values(info: FieldInfo) -> str:
+def values_of(info: FieldInfo) -> str:
     """Say which values a setting takes, as its type and its limits do."""
     if get_origin(info.annotation) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(info.annotation) if value)
@@ -379,4 +384,6 @@ def _values(info: FieldInfo) -> str:
 
 
 if __name__ == "__main__":
+    from noonmark.settings_page import page
+
     sys.stdout.write(page())

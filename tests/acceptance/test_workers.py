@@ -118,13 +118,13 @@ def test_a_run_that_was_isolated_ends_with_its_killed_worker(noonmark: Cluster, 
     noonmark.wait(lambda: noonmark.states(load.namespace) == {"queued": 3}, "the runs to be queued")
     # As if two workers had vanished with them: from now on each runs in a process of its own.
     noonmark.database.execute("update runs set losses = 2")
-    victim = noonmark.start("worker")[0]
+    victim = noonmark.start("worker", worker_processes="3")[0]
     noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 3, "every handler to begin")
     children = {call["pid"] for call in noonmark.calls(load.namespace)}
     assert len(children - {victim.pid}) == 3
     victim.kill()
     noonmark.wait(lambda: not any(map(psutil.pid_exists, children)), "its children to end")
-    noonmark.start("worker")
+    noonmark.start("worker", worker_processes="3")
     noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 6, "the runs to be retaken", 30)
     (tmp_path / "gate").touch()
     noonmark.assert_clean(load)

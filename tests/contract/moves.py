@@ -17,23 +17,36 @@ STATEMENT_MOVES: Final[dict[str, frozenset[Move]]] = {
             (S.RUNNING, S.SUCCEEDED),
             (S.RUNNING, S.RETRYING),
             (S.RUNNING, S.DEAD),
+            (S.RUNNING, S.UNKNOWN),
+            (S.RUNNING, S.CANCELLED),
+            (S.RUNNING, S.DISCARDED),
             (S.CANCELLING, S.CANCELLED),
         }
     ),
+    "callback_await": frozenset({(S.CANCELLING, S.CANCELLED)}),
     "hand_back": frozenset({(S.RUNNING, S.QUEUED)}),
     "cancel_unheld": frozenset({(S.CANCELLING, S.CANCELLED)}),
-    "lose_runs": frozenset({(S.RUNNING, S.QUEUED), (S.RUNNING, S.DEAD), (S.CANCELLING, S.CANCELLED)}),
+    "lose_runs": frozenset(
+        {(S.RUNNING, S.QUEUED), (S.RUNNING, S.DEAD), (S.RUNNING, S.UNKNOWN), (S.CANCELLING, S.CANCELLED)}
+    ),
     "expire_starts": frozenset({(S.QUEUED, S.SKIPPED)}),
     "requeue_runs": frozenset({(S.RETRYING, S.QUEUED), (S.WAITING, S.QUEUED)}),
     "park_runs": frozenset({(S.QUEUED, S.WAITING)}),
     "resend_vanished": frozenset({(S.QUEUED, S.QUEUED)}),
     "job_hold_runs": frozenset({(S.QUEUED, S.WAITING), (S.RETRYING, S.WAITING)}),
+    "promote_runs": frozenset({(S.WAITING, S.QUEUED)}),
+    "gate_runs": frozenset({(S.RETRYING, S.WAITING)}),
+    "skip_waits": frozenset({(S.WAITING, S.SKIPPED)}),
+    "show_waits": frozenset(),
+    "redrive_runs": frozenset({(S.DEAD, S.QUEUED), (S.DEAD, S.WAITING)}),
+    "discard_runs": frozenset({(S.DEAD, S.DISCARDED)}),
     "job_cancel_runs": frozenset(
         {
             (S.WAITING, S.CANCELLED),
             (S.QUEUED, S.CANCELLED),
             (S.RETRYING, S.CANCELLED),
             (S.RUNNING, S.CANCELLING),
+            (S.RUNNING, S.CANCELLED),
         }
     ),
 }
@@ -46,7 +59,5 @@ STATEMENT_BIRTHS: Final[dict[str, frozenset[RunState]]] = {
 }
 """Every statement that inserts into `runs`."""
 
-NOT_YET: Final[frozenset[Move]] = frozenset(
-    {(S.RUNNING, S.UNKNOWN), (S.DEAD, S.QUEUED), (S.DEAD, S.DISCARDED)}
-)
-"""Moves of the table that no statement of this version makes: `at_most_once`, redrive and discard."""
+NOT_YET: Final[frozenset[Move]] = frozenset()
+"""Moves of the table that no statement of this version makes."""

@@ -22,9 +22,12 @@ NAMES = statements.names()
 
 ROW_CLASSES = {
     "read_outbox": rows.OutboxRow,
+    "read_refused": rows.OutboxRow,
     "start_runs": rows.StartedRun,
     "expire_starts": rows.ChangedRun,
     "job_cancel_runs": rows.ChangedRun,
+    "redrive_runs": rows.ChangedRun,
+    "discard_runs": rows.ChangedRun,
     "lose_runs": rows.ChangedRun,
     "lock_planned": rows.DueTimer,
     "job_due_timers": rows.DueTimer,

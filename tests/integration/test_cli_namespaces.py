@@ -122,7 +122,7 @@ def test_a_namespace_goes_back_to_its_defaults_unless_it_is_paused_or_has_calend
     noonmark("namespace", "set", "shop", "--timezone", "Asia/Tokyo")
     assert (
         noonmark("namespace", "delete", "shop")
-        == "namespace shop has the defaults again: zone UTC, not paused\n"
+        == "namespace shop has the defaults again: zone UTC, no cap, not paused\n"
     )
     assert "nothing is set for a namespace 'shop'" in noonmark("namespace", "delete", "shop", code=1)
     (listed,) = json.loads(noonmark("namespace", "list", "--json"))["items"]

@@ -371,8 +371,8 @@ def test_dead_letters_are_listed_with_their_last_error(noonmark, database):
     job = add_job(database, "import-file")
     (run,) = add_runs(database, job, state="dead")
     database.execute(
-        "insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, error, died_at)"
-        " values (%s, now(), %s, 'default', 4, 'attempts_used_up', 'ValueError: no CSV', now())",
+        "insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, error, name, fingerprint,"
+        " died_at) values (%s, now(), %s, 'default', 4, 'attempts_used_up', 'ValueError: no CSV', 'import-file', 'f', now())",
         [run, job],
     )
     text = noonmark("dead", "list").stdout
@@ -386,9 +386,9 @@ def test_dead_letters_come_newest_death_first_page_by_page_and_can_be_narrowed_d
     # The run that was made first died last.
     for days, run in enumerate(runs):
         database.execute(
-            "insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, error, died_at)"
-            " values (%s, now(), %s, 'default', 4, 'retries_exhausted', 'x', %s)",
-            [run, jobs[run == runs[2]], NOW - timedelta(days=days)],
+            "insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, error, name, fingerprint,"
+            " died_at) values (%s, now(), %s, 'default', 4, 'retries_exhausted', 'x', %s, 'f', %s)",
+            [run, jobs[run == runs[2]], "b" if run == runs[2] else "a", NOW - timedelta(days=days)],
         )
 
     def listed(*options):

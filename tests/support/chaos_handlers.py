@@ -8,6 +8,7 @@ and a kill never leaves half of one that counts.
 import asyncio
 import json
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -86,3 +87,49 @@ def blocking_gate(ctx: Context) -> None:
     while not door.exists():
         time.sleep(LOOK_SECONDS)
     note("end", ctx)
+
+
+@handler("chaos.insert")
+def insert(ctx: Context) -> str:
+    """Write a row in the transaction of the outcome, and wait at the payload's gate, if it names one."""
+    with ctx.transaction() as connection:
+        connection.execute("insert into effects (run_id, fence) values (%s, %s)", [ctx.run_id, ctx.fence])
+    note("start", ctx)
+    door = ctx.payload.get("gate")
+    while door and not Path(door).exists():
+        time.sleep(LOOK_SECONDS)
+    return f"fence {ctx.fence}"
+
+
+@handler("chaos.patient")
+def patient(ctx: Context) -> None:
+    """Run in a thread until somebody cancels the run, then take the payload's `seconds` to end."""
+    note("start", ctx)
+    while not ctx.cancelled:
+        time.sleep(LOOK_SECONDS)
+    time.sleep(ctx.payload["seconds"])
+    note("end", ctx)
+
+
+@handler("chaos.emit")
+def emit(ctx: Context) -> int:
+    """Emit as many events as the payload's `count` says, then fail as often as its `fails` says."""
+    note("start", ctx)
+    for number in range(ctx.payload["count"]):
+        ctx.emit(ctx.payload["topic"], {"n": number, "attempt": ctx.attempt})
+    if ctx.attempt <= ctx.payload.get("fails", 0):
+        raise RuntimeError(f"attempt {ctx.attempt} fails as planned")
+    return ctx.payload["count"]
+
+
+@handler("chaos.alone", run="process")
+def alone(ctx: Context) -> None:
+    """Be called in a process of its own, and say so."""
+    note("start", ctx)
+
+
+@handler("chaos.kill_worker")
+def kill_worker(ctx: Context) -> None:
+    """Kill the process that it runs in: a worker at first, a child of its own once that was noticed."""
+    note("start", ctx)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -167,7 +167,16 @@ class Cluster:
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run a query."""
-        return self.database.execute(query, values or None).fetchall()
+        return self.look(query, values or None)
+
+    def look(self, query: str, values: Any) -> list[tuple[Any, ...]]:
+        """Run a query; once more where the server went away since the last one."""
+        try:
+            return self.database.execute(query, values).fetchall()
+        except psycopg.OperationalError:
+            if not self.database.closed and self._connection is not None:
+                self._connection.close()
+            return self.database.execute(query, values).fetchall()
 
     def value(self, query: str, *values: Any) -> Any:
         """First field of the first row."""
@@ -261,7 +270,7 @@ class Cluster:
 
     def unsettled(self, load: Load) -> dict[str, int]:
         """What keeps a load from being settled; empty when nothing does."""
-        row = self.database.execute(
+        (row,) = self.look(
             "select %(jobs)s - (select count(*) from jobs where namespace = %(ns)s),"
             " %(refused)s - (select count(*) from rejections where event_source = %(source)s),"
             " (select count(*) from timers where namespace = %(ns)s),"
@@ -274,8 +283,7 @@ class Cluster:
                 "ns": load.namespace,
                 "source": load.source,
             },
-        ).fetchone()
-        assert row is not None
+        )
         names = ("jobs", "rejections", "timers", "unfinished", "outbox", "batches")
         return {name: count for name, count in zip(names, row, strict=True) if count}
 

@@ -1,14 +1,10 @@
-"""What really happened, gathered from where it was written down: Postgres, Kafka and the target's log.
-
-Nothing here imports noonmark: a checker that shared code with what it checks would share its errors.
-"""
+"""What really happened, gathered from where it was written down: Postgres, Kafka and the targets' log."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,85 +12,33 @@ import psycopg
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.support.commits import Commits
+from tests.support.ledger import read_ledger
+
+from noonmark.verify import History
+from noonmark.verify.history import Call, Message, Passed, Told, Unpassed
 
 LANES = ("high", "normal", "low")
+SETTLED = "noonmark.runs.settled.v1"
 
 
-class Job(NamedTuple):
-    """A row of `jobs`."""
+class Place(NamedTuple):
+    """Where to look, and for what.
 
-    id: str
-    name: str
-    state: str
-    created_at: datetime
+    Attributes:
+        dsn: of the database.
+        bootstrap: of the broker.
+        prefix: of the topics.
+        log: the targets' log.
+        namespaces: whose jobs.
+        sources: of the events that made them.
+    """
 
-
-class Run(NamedTuple):
-    """A row of the ledger."""
-
-    id: str
-    job: str
-    scheduled_for: datetime
-    last_scheduled_for: datetime | None
-    origin: str
-    request: str
-    state: str
-    reason: str | None
-    attempt: int
-    fence: int
-    started_at: datetime | None
-
-
-class Call(NamedTuple):
-    """A call that the target saw, in the order of its log."""
-
-    run: str
-    fence: int
-    attempt: int
-    key: str
-    scheduled_for: datetime
-    at: datetime
-
-
-class Verdict(NamedTuple):
-    """An outcome on the lifecycle topic; `event` is the id of the event that carried it."""
-
-    event: str
-    run: str
-    state: str
-    fence: int
-
-
-class Unpassed(NamedTuple):
-    """A partition whose group has not committed up to its end."""
-
-    topic: str
-    partition: int
-    committed: int
-    end: int
-
-
-@dataclass(slots=True)
-class Evidence:
-    """Everything the checker judges by, of one namespace."""
-
-    jobs: list[Job] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
-    attempts: dict[tuple[str, int], str] = field(default_factory=dict)
-    """How attempts that did not succeed ended, by (run, fence)."""
-    calls: list[Call] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
-    refused: set[str] = field(default_factory=set)
-    """Ids of events with a row in `rejections`."""
-    left_over: dict[str, int] = field(default_factory=dict)
-    """Rows of tables that are empty when all is done."""
-    passed: list[tuple[str, int, str, int]] = field(default_factory=list)
-    """(topic, offset, run, fence) of run messages below their group's committed offset."""
-    passed_events: list[tuple[str, int, str]] = field(default_factory=list)
-    """(topic, offset, event id) of submissions below intake's committed offset."""
-    known_events: set[str] = field(default_factory=set)
-    """Ids of events in the inbox."""
-    unpassed: list[Unpassed] = field(default_factory=list)
+    dsn: str
+    bootstrap: str
+    prefix: str
+    log: Path
+    namespaces: Sequence[str]
+    sources: Sequence[str]
 
 
 class KafkaSide:
@@ -177,27 +121,27 @@ class KafkaSide:
         self._consumer.close()
 
 
-def gather(dsn: str, bootstrap: str, prefix: str, log: Path, *, namespace: str, source: str) -> Evidence:
-    """Gather all there is about a namespace.
+def gather(place: Place) -> History:
+    """Gather all there is about some namespaces.
 
     Committed offsets first, the ledger last: a run only moves on, so what is found unfinished in the end
     was unfinished when its offset was committed.
     """
-    found = Evidence()
-    kafka = KafkaSide(bootstrap, prefix)
+    found = History(judged_at=datetime.now(UTC))
+    kafka = KafkaSide(place.bootstrap, place.prefix)
     try:
-        _read_kafka(kafka, found, namespace, source)
+        _read_kafka(kafka, found, place)
     finally:
         kafka.close()
-    found.calls = read_calls(log, namespace)
-    with psycopg.connect(dsn) as connection:
+    found.calls = read_calls(place.log, place.namespaces)
+    with psycopg.connect(place.dsn) as connection:
         # One picture, although everything may be in motion.
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        _read_ledger(connection, found, namespace, source)
+        read_ledger(connection, found, list(place.namespaces), list(place.sources))
     return found
 
 
-def _read_kafka(kafka: KafkaSide, found: Evidence, namespace: str, source: str) -> None:
+def _read_kafka(kafka: KafkaSide, found: History, place: Place) -> None:
     topics = kafka.topics()
     committed = kafka.committed(topics)
     for topic, count in topics.items():
@@ -211,38 +155,45 @@ def _read_kafka(kafka: KafkaSide, found: Evidence, namespace: str, source: str) 
     wanted = {t: n for t, n in topics.items() if kafka.group_of(t) is not None or t.endswith(".lifecycle")}
     for message in kafka.read(wanted):
         if message.topic().endswith(".lifecycle"):
-            found.verdicts += read_verdicts(message.value(), namespace)
-        elif message.offset() < committed.get((message.topic(), message.partition()), 0):
-            _note_passed(found, message.topic(), message, namespace, source)
+            found.told += read_told(message.value(), place.namespaces)
+        else:
+            passed = message.offset() < committed.get((message.topic(), message.partition()), 0)
+            _note(found, message, place, passed=passed)
 
 
-def _note_passed(found: Evidence, topic: str, message: Any, namespace: str, source: str) -> None:
+def _note(found: History, message: Any, place: Place, *, passed: bool) -> None:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
     try:
         event = json.loads(message.value())
         data = event["data"]
+        if ".submissions" in topic:
+            if event["source"] in place.sources and passed:
+                found.passed.append(Passed(topic, partition, offset, event=event["id"]))
+        elif data["namespace"] in place.namespaces:
+            run, fence = data["run_id"], data["fence"]
+            found.messages.append(Message(topic, offset, run, fence, data["namespace"]))
+            if passed:
+                found.passed.append(Passed(topic, partition, offset, run, fence))
     except (ValueError, KeyError, TypeError):
-        return
-    if ".submissions" in topic:
-        if event.get("source") == source:
-            found.passed_events.append((topic, message.offset(), event["id"]))
-    elif data["namespace"] == namespace:
-        found.passed.append((topic, message.offset(), data["run_id"], data["fence"]))
+        if passed and ".submissions" in topic:
+            # No event of ours: it must be among the rejections by its place.
+            found.passed.append(Passed(topic, partition, offset))
 
 
-def read_verdicts(value: bytes, namespace: str) -> list[Verdict]:
-    """The outcomes of a lifecycle event that belong to a namespace."""
+def read_told(value: bytes, namespaces: Sequence[str]) -> list[Told]:
+    """The outcomes of a lifecycle event that belong to some namespaces."""
     event = json.loads(value)
-    if event["type"] != "noonmark.runs.settled.v1":
+    if event["type"] != SETTLED:
         return []
     return [
-        Verdict(event["id"], outcome["run_id"], outcome["state"], outcome["fence"])
-        for outcome in event["data"]["outcomes"]
-        if outcome["namespace"] == namespace
+        Told(event["id"], told["run_id"], told["state"], told["fence"], told["namespace"])
+        for told in event["data"]["outcomes"]
+        if told["namespace"] in namespaces
     ]
 
 
-def read_calls(log: Path, namespace: str) -> list[Call]:
-    """The calls of a namespace in the target's log."""
+def read_calls(log: Path, namespaces: Sequence[str]) -> list[Call]:
+    """The calls of some namespaces in the targets' log."""
     if not log.exists():
         return []
     lines = (json.loads(line) for line in log.read_text(encoding="utf-8").splitlines())
@@ -253,58 +204,20 @@ def read_calls(log: Path, namespace: str) -> list[Call]:
             line["attempt"],
             line["key"],
             instant(line["scheduled_for"]),
-            datetime.fromtimestamp(line["at"], UTC),
+            line["namespace"],
+            datetime.fromtimestamp(line["at"], UTC) + RESOLUTION,
+            line["pid"],
+            line.get("accepted"),
         )
         for line in lines
-        if line["event"] == "start" and line["namespace"] == namespace
+        if line["event"] == "start" and line["namespace"] in namespaces
     ]
+
+
+RESOLUTION = timedelta(microseconds=1)
+"""What a float of seconds loses of an instant."""
 
 
 def instant(text: str) -> datetime:
     """Read an instant as UTC."""
     return datetime.fromisoformat(text).astimezone(UTC)
-
-
-def _read_ledger(connection: psycopg.Connection, found: Evidence, namespace: str, source: str) -> None:
-    found.jobs = [
-        Job(*row)
-        for row in connection.execute(
-            "select id::text, coalesce(name, ''), state, created_at from jobs where namespace = %s",
-            [namespace],
-        )
-    ]
-    found.runs = [
-        Run(*row)
-        for row in connection.execute(
-            "select id::text, job_id::text, scheduled_for, last_scheduled_for, origin, request_id, state, reason,"
-            " attempt, fence, started_at from runs where namespace = %s",
-            [namespace],
-        )
-    ]
-    found.attempts = {
-        (row[0], row[1]): row[2]
-        for row in connection.execute(
-            "select run_id::text, fence, outcome from attempts where run_id in"
-            " (select id from runs where namespace = %s)",
-            [namespace],
-        )
-    }
-    found.refused = {
-        row[0]
-        for row in connection.execute("select event_id from rejections where event_source = %s", [source])
-    }
-    found.known_events = {
-        row[0] for row in connection.execute("select event_id from inbox where source = %s", [source])
-    }
-    for table, where in (
-        ("outbox", "true"),
-        ("start_batches", "true"),
-        ("slots", "run_id in (select id from runs where namespace = %(namespace)s)"),
-        ("waits", "run_id in (select id from runs where namespace = %(namespace)s)"),
-        ("timers", "namespace = %(namespace)s"),
-    ):
-        row = connection.execute(
-            f"select count(*) from {table} where {where}", {"namespace": namespace}
-        ).fetchone()
-        assert row is not None
-        found.left_over[table] = row[0]

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, SkipValidation, WithJsonSchema
 from pydantic.config import JsonDict
 
 from noonmark.core.words import Lane
 from noonmark.schemas.http_payload import wrong
-from noonmark.schemas.problems import Document, Expected, any_case, any_case_schema
+from noonmark.schemas.job_retry import retry_rules
+from noonmark.schemas.payloads import PAYLOADS
+from noonmark.schemas.policy_documents import (
+    DAY_SECONDS,
+    HANDLER_PATTERN,
+    NAMESPACE_PATTERN,
+    YEAR_SECONDS,
+    LimitItem,
+    Line,
+    MisfireDocument,
+    RetryDocument,
+    Seconds,
+)
+from noonmark.schemas.problems import Document, Expected, PayloadDocument, any_case, any_case_schema
 from noonmark.schemas.schedules import CronText, ScheduleDocument, ScheduleList
 
-NAMESPACE_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 POOL_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,47}$"
-# One line of text without control characters and without space at its ends. Written so that pydantic's,
-# Python's and JavaScript's expressions agree on it.
-LINE_PATTERN: Final = r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
-HANDLER_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
 LABEL_KEY_PATTERN: Final = r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?$"
 LABEL_VALUE_PATTERN: Final = r"^[^\x00-\x1f\x7f]{0,200}$"
 
-DAY_SECONDS: Final = 86_400
-YEAR_SECONDS: Final = 366 * DAY_SECONDS
-
-JobType = Literal["http", "python"]
+JobType = Literal["http", "grpc", "script", "python", "kafka"]
+KINDS: Final[tuple[str, ...]] = get_args(JobType)
+NO_TRANSACTION: Final = ("http", "grpc", "script")
+"""Kinds whose work cannot commit together with its outcome; `kafka` can: what it sends goes by the outbox."""
 _LATER: Final[frozenset[str]] = frozenset()
 """Marks a field that no value is taken for yet."""
 
@@ -45,7 +53,6 @@ def _lane(value: object) -> Lane:
         raise wrong(f"{value!r:.40} is no priority") from None
 
 
-Line = Annotated[str, Field(max_length=200, pattern=LINE_PATTERN)]
 LabelKey = Annotated[str, Field(pattern=LABEL_KEY_PATTERN)]
 LabelValue = Annotated[str, Field(pattern=LABEL_VALUE_PATTERN)]
 Namespace = Annotated[
@@ -53,69 +60,16 @@ Namespace = Annotated[
     Field(pattern=NAMESPACE_PATTERN, description="Namespace of the job."),
     Expected("1 to 63 of a-z, 0-9, _ and -, not starting with _ or -"),
 ]
-Seconds = Annotated[float, Field(ge=0, le=YEAR_SECONDS)]
 
 
-class RetryDocument(Document):
-    """The retry policy in full. `max_retries` and `retry_delay_seconds` beside it are its short form."""
-
-    max_retries: Annotated[
-        int,
-        Field(ge=0, le=100, description="Attempts after the first: 3 means at most four attempts."),
-        Expected("an integer from 0 to 100"),
-    ] = 3
-    delay_seconds: Annotated[
-        Seconds,
-        Field(description="Delay after the first failed attempt, in seconds."),
-        Expected("a number of seconds from 0 to 366 days"),
-    ] = 60.0
-    factor: Annotated[
-        float,
-        Field(ge=1, le=100, description="What each further delay is multiplied by; 1 is a fixed delay."),
-        Expected("a number from 1 to 100"),
-    ] = 2.0
-    max_delay_seconds: Annotated[
-        Seconds,
-        Field(description="No delay is longer, in seconds. Default: 3600, or the delay if that is longer."),
-        Expected("a number of seconds from 0 to 366 days, not below the delay"),
-    ] = 3600.0
-    jitter: Annotated[
-        Literal["full", "none"],
-        Field(description="How delays are spread so that runs that failed together part: full or none."),
-        Expected("full or none"),
-    ] = "full"
-
-
-class MisfireDocument(Document):
-    """What is done with due instants that passed unserved."""
-
-    policy: Annotated[
-        Literal["fire_all", "fire_latest", "skip"],
-        Field(description="Run each missed instant, the latest of them, or none."),
-        Expected("fire_all, fire_latest or skip"),
-    ] = "fire_latest"
-    grace_seconds: Annotated[
-        Seconds,
-        Field(description="An instant up to this late counts as on time, in seconds."),
-        Expected("a number of seconds from 0 to 366 days"),
-    ] = 60.0
-    look_back_seconds: Annotated[
-        Seconds | None,
-        Field(
-            description="An older instant never runs, in seconds. Default: the longest of one hour, the "
-            "grace and one period."
-        ),
-        Expected("a number of seconds from the grace to 366 days"),
-    ] = None
-
-
-def _given_once(short: str, full: str) -> JsonDict:
-    retry: JsonDict = {"type": "object", "required": [full]}
-    return {"not": {"required": [short, "retry"], "properties": {"retry": retry}}}
-
-
-SHORT_FORMS: Final = {"max_retries": "max_retries", "retry_delay_seconds": "delay_seconds"}
-"""Fields of the document that stand for one of `retry`, by name."""
+def _payload_rule(kind: str, model: type[PayloadDocument]) -> JsonDict:
+    return {
+        "if": {"properties": {"type": {"pattern": any_case(kind)}}, "required": ["type"]},
+        "then": {
+            "properties": {"payload": {"$ref": f"#/$defs/{model.__name__}"}},
+            "required": ["payload"],
+        },
+    }
 
 
 def field_rules(*, name_required: bool) -> JsonDict:
@@ -128,13 +82,11 @@ def field_rules(*, name_required: bool) -> JsonDict:
         }
     return {
         "allOf": [
+            *(_payload_rule(kind, model) for kind, model in PAYLOADS.items()),
             {
-                "if": {"properties": {"type": {"pattern": any_case("http")}}, "required": ["type"]},
-                "then": {
-                    "properties": {"payload": {"$ref": "#/$defs/HttpPayload"}, "handler": {"type": "null"}},
-                    "required": ["payload"],
-                },
-                "else": {"properties": {"handler": {"type": "string"}}, "required": ["handler"]},
+                "if": {"properties": {"type": {"pattern": any_case("python")}}, "required": ["type"]},
+                "then": {"properties": {"handler": {"type": "string"}}, "required": ["handler"]},
+                "else": {"properties": {"handler": {"type": "null"}}},
             },
             {
                 "if": {
@@ -143,7 +95,14 @@ def field_rules(*, name_required: bool) -> JsonDict:
                 },
                 "then": recurring,
             },
-            *(_given_once(short, full) for short, full in SHORT_FORMS.items()),
+            {
+                "if": {
+                    "properties": {"type": {"pattern": any_case(*NO_TRANSACTION)}},
+                    "required": ["type"],
+                },
+                "then": {"properties": {"delivery": {"not": {"const": "exactly_once"}}}},
+            },
+            *retry_rules(),
         ]
     }
 
@@ -155,10 +114,7 @@ class JobDocument(Document):
         title="noonmark job document", json_schema_extra=field_rules(name_required=True)
     )
     unavailable: ClassVar[Mapping[str, frozenset[str]]] = {
-        "type": frozenset({"grpc", "script", "kafka"}),
-        "overlap": frozenset({"queue_one", "cancel_running"}),
-        "delivery": frozenset({"at_most_once", "exactly_once"}),
-        **dict.fromkeys(("depends_on", "limits", "secrets"), _LATER),
+        **dict.fromkeys(("depends_on", "secrets"), _LATER),
     }
     elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(ScheduleDocument.model_fields, "schedule")
 
@@ -173,9 +129,12 @@ class JobDocument(Document):
     type: Annotated[
         JobType,
         BeforeValidator(_lower),
-        WithJsonSchema(any_case_schema("http", "python")),
-        Field(description="Kind of work, in any case: an HTTP request, or a registered Python handler."),
-        Expected("http or python"),
+        WithJsonSchema(any_case_schema(*KINDS)),
+        Field(
+            description="Kind of work, in any case: an HTTP request, a gRPC call, a script of the worker's "
+            "machine, a registered Python handler, or an event for Kafka."
+        ),
+        Expected("http, grpc, script, python or kafka"),
     ]
     handler: Annotated[
         str | None,
@@ -189,7 +148,10 @@ class JobDocument(Document):
     ] = None
     payload: Annotated[
         Any,
-        Field(description="What the kind needs: the request of an HTTP job, any JSON for Python."),
+        Field(
+            description="What the kind needs: the request of an HTTP job, the call of a gRPC job, the "
+            "arguments of a script, the event of a Kafka job, any JSON for Python."
+        ),
     ] = Field(default_factory=dict)
     schedule: Annotated[
         SkipValidation[CronText | ScheduleDocument | ScheduleList | None],
@@ -226,16 +188,26 @@ class JobDocument(Document):
     retry: Annotated[
         RetryDocument | None,
         Field(description="The retry policy in full."),
-        Expected("an object with max_retries, delay_seconds, factor, max_delay_seconds, jitter"),
+        Expected('an object such as {"max_retries": 5, "delay_seconds": 10}'),
     ] = None
     timeout_seconds: Annotated[
         float | None,
         Field(
             gt=0,
             le=DAY_SECONDS,
-            description="Longest time of one attempt, in seconds. Default: 30 for http, 3600 for python.",
+            description="Longest time of one attempt, in seconds. Default: 30 for http, grpc and kafka, 3600 "
+            "for script and python.",
         ),
         Expected("a number of seconds above 0, at most 86400"),
+    ] = None
+    deadline_seconds: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=YEAR_SECONDS,
+            description="All attempts of a run together end so long after its instant, retries included.",
+        ),
+        Expected("a number of seconds above 0, at most 366 days"),
     ] = None
     priority: Annotated[
         Lane,
@@ -282,18 +254,43 @@ class JobDocument(Document):
         Field(description="What is done with due instants that passed unserved: a policy, or an object."),
     ] = "fire_latest"
     overlap: Annotated[
-        Literal["allow", "skip"] | None,
+        Literal["allow", "skip", "queue_one", "cancel_running"] | None,
         Field(
-            description="What a due instant does while the previous run is unfinished. Default: skip for "
-            "recurring jobs, allow for others."
+            description="What a due instant does while the previous run is unfinished: it runs beside it, is "
+            "skipped, waits (one at most), or has it cancelled. Default: skip for recurring jobs, allow for "
+            "others."
         ),
-        Expected("allow or skip"),
+        Expected("allow, skip, queue_one or cancel_running"),
     ] = None
     delivery: Annotated[
-        Literal["at_least_once"],
-        Field(description="Promise about attempts of a run whose worker was lost."),
-        Expected("at_least_once"),
+        Literal["at_least_once", "at_most_once", "exactly_once"],
+        Field(
+            description="Promise about the attempts of a run. at_most_once: one whose outcome cannot be "
+            "known ends as unknown and is not tried again. exactly_once, for Python handlers on threads: "
+            "what the handler writes in its transaction commits together with the outcome."
+        ),
+        Expected("at_least_once, at_most_once or exactly_once"),
     ] = "at_least_once"
+    limits: Annotated[
+        list[LimitItem],
+        Field(
+            max_length=8,
+            description="Limits of the namespace that its runs keep to, by name, or with a key that has its "
+            "own count.",
+            examples=[["stripe"], [{"name": "per-customer", "key": "42"}]],
+        ),
+        Expected("a list of at most 8 names of limits, or objects with name and key"),
+    ] = Field(default_factory=list)
+    pause_after_failures: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=1000,
+            description="The job pauses itself after so many runs in a row that ended dead for the same "
+            "reason. Default: never.",
+        ),
+        Expected("an integer from 1 to 1000"),
+    ] = None
     start_deadline_seconds: Annotated[
         float | None,
         Field(

@@ -19,7 +19,7 @@ from pydantic.json_schema import models_json_schema
 from noonmark.schemas import asyncapi, lifecycle, run_message, submissions
 from noonmark.schemas.documents import JobDocument
 from noonmark.schemas.envelope import MAX_ATTRIBUTE
-from noonmark.schemas.http_payload import HttpPayload
+from noonmark.schemas.payloads import PAYLOADS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 JOB_FILE: Final = "job.json"
@@ -87,7 +87,7 @@ def _with_definitions(model: type[BaseModel]) -> dict[str, Any]:
     """Return `$ref` to the model and `$defs` with all it needs, at the root where its refs point."""
     needed: list[tuple[type[BaseModel], Any]] = [(model, "validation")]
     if issubclass(model, JobDocument):
-        needed.append((HttpPayload, "validation"))
+        needed += [(payload, "validation") for payload in PAYLOADS.values()]
     _, schema = models_json_schema(needed, ref_template="#/$defs/{model}")
     definitions = {name: _tidy(definition) for name, definition in schema["$defs"].items()}
     return {"$ref": f"#/$defs/{model.__name__}", "$defs": definitions}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic.config import JsonDict
 
+from noonmark.core.http_answers import MAX_CONDITIONS
 from noonmark.core.http_rules import (
     HEADER_NAME,
     HEADER_VALUE,
@@ -22,17 +23,14 @@ from noonmark.core.http_rules import (
     check_headers,
     parse_url,
 )
-from noonmark.schemas.problems import Document, Expected, any_case_schema
+from noonmark.schemas.http_options import CallbackDocument, ConditionDocument, TlsDocument
+from noonmark.schemas.problems import Expected, PayloadDocument, any_case_schema, wrong
+
+__all__ = ["HttpPayload", "Status", "wrong"]
 
 _SUCCESS: Final[tuple[int | str, ...]] = ("200-299",)
 _URL_TEXT: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _RANGE: Final = re.compile(r"([1-5][0-9]{2})-([1-5][0-9]{2})")
-
-
-def wrong(message: str, expected: str = "") -> PydanticCustomError:
-    """Make the error of a validator whose message is final; `expected` replaces the field's own."""
-    context: dict[str, Any] = {"expected_text": expected} if expected else {}
-    return PydanticCustomError("not_right", message.replace("{", "(").replace("}", ")"), context)
 
 
 def _check_url(url: str) -> str:
@@ -53,6 +51,11 @@ def _check_headers(headers: dict[str, str]) -> dict[str, str]:
         return check_headers(headers)
     except BadRequestError as error:
         raise wrong(error.message, error.expected) from None
+
+
+def _one_or_many(schema: JsonDict) -> None:
+    many = {name: schema.pop(name) for name in ("type", "items", "maxItems")}
+    schema["anyOf"] = [many["items"], many]
 
 
 def _status(value: object) -> int | str:
@@ -83,10 +86,10 @@ Status = Annotated[
 ]
 
 
-class HttpPayload(Document):
+class HttpPayload(PayloadDocument):
     """The request that an HTTP job sends."""
 
-    secret: ClassVar[bool] = True
+    purpose: ClassVar[str] = "an object with the url to call"
 
     url: Annotated[
         str,
@@ -132,6 +135,42 @@ class HttpPayload(Document):
         ),
         Expected("a list of status codes from 100 to 599 or ranges such as '200-299'"),
     ] = Field(default_factory=lambda: list(_SUCCESS))
+    success: Annotated[
+        list[ConditionDocument],
+        Field(
+            max_length=MAX_CONDITIONS,
+            json_schema_extra=_one_or_many,
+            description="What the answer's JSON must say, beside its status: one condition, or a list of "
+            "them that must all hold.",
+            examples=[{"pointer": "/status", "equals": "ok"}],
+        ),
+        BeforeValidator(lambda value: [value] if isinstance(value, dict) else value),
+        Expected("a condition with a pointer and equals, in or exists, or a list of at most 20 of them"),
+    ] = Field(default_factory=list)
+    keep_body: Annotated[
+        bool,
+        Field(description="Whether the beginning of the answer's body is kept in the run's result."),
+        Expected("true or false"),
+    ] = False
+    tls: Annotated[
+        TlsDocument | None,
+        Field(description="How the target is trusted, and how we show who we are. It is always checked."),
+        Expected("an object with ca, client_certificate and client_key, server_name, min_version"),
+    ] = None
+    callback: Annotated[
+        CallbackDocument | None,
+        Field(
+            description="The target may answer 202 and report the end of the work later, by the run's id and "
+            "the token of the request."
+        ),
+        Expected("an object with timeout_seconds"),
+    ] = None
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Self:
+        if self.tls is not None and not self.url.lower().startswith("https:"):
+            raise wrong("has tls, and its url is not https", "an https url, or tls left out")
+        return self
 
     def request(self) -> Mapping[str, object]:
         """Return the payload with every default spelt out, as workers read it."""
@@ -140,4 +179,12 @@ class HttpPayload(Document):
         if self.body is not None:
             spelt["body"] = self.body
         spelt["expected_status"] = self.expected_status
+        if self.success:
+            spelt["success"] = [one.written() for one in self.success]
+        if self.keep_body:
+            spelt["keep_body"] = True
+        if self.tls is not None:
+            spelt["tls"] = self.tls.model_dump(exclude_none=True)
+        if self.callback is not None:
+            spelt["callback"] = self.callback.model_dump()
         return spelt

@@ -12,20 +12,21 @@ from pydantic import ValidationError
 
 from noonmark.core.instants import format_instant, parse_instant
 from noonmark.core.planning import Misfire, MisfirePolicy
-from noonmark.core.retry import Jitter, RetryPolicy
+from noonmark.core.retry import RetryPolicy
 from noonmark.core.schedule import Schedule
 from noonmark.core.schedule_forms import document_of
 from noonmark.core.time_facts import TimeFacts
-from noonmark.core.words import Lane, Overlap
+from noonmark.core.words import DeliverySemantics, Lane, Overlap
 from noonmark.schemas.documents import (
-    SHORT_FORMS,
+    KINDS,
+    NO_TRANSACTION,
     JobDocument,
     JobType,
-    MisfireDocument,
-    RetryDocument,
 )
-from noonmark.schemas.http_payload import HttpPayload
+from noonmark.schemas.job_retry import check_retry, retry_document, retry_of
 from noonmark.schemas.job_schedule import schedule_in
+from noonmark.schemas.payloads import PAYLOADS
+from noonmark.schemas.policy_documents import MisfireDocument
 from noonmark.schemas.problems import field_errors
 from noonmark.schemas.refusal import FieldError, Refused, kind_of, shown
 from noonmark.schemas.screening import screen
@@ -35,9 +36,14 @@ __all__ = ["DEFAULT_TIMEOUT_SECONDS", "MAX_PAYLOAD_BYTES", "JobDocument", "JobSp
 MAX_PAYLOAD_BYTES: Final = 128 * 1024
 """A payload is stored with each job version and read for each run; larger data belongs elsewhere."""
 
-DEFAULT_TIMEOUT_SECONDS: Final[Mapping[str, float]] = {"http": 30.0, "python": 3600.0}
+DEFAULT_TIMEOUT_SECONDS: Final[Mapping[str, float]] = {
+    "http": 30.0,
+    "grpc": 30.0,
+    "kafka": 30.0,
+    "script": 3600.0,
+    "python": 3600.0,
+}
 
-_DEFAULT_RETRY: Final = RetryPolicy()
 _DEFAULT_MISFIRE: Final = Misfire()
 _NO_FACTS: Final = TimeFacts()
 
@@ -49,10 +55,13 @@ class JobSpec:
     Attributes:
         name: unique in the namespace where `schedule` is set; otherwise a label.
         kind: the document's `type`.
-        handler: registered name of the Python handler; None for http.
-        payload_json: the payload as JSON; of http with all its defaults spelt out.
+        handler: registered name of the Python handler; None for other kinds.
+        payload_json: the payload as JSON; of all kinds but python with its defaults spelt out.
         schedule: of a recurring job, else None.
         run_at: of a one-time job; None with `schedule` None means due on arrival.
+        deadline_seconds: from the instant of a run to the end of its last attempt.
+        limits: names of limits of the namespace, each with the key that the runs are counted by, or None.
+        pause_after_failures: equal failures in a row after which the job pauses itself.
     """
 
     name: str | None
@@ -73,6 +82,10 @@ class JobSpec:
     idempotency_key: str | None
     description: str | None
     owner: str | None
+    delivery: DeliverySemantics = DeliverySemantics.AT_LEAST_ONCE
+    deadline_seconds: float | None = None
+    limits: tuple[tuple[str, str | None], ...] = ()
+    pause_after_failures: int | None = None
 
 
 def parse_job(
@@ -114,7 +127,7 @@ def parse_job(
     misfire = _misfire(data.get("misfire"), problems)
     payload_json = _payload(data, max_payload_bytes, problems)
     _check_between_fields(data, problems, name_required=name_required)
-    retry = _retry(document, problems) if document else _DEFAULT_RETRY
+    retry = retry_of(document, problems) if document else RetryPolicy()
     if problems or document is None:
         raise Refused(problems)
     recurring = schedule is not None
@@ -137,12 +150,16 @@ def parse_job(
         document.idempotency_key,
         document.description,
         document.owner,
+        DeliverySemantics(document.delivery),
+        document.deadline_seconds,
+        tuple((limit.name, limit.key) for limit in document.limits),
+        document.pause_after_failures,
     )
 
 
 def effective(spec: JobSpec) -> dict[str, Any]:
     """Return the full job document of a spec, every default spelt out; `parse_job` takes it back."""
-    retry, misfire = spec.retry, spec.misfire
+    misfire = spec.misfire
     return {
         "name": spec.name,
         "type": spec.kind,
@@ -150,13 +167,7 @@ def effective(spec: JobSpec) -> dict[str, Any]:
         "payload": orjson.loads(spec.payload_json),
         "schedule": _schedule_document(spec.schedule),
         "run_at": format_instant(spec.run_at) if spec.run_at else None,
-        "retry": {
-            "max_retries": retry.max_retries,
-            "delay_seconds": _number(retry.delay_seconds),
-            "factor": _number(retry.factor),
-            "max_delay_seconds": _number(retry.max_delay_seconds),
-            "jitter": retry.jitter.value,
-        },
+        "retry": retry_document(spec.retry),
         "timeout_seconds": _number(spec.timeout_seconds),
         "priority": spec.lane.label,
         "pool": spec.pool,
@@ -168,7 +179,10 @@ def effective(spec: JobSpec) -> dict[str, Any]:
             "look_back_seconds": _number(misfire.look_back_seconds),
         },
         "overlap": spec.overlap.value,
-        "delivery": "at_least_once",
+        "delivery": spec.delivery.value,
+        "deadline_seconds": _number(spec.deadline_seconds),
+        "limits": [name if key is None else {"name": name, "key": key} for name, key in spec.limits],
+        "pause_after_failures": spec.pause_after_failures,
         "start_deadline_seconds": _number(spec.start_deadline_seconds),
         "idempotency_key": spec.idempotency_key,
         "description": spec.description,
@@ -240,15 +254,16 @@ def _misfire(value: object, problems: list[FieldError]) -> Misfire:
 def _payload(data: dict[str, Any], limit: int, problems: list[FieldError]) -> bytes:
     kind = data.get("type")
     payload = data.get("payload", {})
-    if isinstance(kind, str) and kind.lower() == "http":
+    model = PAYLOADS.get(kind.lower()) if isinstance(kind, str) else None
+    if model is not None:
         if "payload" not in data or not isinstance(payload, dict):
             message = f"is {kind_of(payload)}" if "payload" in data else "is missing"
-            problems.append(FieldError("/payload", message, "an object with the url to call"))
+            problems.append(FieldError("/payload", message, model.purpose))
             return b""
         try:
-            payload = HttpPayload.model_validate(payload).request()
+            payload = model.model_validate(payload).request()
         except ValidationError as error:
-            problems += field_errors(error, HttpPayload, ("payload",))
+            problems += field_errors(error, model, ("payload",))
             return b""
     encoded = orjson.dumps(payload)
     if len(encoded) > limit:
@@ -267,11 +282,16 @@ def _check_between_fields(data: dict[str, Any], problems: list[FieldError], *, n
     kind = data.get("type")
     handler = data.get("handler")
     if isinstance(kind, str):
-        if kind.lower() == "http" and handler is not None:
+        if kind.lower() in KINDS and kind.lower() != "python" and handler is not None:
             problems.append(FieldError("/handler", "is for python jobs only", "the field left out"))
         if kind.lower() == "python" and handler is None:
             problems.append(
                 FieldError("/handler", "is missing", "the registered name, such as mails.send_welcome")
+            )
+        if data.get("delivery") == "exactly_once" and kind.lower() in NO_TRANSACTION:
+            told = "exactly_once is for handlers with a transaction on noonmark's database"
+            problems.append(
+                FieldError("/delivery", told, f"at_least_once or at_most_once for {kind.lower()} jobs")
             )
     if data.get("schedule") is not None:
         if data.get("run_at") is not None:
@@ -282,32 +302,4 @@ def _check_between_fields(data: dict[str, Any], problems: list[FieldError], *, n
             problems.append(
                 FieldError("/name", "is missing: a recurring job is known by its name", "1 to 200 characters")
             )
-    retry = data.get("retry")
-    if isinstance(retry, dict):
-        for short, full in SHORT_FORMS.items():
-            if short in data and full in retry:
-                told = f"is given twice, also as /{short}"
-                problems.append(FieldError(f"/retry/{full}", told, "one of the two"))
-
-
-def _retry(document: JobDocument, problems: list[FieldError]) -> RetryPolicy:
-    full = document.retry
-    if full is None:
-        if document.max_retries == 3 and document.retry_delay_seconds == 60:
-            return _DEFAULT_RETRY
-        full = RetryDocument()
-    given = full.model_fields_set
-    retries = full.max_retries if "max_retries" in given else document.max_retries
-    delay = full.delay_seconds if "delay_seconds" in given else document.retry_delay_seconds
-    longest = full.max_delay_seconds
-    if longest < delay:
-        if "max_delay_seconds" in given:
-            problems.append(
-                FieldError(
-                    "/retry/max_delay_seconds",
-                    f"{longest:g} is below the delay, {delay:g}",
-                    "a number of seconds not below the delay",
-                )
-            )
-        longest = delay
-    return RetryPolicy(retries, delay, full.factor, longest, Jitter(full.jitter))
+    check_retry(data, problems)

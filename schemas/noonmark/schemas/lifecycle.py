@@ -31,7 +31,16 @@ REJECTED: Final = "noonmark.submission.rejected.v1"
 MAX_MESSAGE_BYTES: Final = 900_000
 """Kafka's default limit is 1,048,588 bytes, with key, headers and framing."""
 
+MAX_HISTORY_BYTES: Final = 200_000
+"""Of the attempts that a dead letter tells of."""
+
 _MAX_ERROR: Final = 4000
+_ATTEMPT_BYTES: Final = 300
+"""Room for everything about an attempt but its error."""
+
+
+_UNDER_WAY: Final = (RunState.RETRYING, RunState.QUEUED, RunState.WAITING)
+"""States that are no verdict and are told all the same."""
 
 
 def _open_enum(values: Sequence[str], about: str) -> Any:
@@ -44,8 +53,8 @@ def _open_enum(values: Sequence[str], about: str) -> Any:
 StateName = Annotated[
     str,
     _open_enum(
-        [state.value for state in RunState if state in VERDICTS or state is RunState.RETRYING],
-        "How the run stands: a verdict, or retrying.",
+        [state.value for state in RunState if state in VERDICTS or state in _UNDER_WAY],
+        "How the run stands: a verdict, retrying, or, when it was redriven, queued or waiting.",
     ),
 ]
 OriginName = Annotated[str, _open_enum([origin.value for origin in Origin], "What asked for the run.")]
@@ -83,6 +92,18 @@ class RunsSettled(Published):
     outcomes: list[RunOutcome]
 
 
+class DeadAttempt(Published):
+    """One attempt of a dead run."""
+
+    number: Annotated[int, Field(description="Of the retry budget; begins anew when a run is redriven.")]
+    fence: int
+    outcome: Annotated[str, Field(description="failed, timed_out, lost, rejected, handed_back …")]
+    error: Annotated[str | None, Field(description="Cut to a few thousand characters.")] = None
+    worker: Annotated[int | None, Field(description="Which worker made it, where one is known.")] = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
 class RunDead(Published):
     """A run whose attempts are used up. It may be redriven later."""
 
@@ -98,6 +119,15 @@ class RunDead(Published):
     pool: str
     finished_at: datetime | None = None
     error: str | None = None
+    kind: Annotated[str | None, Field(description="Kind of the job; null where the job is gone.")] = None
+    job_name: Annotated[str | None, Field(description="Name of the job, if it has one.")] = None
+    fingerprint: Annotated[
+        str | None, Field(description="Equal for runs that died of one cause: 16 hexadecimal digits.")
+    ] = None
+    history: Annotated[
+        list[DeadAttempt], Field(description="Attempts that did not succeed, the oldest first.")
+    ] = []
+    history_omitted: Annotated[int, Field(description="Oldest attempts that did not fit into the event.")] = 0
 
 
 class Problem(Published):
@@ -170,6 +200,19 @@ class SettledRun:
     error: str | None
 
 
+@dataclass(slots=True)
+class PastAttempt:
+    """One attempt for `dead_event`; the fields of `DeadAttempt` in their order."""
+
+    number: int
+    fence: int
+    outcome: str
+    error: str | None
+    worker: int | None
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
 def settled_event(namespace: str, outcomes: Sequence[SettledRun], *, at: datetime | None = None) -> bytes:
     """Return the structured-mode value of one event with all outcomes of a namespace.
 
@@ -214,8 +257,18 @@ def dead_event(
     pool: str,
     finished_at: datetime | None,
     error: str | None,
+    kind: str | None = None,
+    job_name: str | None = None,
+    fingerprint: str | None = None,
+    history: Sequence[PastAttempt] = (),
+    history_omitted: int = 0,
+    max_history_bytes: int = MAX_HISTORY_BYTES,
 ) -> bytes:
-    """Return the structured-mode value of a dead letter."""
+    """Return the structured-mode value of a dead letter.
+
+    `history` holds attempts, the oldest first; of one above `max_history_bytes` the newest are told.
+    """
+    kept = _newest(history, max_history_bytes)
     data = {
         "run_id": run_id,
         "job_id": job_id,
@@ -229,8 +282,34 @@ def dead_event(
         "pool": pool,
         "finished_at": finished_at,
         "error": _cut(error),
+        "kind": kind,
+        "job_name": job_name,
+        "fingerprint": fingerprint,
+        "history": kept,
+        "history_omitted": history_omitted + len(history) - len(kept),
     }
     return _render(DEAD, str(run_id), data, finished_at)
+
+
+def _newest(history: Sequence[PastAttempt], most_bytes: int) -> list[PastAttempt]:
+    """Return the newest attempts that fit, in their order."""
+    kept: list[PastAttempt] = []
+    left = most_bytes
+    for attempt in reversed(history):
+        cut = dataclasses.replace(attempt, error=_cut(attempt.error))
+        # JSON escapes a control character with six bytes; nothing else needs more than that.
+        left -= _ATTEMPT_BYTES + _json_bytes(cut.error)
+        if left < 0:
+            break
+        kept.append(cut)
+    return kept[::-1]
+
+
+def _json_bytes(text: str | None) -> int:
+    if text is None:
+        return 4
+    escaped = sum(1 for char in text if char < " " or char in '"\\')
+    return len(text.encode("utf-8", "backslashreplace")) + 5 * escaped
 
 
 def rejection_event(

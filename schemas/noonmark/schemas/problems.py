@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from noonmark.schemas.refusal import FieldError, kind_of, pointer, shown, suggestion
 
@@ -54,6 +54,27 @@ class Document(BaseModel):
     secret: ClassVar[bool] = False
 
 
+class PayloadDocument(Document):
+    """Base of the payloads of the kinds.
+
+    Attributes:
+        purpose: what it is, in words, for the error where there is none.
+    """
+
+    secret: ClassVar[bool] = True
+    purpose: ClassVar[str]
+
+    def request(self) -> Mapping[str, object]:
+        """Return the payload with every default spelt out, as workers read it."""
+        raise NotImplementedError
+
+
+def wrong(message: str, expected: str = "") -> PydanticCustomError:
+    """Make the error of a validator whose message is final; `expected` replaces the field's own."""
+    context: dict[str, Any] = {"expected_text": expected} if expected else {}
+    return PydanticCustomError("not_right", message.replace("{", "(").replace("}", ")"), context)
+
+
 def field_errors(
     error: ValidationError, model: type[Document], base: tuple[str | int, ...] = ()
 ) -> list[FieldError]:
@@ -68,7 +89,7 @@ def unknown_field(name: str, model: type[Document], path: tuple[str | int, ...])
     if name in model.elsewhere:
         home = model.elsewhere[name]
         return FieldError(pointer(path), f"{NOT_AVAILABLE} outside {home}", f"the field inside {home}")
-    known = list(model.model_fields)
+    known = [field.alias or name for name, field in model.model_fields.items()]
     listed = known if len(known) <= MOST_LISTED else [*known[:FIRST_LISTED], "…"]
     return FieldError(pointer(path), f"unknown field{suggestion(name, known)}", "one of " + ", ".join(listed))
 

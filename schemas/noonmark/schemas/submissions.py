@@ -1,4 +1,4 @@
-"""What clients ask for on the submission topics: six event types, one class of submission each."""
+"""What clients ask for on the submission topics: one class of submission for each event type."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from datetime import datetime
 from typing import Annotated, Any, Final, Literal, NamedTuple
 from uuid import UUID
 
+import orjson
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.config import JsonDict
 
 from noonmark.core.time_facts import TimeFacts
 from noonmark.core.words import ResumeChoice
-from noonmark.schemas.documents import JobDocument, Line, Namespace, field_rules
+from noonmark.schemas.completion import RunCompletion
+from noonmark.schemas.documents import JobDocument, Namespace, field_rules
 from noonmark.schemas.envelope import Event
 from noonmark.schemas.job import MAX_PAYLOAD_BYTES, JobSpec, parse_job
+from noonmark.schemas.policy_documents import Line
 from noonmark.schemas.problems import Document, Expected, field_errors
 from noonmark.schemas.refusal import FieldError, Refused, kind_of, shown, suggestion
 from noonmark.schemas.screening import screen
@@ -26,7 +29,12 @@ CANCEL: Final = "noonmark.job.cancel.v1"
 PAUSE: Final = "noonmark.job.pause.v1"
 RESUME: Final = "noonmark.job.resume.v1"
 TRIGGER: Final = "noonmark.job.trigger.v1"
-TYPES: Final = (CREATE, UPDATE, CANCEL, PAUSE, RESUME, TRIGGER)
+CANCEL_RUNS: Final = "noonmark.run.cancel.v1"
+COMPLETE_RUN: Final = "noonmark.run.complete.v1"
+TYPES: Final = (CREATE, UPDATE, CANCEL, PAUSE, RESUME, TRIGGER, CANCEL_RUNS, COMPLETE_RUN)
+
+MOST_RUNS: Final = 100
+"""Most runs that one event cancels."""
 
 _UUID_PATTERN: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _NO_FACTS: Final = TimeFacts()
@@ -73,6 +81,16 @@ class JobResume(JobReference):
         ),
         Expected("skip, latest or all"),
     ] = "skip"
+
+
+class RunsCancel(Document):
+    """Which runs are to be cancelled."""
+
+    run_ids: Annotated[
+        list[Annotated[str, Field(pattern=_UUID_PATTERN)]],
+        Field(min_length=1, max_length=MOST_RUNS, description="Ids of the runs."),
+        Expected(f"1 to {MOST_RUNS} UUIDs in their usual form of 36 characters"),
+    ]
 
 
 class JobUpdate(JobDocument):
@@ -151,7 +169,26 @@ class TriggerJob:
     ref: JobRef
 
 
-Submission = CreateJob | UpdateJob | CancelJob | PauseJob | ResumeJob | TriggerJob
+@dataclass(slots=True, frozen=True)
+class CancelRuns:
+    """End runs: those without a worker at once; those that run are asked to stop."""
+
+    run_ids: tuple[UUID, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class CompleteRun:
+    """Report the end of a run whose target had answered 202. `result` is JSON."""
+
+    run_id: UUID
+    token: str
+    succeeded: bool
+    result: bytes | None
+    error: str | None
+    retryable: bool
+
+
+Submission = CreateJob | UpdateJob | CancelJob | PauseJob | ResumeJob | TriggerJob | CancelRuns | CompleteRun
 
 
 def parse_submission(
@@ -209,6 +246,8 @@ _READERS: Final[Mapping[str, type[Document]]] = {
     PAUSE: ReasonedReference,
     RESUME: JobResume,
     TRIGGER: JobReference,
+    CANCEL_RUNS: RunsCancel,
+    COMPLETE_RUN: RunCompletion,
 }
 
 
@@ -268,6 +307,10 @@ def _order(kind: str, data: dict[str, Any]) -> Submission:
         order = model.model_validate(data)
     except ValidationError as error:
         raise Refused(field_errors(error, model)) from None
+    if isinstance(order, RunCompletion):
+        return _completion(order)
+    if isinstance(order, RunsCancel):
+        return CancelRuns(tuple(UUID(run_id) for run_id in dict.fromkeys(order.run_ids)))
     assert isinstance(order, JobReference)
     if order.job_id is None and order.name is None:
         raise Refused([FieldError("", "names no job", "job_id, or name with its namespace")])
@@ -279,3 +322,15 @@ def _order(kind: str, data: dict[str, Any]) -> Submission:
     if isinstance(order, JobResume):
         return ResumeJob(ref, ResumeChoice(order.missed))
     return TriggerJob(ref)
+
+
+def _completion(report: RunCompletion) -> CompleteRun:
+    result = None if report.result is None else orjson.dumps(report.result)
+    return CompleteRun(
+        UUID(report.run_id),
+        report.token,
+        report.outcome == "succeeded",
+        result,
+        report.error,
+        report.retryable,
+    )

@@ -197,6 +197,9 @@ def document(row: Mapping[str, Any], schedule: Schedule | None = None) -> dict[s
         "retry": work.get("retry"),
         "misfire": misfire,
         "overlap": policy.get("overlap", "allow"),
+        "limits": [
+            name if key is None else {"name": name, "key": key} for name, key in policy.get("limits", ())
+        ],
         "delivery": "at_least_once",
         "start_deadline_seconds": policy.get("start_deadline_seconds"),
         "labels": row["labels"] or {},

@@ -14,15 +14,18 @@ from noonmark.cli import (
     calendars,
     config,
     database,
+    dead,
     demo,
     dev,
     jobs,
     lag,
+    limits,
     namespaces,
     pools,
     runs,
     schedule,
     services,
+    signing_keys,
     submit,
     trouble,
     workers,
@@ -59,7 +62,7 @@ for _name, _group in (
     ("run", runs.app),
     ("job", jobs.app),
     ("rejection", trouble.rejections),
-    ("dead", trouble.dead),
+    ("dead", dead.app),
 ):
     app.add_typer(_group, name=_name, rich_help_panel="What happened")
 app.command(rich_help_panel="What happened")(workers.workers)
@@ -70,7 +73,9 @@ app.add_typer(backfills.app, name="backfill", rich_help_panel="Work")
 app.add_typer(calendars.app, name="calendar", rich_help_panel="Work")
 app.add_typer(database.app, name="db", rich_help_panel="Operation")
 app.add_typer(namespaces.app, name="namespace", rich_help_panel="Operation")
+app.add_typer(limits.app, name="limit", rich_help_panel="Operation")
 app.add_typer(pools.app, name="pool", rich_help_panel="Operation")
+app.add_typer(signing_keys.app, name="signing-key", rich_help_panel="Operation")
 app.add_typer(zones.app, name="zones", rich_help_panel="Operation")
 app.add_typer(config.app, name="config", rich_help_panel="Operation")
 app.add_typer(dev.app, name="dev", rich_help_panel="Development")

@@ -1,4 +1,4 @@
-"""`noonmark namespace`: the default zone of a namespace's jobs, and the pause of all of them."""
+"""`noonmark namespace`: the default zone of a namespace's jobs, its cap, and the pause of all of them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ if TYPE_CHECKING:
     from noonmark.store.namespaces import PauseResult
 
 app = typer.Typer(
-    help="Set the default zone of a namespace; pause and resume all of its jobs.", no_args_is_help=True
+    help="Set the default zone and the cap of a namespace; pause and resume all of its jobs.",
+    no_args_is_help=True,
 )
+
+_CAP_DIGITS = 9
 
 Name = Annotated[str, typer.Argument(help="Name of the namespace.")]
 
 _COLUMNS = (
     field("name", "NAMESPACE"),
     field("timezone"),
+    field("max_in_flight", "MAX IN FLIGHT", numeric=True),
     Column("STATE", lambda row: "paused" if row["paused_at"] else "active"),
     field("paused_at", "PAUSED"),
     Column("REASON", lambda row: shortened(row["pause_reason"], 80), cut=True),
@@ -37,26 +41,66 @@ _COLUMNS = (
 
 @app.command("set")
 def set_(
+    *,
     name: Name,
     timezone: Annotated[
-        str, typer.Option("--timezone", "--zone", metavar="ZONE", help="IANA zone such as Europe/Berlin.")
-    ],
+        str | None,
+        typer.Option("--timezone", "--zone", metavar="ZONE", help="IANA zone such as Europe/Berlin."),
+    ] = None,
+    max_in_flight: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|none",
+            help="Most runs of each lane that are queued or run at a time; none: any number.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set the zone of schedules that name none. Jobs that exist keep the zone they were made with."""
-    from noonmark.store.namespaces import set_timezone, without_jobs  # noqa: PLC0415
+    """Set the zone of schedules that name none, and the cap on runs in flight.
 
+    Jobs that exist keep the zone they were made with; the cap holds for every run that comes due from now on.
+    """
+    from noonmark.store.namespaces import set_max_in_flight, set_timezone, without_jobs  # noqa: PLC0415
+
+    if timezone is None and max_in_flight is None:
+        raise CliError("nothing to set: give --timezone, --max-in-flight, or both", ExitCode.USAGE)
+    most = _cap(max_in_flight)
+    told: list[str] = []
+    shown: dict[str, object] = {"name": name}
+    changed = False
     with _connected() as connection:
-        changed = set_timezone(connection, name, timezone)
+        if timezone is not None:
+            done = set_timezone(connection, name, timezone)
+            told.append(_had(name, f"the zone {timezone}", changed=done))
+            shown["timezone"], changed = timezone, done
+        if max_in_flight is not None:
+            done = set_max_in_flight(connection, name, most)
+            cap = (
+                "no cap"
+                if most is None
+                else f"at most {most:,} {'run' if most == 1 else 'runs'} of a lane in flight"
+            )
+            told.append(_had(name, cap, changed=done))
+            shown["max_in_flight"], changed = most, changed or done
         hint = without_jobs(connection, name) if changed and not as_json else None
     if as_json:
-        show_json({"name": name, "timezone": timezone, "changed": changed})
+        show_json({**shown, "changed": changed})
         return
-    print(
-        f"namespace {name} {'has' if changed else 'had'} the zone {timezone}{'' if changed else ' already'}"
-    )
+    print("\n".join(told))
     if hint:
         print(hint)
+
+
+def _cap(text: str | None) -> int | None:
+    if text is None or text == "none":
+        return None
+    if not text.isdecimal() or len(text) > _CAP_DIGITS:
+        raise CliError(f"--max-in-flight {text!r} is neither a whole number nor none", ExitCode.USAGE)
+    return int(text)
+
+
+def _had(name: str, what: str, *, changed: bool) -> str:
+    return f"namespace {name} {'has' if changed else 'had'} {what}{'' if changed else ' already'}"
 
 
 @app.command()
@@ -73,7 +117,7 @@ def delete(name: Name, as_json: AsJson = False) -> None:
     if as_json:
         show_json({"name": name, "deleted": True})
     else:
-        print(f"namespace {name} has the defaults again: zone UTC, not paused")
+        print(f"namespace {name} has the defaults again: zone UTC, no cap, not paused")
 
 
 @app.command("list")

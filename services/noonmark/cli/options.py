@@ -67,8 +67,8 @@ Folder = Annotated[
 ]
 
 
-def read_since(given: str | None, *, now: datetime | None = None) -> datetime | None:
-    """Read `--since`: how long ago, a day from its midnight in UTC, or an RFC 3339 instant.
+def read_since(given: str | None, *, now: datetime | None = None, option: str = "--since") -> datetime | None:
+    """Read `--since`, or an option like it: how long ago, a day from its midnight in UTC, or an instant.
 
     Raises:
         CliError: it is neither.
@@ -84,7 +84,7 @@ def read_since(given: str | None, *, now: datetime | None = None) -> datetime | 
         return parse_instant(f"{given}T00:00:00Z" if _DAY.fullmatch(given) else given)
     except ValueError as error:
         raise CliError(
-            f"--since {given!r} is no time span such as 15m or 2h, no day such as 2026-06-01, and no instant"
+            f"{option} {given!r} is no time span such as 15m or 2h, no day such as 2026-06-01, and no instant"
             " such as 2026-06-01T09:00:00Z",
             ExitCode.USAGE,
         ) from error

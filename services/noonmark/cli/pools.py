@@ -14,6 +14,8 @@ from noonmark.cli.problems import CliError, ExitCode
 
 app = typer.Typer(help="Register pools: groups of workers that runs can be meant for.", no_args_is_help=True)
 
+_Pool = Annotated[str, typer.Argument(metavar="POOL", help="Name of the pool.")]
+
 _COLUMNS = (
     field("name", "POOL"),
     field("workers", numeric=True),
@@ -43,6 +45,58 @@ def create(
     print(f"pool {name} {'is registered' if is_new else 'was registered before'}")
     if not skip_topics:
         create_topics(settings, [name])
+
+
+@app.command("rotate-key")
+def rotate_key(name: _Pool, as_json: AsJson = False) -> None:
+    """Give a pool a new signing key. The older ones are believed until they are retired."""
+    from noonmark.store.connect import connect  # noqa: PLC0415
+    from noonmark.store.pools import rotate_key as rotate  # noqa: PLC0415
+
+    settings = operator_settings()
+    with database_errors(settings), connect(settings.dsn, application="cli") as connection:
+        key_id = rotate(connection, name)
+    if key_id is None:
+        raise CliError(f"there is no pool {name!r}: `noonmark pool list` shows those there are")
+    if as_json:
+        show_json({"pool": name, "key_id": key_id})
+        return
+    print(f"pool {name} has the new key {key_id}; dispatchers sign with it within seconds")
+    print("when the backlog of before is done, retire the older ones: `noonmark pool keys` shows them")
+
+
+@app.command("retire-key")
+def retire_key(
+    name: _Pool, key_id: Annotated[str, typer.Argument(metavar="KEY", help="Id of the key.")]
+) -> None:
+    """Believe no message any more that an older key has signed. The newest key cannot be retired."""
+    from noonmark.store.connect import connect  # noqa: PLC0415
+    from noonmark.store.pools import retire_key as retire  # noqa: PLC0415
+
+    settings = operator_settings()
+    with database_errors(settings), connect(settings.dsn, application="cli") as connection:
+        done = retire(connection, name, key_id)
+    if not done:
+        raise CliError(
+            f"{key_id!r} is no older valid key of pool {name!r}: `noonmark pool keys {name}` shows them, and"
+            f" `noonmark pool rotate-key {name}` makes a new one first"
+        )
+    print(f"key {key_id} of pool {name} is retired; workers learn of it within a minute")
+
+
+@app.command()
+def keys(name: _Pool, as_json: AsJson = False) -> None:
+    """List the signing keys of a pool, the newest first; the first valid one signs. Secrets are not shown."""
+    from noonmark.store import views  # noqa: PLC0415
+
+    with reading(operator_settings()) as connection:
+        rows = views.list_pool_keys(connection, name)
+    if not rows:
+        raise CliError(f"there is no pool {name!r}: `noonmark pool list` shows those there are")
+    if as_json:
+        show_json({"items": rows})
+        return
+    show_list(rows, (field("key_id", "KEY"), field("created_at", "CREATED"), field("retired_at", "RETIRED")))
 
 
 @app.command("list")

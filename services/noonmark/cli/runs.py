@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from noonmark.cli import run_cancel, run_complete
 from noonmark.cli.context import operator_settings, reading
 from noonmark.cli.options import (
     After,
@@ -32,14 +33,18 @@ from noonmark.cli.output import (
     show_fields,
     show_json,
     show_list,
+    text,
 )
 from noonmark.cli.problems import CliError
+from noonmark.cli.run_logs import logs
 from noonmark.core.words import Lane, RunState
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-app = typer.Typer(help="Show runs: what was due, and what became of it.", no_args_is_help=True)
+app = typer.Typer(help="Show runs: what was due, and what became of it; cancel them.", no_args_is_help=True)
+app.command()(run_cancel.cancel)
+app.command()(run_complete.complete)
 
 State = StrEnum("State", {state.name: state.value for state in RunState})  # type: ignore[misc]
 
@@ -82,7 +87,7 @@ _COLUMNS = (
     Column("JOB", lambda row: shortened(job_label(row), 40), elastic=True),
     field("lane"),
     field("state"),
-    field("reason"),
+    Column("REASON", lambda row: text(" ".join(filter(None, (row["reason"], row.get("waits_for")))) or None)),
     field("attempt", "ATTEMPTS", numeric=True),
     field("scheduled_for", "DUE"),
     Column("DELAY", lambda row: duration(start_delay(row)), numeric=True),
@@ -141,9 +146,10 @@ def list_(
 
 
 _FIRST = (
-    "id", "job", "state", "reason", "error", "next_attempt_at", "waiting_since", "scheduled_for",
+    "id", "job", "state", "reason", "error", "next_attempt_at", "report_until",
+    "waiting_since", "waits_for", "scheduled_for",
     "last_scheduled_for", "queued_at", "first_started_at", "started_at", "finished_at", "died_at",
-    "start_delay", "took", "attempt", "result",
+    "start_delay", "took", "attempt", "progress", "checkpoint", "result",
 )  # fmt: skip
 """What people ask about a run, in their order; what else is recorded comes after it."""
 
@@ -160,24 +166,31 @@ def show(
     """Show one run with its attempts; with `-o wide` also what is internal."""
     run_id = read_uuid(run, "run")
     assert run_id is not None
-    from noonmark.store import views  # noqa: PLC0415
+    from noonmark.store import run_views, views  # noqa: PLC0415
 
     with reading(operator_settings()) as connection:
         found = views.show_run(connection, run_id)
-    if found is None:
-        raise CliError(f"there is no run {run_id}: `noonmark run list` shows those there are")
+        if found is None:
+            raise CliError(f"there is no run {run_id}: `noonmark run list` shows those there are")
+        attempts = run_views.run_attempts(connection, found)
+        found = {**found, "attempts": attempts, "note": run_views.run_note(connection, run_id)}
     if as_json:
         show_json(_with_durations(found))
         return
     show_fields(sheet(found, wide=output is Output.WIDE), precise=True)
-    if found["attempts"]:
-        print("\nattempts that did not succeed")
-        show_list(found["attempts"], _ATTEMPT_COLUMNS)
+    written = any(row["log_bytes"] for row in attempts)
+    # The one attempt of a run that went well is told in the lines above.
+    if written or len(attempts) > 1 or any(row["error"] for row in attempts):
+        print("\nattempts")
+        show_list(attempts, ATTEMPT_COLUMNS, wide=written)
+    if written:
+        print(f"\nwhat they wrote: noonmark run logs {run_id}")
 
 
 def sheet(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
     """Return what is shown of a run, in the order in which it is asked for; without what it does not have."""
-    row = {name: value for name, value in run.items() if name != "attempts"}
+    row = {name: value for name, value in run.items() if name not in {"attempts", "note"}}
+    row |= _told(run.get("note"))
     delay, length = start_delay(run), took(run)
     last = run["attempts"][-1] if run["attempts"] else None
     if length is None and last is not None and last["started_at"] == run["started_at"]:
@@ -185,7 +198,7 @@ def sheet(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
         length = took(last)
     row |= {
         "job": job_label(run),
-        "worker": row.pop("owner", None),
+        "worker": row.pop("owner", None) or None,
         "start_delay": duration(delay) if delay is not None else None,
         "took": duration(length) if length is not None else None,
     }
@@ -196,11 +209,31 @@ def sheet(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
     return {name: row[name] for name in names if row[name] is not None}
 
 
+def _told(note: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return how far a run is, in a line, and what its next attempt will find."""
+    if note is None:
+        return {}
+    share = f"{note['progress']:.0%}" if note["progress"] is not None else ""
+    words = " ".join(part for part in (share, note["message"]) if part)
+    return {
+        "progress": f"{words} (told at {precise_instant(note['written_at'])})" if words else None,
+        "checkpoint": note["checkpoint"],
+    }
+
+
 def _with_durations(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "start_delay_seconds": start_delay(row), "took_seconds": took(row)}
 
 
-_ATTEMPT_COLUMNS = (
+def _size(kept: Mapping[str, int] | None) -> str:
+    """Return how much is kept of an attempt's output, all streams together."""
+    if kept is None:
+        return "-"
+    size = sum(kept.values())
+    return f"{size} B" if size < 1024 else f"{size / 1024:.1f} KB"
+
+
+ATTEMPT_COLUMNS = (
     field("attempt", numeric=True),
     field("outcome"),
     Column("STARTED", lambda row: precise_instant(row["started_at"])),
@@ -208,5 +241,8 @@ _ATTEMPT_COLUMNS = (
     Column("TOOK", lambda row: duration(took(row)), numeric=True),
     field("worker", numeric=True),
     field("fence", numeric=True),
+    Column("OUTPUT", lambda row: _size(row.get("log_bytes")), wide=True, numeric=True),
     field("error", elastic=True),
 )
+
+app.command()(logs)

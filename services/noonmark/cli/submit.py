@@ -194,7 +194,7 @@ def key_of(event: dict[str, Any]) -> bytes:
     data = event["data"]
     if data.get("name"):
         return f"{data.get('namespace') or 'default'}/{data['name']}".encode("utf-8", "replace")
-    return str(data.get("job_id") or event["id"]).encode("utf-8", "replace")
+    return str(data.get("job_id") or data.get("run_id") or event["id"]).encode("utf-8", "replace")
 
 
 def word_of(event_type: str) -> str:

@@ -1,4 +1,4 @@
-"""`noonmark rejection` and `noonmark dead`: what was refused, and what used up its attempts."""
+"""`noonmark rejection`: what was refused, and why."""
 
 from __future__ import annotations
 
@@ -8,23 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from noonmark.cli.context import operator_settings, reading
-from noonmark.cli.options import (
-    After,
-    AsJson,
-    Limit,
-    Namespace,
-    Output,
-    OutputOption,
-    as_uuid,
-    read_since,
-    read_uuid,
-)
+from noonmark.cli.options import AsJson, Limit, Output, OutputOption
 from noonmark.cli.output import Column, field, printable, shortened, show_fields, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode
-from noonmark.cli.runs import job_label, require_job
 
 rejections = typer.Typer(help="Show submissions that were refused, and why.", no_args_is_help=True)
-dead = typer.Typer(help="Show runs whose attempts are used up.", no_args_is_help=True)
 
 _EXCERPT = 80
 _ID_DIGITS = 18
@@ -128,51 +116,3 @@ def show_rejection(
     print("\nthe event, as far as it was kept" if found["truncated"] else "\nthe event")
     for line in kept.splitlines():
         print(f"  {printable(line)}")
-
-
-_DEAD_COLUMNS = (
-    field("died_at", "DIED"),
-    field("run_id", "RUN"),
-    Column("JOB", lambda row: shortened(job_label(row), 40), cut=True),
-    field("attempts", numeric=True),
-    field("reason"),
-    Column("ERROR", lambda row: shortened(row["error"], 80), cut=True),
-    field("scheduled_for", "DUE", wide=True),
-    field("namespace", wide=True, varies=True),
-    field("job_id", "JOB ID", wide=True),
-)
-
-
-@dead.command("list")
-def list_dead(
-    *,
-    job: Annotated[str | None, typer.Option(help="Only runs of this job: its id or name.")] = None,
-    namespace: Namespace = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since", help="Only what died from here on: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
-        ),
-    ] = None,
-    limit: Limit = 50,
-    after: After = None,
-    output: OutputOption = Output.TABLE,
-    as_json: AsJson = False,
-) -> None:
-    """List dead letters, the newest death first."""
-    job_id = as_uuid(job) if job is not None else None
-    died_since, place = read_since(since), read_uuid(after, "--after")
-    from noonmark.store import views  # noqa: PLC0415
-
-    wanted = views.DeadFilter(
-        job=job_id, job_name=job if job_id is None else None, namespace=namespace, since=died_since
-    )
-    with reading(operator_settings()) as connection:
-        page = views.list_dead(connection, wanted, limit=limit, before=place)
-        if job is not None and not page.rows:
-            require_job(connection, job, namespace)
-    if as_json:
-        show_json({"items": page.rows, "next": page.next})
-        return
-    footer = f"more: --after {page.next}" if page.next else ""
-    show_list(page.rows, _DEAD_COLUMNS, wide=output is Output.WIDE, footer=footer)

@@ -10,7 +10,7 @@ import psycopg
 from noonmark.kafka.messages import Signer
 from noonmark.store.keys import read_keys
 
-_REFRESH_SECONDS = 10.0
+_REFRESH_SECONDS = 2.0
 
 
 class PoolKeys:

@@ -19,6 +19,7 @@ from noonmark.store import progress, relay
 from noonmark.store.members import Membership
 from noonmark.telemetry.metrics import (
     COMMIT_LAG,
+    EVENTS_REFUSED,
     OUTBOX_OLDEST,
     OUTBOX_ROWS,
     RUNS_IN_STATE,
@@ -72,6 +73,8 @@ class LagLoop(DatabaseLoop):
             rows[p.slice,] += p.rows
         OUTBOX_OLDEST.replace(oldest)
         OUTBOX_ROWS.replace(rows)
+        refused = relay.count_refused(connection, self._membership.owned, cap=cap)
+        EVENTS_REFUSED.replace({(topic,): float(count) for topic, count in refused.items()})
 
     def _groups(self, connection: psycopg.Connection) -> None:
         lanes = [(pool, lane) for pool in progress.pools(connection) for lane in Lane]

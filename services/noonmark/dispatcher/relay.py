@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import cast
@@ -13,7 +14,8 @@ import psycopg
 from noonmark.core.faults import hit
 from noonmark.core.words import Lane
 from noonmark.dispatcher.keys import PoolKeys
-from noonmark.kafka.delivery import BatchResult, Header, OutboundMessage
+from noonmark.dispatcher.refused import RefusedRound
+from noonmark.kafka.delivery import UNCONFIRMED_TOPIC, BatchResult, DeliveryFailure, Header, OutboundMessage
 from noonmark.kafka.messages import Signer, encode_run
 from noonmark.kafka.producer import RelayProducer
 from noonmark.kafka.topics import Topics
@@ -21,6 +23,7 @@ from noonmark.service.dbloop import DatabaseLoop
 from noonmark.service.runner import Service
 from noonmark.service.startup import kafka_config
 from noonmark.store import relay
+from noonmark.store.emits import headers_of
 from noonmark.store.members import Membership
 from noonmark.store.relay import Parked
 from noonmark.store.rows import OutboxRow
@@ -31,7 +34,6 @@ _EVENTS_SECONDS = 0.2
 own would double the cost of light load."""
 
 _PARKED_RETRY_SECONDS = 60.0
-_REFUSED_EVENT_SECONDS = 60.0
 _NO_KEY = "pool {pool} has no signing key: run `noonmark pool create {pool}`"
 _STRUCTURED: list[Header] = [("content-type", b"application/cloudevents+json; charset=utf-8")]
 
@@ -45,13 +47,15 @@ class RelayLoop(DatabaseLoop):
         self._membership = membership
         self._topics = topics
         self._keys = PoolKeys()
-        self._refused_events: dict[int, float] = {}
+        self._refused = RefusedRound()
         self._events_at = 0.0
         self._routes: dict[tuple[str, int], tuple[str, Lane]] = {}
         self._producer = RelayProducer(
             kafka_config(service.settings),
             should_stop=service.stop.is_set,
             on_wait=self._while_waiting,
+            # Jobs name topics: one that nobody has made must not hold up everybody's batch.
+            hold_unseen=False,
         )
         service.health.require("kafka", "nothing has been asked of it yet")
         service.health.set_ready("kafka", ready=True)
@@ -67,8 +71,10 @@ class RelayLoop(DatabaseLoop):
         if events:
             self._events_at = began + _EVENTS_SECONDS
         rows = relay.read(connection, owned, limit, events=events)
-        if self._refused_events:
-            rows = self._without_refused(rows)
+        if events:
+            if _any_slice_full(rows, max(1, limit // len(owned))):
+                self._events_at = began
+            rows += self._refused.read(connection, owned)
         if not rows:
             return max(0.001, self._events_at - time.perf_counter())
         sent = self._send(connection, rows)
@@ -82,6 +88,7 @@ class RelayLoop(DatabaseLoop):
         self._producer.close()
 
     def _send(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:
+        """Send a batch; return how many rows are dealt with."""
         self._keys.know(connection, {row.pool for row in rows if row.pool is not None})
         sendable = [row for row in rows if row.pool is None or self._keys.get(row.pool) is not None]
         if len(sendable) < len(rows):
@@ -97,15 +104,16 @@ class RelayLoop(DatabaseLoop):
             hit("dispatcher.after_delete")
         if not result.all_acknowledged:
             self._deal_with_failures(connection, sendable, result)
-        transient = any(not failure.is_permanent for failure in result.failed.values())
+        transient = any(map(_says_brokers_are_away, result.failed.values()))
         self._service.health.set_ready("kafka", ready=not transient, missing="not taking messages")
-        return len(acknowledged)
+        return len(rows) - sum(not _is_settled(sendable[i], f) for i, f in result.failed.items())
 
     def _message(self, row: OutboxRow) -> OutboundMessage:
         if row.run_id is None:
             assert row.topic is not None
             assert row.value is not None
-            return OutboundMessage(row.topic, row.key, row.value, _STRUCTURED)
+            headers = _STRUCTURED if row.headers is None else headers_of(row.headers)
+            return OutboundMessage(row.topic, row.key, row.value, headers)
         # The table's check constraint and the run that the row came from: all of these are there.
         pool, job_id = cast("str", row.pool), cast("UUID", row.job_id)
         topic, lane = self._route(pool, row.lane)
@@ -143,31 +151,56 @@ class RelayLoop(DatabaseLoop):
     def _deal_with_failures(
         self, connection: psycopg.Connection, rows: Sequence[OutboxRow], result: BatchResult
     ) -> None:
-        """Park runs that Kafka refuses for good; leave the rest where it is, to be sent again."""
+        """Set aside what Kafka refuses as it is; leave the rest where it is, to be sent again."""
         permanent = [(rows[i], failure) for i, failure in result.failed.items() if failure.is_permanent]
         runs = [(row, failure) for row, failure in permanent if row.run_id is not None]
         if runs:
             self._park(connection, [(row, failure.reason) for row, failure in runs])
-        for row, failure in permanent:
-            if row.run_id is None:
-                # An event has no run to wait in: it stays, is tried again later, and stops nobody else.
-                self._refused_events[row.seq] = time.monotonic() + _REFUSED_EVENT_SECONDS
-                self._log.error("event_refused", topic=row.topic, seq=row.seq, reason=failure.reason)
-        transient = len(result.failed) - len(permanent)
+        self._set_aside(connection, [(rows[i], failure) for i, failure in result.failed.items()])
+        transient = [f.reason for f in result.failed.values() if _says_brokers_are_away(f)]
         if transient:
-            reason = next(f.reason for f in result.failed.values() if not f.is_permanent)
-            self._log.warning("messages_not_acknowledged", count=transient, reason=reason)
+            self._log.warning("messages_not_acknowledged", count=len(transient), reason=transient[0])
 
-    def _without_refused(self, rows: Sequence[OutboxRow]) -> list[OutboxRow]:
-        now = time.monotonic()
-        self._refused_events = {seq: at for seq, at in self._refused_events.items() if at > now}
-        return [row for row in rows if row.seq not in self._refused_events]
+    def _set_aside(
+        self, connection: psycopg.Connection, failed: Sequence[tuple[OutboxRow, DeliveryFailure]]
+    ) -> None:
+        """Take refused events out of the way; they have no run to wait in."""
+        events = [
+            (row, failure.reason)
+            for row, failure in failed
+            if row.lane == relay.EVENT_LANE and _is_settled(row, failure)
+        ]
+        if events:
+            relay.refuse(connection, events)
+            self._refused.soon()
+            topics = sorted({str(row.topic) for row, _ in events})
+            self._log.error("events_refused", count=len(events), topics=topics[:20], reason=events[0][1])
 
     def _while_waiting(self, seconds: float) -> None:
         """Show that the loop lives while the brokers are away; it works as soon as they are back."""
         self._progress.beat()
         if seconds > 5:
             self._service.health.set_ready("kafka", ready=False, missing="not taking messages")
+
+
+def _any_slice_full(rows: Sequence[OutboxRow], most: int) -> bool:
+    """Tell whether more events wait than were read."""
+    slices = [row.slice for row in rows if row.lane == relay.EVENT_LANE]
+    return len(slices) >= most and max(Counter(slices).values()) >= most
+
+
+def _says_brokers_are_away(failure: DeliveryFailure) -> bool:
+    return not failure.is_permanent and failure.code != UNCONFIRMED_TOPIC
+
+
+def _is_settled(row: OutboxRow, failure: DeliveryFailure) -> bool:
+    """Tell whether a message that failed is out of the way: parked, or set aside."""
+    return failure.is_permanent or _names_a_strange_topic(row, failure)
+
+
+def _names_a_strange_topic(row: OutboxRow, failure: DeliveryFailure) -> bool:
+    """Tell whether a job named a topic that nobody has seen: the slice does not wait to be sure of it."""
+    return row.headers is not None and failure.code == UNCONFIRMED_TOPIC
 
 
 def _parked(row: OutboxRow, reason: str) -> Parked:

@@ -15,7 +15,9 @@ from noonmark.store.jobs import EventRef, Request
 from noonmark.store.rejections import RejectedRecord
 from noonmark.telemetry.logs import get_logger
 
-_WORDS: Final = {kind: kind.split(".")[2] for kind in TYPES}
+_WORDS: Final = {kind: "_".join(kind.split(".")[1:3]).removeprefix("job_") for kind in TYPES}
+"""Label of each event type: `create` for `noonmark.job.create.v1`, `run_cancel` for that of runs."""
+
 UNKNOWN: Final = "unknown"
 
 _log = get_logger()

@@ -9,6 +9,7 @@ from collections import Counter
 import psycopg
 
 from noonmark.core.faults import hit
+from noonmark.core.words import Lane
 from noonmark.intake.checking import Checked, check, rejected_record
 from noonmark.intake.clock import DatabaseClock
 from noonmark.intake.handover import Handover
@@ -20,7 +21,7 @@ from noonmark.store.hints import HintSender
 from noonmark.store.jobs import KnownFacts, Status, Taken, accept
 from noonmark.store.rejections import RejectedRecord, record_rejections
 from noonmark.store.time_facts import facts_number, share_time_facts
-from noonmark.telemetry.metrics import REJECTIONS, SUBMISSIONS
+from noonmark.telemetry.metrics import REJECTIONS, RUNS_SETTLED, SUBMISSIONS
 
 _LOOK_SECONDS = 5.0
 
@@ -69,6 +70,8 @@ class WriteLoop(DatabaseLoop):
                 self._hints.outbox()
             if taken.due_soon:
                 self._hints.due()
+            if taken.freed:
+                self._hints.freed()
         _count(batch, taken, rejected)
         return 0.0
 
@@ -141,5 +144,7 @@ def _count(batch: Checked, taken: Taken | None, rejected: list[RejectedRecord]) 
         )
     for (word, result), count in kinds.items():
         SUBMISSIONS.labels(word, result).inc(count)
+    for (state, lane), count in (taken.settled if taken is not None else {}).items():
+        RUNS_SETTLED.labels(state, Lane(lane).label).inc(count)
     for reason, count in Counter(record.reason for record in rejected).items():
         REJECTIONS.labels(reason).inc(count)

@@ -102,6 +102,7 @@ class BackfillLoop(DatabaseLoop):
         if done.queued:
             BACKFILL_RUNS.inc(done.queued)
             self._hints.outbox()
+            self._hints.freed()  # its runs may wait for room, which only a look can tell
         if done.state is BackfillState.FAILED:
             self._log.error("backfill_failed", backfill_id=str(backfill_id), reason=done.waits_for)
         elif done.state is not BackfillState.RUNNING:

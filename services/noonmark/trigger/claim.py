@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import psycopg
 
@@ -23,7 +24,7 @@ _SMALL_ROUND = 8
 _SMALL_STRETCH = 3.0
 """Light load costs by the round, not by the run: rounds of a few runs come a third as often."""
 
-_WITHOUT_ZONE = (TimerKind.ONCE, TimerKind.RETRY, TimerKind.PLANNED)
+_WITHOUT_ZONE = (TimerKind.ONCE, TimerKind.RETRY, TimerKind.DEADLINE, TimerKind.PLANNED)
 _KINDS = (*_WITHOUT_ZONE, TimerKind.ZONED)
 
 
@@ -31,14 +32,31 @@ class ClaimLoop(DatabaseLoop):
     """Moves due timers of the owned shards into runs and outbox rows."""
 
     def __init__(
-        self, service: Service, membership: Membership, topics: EventTopics, hints: HintSender, *, shards: int
+        self,
+        service: Service,
+        membership: Membership,
+        topics: EventTopics,
+        hints: HintSender,
+        *,
+        shards: int,
+        lined: Callable[[], None] = lambda: None,
     ) -> None:
-        """Make the loop; it claims nothing before the membership owns a shard."""
+        """Make the loop; it claims nothing before the membership owns a shard.
+
+        Args:
+            service: the process.
+            membership: which shards it owns.
+            topics: where verdicts are announced.
+            hints: wakes the dispatcher.
+            shards: of the installation.
+            lined: called after a claim whose runs wait for room.
+        """
         super().__init__(service, "claim")
         settings = service.settings
         self._membership = membership
         self._topics = topics
         self._hints = hints
+        self._lined = lined
         self._shards = shards
         self._planner = Planner(catch_up_cap=settings.catch_up_cap, ledger_cap=settings.ledger_cap)
         self._zone_watch = ZoneWatch(self._planner.zone_data, self._log)
@@ -88,8 +106,14 @@ class ClaimLoop(DatabaseLoop):
         CLAIMED.labels(lane.label).inc(result.claimed)
         if result.queued:
             self._hints.outbox()
+        if result.waiting:
+            self._lined()
         for count in result.skipped.values():
             RUNS_SETTLED.labels("skipped", lane.label).inc(count)
+        if result.settled:
+            self._hints.freed()
+        for state, count in result.settled.items():
+            RUNS_SETTLED.labels(state, lane.label).inc(count)
         for job_id, reason in result.broken:
             PLANNING_BROKEN.inc()
             self._log.error("job_broken", job_id=str(job_id), reason=reason)
@@ -106,6 +130,10 @@ class ClaimLoop(DatabaseLoop):
             return claims.claim_once(connection, lane, shards, limit)
         if kind is TimerKind.RETRY:
             return claims.claim_retries(connection, lane, shards, limit)
+        if kind is TimerKind.DEADLINE:
+            return claims.claim_deadlines(
+                connection, lane, shards, limit, topics=self._topics, install_shards=self._shards
+            )
         return claims.claim_planned(
             connection,
             lane,

@@ -10,10 +10,11 @@ from noonmark.service.runner import Loop, Service, run_service
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
 from noonmark.store.events import EventTopics
-from noonmark.store.hints import DUE_CHANNEL, HintListener, HintSender
+from noonmark.store.hints import DUE_CHANNEL, FREED_CHANNEL, HintListener, HintSender
 from noonmark.store.members import Membership
 from noonmark.trigger.backfill import BackfillLoop
 from noonmark.trigger.claim import ClaimLoop
+from noonmark.trigger.promote import PromoteLoop
 from noonmark.trigger.sweep import HouseLoop, LeaseLoop
 
 
@@ -25,11 +26,13 @@ def build(service: Service) -> Sequence[Loop]:
     events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
     membership = Membership("trigger", shards=install.shards, timeout_seconds=settings.owner_timeout_seconds)
     hints = HintSender(settings.dsn)
-    claim = ClaimLoop(service, membership, events, hints, shards=install.shards)
+    promote = PromoteLoop(service, membership, events, hints, shards=install.shards)
+    claim = ClaimLoop(service, membership, events, hints, shards=install.shards, lined=promote.wake.set)
     return [
         OwnershipLoop(service, membership, (claim.wake,)),
-        HintListener(settings.dsn, {DUE_CHANNEL: claim.wake}),
+        HintListener(settings.dsn, {DUE_CHANNEL: claim.wake, FREED_CHANNEL: promote.wake}),
         claim,
+        promote,
         BackfillLoop(service, membership, hints),
         LeaseLoop(service, membership, events, hints, shards=install.shards),
         HouseLoop(service, membership, topics, hints),

@@ -15,6 +15,7 @@ from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
 from noonmark.store.members import Membership
 from noonmark.telemetry.metrics import LAPSED_WORKERS, LOST_RUNS, RESENT_RUNS, RUNS_SETTLED
+from noonmark.trigger.failures import FailureWatch
 
 _LEASE_GAP_SECONDS = 5.0
 """Passes come every second; a longer gap means that beats may have been refused as well."""
@@ -37,11 +38,13 @@ class LeaseLoop(DatabaseLoop):
         self._topics = topics
         self._hints = hints
         self._shards = shards
+        self._failures = FailureWatch(topics, shards=shards)
 
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Look at all leases once."""
+        """Look at all leases once, and at what has died."""
         if not self._membership.leads:
             return 1.0
+        self._failures.look(connection)
         done = leases.run_pass(connection, self._topics, shards=self._shards, gap_seconds=_LEASE_GAP_SECONDS)
         if done.lapsed:
             LAPSED_WORKERS.inc(done.lapsed)
@@ -54,6 +57,7 @@ class LeaseLoop(DatabaseLoop):
                 RUNS_SETTLED.labels(run.state, Lane(run.lane).label).inc()
         self._log.warning("runs_lost", count=len(done.lost))
         self._hints.outbox()
+        self._hints.freed()
         return 0.0
 
 

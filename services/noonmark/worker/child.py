@@ -1,75 +1,230 @@
-"""Runs one handler in a process of its own: `python -m noonmark.worker.child <result fd> <pid>`.
+"""Runs handlers in a process of their own, one after the other: `python -m noonmark.worker.child`.
 
-For runs that have cost two workers their lives already: a handler that kills its process then only
-kills this one, and the runs beside it go on. The order comes on standard input, the answer leaves by a
-pipe of its own, since a handler may print.
+Descriptor 3 is a socket to the worker: orders come in, answers and whatever the handler tells its context
+go out. What the handler prints goes to the pipes that are its standard output and error. The first order
+names the modules to import; each further one is a run. The process ends with the worker's end of the socket.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import inspect
 import os
 import signal
+import socket
 import sys
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
+from types import FrameType
+from typing import Any, Final
 from uuid import UUID
 
-import orjson
-
-from noonmark.handlers import Context, ResultError, encode_result, load_handlers
+from noonmark.core.emit_rules import EmitRefusedError, Event, event_to_wire
+from noonmark.handlers import Context, Registry, ResultError, encode_result, load_handlers
+from noonmark.handlers.effects import Fenced, Saved
+from noonmark.handlers.exceptions import to_wire
+from noonmark.worker.frames import encode, receive_blocking
 from noonmark.worker.outcomes import describe
+from noonmark.worker.secrets import SecretError
 
-_PR_SET_PDEATHSIG = 1
+_SOCKET: Final = 3
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_ERRORS: Final[dict[str, type[Exception]]] = {"fenced": Fenced, "emit": EmitRefusedError}
+
+
+class Worker:
+    """The worker, as seen from here. Messages may be sent from any thread of the handler."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._lock = threading.Lock()
+        self._asked: dict[int, Future[Any]] = {}
+        self._number = 0
+        self.orders: Future[dict[str, Any]] = Future()
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Send a message."""
+        data = encode(message)
+        with self._lock:
+            self._channel.sendall(data)
+
+    def ask(self, message: Mapping[str, Any], answer: Future[Any]) -> None:
+        """Send a message that is answered in the future."""
+        with self._lock:
+            self._number += 1
+            number = self._number
+        self._asked[number] = answer
+        self.tell({**message, "id": number})
+
+    def ask_and_wait(self, message: Mapping[str, Any]) -> Any:
+        """Send a message and wait for what is answered."""
+        answer: Future[Any] = Future()
+        self.ask(message, answer)
+        return answer.result()
+
+    def next_order(self) -> dict[str, Any]:
+        """Wait for the next order; only one is on its way at a time."""
+        order = self.orders.result()
+        self.orders = Future()
+        return order
+
+    def forget(self) -> None:
+        """Drop the questions of a run that is over."""
+        self._asked.clear()
+
+    def listen(self) -> None:
+        """Take what comes, in a thread of its own; the end of the worker is the end of this process."""
+        while True:
+            try:
+                message = receive_blocking(self._channel)
+            except (EOFError, OSError):
+                os._exit(0)
+            if message["type"] != "answer":
+                self.orders.set_result(message)
+                continue
+            answer = self._asked.pop(message["id"], None)
+            if answer is None:
+                continue
+            if answer.done():
+                continue  # two waited for one checkpoint
+            if "error" in message:
+                answer.set_exception(_error(message))
+            else:
+                answer.set_result(message["value"])
+
+
+class ChildEffects:
+    """The effects of one attempt, done by the worker."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def log(self, line: str) -> None:
+        """Keep a line with the attempt."""
+        self._worker.tell({"type": "log", "line": line})
+
+    def progress(self, fraction: float | None, message: str) -> None:
+        """Show how far the attempt is."""
+        self._worker.tell({"type": "progress", "fraction": fraction, "message": message})
+
+    def checkpoint(self, data: bytes) -> Saved:
+        """Keep JSON for the next attempt."""
+        self._worker.tell({"type": "checkpoint", "data": data.decode()})
+        return Saved(self._ask_whether_saved)
+
+    def _ask_whether_saved(self) -> Future[Any]:
+        written: Future[Any] = Future()
+        self._worker.ask({"type": "saved"}, written)
+        return written
+
+    def last_checkpoint(self) -> bytes | None:
+        """Return the JSON that an earlier attempt kept."""
+        kept = self._worker.ask_and_wait({"type": "last_checkpoint"})
+        return kept.encode() if kept is not None else None
+
+    def secret(self, name: str) -> str:
+        """Return a secret of the run's namespace."""
+        value: str = self._worker.ask_and_wait({"type": "secret", "name": name})
+        return value
+
+    def emit(self, event: Event) -> str:
+        """Have the worker keep an event; it says at once if it may not be sent."""
+        event_id: str = self._worker.ask_and_wait({"type": "emit", **event_to_wire(event)})
+        return event_id
 
 
 def main() -> int:
-    """Read the order, run the handler, write the answer."""
-    _end_with(int(sys.argv[2]))
-    order = orjson.loads(sys.stdin.buffer.read())
-    answer = _run(order)
-    with os.fdopen(int(sys.argv[1]), "wb") as pipe:
-        pipe.write(orjson.dumps(answer))
-    return 0
-
-
-def _end_with(parent: int) -> None:
-    """Die when the worker does, even by SIGKILL: whoever retakes the run must not meet its old self."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
-    if os.getppid() != parent:
-        sys.exit(1)
-
-
-def _run(order: dict[str, object]) -> dict[str, object]:
-    context = order["context"]
-    assert isinstance(context, dict)
-    for name in ("run_id", "job_id"):
-        context[name] = UUID(context[name])
-    for name in ("scheduled_for", "deadline"):
-        context[name] = datetime.fromisoformat(context[name])
+    """Import the handlers, then run what is ordered."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Handlers may clean up: SIGTERM is an exit that passes through their `finally`.
+    signal.signal(signal.SIGTERM, _on_term)
+    channel = socket.socket(fileno=_SOCKET)
+    channel.set_inheritable(False)
+    worker = Worker(channel)
+    threading.Thread(target=worker.listen, name="orders", daemon=True).start()
+    load = worker.next_order()
     try:
-        modules, path = order["modules"], order["path"]
-        assert isinstance(modules, list)
-        registry = load_handlers(modules, Path(str(path)) if path else None)
-        handler = registry.get(str(order["handler"]))
+        registry = load_handlers(load["modules"], Path(load["path"]) if load["path"] else None)
+    except BaseException as error:  # noqa: BLE001 - the worker must hear of it
+        worker.tell({"type": "broken", "error": describe(error)})
+        return 1
+    worker.tell({"type": "ready"})
+    while True:
+        order = worker.next_order()
+        answer = _run(registry, order, ChildEffects(worker))
+        worker.forget()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        worker.tell({"type": "done", "left": _left_behind(), **answer})
+        if "spent" in answer:
+            return 0
+
+
+def _error(message: Mapping[str, Any]) -> Exception:
+    if message["kind"] == "secret":
+        return SecretError(message["error"], retryable=message["retryable"])
+    if message["kind"] == "refused":
+        return EmitRefusedError(message["error"])
+    return _ERRORS.get(message["kind"], RuntimeError)(message["error"])
+
+
+def _on_term(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + signal.SIGTERM)
+
+
+def _run(registry: Registry, order: Mapping[str, Any], effects: ChildEffects) -> dict[str, Any]:
+    """Run a handler; say what it returned or raised. A fork of it that comes back here ends here."""
+    me = os.getpid()
+    try:
+        handler = registry.get(order["handler"])
         if handler is None:
             return {"error": f"no handler is registered as {order['handler']!r}", "retryable": False}
-        value = handler.function(Context(**context))
+        value = handler.function(_context(order["context"], effects))
         if inspect.isawaitable(value):
             value = asyncio.run(_await(value))
         result = encode_result(value)
     except ResultError as error:
-        return {"error": str(error), "retryable": False}
-    except BaseException as error:  # noqa: BLE001 - whatever it was, the parent must hear of it
-        return {"error": describe(error), "retryable": True}
-    return {"result": result.decode() if result is not None else None}
+        answer: dict[str, Any] = {"error": str(error), "retryable": False, **to_wire(error)}
+    except SecretError as error:
+        answer = {"error": str(error), "retryable": error.retryable, **to_wire(error)}
+    except BaseException as error:  # noqa: BLE001 - whatever it was, the worker must hear of it
+        answer = {"error": describe(error), **to_wire(error)}
+        # An exit, or SIGTERM that came too late to matter: whoever is ended does not go on.
+        if not isinstance(error, Exception):
+            answer["spent"] = True
+    else:
+        answer = {"result": result.decode() if result is not None else None}
+    if os.getpid() != me:
+        os._exit(0)
+    return answer
 
 
-async def _await(value: object) -> object:
-    return await value  # type: ignore[misc]
+def _context(fields: dict[str, Any], effects: ChildEffects) -> Context:
+    for name in ("run_id", "job_id"):
+        fields[name] = UUID(fields[name])
+    for name in ("scheduled_for", "deadline"):
+        fields[name] = datetime.fromisoformat(fields[name])
+    return Context(**fields, _effects=effects)
+
+
+async def _await(value: Any) -> Any:
+    return await value
+
+
+def _left_behind() -> bool:
+    """Tell whether processes of the handler are left; they come to this one when their parents end."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

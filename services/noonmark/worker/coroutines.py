@@ -1,4 +1,4 @@
-"""Runs async handlers and HTTP calls on an event loop in a thread of its own."""
+"""Runs async work on an event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import uvloop
 from noonmark.store.work import Outcome
 from noonmark.telemetry.logs import get_logger
 from noonmark.worker.hand import Hand
-from noonmark.worker.outcomes import cancelled, describe, failed, timed_out
+from noonmark.worker.outcomes import cancelled, describe, failed, raised, timed_out
 
 _log = get_logger()
 
@@ -40,23 +40,74 @@ class LoopExecutor:
         self._closing = closing
         self._loop = uvloop.new_event_loop()
         self._tasks: dict[Any, asyncio.Task[Outcome | None]] = {}
+        self._limits: dict[Any, asyncio.Timeout] = {}
+        self._unbegun: dict[Any, Hand] = {}
+        self._asked_at: float | None = None
         self._unwanted: set[Any] = set()
         self._let_go: set[Any] = set()
         self._finished: list[Outcome] = []
         self._flush_due = False
         self._closed = False
+        self.running: dict[Any, Hand] = {}
+        """Whose first step has been taken, by key."""
+
         self._thread = threading.Thread(target=self._run, name="coroutines", daemon=True)
         self._thread.start()
 
     def submit(self, hands: Sequence[Hand]) -> None:
         """Start a batch of runs on the loop."""
+        self._unbegun.update((hand.key, hand) for hand in hands)
         self._loop.call_soon_threadsafe(self._begin, hands)
 
     def cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
         """Cancel running handlers by the key of their run; with `verdict` each ends as `cancelled`."""
         self._loop.call_soon_threadsafe(partial(self._cancel, keys, verdict=verdict))
 
-    def close(self, timeout_seconds: float = 5.0) -> None:
+    def holds(self, key: Any) -> bool:
+        """Tell whether a run was submitted and is not over; callable from any thread."""
+        return key in self._unbegun or key in self.running
+
+    def take_unbegun(self) -> list[Hand]:
+        """Take back the runs whose first step has not been taken; they will not begin here any more."""
+        taken = [self._unbegun.pop(key, None) for key in list(self._unbegun)]
+        return [hand for hand in taken if hand is not None]
+
+    def blocked_seconds(self, now: float) -> float:
+        """Say for how long the loop has not answered; asks it at each call.
+
+        Args:
+            now: monotonic seconds.
+        """
+        asked_at = self._asked_at
+        if asked_at is None:
+            self._asked_at = now
+            self._loop.call_soon_threadsafe(self._answer)
+            return 0.0
+        return now - asked_at
+
+    def overdue(self, now: float, slack_seconds: float) -> list[Hand]:
+        """Return the runs that are longer past their limit than the loop needs to cancel them."""
+        return [
+            hand
+            for hand in list(self.running.values())
+            if hand.began_at and now - hand.began_at > hand.timeout_seconds + slack_seconds
+        ]
+
+    def hold_clock(self, hand: Hand) -> None:
+        """Let no time of a run's limit pass: it waits for its turn. Called on the loop."""
+        hand.began_at = 0.0
+        self._limits[hand.key].reschedule(None)
+
+    def start_clock(self, hand: Hand) -> None:
+        """Begin a run's limit anew: its turn has come. Called on the loop."""
+        hand.began_at = time.monotonic()
+        self._limits[hand.key].reschedule(self._loop.time() + hand.timeout_seconds)
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function on the loop."""
+        self._loop.call_soon_threadsafe(function)
+
+    def close(self, timeout_seconds: float = 1.0) -> None:
         """Cancel what still runs and end the loop."""
 
         async def end() -> None:
@@ -81,10 +132,11 @@ class LoopExecutor:
                 if not self._closed:
                     _log.error("event_loop_stopped", by="a handler")
 
+    def _answer(self) -> None:
+        self._asked_at = None
+
     def _begin(self, hands: Sequence[Hand]) -> None:
-        now = time.monotonic()
         for hand in hands:
-            hand.began_at = now
             task = self._tasks[hand.key] = self._loop.create_task(self._one(hand))
             task.add_done_callback(partial(self._over, hand))
 
@@ -96,8 +148,13 @@ class LoopExecutor:
                 task.cancel()
 
     async def _one(self, hand: Hand) -> Outcome | None:
+        if self._unbegun.pop(hand.key, None) is None:
+            return None  # taken back
+        hand.began_at = time.monotonic()
+        self.running[hand.key] = hand
         try:
             async with asyncio.timeout(hand.timeout_seconds) as limit:
+                self._limits[hand.key] = limit
                 return await self._execute(hand)
         except TimeoutError:
             # `execute` turns a handler's own TimeoutError into an outcome: this one is the limit's.
@@ -107,14 +164,17 @@ class LoopExecutor:
     def _over(self, hand: Hand, task: asyncio.Task[Outcome | None]) -> None:
         """Take what a task left; called for one that was cancelled before its first step, too."""
         self._tasks.pop(hand.key, None)
+        self._limits.pop(hand.key, None)
+        self._unbegun.pop(hand.key, None)
         if task.cancelled():
             outcome = self._cancelled(hand)
         elif (error := task.exception()) is not None:
-            outcome = failed(hand, describe(error))
+            outcome = raised(hand, error)
         else:
             outcome = task.result()
         self._unwanted.discard(hand.key)
         self._let_go.discard(hand.key)
+        self.running.pop(hand.key, None)
         if outcome is not None:
             self._finished.append(outcome)
             if not self._flush_due:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 import psycopg
 
 from noonmark.core.faults import hit
-from noonmark.core.words import Lane
+from noonmark.core.words import DeliverySemantics, Lane
 from noonmark.kafka.records import Record
 from noonmark.service.backoff import Backoff
 from noonmark.service.dberrors import DbFault, classify
@@ -23,6 +23,7 @@ from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
 from noonmark.store.holding import LiveRun
 from noonmark.store.rows import StartedRun
+from noonmark.store.run_notes import checkpoints
 from noonmark.store.work import Identity, Outcome
 from noonmark.telemetry.metrics import ATTEMPT_DURATION, HANDED_BACK, HEARTBEAT_AGE, START_DELAY, WORKER_SLOTS
 from noonmark.worker.batches import Batches
@@ -30,8 +31,11 @@ from noonmark.worker.execute import Executors
 from noonmark.worker.hand import Delivery, Hand
 from noonmark.worker.lanes import LaneReader
 from noonmark.worker.lease import Lease
+from noonmark.worker.outcomes import unfinished
 from noonmark.worker.recorder import Recorder
 from noonmark.worker.slots import Slots
+from noonmark.worker.stops import StopWatch
+from noonmark.worker.trust import count_duplicates, without_forged
 
 _IDLE_SECONDS = 0.25
 _START_PAUSE_SECONDS = 0.005
@@ -40,6 +44,7 @@ _START_PAUSE_SECONDS = 0.005
 _TEND_SECONDS = 0.005
 _RECONCILE_SECONDS = 2.0
 _OVERDUE_SECONDS = 1.0
+_LAST_OUTCOMES_SECONDS = 5.0
 
 
 class Engine:
@@ -74,6 +79,7 @@ class Engine:
         self._pace = Pace(_START_PAUSE_SECONDS)
         self._reconcile_at = 0.0
         self._overdue_at = 0.0
+        self._stops = StopWatch()
         self.batches = Batches()
         self.slots = Slots(service.settings)
         self.readers: Sequence[LaneReader] = ()
@@ -159,6 +165,8 @@ class Engine:
             runs, refused = work.start(
                 connection, self._lease.identity, self._pool, [delivery.ticket for delivery in fresh]
             )
+            again = [delivery.ticket.run_id for delivery in fresh if delivery.ticket.fence > 1]
+            kept = checkpoints(connection, again) if again else {}
             lapsed = bool(refused) and not work.beat(connection, self._lease.identity)
         except psycopg.Error:
             self._put_back(fresh)
@@ -170,10 +178,14 @@ class Engine:
             return False
         hit("worker.after_start")
         gone = {(ticket.run_id, ticket.fence) for ticket in refused}
-        self._begin([d for d in fresh if (d.ticket.run_id, d.ticket.fence) not in gone], runs)
+        begun = [d for d in fresh if (d.ticket.run_id, d.ticket.fence) not in gone]
+        runs = without_forged(connection, self._lease.identity, self.readers, begun, runs)
+        self._begin(begun, runs, kept)
         if refused:
             work.expire(connection, self._topics, refused, shards=self._shards)
-            self._settle(_by_lane(d for d in fresh if (d.ticket.run_id, d.ticket.fence) in gone))
+            over = [d for d in fresh if (d.ticket.run_id, d.ticket.fence) in gone]
+            self._settle(_by_lane(over))
+            count_duplicates(over)
         return True
 
     def _without_twice(self, picked: Sequence[Delivery]) -> list[Delivery]:
@@ -187,11 +199,17 @@ class Engine:
             else:
                 fresh[key] = delivery
         self._settle(_by_lane(twice))
+        count_duplicates(twice)
         return list(fresh.values())
 
-    def _begin(self, deliveries: Sequence[Delivery], runs: Sequence[StartedRun]) -> None:
+    def _begin(
+        self, deliveries: Sequence[Delivery], runs: Sequence[StartedRun], kept: Mapping[UUID, bytes]
+    ) -> None:
         by_run = {delivery.ticket.run_id: delivery for delivery in deliveries}
         hands = [Hand.of(run, by_run[run.id], self._pool) for run in runs]
+        if kept:
+            for hand in hands:
+                hand.checkpoint = kept.get(hand.run.id)
         self._held.update((hand.key, hand) for hand in hands)
         self.batches.started(runs)
         self.executors.submit(hands)
@@ -218,6 +236,8 @@ class Engine:
         """Do what is due besides starting: stuck queues, overdue handlers, the books in Postgres."""
         self.executors.threads.tend()
         now = time.monotonic()
+        if waiting := self.executors.waiting_too_long(now):
+            self._return(connection, waiting, "no process was free")
         if now >= self._overdue_at:
             self._overdue_at = now + _OVERDUE_SECONDS
             self.executors.end_overdue(now)
@@ -225,6 +245,8 @@ class Engine:
             WORKER_SLOTS.labels("busy").set(busy)
             WORKER_SLOTS.labels("free").set(max(0, self._service.settings.worker_slots - busy))
             HEARTBEAT_AGE.set(self._lease.age_seconds())
+        if unwanted := self._stops.look(connection, self._lease.identity, list(self._held.values())):
+            self.executors.cancel(unwanted)
         if now >= self._reconcile_at:
             self._reconcile_at = now + _RECONCILE_SECONDS
             self._reconcile(connection)
@@ -240,7 +262,7 @@ class Engine:
         unwanted = [
             mine[run_id].key
             for run_id, live in held.live.items()
-            if live.state == "cancelling" and run_id in mine
+            if live.state == "cancelling" and run_id in mine and not mine[run_id].stop_asked
         ]
         if unwanted:
             self.executors.cancel(unwanted)
@@ -288,33 +310,73 @@ class Engine:
         """Finish what fits into the grace, hand back the rest, leave in good order."""
         for reader in self.readers:
             reader.stop_taking()
-        until = time.monotonic() + self._service.settings.drain_seconds
-        self._return(connection, self.executors.threads.withdraw())
-        while self._held and time.monotonic() < until and not self._lease.lost.is_set():
+        settings, hurry = self._service.settings, self._service.hurry
+        until = time.monotonic() + settings.drain_seconds
+        # Children that will not be through by then get their grace before it, so that all is over in time.
+        children_until = until - min(settings.kill_grace_seconds, settings.drain_seconds / 2)
+        self._return(connection, self.executors.withdraw())
+        while self._held and not self._lease.lost.is_set() and not hurry.is_set():
+            now = time.monotonic()
+            if now >= until:
+                break
             self._progress.beat()
+            if now >= children_until:
+                self._return(connection, self.executors.children())
             self.executors.threads.tend()
-            self.executors.end_overdue(time.monotonic())
+            self.executors.end_overdue(now)
             self._wake.wait(0.05)
             self._wake.clear()
+        self.executors.kill_children()
         if not self._lease.lost.is_set():
+            if self._held:
+                self.executors.save_notes()
             self._return(connection, list(self._held.values()))
             self._lease.leave(connection)
         return True
 
-    def _return(self, connection: psycopg.Connection, hands: Sequence[Hand]) -> None:
+    def _return(self, connection: psycopg.Connection, hands: Sequence[Hand], why: str = "drain") -> None:
         """Hand runs back: the fence rises, the attempt is not burnt, and another worker takes them."""
+        keys = [hand.key for hand in hands]
+        unfinished_ones = self.executors.release(keys)
+        self._await_end(keys)
+        hands = self._without_begun(connection, hands, unfinished_ones)
         if not hands:
             return
-        self.executors.release([hand.key for hand in hands])
         count = holding.hand_back(
             connection, self._lease.identity, [(h.run.id, h.run.scheduled_for) for h in hands]
         )
         HANDED_BACK.inc(count)
-        self._log.info("runs_handed_back", count=count, why="drain")
+        self._log.info("runs_handed_back", count=count, why=why)
         self._hints.outbox()
         for hand in hands:
             self._held.pop(hand.key, None)
         self._settle(_by_lane(hands))
+
+    def _await_end(self, keys: Sequence[Any]) -> None:
+        """Wait until no child of released runs is left: whoever takes them must not meet their old selves."""
+        until = time.monotonic() + self._service.settings.kill_grace_seconds + _LAST_OUTCOMES_SECONDS
+        while self.executors.are_ending(keys) and time.monotonic() < until:
+            if self._service.hurry.is_set():
+                self.executors.kill_children()
+            self._progress.beat()
+            self._wake.wait(0.02)
+            self._wake.clear()
+
+    def _without_begun(
+        self, connection: psycopg.Connection, hands: Sequence[Hand], unfinished_ones: Sequence[Hand]
+    ) -> list[Hand]:
+        """Sort out what may not be begun a second time: it ends as `unknown`, or as the recorder has it."""
+        once = [h for h in hands if h.began_at and h.delivery is DeliverySemantics.AT_MOST_ONCE]
+        outcomes = [unfinished(hand) for hand in once if hand in unfinished_ones]
+        if outcomes:
+            with connection.transaction():
+                recorded = self.recorder.record_in(connection, self._lease.identity, outcomes, unsure=False)
+            self.recorder.committed(outcomes, recorded)
+        until = time.monotonic() + _LAST_OUTCOMES_SECONDS
+        while any(hand.key in self._held for hand in once) and time.monotonic() < until:
+            self._wake.wait(0.05)
+            self._wake.clear()
+        return [hand for hand in hands if hand not in once]
 
     def _close(self) -> None:
         """End the parts in their order: executors, recorder, consumers with a last commit, heartbeat."""

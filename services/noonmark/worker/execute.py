@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from noonmark.handlers import Context, Handler, Registry
+from noonmark.core.words import DeliverySemantics
+from noonmark.handlers import Handler, Registry
 from noonmark.store.work import Outcome
 from noonmark.telemetry.logs import get_logger
+from noonmark.worker.contexts import context_of
 from noonmark.worker.coroutines import LoopExecutor
 from noonmark.worker.hand import Hand
-from noonmark.worker.http import HttpExecutor
-from noonmark.worker.isolation import LOSSES_BEFORE_ISOLATION, Isolation
-from noonmark.worker.outcomes import describe, failed, rejected, succeeded, timed_out
+from noonmark.worker.kinds import Kind
+from noonmark.worker.loops import Loops
+from noonmark.worker.outcomes import cancelled, raised, rejected, succeeded, timed_out, too_late
+from noonmark.worker.processes import LOSSES_BEFORE_ISOLATION, Processes
+from noonmark.worker.redaction import cleaned
+from noonmark.worker.services import Services
 from noonmark.worker.threads import ThreadExecutor
+from noonmark.worker.transactions import Transactions
 
 _log = get_logger()
+
+_SETTLE_SECONDS = 2.0
+_END_SECONDS = 10.0
+"""Our own kinds end what is overdue themselves, children after their grace; later something is wrong."""
+
+_TAKEN_SECONDS = 50.0
+"""A run is taken from its worker 60 s past its limit, so none may wait nearly that long for its turn."""
 
 
 class OutcomeSink(Protocol):
@@ -31,146 +43,248 @@ class Executors:
     """Sends each started run to the executor of its kind, and sees that each is ended once."""
 
     def __init__(
-        self, registry: Registry, http: HttpExecutor, isolation: Isolation, sink: OutcomeSink, *, threads: int
+        self,
+        registry: Registry,
+        kinds: Mapping[str, Kind],
+        processes: Processes,
+        sink: OutcomeSink,
+        services: Services,
+        *,
+        threads: int,
+        transactions: Transactions | None = None,
     ) -> None:
         """Make the executors.
 
         Args:
             registry: the operator's handlers.
-            http: makes HTTP calls.
-            isolation: runs handlers that cost workers their lives, in children.
+            kinds: all kinds but Python, by name.
+            processes: runs handlers in children: those that ask for it, and those that cost workers their
+                lives.
             sink: takes outcomes.
+            services: what contexts of handlers work with.
             threads: most sync handlers at once.
+            transactions: executes runs that are done exactly once; without it they are refused.
         """
+        self._transactions = transactions
         self._registry = registry
-        self._http = http
-        self._isolation = isolation
+        self._kinds = kinds
+        self._processes = processes
         self._sink = sink
+        self._services = services
         self._open: dict[Any, Hand] = {}
         self.threads = ThreadExecutor(threads, self._run_sync, self._ended)
-        self.loop = LoopExecutor(self._run_async, self._ended, http.close)
+        self.handlers = Loops(self._await_handler, self._ended)
+        # A loop of their own: no handler can block what ends children and speaks with other systems.
+        self.kinds = LoopExecutor(self._run_kind, self._ended, self._close_kinds)
+
+    @property
+    def kind_names(self) -> Sequence[str]:
+        """The kinds of jobs that can be executed."""
+        return sorted({*self._kinds, "python"})
 
     def submit(self, hands: Sequence[Hand]) -> None:
         """Begin a batch of started runs."""
         for_threads: list[Hand] = []
         for_loop: list[Hand] = []
+        for_kinds: list[Hand] = []
         refused: list[Outcome] = []
         for hand in hands:
             handler = self._registry.get(hand.run.handler) if hand.run.handler else None
-            if hand.run.kind == "http":
-                for_loop.append(hand)
-            elif handler is not None:
-                alone = hand.run.losses >= LOSSES_BEFORE_ISOLATION
-                (for_loop if handler.is_async and not alone else for_threads).append(hand)
-            else:
-                refused.append(rejected(hand, _why_refused(hand, self._registry)))
+            if (refusal := self._refusal(hand, handler)) is not None:
+                refused.append(refusal)
                 continue
             self._open[hand.key] = hand
+            if handler is None or handler.run == "process" or _is_suspect(hand):
+                for_kinds.append(hand)
+            else:
+                (for_loop if handler.run == "loop" else for_threads).append(hand)
         if for_threads:
             self.threads.submit(for_threads)
         if for_loop:
-            self.loop.submit(for_loop)
+            self.handlers.submit(for_loop)
+        if for_kinds:
+            self.kinds.submit(for_kinds)
         if refused:
             self._sink(refused)
 
     def cancel(self, keys: Sequence[Any]) -> None:
-        """Stop runs that somebody cancelled. A sync handler goes on: its verdict waits for it."""
-        self.loop.cancel(keys, verdict=True)
+        """Stop runs that somebody cancelled. A sync handler is told: its verdict waits for it."""
+        for key in keys:
+            if (hand := self._open.get(key)) is not None:
+                hand.stop_asked = True
+        self._cancel(keys, verdict=True)
 
     def abandon(self) -> None:
         """Forget everything: the lease is lost, and nothing that still runs may be recorded."""
         self.threads.withdraw()
         keys = list(self._open)
         self._open.clear()
-        self.loop.cancel(keys, verdict=False)
+        self._services.notes.let_go(keys)
+        self._cancel(keys, verdict=False)
 
-    def release(self, keys: Sequence[Any]) -> None:
-        """Forget runs that were handed back: what still runs of them is not recorded."""
-        for key in keys:
-            self._open.pop(key, None)
-        self.loop.cancel(keys, verdict=False)
+    def withdraw(self) -> list[Hand]:
+        """Return runs that have not begun, as a drain hands them back at once."""
+        return [*self.threads.withdraw(), *self._processes.waiting.values()]
+
+    def waiting_too_long(self, now: float) -> list[Hand]:
+        """Return runs that wait for a process so long that another worker should have them."""
+        most = _TAKEN_SECONDS - self._processes.grace_seconds
+        waiting = list(self._processes.waiting.values())
+        return [hand for hand in waiting if now - hand.taken_at > most and hand.key in self._open]
+
+    def children(self) -> list[Hand]:
+        """Return runs that are executed by child processes."""
+        running = list(self.kinds.running.values())
+        return [hand for hand in running if hand.run.kind in _BY_CHILDREN and hand.key in self._open]
+
+    def are_ending(self, keys: Sequence[Any]) -> bool:
+        """Tell whether something that was released still runs that could be waited for."""
+        return any(map(self.kinds.holds, keys))
+
+    def kill_children(self) -> None:
+        """Kill all children now, and give none a grace from now on."""
+        self.kinds.call(self._processes.kill_all)
+
+    def save_notes(self) -> None:
+        """Write what running handlers have told, while their runs are still this worker's."""
+        self._services.notes.settle(_SETTLE_SECONDS)
+
+    def release(self, keys: Sequence[Any]) -> list[Hand]:
+        """Forget runs that are handed back: what still runs of them is not recorded. Return those."""
+        unfinished = [hand for key in keys if (hand := self._open.pop(key, None)) is not None]
+        self._services.notes.let_go(keys)
+        self._cancel(keys, verdict=False)
+        return unfinished
 
     def end_overdue(self, now: float) -> None:
-        """Give sync handlers past their timeout the outcome that they will not give themselves."""
-        overdue = [
+        """Give runs past their timeout the outcome that their handlers, or a blocked loop, will not give."""
+        on_threads = [
             hand
             for hand in list(self.threads.running.values())
-            if now - hand.began_at > hand.timeout_seconds and hand.key in self._open
+            if now - hand.began_at > hand.timeout_seconds and self._claim(hand)
         ]
-        stuck = [hand for hand in overdue if self._open.pop(hand.key, None) is not None]
-        if stuck:
+        if on_threads:
             # The threads cannot be stopped; others take their place, so that slots stay usable.
-            self.threads.replace_stuck(stuck)
-            self._sink([timed_out(hand) for hand in stuck])
+            self.threads.replace_stuck(on_threads)
+        slack = self._processes.grace_seconds + _END_SECONDS
+        others = [*self.handlers.overdue(now), *self.kinds.overdue(now, slack)]
+        stuck = on_threads + [hand for hand in others if self._claim(hand)]
+        if stuck:
+            self._sink([self._left(hand, timed_out(hand)) for hand in stuck])
             handlers = sorted({str(hand.run.handler) for hand in stuck})
             _log.warning("handlers_overdue", count=len(stuck), handlers=handlers)
 
     def close(self) -> None:
         """End the executors."""
         self.threads.close()
-        self.loop.close()
+        self.handlers.close()
+        self.kinds.close()
+        self._services.notes.close()
+        if self._transactions is not None:
+            self._transactions.close()
+
+    def _cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
+        self.handlers.cancel(keys, verdict=verdict)
+        self.kinds.cancel(keys, verdict=verdict)
 
     def _ended(self, outcomes: Sequence[Outcome]) -> None:
         """Pass on the outcomes of runs that nobody else has ended, handed back or abandoned meanwhile."""
-        own = [o for o in outcomes if self._open.pop((o.run.id, o.fence), None) is not None]
+        own = []
+        for outcome in outcomes:
+            hand = self._open.pop((outcome.run.id, outcome.fence), None)
+            if hand is not None:
+                plain = hand.extras is None and hand.redactor is None
+                own.append(outcome if plain else self._left(hand, outcome))
         if own:
             self._sink(own)
 
-    def _run_sync(self, hand: Hand) -> Outcome:
+    def _left(self, hand: Hand, outcome: Outcome) -> Outcome:
+        """Take over what an attempt leaves: no note of it is written apart any more, and no secret at all."""
+        if hand.extras is not None and hand.extras.note is not None:
+            self._services.notes.let_go([hand.key])
+        return outcome if hand.redactor is None else cleaned(outcome, hand.redactor)
+
+    def _claim(self, hand: Hand) -> bool:
+        """Make the end of a run the caller's business; False where somebody else has ended it."""
+        return self._open.pop(hand.key, None) is not None
+
+    def _refusal(self, hand: Hand, handler: Handler | None) -> Outcome | None:
+        """Return the end of a run that is not begun here; None for one that is."""
+        if (late := too_late(hand)) is not None:
+            return late
+        if hand.work.get("delivery") == "exactly_once" and (why := self._no_transaction(hand, handler)):
+            return rejected(hand, why)
+        if handler is None and hand.run.kind not in self._kinds:
+            return rejected(hand, _why_refused(hand, self._registry))
+        return None
+
+    def _no_transaction(self, hand: Hand, handler: Handler | None) -> str | None:
+        """Say why this worker cannot give a run a transaction with its outcome; None where it can."""
+        if hand.run.kind == "kafka" or (hand.run.kind == "python" and handler is None):
+            return None  # its events are committed with the outcome anyway; see `_why_refused`
+        if hand.run.kind != "python" or self._transactions is None:
+            return f"exactly_once is for Python handlers on threads, not for {hand.run.kind!r}"
+        if handler is not None and handler.run != "thread":
+            where = "in a process" if handler.run == "process" else "on the event loop"
+            return (
+                f"exactly_once is for handlers on threads, and {handler.name!r} runs {where}; make it a "
+                "plain function that runs on a thread, or use at_least_once with ctx.idempotency_key"
+            )
+        return None
+
+    def _run_sync(self, hand: Hand) -> Outcome | None:
         assert hand.run.handler is not None
         handler = self._registry.get(hand.run.handler)
         assert handler is not None
+        if hand.stop_asked:
+            return cancelled(hand)
         try:
-            if hand.run.losses >= LOSSES_BEFORE_ISOLATION:
-                outcome = self._isolation.run(hand, _context(hand))
-            else:
-                outcome = succeeded(hand, handler.function(_context(hand)))
+            if self._transactions is not None and hand.work.get("delivery") == "exactly_once":
+                context = context_of(hand, self._services)
+                return self._transactions.run(hand, context, handler.function, self._claim, self._left)
+            outcome = succeeded(hand, handler.function(context_of(hand, self._services)))
         except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end its thread
-            outcome = failed(hand, describe(error))
-        return outcome
-
-    async def _run_async(self, hand: Hand) -> Outcome:
-        try:
-            if hand.run.kind == "http":
-                outcome = await self._call_http(hand)
-            else:
-                outcome = await self._await_handler(hand)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - see _run_sync
-            # A TimeoutError here is the handler's own: the attempt's limit cancels instead.
-            outcome = failed(hand, describe(error))
+            outcome = raised(hand, error)
         return outcome
 
     async def _await_handler(self, hand: Hand) -> Outcome:
         assert hand.run.handler is not None
-        handler: Handler | None = self._registry.get(hand.run.handler)
+        handler = self._registry.get(hand.run.handler)
         assert handler is not None
-        return succeeded(hand, await handler.function(_context(hand)))
+        try:
+            outcome = succeeded(hand, await handler.function(context_of(hand, self._services)))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - see _run_sync
+            # A TimeoutError here is the handler's own: the attempt's limit cancels instead.
+            outcome = raised(hand, error)
+        return outcome
 
-    async def _call_http(self, hand: Hand) -> Outcome:
-        result = await self._http.execute(hand.payload, _context(hand), hand.timeout_seconds)
-        if result.ok:
-            return succeeded(hand, {"status": result.status})
-        if result.timed_out:
-            return timed_out(hand)
-        return failed(hand, result.error or f"answered {result.status}", retryable=not result.refused)
+    async def _run_kind(self, hand: Hand) -> Outcome:
+        try:
+            kind = self._kinds.get(hand.run.kind or "")
+            if kind is not None:
+                return await kind.run(hand)
+            context = context_of(hand, self._services)
+            return await self._processes.run(hand, context, self.kinds, alone=_is_suspect(hand))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - see _run_sync
+            return raised(hand, error)
+
+    async def _close_kinds(self) -> None:
+        for kind in self._kinds.values():
+            await kind.close()
+        await self._processes.close()
 
 
-def _context(hand: Hand) -> Context:
-    run = hand.run
-    return Context(
-        run_id=run.id,
-        job_id=run.job_id,
-        namespace=run.namespace,
-        attempt=run.attempt,
-        scheduled_for=run.scheduled_for,
-        fence=hand.fence,
-        payload=hand.payload,
-        deadline=run.started_at + timedelta(seconds=hand.timeout_seconds),
-        origin=run.origin,
-        request_id=run.request_id,
-    )
+_BY_CHILDREN = frozenset({"python", "script"})
+"""Kinds whose runs, on the loop of the kinds, are child processes."""
+
+
+def _is_suspect(hand: Hand) -> bool:
+    """Tell whether a run has cost so many workers that it must run alone; one in a transaction cannot."""
+    return hand.run.losses >= LOSSES_BEFORE_ISOLATION and hand.delivery is not DeliverySemantics.EXACTLY_ONCE
 
 
 def _why_refused(hand: Hand, registry: Registry) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
-from noonmark.core.retry import RetryPolicy
-from noonmark.core.words import Lane
+from noonmark.core.retry import Age, RetryPolicy
+from noonmark.core.words import DeliverySemantics, Lane, Origin
+from noonmark.kafka.messages import RunMessage
 from noonmark.kafka.records import Record
+from noonmark.store.extras import Extras
 from noonmark.store.rows import StartedRun
 from noonmark.store.work import Ticket
+from noonmark.worker.redaction import Redactor
 
 
 @dataclass(slots=True, eq=False)
@@ -22,6 +26,17 @@ class Delivery:
     ticket: Ticket
     record: Record
     lane: Lane
+    message: RunMessage | None = None
+    """What it said, which the ledger must confirm."""
+
+    def agrees(self, run: StartedRun) -> bool:
+        """Tell whether the message is about the run that the ledger has under this id and fence."""
+        said = self.message
+        return said is None or (
+            said.job_id == run.job_id
+            and said.job_version == run.job_version
+            and said.namespace == run.namespace
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -39,12 +54,25 @@ class Hand:
     retry: dict[str, Any]
     began_at: float = 0.0
     """Monotonic seconds when the handler began; 0 while it waits for a thread."""
+    taken_at: float = field(default_factory=time.monotonic)
+    """Monotonic seconds when the reply to the start statement was read."""
+    work: dict[str, Any] = field(default_factory=dict)
+    """Everything that the job version says about its attempts: `jobs.work`, decoded."""
+    extras: Extras | None = None
+    """What the attempt leaves besides its outcome; taken along by every outcome that is made of this hand."""
+    stop_asked: bool = False
+    """Whether somebody cancelled the run: its handler is told, and its verdict will be `cancelled`."""
+    redactor: Redactor | None = None
+    """Knows the secrets that the attempt was given."""
+    checkpoint: bytes | None = None
+    """JSON that an earlier attempt kept for this one."""
 
     @classmethod
     def of(cls, run: StartedRun, delivery: Delivery, pool: str) -> Hand:
         """Take a started run into hand. A run whose job vanished has no work and will be refused."""
         work = orjson.loads(run.work) if run.work else {}
-        return cls(
+        timeout_seconds = work.get("timeout_seconds") or 3600.0
+        hand = cls(
             (run.id, delivery.ticket.fence),
             run,
             delivery.ticket.fence,
@@ -52,15 +80,43 @@ class Hand:
             delivery.lane,
             pool,
             work.get("payload"),
-            work.get("timeout_seconds") or 3600.0,
+            timeout_seconds,
             work.get("retry") or {},
+            work=work,
         )
+        if "deadline_seconds" in work:
+            hand.timeout_seconds = min(timeout_seconds, hand.age().left_seconds)
+        return hand
+
+    def is_unwanted(self) -> bool:
+        """Tell whether somebody cancelled the run."""
+        return self.stop_asked
+
+    def leave(self) -> Extras:
+        """Return what the attempt leaves besides its outcome, to add to it."""
+        if self.extras is None:
+            self.extras = Extras()
+        return self.extras
+
+    @property
+    def delivery(self) -> DeliverySemantics:
+        """What is promised about the run's attempts."""
+        return DeliverySemantics(self.work.get("delivery", DeliverySemantics.AT_LEAST_ONCE))
 
     def retry_policy(self) -> RetryPolicy:
         """Return the run's retry policy, read only when an attempt failed."""
-        return _policy(tuple(sorted(self.retry.items())))
+        return _policy(orjson.dumps(self.retry, option=orjson.OPT_SORT_KEYS))
+
+    def age(self) -> Age:
+        """Return how far the run is from its instant, by the database's clock at its start and ours since."""
+        begun = (self.run.started_at - self.run.scheduled_for).total_seconds()
+        return Age(
+            begun + time.monotonic() - self.taken_at,
+            self.work.get("deadline_seconds"),
+            counts=self.run.origin != Origin.BACKFILL,
+        )
 
 
 @lru_cache(maxsize=1024)
-def _policy(items: tuple[tuple[str, Any], ...]) -> RetryPolicy:
-    return RetryPolicy(**dict(items))
+def _policy(stored: bytes) -> RetryPolicy:
+    return RetryPolicy.of(orjson.loads(stored))

@@ -11,6 +11,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC
 from functools import lru_cache
@@ -20,18 +21,17 @@ from typing import Any, Final, Self
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 from yarl import URL
 
 from noonmark.core.http_rules import BadRequestError, Target, parse_url
 from noonmark.handlers import Context
 from noonmark.worker.guard import AddressRefusedError, Guard
+from noonmark.worker.http_answer import MAX_BODY_BYTES, HttpResult, judge, read_body
 from noonmark.worker.http_request import Request, prepare
-
-MAX_BODY_BYTES: Final = 64 * 1024
-"""Decoded bytes of an answer that are read; where there are more, the connection is closed."""
-
-EXCERPT_BYTES: Final = 4 * 1024
-"""Decoded bytes of an answer that are kept."""
+from noonmark.worker.http_trouble import sentence
+from noonmark.worker.tls import tls_context
 
 # Below the shortest common idle time of servers (5 s): a connection that the server is about to
 # close must not be picked up, because a request lost on it is not sent again.
@@ -39,32 +39,23 @@ _KEEPALIVE_SECONDS: Final = 4.0
 _DNS_THREADS: Final = 8
 _AGENT: Final = f"noonmark/{version('noonmark')}"
 
+Sign = Callable[[bytes], Mapping[str, str]]
+"""Makes the headers that vouch for a body."""
+
 Lookup = Callable[[str], Awaitable[Sequence[str]]]
 """Resolves a name to all its addresses, IPv4 and IPv6, in text."""
 
 _parsed = lru_cache(maxsize=4096)(parse_url)
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResult:
-    """What one request came to.
+@dataclass(slots=True)
+class _Sending:
+    """Whether a request got as far as a connection: from there on the target may see it."""
 
-    Attributes:
-        ok: the target answered with an expected status.
-        status: the status, where there was an answer.
-        error: a sentence, where it is not ok.
-        body_excerpt: the beginning of the answer's body as text.
-        timed_out: the time was up before the answer was complete; the target may have acted.
-        refused: nothing was sent, and the same job will be refused again: a wrong spec, or an
-            address that the guard does not let through.
-    """
+    connected: bool = False
 
-    ok: bool
-    status: int | None = None
-    error: str | None = None
-    body_excerpt: str = ""
-    timed_out: bool = False
-    refused: bool = False
+
+_SENDING: ContextVar[_Sending] = ContextVar("sending")
 
 
 class HttpExecutor:
@@ -110,14 +101,17 @@ class HttpExecutor:
             self._dns_threads.shutdown(wait=False, cancel_futures=True)
             self._dns_threads = None
 
-    async def execute(self, spec: Mapping[str, Any], ctx: Context, timeout_seconds: float) -> HttpResult:
+    async def execute(
+        self, spec: Mapping[str, Any], ctx: Context, timeout_seconds: float, *, sign: Sign | None = None
+    ) -> HttpResult:
         """Send the request of one attempt.
 
         Args:
-            spec: the job's payload: `url`, and optionally `method` (POST), `headers`, `body`,
-                `expected_status` (200 to 299).
+            spec: the job's payload, its secrets resolved: `url`, and optionally `method` (POST), `headers`,
+                `body`, `expected_status` (200 to 299), `success`, `keep_body`, `tls`, `callback`.
             ctx: the attempt; its ids travel as headers.
             timeout_seconds: for everything together: DNS, connect, TLS, sending, the whole answer.
+            sign: gives further headers for the bytes of the body.
         """
         try:
             target = _target_of(spec)
@@ -125,45 +119,49 @@ class HttpExecutor:
                 self._guard.check(target.host, target.port)
             request = prepare(spec, _own_headers(ctx))
             url = _url(target)
+            tls = spec.get("tls")
+            options = _tls_options(target, tls) if tls is not None else {}
         except (BadRequestError, AddressRefusedError) as error:
             return HttpResult(ok=False, error=f"not sent: {error}", refused=True)
+        headers = request.headers if sign is None else {**request.headers, **sign(request.body or b"")}
+        sending = _Sending()
+        _SENDING.set(sending)
         try:
             async with asyncio.timeout(timeout_seconds):
-                return await self._send(target, url, request)
+                return await self._send(target, url, request, headers, options)
         except TimeoutError:
             error_text = f"{target.host} gave no complete answer within {timeout_seconds:g} s"
-            return HttpResult(ok=False, error=error_text, timed_out=True)
+            return HttpResult(ok=False, error=error_text, timed_out=True, sent=sending.connected)
         except aiohttp.InvalidURL:
             # Raised before anything is sent, and the same text will not become a URL by waiting.
             return HttpResult(ok=False, error="not sent: the url cannot be called", refused=True)
         except (aiohttp.ClientError, OSError) as error:
             refused = isinstance(getattr(error, "os_error", error), AddressRefusedError)
-            return HttpResult(ok=False, error=_sentence(error, target)[:1000], refused=refused)
+            text = sentence(error, target)[:1000]
+            return HttpResult(ok=False, error=text, refused=refused, sent=sending.connected)
 
-    async def _send(self, target: Target, url: URL, request: Request) -> HttpResult:
+    async def _send(
+        self,
+        target: Target,
+        url: URL,
+        request: Request,
+        headers: Mapping[str, str],
+        options: Mapping[str, Any],
+    ) -> HttpResult:
         if self._session is None:
             self._session = self._open_session()
         async with self._session.request(
-            request.method,
-            url,
-            headers=request.headers,
-            data=request.body,
-            allow_redirects=False,
+            request.method, url, headers=headers, data=request.body, allow_redirects=False, **options
         ) as response:
-            excerpt = await _read_excerpt(response)
-            status = response.status
-        if request.expects(status):
-            return HttpResult(ok=True, status=status, body_excerpt=excerpt)
-        redirect = ", a redirect, and redirects are not followed" if 300 <= status < 400 else ""
-        error = f"{target.host} answered {status}{redirect}; expected is {request.expected_text}"
-        return HttpResult(ok=False, status=status, error=error, body_excerpt=excerpt)
+            body = await read_body(response, request)
+        return judge(request, target.host, response, body)
 
     def _open_session(self) -> aiohttp.ClientSession:
         lookup = self._lookup
         if lookup is None:
             self._dns_threads = ThreadPoolExecutor(_DNS_THREADS, thread_name_prefix="dns")
-            lookup = _system_lookup(self._dns_threads)
-        connector = aiohttp.TCPConnector(
+            lookup = system_lookup(self._dns_threads)
+        connector = _WatchedConnector(
             resolver=GuardedResolver(self._guard, lookup),
             use_dns_cache=self._dns_cache_seconds > 0,
             ttl_dns_cache=self._dns_cache_seconds,
@@ -188,6 +186,20 @@ class HttpExecutor:
         family, kind, protocol, _, place = info
         self._guard.check(place[0], place[1])
         return socket.socket(family, kind, protocol)
+
+
+class _WatchedConnector(aiohttp.TCPConnector):
+    """Notes that a request has its connection: what fails later may have reached the target."""
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the base class has it
+    ) -> Connection:
+        connection = await super().connect(req, traces, timeout)
+        _SENDING.get().connected = True
+        return connection
 
 
 class GuardedResolver(AbstractResolver):
@@ -230,7 +242,7 @@ class GuardedResolver(AbstractResolver):
         """Nothing to close."""
 
 
-def _system_lookup(threads: ThreadPoolExecutor) -> Lookup:
+def system_lookup(threads: ThreadPoolExecutor) -> Lookup:
     """Look up in threads of our own: slow DNS must not hold up the loop's shared ones."""
 
     def blocking(host: str) -> list[str]:
@@ -264,6 +276,15 @@ def _url(target: Target) -> URL:
         raise BadRequestError(f"the url cannot be called: {error}") from error
 
 
+def _tls_options(target: Target, tls: Mapping[str, Any]) -> dict[str, Any]:
+    if target.scheme != "https":
+        raise BadRequestError("tls is given, and the url is not https")
+    options: dict[str, Any] = {"ssl": tls_context(tls)}
+    if tls.get("server_name") is not None:
+        options["server_hostname"] = tls["server_name"]
+    return options
+
+
 def _target_of(spec: object) -> Target:
     if not isinstance(spec, Mapping):
         raise BadRequestError("the payload of an HTTP job must be an object with a url")
@@ -273,48 +294,13 @@ def _target_of(spec: object) -> Target:
 
 
 def _own_headers(ctx: Context) -> dict[str, str]:
+    run_id = str(ctx.run_id)
     return {
-        "User-Agent": f"{_AGENT} (run {ctx.run_id})",
-        "webhook-id": str(ctx.run_id),
+        "User-Agent": f"{_AGENT} (run {run_id})",
+        "webhook-id": run_id,
         "Idempotency-Key": ctx.idempotency_key,
-        "Noonmark-Run-Id": str(ctx.run_id),
+        "Noonmark-Run-Id": run_id,
         "Noonmark-Attempt": str(ctx.attempt),
         "Noonmark-Fence": str(ctx.fence),
         "Noonmark-Scheduled-For": ctx.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z"),
     }
-
-
-async def _read_excerpt(response: aiohttp.ClientResponse) -> str:
-    kept = bytearray()
-    read = 0
-    async for chunk in response.content.iter_any():
-        read += len(chunk)
-        kept += chunk[: EXCERPT_BYTES - len(kept)]
-        if read > MAX_BODY_BYTES:
-            response.close()
-            break
-    # Postgres stores no U+0000 in text.
-    return kept.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-_WORDS: Final[tuple[tuple[type[Exception], str], ...]] = (
-    # The first class that fits speaks; the more special ones stand before their bases.
-    (aiohttp.ClientConnectorDNSError, "{host} cannot be resolved: {cause}"),
-    (aiohttp.ClientConnectorCertificateError, "the TLS certificate of {place} is not trusted: {cause}"),
-    (aiohttp.ClientConnectorSSLError, "no TLS connection to {place}: {cause}"),
-    (aiohttp.ClientConnectorError, "no connection to {place}: {cause}"),
-    (aiohttp.ServerDisconnectedError, "{place} closed the connection without an answer"),
-    (aiohttp.ClientPayloadError, "the answer of {place} broke off: {cause}"),
-    (aiohttp.ClientResponseError, "the answer of {place} is not proper HTTP: {cause}"),
-    (Exception, "the connection to {place} failed: {cause}"),
-)
-
-
-def _sentence(error: Exception, target: Target) -> str:
-    """Say in words what went wrong between us and the target."""
-    cause: Any = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
-    if isinstance(cause, AddressRefusedError):
-        return f"not sent: {target.host} may not be called: {cause}"
-    words = next(words for kind, words in _WORDS if isinstance(error, kind))
-    detail = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
-    return words.format(host=target.host, place=f"{target.url_host}:{target.port}", cause=detail)

@@ -9,14 +9,19 @@ from typing import Any, Final
 
 import orjson
 
+from noonmark.core.http_answers import Condition, parse_conditions
 from noonmark.core.http_rules import BadRequestError, check_headers, check_method
 
-_FIELDS: Final = frozenset({"url", "method", "headers", "body", "expected_status"})
+_FIELDS: Final = (
+    *("url", "method", "headers", "body", "expected_status", "success", "keep_body", "tls", "callback"),
+)
+_KNOWN: Final = frozenset(_FIELDS)
+_USUAL: Final = ["200-299"]
 _STATUS_RANGE: Final = re.compile(r"([1-5][0-9]{2})-([1-5][0-9]{2})")
 _STATUS_CLASS: Final = re.compile(r"([1-5])xx", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
     """A request ready to be sent, its URL apart.
 
@@ -25,12 +30,18 @@ class Request:
         headers: the job's and our own.
         body: None sends none.
         expected: inclusive ranges of status codes.
+        conditions: what the JSON of the answer must say.
+        keep_body: some of the body is kept in the run's result.
+        callback: 202 means that the target will report later.
     """
 
     method: str
     headers: Mapping[str, str]
     body: bytes | None
     expected: tuple[tuple[int, int], ...]
+    conditions: tuple[Condition, ...] = ()
+    keep_body: bool = False
+    callback: bool = False
 
     def expects(self, status: int) -> bool:
         """Tell whether the status is one that the job calls a success."""
@@ -55,11 +66,9 @@ def prepare(spec: Mapping[str, Any], own_headers: Mapping[str, str]) -> Request:
     Raises:
         BadRequestError: naming the field.
     """
-    unknown = sorted(map(str, spec.keys() - _FIELDS))
+    unknown = sorted(map(str, spec.keys() - _KNOWN))
     if unknown:
-        raise BadRequestError(
-            f"unknown field {', '.join(unknown)}; an HTTP job has url, method, headers, body, expected_status"
-        )
+        raise BadRequestError(f"unknown field {', '.join(unknown)}; an HTTP job has {', '.join(_FIELDS)}")
     method = check_method(spec.get("method") or "POST")
     headers = check_headers(spec.get("headers") or {})
     named = {name.lower() for name in headers}
@@ -70,7 +79,15 @@ def prepare(spec: Mapping[str, Any], own_headers: Mapping[str, str]) -> Request:
         # A short excerpt is kept of the answer; packing it would cost both sides more than it saves.
         headers["Accept-Encoding"] = "identity"
     headers.update(own_headers)
-    return Request(method, headers, body, _expected(spec.get("expected_status")))
+    return Request(
+        method,
+        headers,
+        body,
+        _expected(spec.get("expected_status")),
+        parse_conditions(spec.get("success") or None),
+        spec.get("keep_body") is True,
+        spec.get("callback") is not None,
+    )
 
 
 def _encoded(body: object) -> tuple[bytes | None, str]:
@@ -88,7 +105,7 @@ def _encoded(body: object) -> tuple[bytes | None, str]:
 
 
 def _expected(value: object) -> tuple[tuple[int, int], ...]:
-    if value is None:
+    if value is None or value == _USUAL:
         return ((200, 299),)
     items = value if isinstance(value, list | tuple) else [value]
     if not items:

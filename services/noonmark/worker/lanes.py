@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import psycopg
 
@@ -19,18 +19,31 @@ from noonmark.service.startup import kafka_config
 from noonmark.store.connect import connect
 from noonmark.store.keys import read_keys
 from noonmark.store.work import Ticket
-from noonmark.telemetry.metrics import MESSAGE_REJECTED, OFFSET_COMMIT_ERRORS
+from noonmark.telemetry.metrics import OFFSET_COMMIT_ERRORS
 from noonmark.worker.hand import Delivery
+from noonmark.worker.refused import RefusedMessages
 
 _POLL_SECONDS = 0.5
 _POLL_RECORDS = 1000
 _SPARE_SECONDS = 30.0
 _COMMIT_SECONDS = 0.5
-_KEY_REFRESH_SECONDS = 5.0
+_KEY_REFRESH_SECONDS = 1.0
+_KEY_LIFE_SECONDS = 60.0
+"""A retired key is believed for so long at the most."""
+
+_MOST_UNSURE = 1000
+"""Messages with an unknown key that wait for the next look at the keys."""
 
 
 class Keyring:
-    """The keys that run messages of the pool may be signed with, read anew when one is unknown."""
+    """The keys that run messages of the pool may be signed with, read anew when one is unknown.
+
+    Attributes:
+        signer: has the keys.
+        known_at: monotonic seconds of when they were last read.
+    """
+
+    name = "keys"
 
     def __init__(self, service: Service, pool: str) -> None:
         """Read the keys.
@@ -41,18 +54,32 @@ class Keyring:
         self._service = service
         self._pool = pool
         self._lock = threading.Lock()
+        self._progress = service.health.progress(self.name, 2 * _KEY_LIFE_SECONDS)
         self._read_at = 0.0
+        self.known_at = 0.0
         self.signer = self._read()
 
-    def refresh(self) -> None:
-        """Read the keys again, at most every few seconds; the old ones stay if Postgres is away."""
+    def run(self, stop: threading.Event) -> None:
+        """Read the keys now and then, so that one that was retired is not believed for long."""
+        while not stop.wait(_KEY_LIFE_SECONDS / 2):
+            self._progress.beat()
+            self.refresh(older_than=_KEY_LIFE_SECONDS / 2)
+
+    def refresh(self, *, older_than: float = _KEY_REFRESH_SECONDS) -> bool:
+        """Read the keys again, at most every second; the old ones stay if Postgres is away.
+
+        Returns:
+            Whether they are as Postgres has them now.
+        """
         with self._lock:
-            if time.monotonic() - self._read_at < _KEY_REFRESH_SECONDS:
-                return
+            if time.monotonic() - self._read_at < older_than:
+                return False
             try:
                 self.signer = self._read()
             except psycopg.Error as error:
                 self._service.log.warning("keys_not_read", error=str(error).strip())
+                return False
+            return True
 
     def _read(self) -> Signer:
         self._read_at = time.monotonic()
@@ -62,6 +89,7 @@ class Keyring:
             raise StartError(
                 f"pool {self._pool!r} is not registered: run `noonmark pool create {self._pool}`"
             )
+        self.known_at = self._read_at
         return Signer({key.key_id: key.secret for key in keys}, keys[0].key_id)
 
 
@@ -74,6 +102,7 @@ class LaneReader:
         pool: str,
         lane: Lane,
         keyring: Keyring,
+        refused: RefusedMessages,
         *,
         buffer: int,
         wake: Callable[[], None],
@@ -85,6 +114,7 @@ class LaneReader:
             pool: whose runs.
             lane: which lane of it.
             keyring: checks signatures.
+            refused: takes messages that are not believed.
             buffer: messages held in memory; beyond it the lane is paused.
             wake: told when there is something to start.
         """
@@ -96,6 +126,9 @@ class LaneReader:
         self._service = service
         self._pool = pool
         self._keyring = keyring
+        self._refused = refused
+        self._unsure: list[Record] = []
+        self._unsure_since = 0.0
         self._capacity = buffer
         self._wake = wake
         self._errors_counted = 0
@@ -120,6 +153,7 @@ class LaneReader:
                 records = self.consumer.poll_batch(_POLL_RECORDS, _POLL_SECONDS)
                 self._progress.beat()
                 self._count_errors()
+                self._look_at_unsure()
                 if records:
                     self._take(records)
                 if len(self.buffer) >= self._capacity:
@@ -152,44 +186,59 @@ class LaneReader:
             OFFSET_COMMIT_ERRORS.inc(errors - self._errors_counted)
             self._errors_counted = errors
 
-    def _take(self, records: list[Record]) -> None:
-        refused = []
+    def _look_at_unsure(self) -> None:
+        """Decide about messages with an unknown key, if the keys were read since they came."""
+        if not self._unsure:
+            return
+        if self._keyring.refresh() or self._keyring.known_at > self._unsure_since:
+            unsure, self._unsure = self._unsure, []
+            self._take(unsure, sure=True)
+
+    def _take(self, records: list[Record], *, sure: bool = False) -> None:
+        """Check messages and buffer the good ones; `sure`: the keys are as new as they can be."""
+        signer = self._keyring.signer
         for record in records:
-            ticket = self._check(record)
-            if ticket is None:
-                refused.append(record)
+            try:
+                message = open_run(record.value, signer)
+            except UnknownKey as error:
+                if not sure:
+                    # Perhaps a new one that was not read yet: no genuine message is lost for that.
+                    signer = self._ask_again(record, error, signer)
+                    continue
+                self._refuse(record, error)
+            except RunMessageError as error:
+                self._refuse(record, error)
             else:
-                self.buffer.append(Delivery(ticket, record, self.lane))
-        if refused:
-            # Nothing a forged or broken message says is acted on: its fate is that it was counted.
-            self.consumer.settle(refused)
+                self._believe(record, message)
         self._wake()
 
-    def _check(self, record: Record) -> Ticket | None:
-        try:
-            message = self._open(record.value)
-        except RunMessageError as error:
-            MESSAGE_REJECTED.labels(error.code).inc()
-            self._service.log.warning(
-                "message_rejected",
-                topic=record.topic,
-                partition=record.partition,
-                offset=record.offset,
-                reason=error.code,
-                detail=str(error)[:300],
-            )
-            return None
-        if message.pool != self._pool or lane_of(message) is not self.lane:
-            MESSAGE_REJECTED.labels("wrong_topic").inc()
-            self._service.log.warning(
-                "message_rejected", topic=record.topic, offset=record.offset, reason="wrong_topic"
-            )
-            return None
-        return Ticket(message.run_id, message.scheduled_for, message.fence)
+    def _ask_again(self, record: Record, error: UnknownKey, used: Signer) -> Signer:
+        """Look at a message again with the keys that there are now, or as soon as they may be read again."""
+        if self._keyring.refresh():
+            self._take([record], sure=True)
+        elif self._keyring.signer is not used:
+            # Another lane has read them in between.
+            self._take([record])
+        elif len(self._unsure) < _MOST_UNSURE:
+            self._unsure.append(record)
+            self._unsure_since = time.monotonic()
+        else:
+            self._refuse(record, error)
+        return self._keyring.signer
 
-    def _open(self, value: bytes) -> RunMessage:
-        try:
-            return open_run(value, self._keyring.signer)
-        except UnknownKey:
-            self._keyring.refresh()
-            return open_run(value, self._keyring.signer)
+    def _believe(self, record: Record, message: RunMessage) -> None:
+        if message.pool != self._pool or lane_of(message) is not self.lane:
+            what = f"it is for pool {message.pool}, lane {message.lane}"
+            self._refused.put(record, self.consumer, "wrong_topic", what)
+            return
+        ticket = Ticket(message.run_id, message.scheduled_for, message.fence)
+        self.buffer.append(Delivery(ticket, record, self.lane, message))
+
+    def _refuse(self, record: Record, error: RunMessageError) -> None:
+        self._refused.put(record, self.consumer, error.code, str(error))
+
+    def refuse(self, deliveries: Sequence[Delivery]) -> None:
+        """Take back messages of which the ledger knows better; callable from any thread."""
+        for delivery in deliveries:
+            detail = "the run that it names has another job, version or namespace"
+            self._refused.put(delivery.record, self.consumer, "mismatch", detail)

@@ -24,6 +24,8 @@ class Lease:
     def __init__(self, service: Service, pool: str) -> None:
         """Prepare; `take` registers."""
         self._service = service
+        self.catalogue = "{}"
+        """What the worker can run, as it registers with it (`noonmark.store.catalogues`)."""
         self._log = service.log.bind(loop="lease")
         self._pool = pool
         self._helper: subprocess.Popen[str] | None = None
@@ -43,6 +45,7 @@ class Lease:
             host=socket.gethostname(),
             pid=os.getpid(),
             lease_seconds=settings.lease_seconds,
+            catalogue=self.catalogue,
         )
         self.lost.clear()
         self._beaten_at = time.monotonic()

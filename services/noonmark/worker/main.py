@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,15 +13,32 @@ from noonmark.kafka.topics import Topics
 from noonmark.service.runner import Loop, Service, StartError, run_service
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
+from noonmark.store.catalogues import catalogue_text
 from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
+from noonmark.telemetry.logs import mask_also
+from noonmark.worker.callback_tokens import CallbackTokens
+from noonmark.worker.emitting import Emitter
 from noonmark.worker.engine import Engine
 from noonmark.worker.execute import Executors
+from noonmark.worker.grpc_channels import GrpcChannels
+from noonmark.worker.grpc_kind import GrpcKind
 from noonmark.worker.http import HttpExecutor
-from noonmark.worker.isolation import Isolation
+from noonmark.worker.http_kind import HttpKind
+from noonmark.worker.kafka_kind import KafkaKind
 from noonmark.worker.lanes import Keyring, LaneReader
 from noonmark.worker.lease import Lease
+from noonmark.worker.lookups import Lookups
+from noonmark.worker.notes import Notes
+from noonmark.worker.processes import Processes
 from noonmark.worker.recorder import Recorder
+from noonmark.worker.refused import RefusedMessages
+from noonmark.worker.script import ScriptKind
+from noonmark.worker.secrets import Secrets
+from noonmark.worker.services import Services
+from noonmark.worker.signing import SigningKeys
+from noonmark.worker.spawning import Keeper
+from noonmark.worker.transactions import Transactions
 
 _BUFFER_PER_SLOT = 8
 
@@ -27,6 +46,7 @@ _BUFFER_PER_SLOT = 8
 def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
     """Make the worker's parts and tie them together."""
     settings = service.settings
+    _allow_many_files()
     registry = _handlers(settings, path)
     install = await_install(service)
     topics = Topics(settings.topic_prefix)
@@ -43,20 +63,51 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         identity=lambda: lease.identity,
         settled=engine.settled,
     )
+    secrets = Secrets(Path(settings.secrets_dir) if settings.secrets_dir else None)
+    mask_also(secrets.mask)
+    notes = Notes(service, identity=lambda: lease.identity)
+    emitter = Emitter(settings.emit_topics, settings.topic_prefix)
+    parts = Services(secrets, notes, emitter)
+    lookups = Lookups(settings.dsn)
+    keeper = Keeper()
+    processes = Processes(
+        keeper,
+        settings.handlers,
+        path,
+        limit=settings.worker_processes or os.cpu_count() or 1,
+        grace_seconds=settings.kill_grace_seconds,
+    )
     executors = Executors(
         registry,
-        HttpExecutor(settings.http_allow_networks),
-        Isolation(settings.handlers, path),
+        {
+            "script": ScriptKind(
+                keeper, secrets, allowed=settings.scripts, grace_seconds=settings.kill_grace_seconds
+            ),
+            "http": HttpKind(
+                HttpExecutor(settings.http_allow_networks),
+                secrets,
+                lookups,
+                CallbackTokens(lookups, lambda: lease.identity),
+            ),
+            "grpc": GrpcKind(GrpcChannels(settings.http_allow_networks), secrets, SigningKeys(lookups).of),
+            "kafka": KafkaKind(emitter),
+        },
+        processes,
         recorder.put,
+        parts,
         threads=settings.worker_slots,
+        transactions=Transactions(settings.dsn, recorder, lambda: lease.identity),
     )
+    lease.catalogue = catalogue_text(executors.kind_names, {entry.name: entry.run for entry in registry})
     keyring = Keyring(service, settings.pool)
     buffer = max(1000, settings.worker_slots * _BUFFER_PER_SLOT)
+    refused = RefusedMessages(service)
     readers = [
-        LaneReader(service, settings.pool, lane, keyring, buffer=buffer, wake=engine.wake) for lane in Lane
+        LaneReader(service, settings.pool, lane, keyring, refused, buffer=buffer, wake=engine.wake)
+        for lane in Lane
     ]
     engine.attach(readers, executors, recorder)
-    return [*readers, recorder, engine]
+    return [*readers, keyring, refused, recorder, notes, engine]
 
 
 def run(settings: Settings, path: Path | None = None) -> int:
@@ -67,6 +118,12 @@ def run(settings: Settings, path: Path | None = None) -> int:
         path: directory to import handler modules from.
     """
     return run_service("worker", settings, lambda service: build(service, path))
+
+
+def _allow_many_files() -> None:
+    """Raise the soft limit of open files to the hard one: each HTTP call in flight is a connection."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _handlers(settings: Settings, path: Path | None) -> Registry:

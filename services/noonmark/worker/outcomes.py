@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
+from typing import Final
 
-from noonmark.core.retry import Dead, decide
-from noonmark.core.words import AttemptOutcome, RunState
+from noonmark.core.failures import NO_FACTS, Failure, exception_names
+from noonmark.core.retry import Dead, RetryIn, decide, snooze, within_age
+from noonmark.core.words import BY_HANDLER, AttemptOutcome, DeliverySemantics, RunState
+from noonmark.handlers.exceptions import Cancel, Discard, Retry, RunSignal, Snooze
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.work import Outcome
 from noonmark.worker.hand import Hand
+from noonmark.worker.secrets import SecretError
+
+NO_RETRY: Final = Failure(retryable=False)
+"""A failure that no other attempt can mend."""
 
 _rng = Random()
 
@@ -16,59 +24,144 @@ _rng = Random()
 def succeeded(hand: Hand, value: object) -> Outcome:
     """The handler returned. A result that cannot be stored is a failure that no retry mends."""
     if value is None:
-        return Outcome(hand.run, hand.fence, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED, pool=hand.pool)
+        return _plain(hand, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
     try:
         result = encode_result(value)
     except ResultError as error:
-        return failed(hand, str(error), retryable=False)
-    text = result.decode() if result is not None else None
-    return Outcome(
-        hand.run, hand.fence, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED, result=text, pool=hand.pool
-    )
+        return failed(hand, str(error), failure=Failure(exception=_names(error), retryable=False))
+    return succeeded_with(hand, result.decode() if result is not None else None)
+
+
+def succeeded_with(hand: Hand, result: str | None) -> Outcome:
+    """The handler returned, and its result has been encoded already."""
+    outcome = _plain(hand, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+    outcome.result = result
+    return outcome
 
 
 def failed(
-    hand: Hand, error: str, *, outcome: AttemptOutcome = AttemptOutcome.FAILED, retryable: bool = True
+    hand: Hand,
+    error: str,
+    *,
+    outcome: AttemptOutcome = AttemptOutcome.FAILED,
+    failure: Failure = NO_FACTS,
 ) -> Outcome:
-    """The attempt failed: a retry that waits in Postgres, or a dead letter."""
-    decision = decide(hand.retry_policy(), hand.run.attempt, rng=_rng, retryable=retryable)
-    if isinstance(decision, Dead):
-        return Outcome(
-            hand.run,
-            hand.fence,
-            RunState.DEAD,
-            outcome,
-            reason=decision.reason.value,
-            error=error,
-            pool=hand.pool,
-        )
-    return Outcome(
-        hand.run,
-        hand.fence,
-        RunState.RETRYING,
-        outcome,
-        error=error,
-        retry_seconds=decision.seconds,
-        pool=hand.pool,
+    """The attempt failed: a retry that waits in Postgres, or a dead letter.
+
+    Args:
+        hand: the run.
+        error: what happened, for people.
+        outcome: how the attempt ended.
+        failure: what is known about it, for the rules of the retry policy. With `unknown`, a run that is
+            promised to be done at most once ends as `unknown`.
+    """
+    if failure.unknown and hand.delivery is DeliverySemantics.AT_MOST_ONCE:
+        ended = _plain(hand, RunState.UNKNOWN, outcome)
+        ended.reason = outcome.value if outcome is not AttemptOutcome.FAILED else "no_answer"
+        ended.error = error
+        return ended
+    return _next(
+        hand, decide(hand.retry_policy(), hand.run.attempt, failure, rng=_rng, age=hand.age()), outcome, error
     )
+
+
+def raised(hand: Hand, error: BaseException) -> Outcome:
+    """The handler raised: an order about its run, or a failure."""
+    if isinstance(error, RunSignal):
+        return ordered(hand, error)
+    if isinstance(error, SecretError):
+        failure = Failure(exception=_names(error), retryable=error.retryable)
+        return failed(hand, str(error), failure=failure)
+    return failed(hand, describe(error), failure=Failure(exception=_names(error)))
+
+
+def ordered(hand: Hand, signal: RunSignal) -> Outcome:
+    """The handler said itself how its run goes on."""
+    if isinstance(signal, Retry):
+        failure = Failure(exception=_names(signal), retry_in=signal.seconds)
+        return failed(hand, signal.reason or "the handler asked for a retry", failure=failure)
+    if isinstance(signal, Snooze):
+        decision = snooze(hand.retry_policy(), signal.seconds or 0.0, age=hand.age())
+        return _next(hand, decision, AttemptOutcome.SNOOZED, signal.reason)
+    if isinstance(signal, Cancel):
+        ended = _plain(hand, RunState.CANCELLED, AttemptOutcome.CANCELLED)
+    else:
+        assert isinstance(signal, Discard)
+        ended = _plain(hand, RunState.DISCARDED, AttemptOutcome.FAILED)
+    ended.reason = BY_HANDLER
+    ended.error = signal.reason
+    return ended
 
 
 def rejected(hand: Hand, error: str) -> Outcome:
     """This worker cannot do such work. Another of its pool may, in a roll-out that brings new handlers."""
-    outcome = failed(hand, error, outcome=AttemptOutcome.REJECTED)
+    # Rules of the policy are about failures of the work, and nothing of it was tried.
+    policy = replace(hand.retry_policy(), only_on=None, never_on=None)
+    outcome = _next(
+        hand, decide(policy, hand.run.attempt, rng=_rng, age=hand.age()), AttemptOutcome.REJECTED, error
+    )
     if outcome.state is RunState.DEAD:
         outcome.reason = "rejected"
     return outcome
 
 
-def timed_out(hand: Hand) -> Outcome:
-    """The attempt took longer than its job allows."""
-    return failed(hand, f"timed out after {hand.timeout_seconds:g} s", outcome=AttemptOutcome.TIMED_OUT)
+def too_late(hand: Hand) -> Outcome | None:
+    """Return the end of a run that was started past its total deadline or its greatest age, else None."""
+    if "deadline_seconds" not in hand.work and "max_age_seconds" not in hand.retry:
+        return None
+    decision = within_age(hand.retry_policy(), 0.0, hand.age())
+    if not isinstance(decision, Dead):
+        return None
+    what = (
+        "its total deadline" if decision.reason == "deadline" else "the greatest age that its retries allow"
+    )
+    return _next(hand, decision, AttemptOutcome.TIMED_OUT, f"was started after {what}; nothing was executed")
+
+
+def awaited(hand: Hand) -> Outcome:
+    """The target answered that it will report the end of the run itself."""
+    return _plain(hand, RunState.RUNNING, AttemptOutcome.SUCCEEDED)
+
+
+def timed_out(hand: Hand, *, sent: bool = True) -> Outcome:
+    """The attempt took longer than its job allows: nobody knows what it did, if it was `sent`."""
+    failure = Failure(exception=_TIMEOUT, unknown=sent)
+    error = f"timed out after {hand.timeout_seconds:g} s"
+    return failed(hand, error, outcome=AttemptOutcome.TIMED_OUT, failure=failure)
 
 
 def cancelled(hand: Hand) -> Outcome:
     """Somebody asked for the run to stop, and it has stopped."""
-    return Outcome(hand.run, hand.fence, RunState.CANCELLED, AttemptOutcome.CANCELLED, pool=hand.pool)
+    return _plain(hand, RunState.CANCELLED, AttemptOutcome.CANCELLED)
+
+
+def unfinished(hand: Hand) -> Outcome:
+    """The worker ends in the middle of an attempt that may not be made again."""
+    error = "the worker ended before the handler did"
+    return failed(hand, error, outcome=AttemptOutcome.LOST, failure=Failure(unknown=True))
+
+
+def _next(hand: Hand, decision: RetryIn | Dead, attempt: AttemptOutcome, error: str | None) -> Outcome:
+    """Say what was decided after an attempt that did not succeed."""
+    if isinstance(decision, Dead):
+        ended = _plain(hand, RunState.DEAD, attempt)
+        ended.reason = decision.reason.value
+    else:
+        ended = _plain(hand, RunState.RETRYING, attempt)
+        ended.retry_seconds = decision.seconds
+    ended.error = error
+    return ended
+
+
+def _plain(hand: Hand, state: RunState, attempt: AttemptOutcome) -> Outcome:
+    return Outcome(hand.run, hand.fence, state, attempt, pool=hand.pool, extras=hand.extras)
+
+
+def _names(error: BaseException) -> tuple[str, ...]:
+    return exception_names(type(error))
+
+
+_TIMEOUT: Final = exception_names(TimeoutError)
 
 
 def describe(error: BaseException) -> str:

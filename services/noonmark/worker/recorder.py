@@ -138,22 +138,41 @@ class Recorder:
                 time.sleep(backoff.next_seconds())
                 self._progress.beat()
             else:
-                self._after(outcomes, recorded)
+                self.committed(outcomes, recorded)
                 return connection
 
     def _write(
         self, connection: psycopg.Connection, identity: Identity, outcomes: list[Outcome], *, unsure: bool
     ) -> Recorded:
-        ended = self._batches.would_end(outcomes)
         with connection.transaction():
-            done = work.already_recorded(connection, identity, outcomes) if unsure else set()
-            fresh = [o for o in outcomes if o.run.id not in done]
-            recorded = work.record(connection, identity, self._topics, fresh, ended, shards=self._shards)
+            recorded = self.record_in(connection, identity, outcomes, unsure=unsure)
             hit("worker.before_outcome")
         hit("worker.after_outcome")
         return recorded
 
-    def _after(self, outcomes: list[Outcome], recorded: Recorded) -> None:
+    def record_in(
+        self, connection: psycopg.Connection, identity: Identity, outcomes: list[Outcome], *, unsure: bool
+    ) -> Recorded:
+        """Record outcomes inside the caller's transaction; once it is committed, `committed` must be called.
+
+        Args:
+            connection: in that transaction.
+            identity: whom the outcomes were earned by.
+            outcomes: of runs that nobody else ends.
+            unsure: they may have been committed by an earlier try.
+        """
+        ended = self._batches.would_end(outcomes)
+        done = work.already_recorded(connection, identity, outcomes) if unsure else set()
+        fresh = [o for o in outcomes if o.run.id not in done]
+        return work.record(connection, identity, self._topics, fresh, ended, shards=self._shards)
+
+    def committed(self, outcomes: list[Outcome], recorded: Recorded) -> None:
+        """Tell everybody about outcomes whose fate is in Postgres; callable from any thread.
+
+        Args:
+            outcomes: each exactly once.
+            recorded: what the ledger took of them; nothing about those that an earlier try recorded.
+        """
         self._batches.ended(outcomes)
         self._settled(outcomes)
         if recorded.fenced:
@@ -168,12 +187,19 @@ class Recorder:
             RUNS_SETTLED.labels(state, Lane(lane).label).inc(count)
         if any(o.retry_seconds < _RETRY_HINT_SECONDS for o in outcomes if o.state == "retrying"):
             self._hints.due()
+        if recorded.freed:
+            self._hints.freed()
 
     def _without_poison(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:
         """Strip what a handler returned or raised where Postgres cannot store it: the verdict counts more."""
         self._log.error("outcome_details_dropped", count=len(outcomes), error=str(error).strip())
-        if all(o.result is None and o.error in {None, _DROPPED} for o in outcomes):
+        extras = [o.extras for o in outcomes if o.extras is not None]
+        if all(o.result is None and o.error in {None, _DROPPED} for o in outcomes) and all(
+            extra.log is None and extra.note is None for extra in extras
+        ):
             raise error
+        for extra in extras:
+            extra.log = extra.note = None
         for outcome in outcomes:
             outcome.result = None
             if outcome.error is not None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
-from typing import Final
+from typing import Any, Final
+
+from noonmark.core.failures import NO_FACTS, Failure, FailureRules
 
 MIN_JITTER_SHARE: Final = 0.05
 """Full jitter never goes below this share of the delay: a retry at once mostly meets the same trouble."""
@@ -15,6 +18,9 @@ MAX_DELAY_SECONDS: Final = 36_525 * 86_400
 """A hundred years: what a policy may name at most."""
 
 MAX_FACTOR: Final = 1_000_000
+
+MIN_SNOOZE_SECONDS: Final = 1.0
+"""A handler that snoozes without a delay must not make a loop of its run."""
 
 _MAX_EXPONENT: Final = 100_000
 
@@ -31,6 +37,10 @@ class DeadReason(StrEnum):
 
     RETRIES_EXHAUSTED = "retries_exhausted"
     NOT_RETRYABLE = "not_retryable"
+    MAX_AGE = "max_age"
+    """Another attempt would begin later after the run's instant than the retry policy allows."""
+    DEADLINE = "deadline"
+    """Another attempt would begin after the run's total deadline, or this one would have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +58,34 @@ class Dead:
 
 
 @dataclass(frozen=True, slots=True)
+class Age:
+    """How long after its instant a run is, and how long it may take in all; seconds.
+
+    Attributes:
+        seconds: from the run's instant to now, by the database's clock.
+        deadline_seconds: from its instant to the end of its last attempt; None: no end.
+        counts: False where the instant itself lies in the past by intention, as in a backfill.
+    """
+
+    seconds: float = 0.0
+    deadline_seconds: float | None = None
+    counts: bool = True
+
+    @property
+    def left_seconds(self) -> float:
+        """What is left of the total deadline."""
+        if self.deadline_seconds is None or not self.counts:
+            return math.inf
+        return self.deadline_seconds - self.seconds
+
+
+NEW: Final = Age()
+"""Of a run at its instant, without a deadline."""
+
+
+@dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential backoff with a cap. `max_retries` 3 means at most four attempts.
+    """How often, when and after what a run is tried again. `max_retries` 3 means at most four attempts.
 
     Attributes:
         max_retries: attempts after the first.
@@ -57,6 +93,10 @@ class RetryPolicy:
         factor: what each further delay is multiplied by; 1 is a fixed delay, below 1 a shrinking one.
         max_delay_seconds: no delay is longer.
         jitter: `full` draws the delay evenly from a small share of it up to all of it.
+        delays: delays one by one, before jitter, in place of `delay_seconds` and `factor`; the last repeats.
+        max_age_seconds: no attempt begins later after the run's instant.
+        only_on: only such failures are tried again, whatever the kind thinks of them.
+        never_on: such failures are not, whatever else is said.
     """
 
     max_retries: int = 3
@@ -64,17 +104,48 @@ class RetryPolicy:
     factor: float = 2.0
     max_delay_seconds: float = 3600.0
     jitter: Jitter = Jitter.FULL
+    delays: tuple[float, ...] = ()
+    max_age_seconds: float | None = None
+    only_on: FailureRules | None = None
+    never_on: FailureRules | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "jitter", Jitter(self.jitter))  # rows hold the plain word
+        object.__setattr__(self, "delays", tuple(self.delays))
         if self.max_retries < 0:
             raise ValueError(f"max_retries is {self.max_retries}; use a whole number from 0 on")
         for name in ("delay_seconds", "max_delay_seconds"):
-            value = getattr(self, name)
-            if not 0 <= value <= MAX_DELAY_SECONDS:
-                raise ValueError(f"{name} is {value}; use a number from 0 to {MAX_DELAY_SECONDS}")
+            _check_seconds(name, getattr(self, name))
+        for delay in self.delays:
+            _check_seconds("delays", delay)
+        if self.max_age_seconds is not None:
+            _check_seconds("max_age_seconds", self.max_age_seconds)
         if not 0 < self.factor <= MAX_FACTOR:
             raise ValueError(f"factor is {self.factor}; use a number above 0 and up to {MAX_FACTOR}")
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> RetryPolicy:
+        """Read a policy as `stored` wrote it; what is absent has its default."""
+        rules = {name: FailureRules.of(stored[name]) for name in ("only_on", "never_on") if stored.get(name)}
+        return cls(**{**stored, **rules})
+
+    def stored(self) -> dict[str, Any]:
+        """Return the policy as JSON values: the five plain fields, and of the others those that are set."""
+        written: dict[str, Any] = {
+            "max_retries": self.max_retries,
+            "delay_seconds": self.delay_seconds,
+            "factor": self.factor,
+            "max_delay_seconds": self.max_delay_seconds,
+            "jitter": self.jitter.value,
+        }
+        if self.delays:
+            written["delays"] = list(self.delays)
+        if self.max_age_seconds is not None:
+            written["max_age_seconds"] = self.max_age_seconds
+        for name, rules in (("only_on", self.only_on), ("never_on", self.never_on)):
+            if rules is not None:
+                written[name] = rules.written()
+        return written
 
     @property
     def max_attempts(self) -> int:
@@ -85,6 +156,9 @@ class RetryPolicy:
         """Return the delay after failed attempt number `attempt` (1, 2, 3 …), before jitter."""
         if attempt < 1:
             raise ValueError(f"attempt is {attempt}; the first attempt is number 1")
+        if self.delays:
+            chosen = self.delays[min(attempt, len(self.delays)) - 1]
+            return float(min(chosen, self.max_delay_seconds))
         if self.delay_seconds == 0:
             return 0.0
         try:
@@ -98,30 +172,58 @@ class RetryPolicy:
         delay = self.backoff_seconds(attempt)
         return rng.uniform(MIN_JITTER_SHARE * delay, delay) if self.jitter is Jitter.FULL else delay
 
+    def may_follow(self, failure: Failure) -> bool:
+        """Tell whether such a failure is tried again: `never_on` first, then `only_on`, then its kind."""
+        if self.never_on is not None and self.never_on.match(failure):
+            return False
+        if failure.retry_in is not None:  # the handler itself asks for it
+            return True
+        if self.only_on is not None:
+            return self.only_on.match(failure)
+        return failure.retryable is not False
+
 
 def decide(
-    policy: RetryPolicy,
-    attempt: int,
-    *,
-    rng: Random,
-    retryable: bool = True,
-    retry_after_seconds: float | None = None,
+    policy: RetryPolicy, attempt: int, failure: Failure = NO_FACTS, *, rng: Random, age: Age = NEW
 ) -> RetryIn | Dead:
     """Return what follows failed attempt number `attempt` (1, 2, 3 …) of a run.
 
     Args:
         policy: the job's retry policy.
         attempt: attempts of the retry budget used, the failed one included.
+        failure: what is known about it. A delay that the target asked for lengthens the policy's own, up to
+            its cap; one that the handler chose takes its place, up to the same cap.
         rng: source of the jitter.
-        retryable: False where the failure says that another attempt cannot succeed.
-        retry_after_seconds: what the target asked for. It can lengthen the delay up to the policy's cap;
-            a value that makes no sense (negative, not finite) is ignored.
+        age: of the run; the next attempt must begin within its bounds.
     """
-    if not retryable:
+    if not policy.may_follow(failure):
         return Dead(DeadReason.NOT_RETRYABLE)
     if attempt > policy.max_retries:
         return Dead(DeadReason.RETRIES_EXHAUSTED)
+    cap = float(policy.max_delay_seconds)
+    if failure.retry_in is not None and failure.retry_in >= 0:
+        return within_age(policy, min(failure.retry_in, cap), age)
     delay = policy.delay_for(attempt, rng)
-    if retry_after_seconds is not None and 0 < retry_after_seconds < math.inf:
-        delay = max(delay, min(retry_after_seconds, float(policy.max_delay_seconds)))
+    asked = failure.retry_after_seconds
+    if asked is not None and 0 < asked < math.inf:
+        delay = max(delay, min(asked, cap))
+    return within_age(policy, delay, age)
+
+
+def snooze(policy: RetryPolicy, seconds: float, *, age: Age = NEW) -> RetryIn | Dead:
+    """Return what follows an attempt that asked to be continued after `seconds`, without having failed."""
+    return within_age(policy, min(max(seconds, MIN_SNOOZE_SECONDS), MAX_DELAY_SECONDS), age)
+
+
+def within_age(policy: RetryPolicy, delay: float, age: Age) -> RetryIn | Dead:
+    """Return whether an attempt may begin after `delay` seconds; 0 asks about one that begins now."""
+    if age.left_seconds <= delay:
+        return Dead(DeadReason.DEADLINE)
+    if age.counts and policy.max_age_seconds is not None and age.seconds + delay > policy.max_age_seconds:
+        return Dead(DeadReason.MAX_AGE)
     return RetryIn(delay)
+
+
+def _check_seconds(name: str, value: float) -> None:
+    if not 0 <= value <= MAX_DELAY_SECONDS:
+        raise ValueError(f"{name} is {value}; use a number from 0 to {MAX_DELAY_SECONDS}")

@@ -9,6 +9,7 @@ from typing import Final
 from noonmark.core.calendars import Calendar
 
 _NONE: Final[Mapping[str, Calendar]] = {}
+_NO_LIMITS: Final[frozenset[str]] = frozenset()
 
 
 class _Same(dict[str, Mapping[str, Calendar]]):
@@ -25,19 +26,23 @@ class _Same(dict[str, Mapping[str, Calendar]]):
 
 @dataclass(frozen=True, slots=True)
 class TimeFacts:
-    """Default zones, calendars and pauses of namespaces.
+    """Default zones, calendars, pauses and limits of namespaces.
 
     Attributes:
         number: raised by every change.
         zones: default zone of the namespaces that have another than UTC.
         paused: namespaces whose jobs are held.
         calendars: by namespace and name.
+        limits: names of limits, by namespace.
+        capped: namespaces with a cap on their runs in flight.
     """
 
     number: int = 0
     zones: Mapping[str, str] = field(default_factory=dict)
     paused: frozenset[str] = frozenset()
     calendars: Mapping[str, Mapping[str, Calendar]] = field(default_factory=dict)
+    limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    capped: frozenset[str] = frozenset()
 
     def zone_of(self, namespace: str) -> str:
         """Return the zone of a schedule that names none."""
@@ -51,3 +56,7 @@ class TimeFacts:
     def calendars_of(self, namespace: str) -> Mapping[str, Calendar]:
         """Return the calendars that jobs of a namespace can name."""
         return self.calendars.get(namespace, _NONE)
+
+    def limits_of(self, namespace: str) -> frozenset[str]:
+        """Return the names of the limits that jobs of a namespace can name."""
+        return self.limits.get(namespace, _NO_LIMITS)

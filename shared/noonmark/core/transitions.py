@@ -17,12 +17,19 @@ INITIAL: Final[frozenset[RunState]] = frozenset({S.WAITING, S.QUEUED, S.SKIPPED}
 
 MOVES: Final[dict[RunState, frozenset[RunState]]] = {
     # `queued` to `queued` is a resend: the message vanished, the fence rises.
-    S.WAITING: frozenset({S.QUEUED, S.CANCELLED}),
+    S.WAITING: frozenset({S.QUEUED, S.SKIPPED, S.CANCELLED}),
     S.QUEUED: frozenset({S.RUNNING, S.WAITING, S.QUEUED, S.SKIPPED, S.CANCELLED}),
-    S.RUNNING: frozenset({S.SUCCEEDED, S.RETRYING, S.DEAD, S.CANCELLING, S.QUEUED, S.UNKNOWN}),
+    # A handler may end its run itself as `cancelled` or `discarded`.
+    S.RUNNING: frozenset(
+        {
+            *(S.SUCCEEDED, S.RETRYING, S.DEAD, S.CANCELLING, S.QUEUED, S.UNKNOWN),
+            *(S.CANCELLED, S.DISCARDED),
+        }
+    ),
     S.CANCELLING: frozenset({S.CANCELLED}),
     S.RETRYING: frozenset({S.QUEUED, S.WAITING, S.CANCELLED}),
-    S.DEAD: frozenset({S.QUEUED, S.DISCARDED}),
+    # A redriven run waits where its job is paused, or must not run beside others.
+    S.DEAD: frozenset({S.QUEUED, S.WAITING, S.DISCARDED}),
     S.SUCCEEDED: frozenset(),
     S.SKIPPED: frozenset(),
     S.CANCELLED: frozenset(),

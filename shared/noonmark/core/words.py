@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
+from typing import Final
 
 
 class Lane(IntEnum):
@@ -67,6 +68,9 @@ class WaitReason(StrEnum):
 
     PAUSED = "paused"
     UNDELIVERABLE = "undeliverable"
+    OVERLAP = "overlap"
+    LIMIT = "limit"
+    FAIRNESS = "fairness"
 
 
 class SkipReason(StrEnum):
@@ -91,6 +95,11 @@ class AttemptOutcome(StrEnum):
     CANCELLED = "cancelled"
     REJECTED = "rejected"
     HANDED_BACK = "handed_back"
+    SNOOZED = "snoozed"
+
+
+BY_HANDLER: Final = "by_handler"
+"""Reason of a run that its handler itself ended, as `cancelled` or `discarded`."""
 
 
 class Origin(StrEnum):
@@ -113,6 +122,8 @@ class TimerKind(IntEnum):
     """A run that is queued again at `fire_at`."""
     ZONED = 3
     """As `PLANNED`, of a schedule that needs zone data: claimed only under the active version."""
+    DEADLINE = 4
+    """The end of the time that a target has for its callback."""
 
 
 class Overlap(StrEnum):
@@ -120,6 +131,21 @@ class Overlap(StrEnum):
 
     ALLOW = "allow"
     SKIP = "skip"
+    """It is skipped."""
+    QUEUE_ONE = "queue_one"
+    """One waits for the end of the run under way; those that come due while it waits are skipped."""
+    CANCEL_RUNNING = "cancel_running"
+    """The run under way is cancelled, and the newest instant runs once it has ended."""
+
+
+class DeliverySemantics(StrEnum):
+    """What is promised about the attempts of a run."""
+
+    AT_LEAST_ONCE = "at_least_once"
+    AT_MOST_ONCE = "at_most_once"
+    """An attempt whose outcome nobody can know ends the run as `unknown`; it is never run again."""
+    EXACTLY_ONCE = "exactly_once"
+    """The handler's rows in noonmark's database and its events commit with the outcome, or not at all."""
 
 
 class DstGap(StrEnum):

@@ -74,6 +74,7 @@ def start_kafka(
     port: int | None = None,
     heap_mb: int = 512,
     settings: Mapping[str, str] | None = None,
+    advertised_port: int | None = None,
     log_file: Path | None = None,
     say: Say = _quiet,
     tie_to_parent: bool = True,
@@ -85,6 +86,7 @@ def start_kafka(
         port: A fixed port; a free one where None.
         heap_mb: Heap of the Java virtual machine, MB.
         settings: Broker settings above `kafka_config.DEFAULT_SETTINGS`.
+        advertised_port: Where clients are sent to, such as a proxy's; its own port where None.
         log_file: Default is `kafka.log` in the folder.
         say: Told in one line of what takes long (fetching jars, installing Java).
         tie_to_parent: Shut down when the calling thread's process dies; call from the main thread.
@@ -99,7 +101,7 @@ def start_kafka(
         libs = kafka_jars(java, say)
         data_dir.mkdir(parents=True, exist_ok=True)
         chosen = free_port() if port is None else require_free(port, name="Kafka", option="--kafka-port")
-        _write_configuration(data_dir, chosen, settings)
+        _write_configuration(data_dir, chosen, settings, advertised_port)
         options = _java_options(data_dir, libs)
         _format([java.program, *options], data_dir, log_file)
         class_data = ClassData.for_broker(java, libs)
@@ -157,9 +159,15 @@ def _start_error(server: KafkaServer, log_offset: int) -> DevStackError:
     )
 
 
-def _write_configuration(data_dir: Path, port: int, settings: Mapping[str, str] | None) -> None:
+def _write_configuration(
+    data_dir: Path, port: int, settings: Mapping[str, str] | None, advertised_port: int | None
+) -> None:
     text = server_properties(
-        log_dir=data_dir / "data", port=port, controller_port=free_port(), settings=settings
+        log_dir=data_dir / "data",
+        port=port,
+        controller_port=free_port(),
+        settings=settings,
+        advertised_port=advertised_port,
     )
     (data_dir / "server.properties").write_text(text, encoding="utf-8")
     (data_dir / "log4j2.xml").write_text(LOG4J, encoding="utf-8")

@@ -55,7 +55,12 @@ LOG4J: Final = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def server_properties(
-    *, log_dir: Path, port: int, controller_port: int, settings: Mapping[str, str] | None = None
+    *,
+    log_dir: Path,
+    port: int,
+    controller_port: int,
+    settings: Mapping[str, str] | None = None,
+    advertised_port: int | None = None,
 ) -> str:
     """The node's configuration: broker and controller in one process, on the loopback only.
 
@@ -64,13 +69,14 @@ def server_properties(
         port: For clients.
         controller_port: For the node's own controller.
         settings: Settings above `DEFAULT_SETTINGS`.
+        advertised_port: Where clients are sent to, such as a proxy's; None: `port`.
     """
     fixed = {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
         "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{advertised_port or port}",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": str(log_dir),

@@ -10,7 +10,10 @@ A handler is found by its name among those registered by the modules that the op
 message never causes an import.
 """
 
+from noonmark.core.emit_rules import EmitRefusedError
 from noonmark.handlers.context import Context
+from noonmark.handlers.effects import Detached, Effects, Fenced, Saved
+from noonmark.handlers.exceptions import Cancel, Discard, Retry, Snooze
 from noonmark.handlers.loading import HandlerLoadError, load_handlers
 from noonmark.handlers.registry import REGISTRY, Handler, HandlerError, Registry, handler
 from noonmark.handlers.results import MAX_RESULT_BYTES, ResultError, encode_result
@@ -18,12 +21,21 @@ from noonmark.handlers.results import MAX_RESULT_BYTES, ResultError, encode_resu
 __all__ = [
     "MAX_RESULT_BYTES",
     "REGISTRY",
+    "Cancel",
     "Context",
+    "Detached",
+    "Discard",
+    "Effects",
+    "EmitRefusedError",
+    "Fenced",
     "Handler",
     "HandlerError",
     "HandlerLoadError",
     "Registry",
     "ResultError",
+    "Retry",
+    "Saved",
+    "Snooze",
     "encode_result",
     "handler",
     "load_handlers",

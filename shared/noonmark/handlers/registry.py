@@ -6,13 +6,15 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, Literal, TypeVar, get_args, overload
 
 from noonmark.handlers.context import Context
 
 HandlerFunction = Callable[[Context], Any] | Callable[[Context], Awaitable[Any]]
 F = TypeVar("F", bound=Callable[..., Any])
 
+RunMode = Literal["loop", "thread", "process"]
+_MODES: Final[tuple[str, ...]] = get_args(RunMode)
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
@@ -28,11 +30,13 @@ class Handler:
         name: what a job document names.
         function: called with the context as its only argument.
         is_async: it returns an awaitable.
+        run: where it runs: on the event loop, on a thread, or in a process of its own.
     """
 
     name: str
     function: Callable[[Context], Any]
     is_async: bool
+    run: RunMode
 
 
 class Registry:
@@ -55,28 +59,32 @@ class Registry:
         """Return all names, sorted."""
         return sorted(self._handlers)
 
-    def add(self, function: Callable[..., Any], *, name: str | None = None) -> Handler:
+    def add(
+        self, function: Callable[..., Any], *, name: str | None = None, run: str | None = None
+    ) -> Handler:
         """Check a function and register it.
 
         Args:
             function: sync or async, called with one `Context`.
             name: the dotted path of the function by default.
+            run: `loop`, `thread` or `process`. Default: async functions on the loop, others on a thread.
 
         Raises:
-            HandlerError: the function or its name cannot serve.
+            HandlerError: the function, its name or the way it shall run cannot serve.
         """
         _check_callable(function)
         full_name = _name_of(function) if name is None else name
         _check_name(full_name, given=name is not None)
         _check_function(full_name, function)
         is_async = inspect.iscoroutinefunction(_code_of(function))
+        mode = _mode_of(full_name, run, is_async=is_async)
         known = self._handlers.get(full_name)
         if known is not None:
             raise HandlerError(
                 f"two handlers are named {full_name!r}: {_place(known.function)} and {_place(function)}; "
                 'give one another name: @handler("other.name")'
             )
-        entry = Handler(full_name, function, is_async)
+        entry = Handler(full_name, function, is_async, mode)
         self._handlers[full_name] = entry
         return entry
 
@@ -90,31 +98,32 @@ def handler(function: F, /) -> F: ...
 
 
 @overload
-def handler(name: str | None = None, /) -> Callable[[F], F]: ...
+def handler(name: str | None = None, /, *, run: RunMode | None = None) -> Callable[[F], F]: ...
 
 
-def handler(target: Any = None, /) -> Any:
+def handler(target: Any = None, /, *, run: RunMode | None = None) -> Any:
     """Register a function as a handler; the function itself stays as it is.
 
-    Use it as `@handler`, or as `@handler("mails.welcome")`. The function takes the
-    context: `def send(ctx): ...`, sync (run in a thread) or async (run on the event loop). What it
-    returns is kept as the run's result and must be JSON of at most 64 KB; what it raises fails the
-    attempt.
+    Use it as `@handler`, as `@handler("mails.welcome")`, or as `@handler(run="process")`. The function
+    takes the context: `def send(ctx): ...`, sync (run on a thread) or async (run on the event loop). In a
+    process either can be killed, and can harm nothing beside it. What it returns is kept as the run's
+    result and must be JSON of at most 64 KB; what it raises fails the attempt.
 
     Args:
         target: the function, or the handler's name. The name is the dotted path by default.
+        run: `process`, or what is the default anyway: `loop` for async functions, `thread` for others.
 
     Raises:
-        HandlerError: at import time, if the function or its name cannot serve.
+        HandlerError: at import time, if the function, its name or the way it shall run cannot serve.
     """
     if target is None or isinstance(target, str):
 
         def register(function: F) -> F:
-            REGISTRY.add(function, name=target)
+            REGISTRY.add(function, name=target, run=run)
             return function
 
         return register
-    REGISTRY.add(target)
+    REGISTRY.add(target, run=run)
     return target
 
 
@@ -160,6 +169,18 @@ def _check_name(name: str, *, given: bool) -> None:
             f"{name!r} cannot name a handler: use 1 to 200 ASCII letters, digits, dots, dashes and "
             f"underscores, the first a letter, digit or underscore{hint}"
         )
+
+
+def _mode_of(name: str, run: str | None, *, is_async: bool) -> RunMode:
+    natural: RunMode = "loop" if is_async else "thread"
+    if run is None or run == natural:
+        return natural
+    if run == "process":
+        return "process"
+    if run not in _MODES:
+        raise HandlerError(f"handler {name!r} has run={run!r}; use one of {', '.join(_MODES)}")
+    what = "async, so it runs on the event loop" if is_async else "not async, so it runs on a thread"
+    raise HandlerError(f'handler {name!r} has run={run!r}, but it is {what}; leave run out, or use "process"')
 
 
 def _check_function(name: str, function: Callable[..., Any]) -> None:

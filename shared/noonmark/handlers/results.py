@@ -25,22 +25,33 @@ def encode_result(value: object) -> bytes | None:
     Raises:
         ResultError: not JSON, longer than 64 KB, or holding U+0000, which Postgres cannot store.
     """
-    if value is None:
-        return None
+    return None if value is None else _encoded(value, "result", "return")
+
+
+def encode_checkpoint(value: object) -> bytes:
+    """Encode a checkpoint; the same rules as for results, and None is a value.
+
+    Raises:
+        ResultError: not JSON, longer than 64 KB, or holding U+0000, which Postgres cannot store.
+    """
+    return _encoded(value, "checkpoint", "keep")
+
+
+def _encoded(value: object, what: str, verb: str) -> bytes:
     try:
         data = orjson.dumps(value)
     except TypeError as error:
         raise ResultError(
-            f"the handler's result of type {type(value).__name__} is not JSON ({error}); return dicts, "
+            f"the handler's {what} of type {type(value).__name__} is not JSON ({error}); {verb} dicts, "
             "lists, strings, numbers, booleans or None"
         ) from error
     if len(data) > MAX_RESULT_BYTES:
         raise ResultError(
-            f"the handler's result is {len(data)} bytes of JSON, {MAX_RESULT_BYTES} are kept at most; "
-            "store it elsewhere and return a reference"
+            f"the handler's {what} is {len(data)} bytes of JSON, {MAX_RESULT_BYTES} are kept at most; "
+            f"store it elsewhere and {verb} a reference"
         )
     if rb"\u0000" in data and _NUL.search(data):
         raise ResultError(
-            "the handler's result holds the character U+0000, which cannot be stored; remove it"
+            f"the handler's {what} holds the character U+0000, which cannot be stored; remove it"
         )
     return data

@@ -72,6 +72,9 @@ class BatchResult:
         return (index for index in range(self.count) if index not in failed)
 
 
+UNCONFIRMED_TOPIC: Final = "UNCONFIRMED_TOPIC"
+"""Code of the one transient failure that says nothing against the brokers."""
+
 UNKNOWN_TOPIC_CODES: Final = frozenset(
     {
         KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - librdkafka's own codes are public names with an underscore
@@ -124,8 +127,8 @@ def unconfirmed_topic(topic: str, bootstrap: str) -> DeliveryFailure:
     """Return the failure of a message to a topic that was missing for too short a time to be sure."""
     return DeliveryFailure(
         FailureKind.TRANSIENT,
-        "UNKNOWN_TOPIC_OR_PART",
-        f"{topic}: not found at {bootstrap} so far, and the wait was cut short; it is looked up again",
+        UNCONFIRMED_TOPIC,
+        f"{topic}: not found at {bootstrap} so far, which may be too soon to tell; it is looked up again",
     )
 
 

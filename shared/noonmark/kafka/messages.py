@@ -57,6 +57,12 @@ class MalformedMessage(RunMessageError):  # noqa: N818 - the names say what arri
     code = "malformed"
 
 
+class OversizedMessage(MalformedMessage):
+    """More bytes than a run message can have; they were not read."""
+
+    code = "too_large"
+
+
 class BadSignature(RunMessageError):  # noqa: N818
     """The signature does not belong to the content."""
 
@@ -242,7 +248,7 @@ def open_run(value: bytes, signer: Signer) -> RunMessage:
         BadSignature: the data is not what was signed.
     """
     if len(value) > MAX_RUN_BYTES:
-        raise MalformedMessage(f"{len(value)} bytes; a run message has at most {MAX_RUN_BYTES}")
+        raise OversizedMessage(f"{len(value)} bytes; a run message has at most {MAX_RUN_BYTES}")
     try:
         envelope = _decode_envelope(value)
         signer.verify(envelope.data, envelope.keyid, envelope.signature)

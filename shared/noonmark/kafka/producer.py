@@ -57,6 +57,9 @@ class RelayProducer:
             reported as transient.
         on_wait: called at every step of a wait with the seconds waited in this `send_batch`, so that the
             caller can show that it is alive, and how long the brokers have been away.
+        hold_unseen: a batch with a message for a topic that the cluster does not show waits a moment, in
+            case the topic was made just now. Without it that message fails as transient at once, and
+            nobody else's batch waits for it.
         properties: further librdkafka properties.
     """
 
@@ -68,11 +71,13 @@ class RelayProducer:
         linger_seconds: float = 0.002,
         should_stop: Callable[[], bool] = _never,
         on_wait: Callable[[float], None] = _ignore,
+        hold_unseen: bool = True,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
         self._bootstrap = config.bootstrap
         self._should_stop = should_stop
         self._on_wait = on_wait
+        self._hold_unseen = hold_unseen
         self._properties = config.client(client_id="noonmark-relay", error_cb=self._client_error) | {
             "enable.idempotence": True,
             "acks": "all",
@@ -185,8 +190,10 @@ class RelayProducer:
             match presence.get(message.topic):
                 case Presence.ABSENT:
                     failed[index] = absent_topic(message.topic, self._bootstrap)
-                case Presence.SUSPECT:
+                case Presence.SUSPECT if self._hold_unseen:
                     held[index] = message.topic
+                case Presence.SUSPECT:
+                    failed[index] = unconfirmed_topic(message.topic, self._bootstrap)
         return held
 
     def _send_held(

@@ -35,6 +35,11 @@ INTERRUPTED: Final = 130
 
 _SIGNALLED: Final = b"s"
 
+_HURRIED: Final = b"h"
+
+HURRY_SECONDS: Final = 2.0
+"""After a second signal the loops get this long to let go."""
+
 FAILURE_GRACE_SECONDS: Final = 4.0
 """After a loop died the others get this long to let go; then the process ends regardless."""
 
@@ -61,6 +66,7 @@ class Service:
         settings: read once, by the command line.
         health: loops register their progress and conditions here.
         stop: set when the process is asked to end.
+        hurry: set when it is asked again: what takes its time to end is ended now.
         log: bound logger.
     """
 
@@ -69,13 +75,15 @@ class Service:
     health: Health
     stop: threading.Event
     log: FilteringBoundLogger
+    hurry: threading.Event = field(default_factory=threading.Event)
 
 
 def run_service(name: str, settings: Settings, build: Callable[[Service], Sequence[Loop]]) -> int:
     """Run a service in this process until it is signalled or one of its loops dies.
 
-    Must be called from the main thread. SIGTERM and SIGINT set the stop event; a second one ends
-    the process at once. If loops will not end, the process is ended from here.
+    Must be called from the main thread. SIGTERM and SIGINT set the stop event; a second one sets the
+    hurry event and leaves the loops two seconds, a third one ends the process at once. If loops will not
+    end, the process is ended from here.
 
     Args:
         name: shown in logs.
@@ -99,7 +107,7 @@ def run_service(name: str, settings: Settings, build: Callable[[Service], Sequen
         settings.apply_zone_data()
         server = HealthServer(service.health, settings.metrics_host, settings.metrics_port)
         log.info("health_listening", host=settings.metrics_host, port=server.port)
-        with _signals_wake(changed := threading.Event(), service.stop), _uncaught_logged(log):
+        with _signals_wake(changed := threading.Event(), service), _uncaught_logged(log):
             return _Supervisor(service, build(service), changed).run()
     except StoppedError:
         return STOPPED
@@ -158,6 +166,8 @@ class _Supervisor:
         stop.set()
         self._see_out()
         code = LOOP_FAILED if any(entry.failed for entry in self.supervised) else STOPPED
+        if self.service.hurry.is_set():
+            code = INTERRUPTED
         log.info("service_stopped", exit_code=code)
         return code
 
@@ -192,6 +202,7 @@ class _Supervisor:
         asked_at = time.monotonic()
         # The loops drain within `drain_seconds` themselves; the rest is for what follows a drain.
         limit = asked_at + self.service.settings.drain_seconds + FAILURE_GRACE_SECONDS
+        hurried_at = 0.0
         while running := [
             entry.loop.name
             for entry in self.supervised
@@ -199,18 +210,22 @@ class _Supervisor:
         ]:
             if any(entry.failed for entry in self.supervised):
                 limit = min(limit, time.monotonic() + FAILURE_GRACE_SECONDS)
+            if self.service.hurry.is_set():
+                hurried_at = hurried_at or time.monotonic()
+                limit = min(limit, hurried_at + HURRY_SECONDS)
             left = limit - time.monotonic()
             if left <= 0:
-                self.service.log.error("loops_did_not_stop", loops=running, exit_code=LOOP_FAILED)
-                _end_process(LOOP_FAILED)
+                code = INTERRUPTED if hurried_at else LOOP_FAILED
+                self.service.log.error("loops_did_not_stop", loops=running, exit_code=code)
+                _end_process(code)
             # Short waits: a thread says that it has ended a moment before it has.
             self.changed.wait(min(left, 0.05))
             self.changed.clear()
 
 
 @contextmanager
-def _signals_wake(changed: threading.Event, stop: threading.Event) -> Iterator[None]:
-    """Let SIGTERM and SIGINT set both events; a second signal ends the process.
+def _signals_wake(changed: threading.Event, service: Service) -> Iterator[None]:
+    """Let SIGTERM and SIGINT set the events; a third signal ends the process.
 
     The handler only writes to a pipe and a thread sets the events: a handler that runs in the main
     thread while that thread holds an Event's lock would wait for itself.
@@ -222,13 +237,15 @@ def _signals_wake(changed: threading.Event, stop: threading.Event) -> Iterator[N
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         nonlocal received
         received += 1
-        if received > 1:
+        if received > 2:
             _end_process(INTERRUPTED)
-        os.write(write_end, _SIGNALLED)
+        os.write(write_end, _SIGNALLED if received == 1 else _HURRIED)
 
     def watch() -> None:
-        while os.read(read_end, 1) == _SIGNALLED:
-            stop.set()
+        while said := os.read(read_end, 1):
+            service.stop.set()
+            if said == _HURRIED:
+                service.hurry.set()
             changed.set()
 
     watcher = threading.Thread(target=watch, name="signals", daemon=True)

@@ -17,11 +17,13 @@ import psycopg
 
 from noonmark.core.backfill import BackfillRange, courtesy, to_run
 from noonmark.core.faults import hit
+from noonmark.core.granting import gates_of
 from noonmark.core.ids import uuid7_batch
 from noonmark.core.instants import format_instant
 from noonmark.core.schedule import TICK, Schedule
-from noonmark.core.words import BackfillMode, BackfillState, JobState, Lane, Origin, RunState
+from noonmark.core.words import BackfillMode, BackfillState, JobState, Lane, Origin, Overlap, RunState
 from noonmark.store.backfills import Ground, ground, ledger, zone_data_problem
+from noonmark.store.lines import Lined, line_up
 from noonmark.store.rows import row_of
 from noonmark.store.schedule_texts import ScheduleTexts
 from noonmark.store.slots import free_slots, take_slots
@@ -88,6 +90,8 @@ class _Job(NamedTuple):
 
     state: str
     one_by_one: bool
+    limits: list[tuple[str, str | None]] | None
+    capped: bool
 
 
 class _Room(NamedTuple):
@@ -217,7 +221,7 @@ class _Stepper:
         """Queue what there is room for, and move on to the first instant that must wait."""
         backfill = self._backfill
         taking = chosen[: room.runs] if room else []
-        queued = self._queue(taking, in_slot=job.one_by_one)
+        queued = self._queue(taking, job)
         reason: str | None = None
         ended_to = room.ended_to if room else backfill.ended_to
         if room is not None and queued is None:
@@ -286,17 +290,21 @@ class _Stepper:
             return _Room(0, ended_to, "an instant of the schedule is due, and its runs may not overlap")
         return _Room(1, ended_to, "its runs may not overlap")
 
-    def _queue(self, instants: Sequence[datetime], *, in_slot: bool) -> int | None:
-        """Write runs and their messages; None where the slot that they need is taken."""
+    def _queue(self, instants: Sequence[datetime], job: _Job) -> int | None:
+        """Write runs and their messages, or their places in line; None where the slot of the job is taken."""
         if not instants:
             return 0
-        backfill = self._backfill
+        backfill, in_slot = self._backfill, job.one_by_one
         ids = uuid7_batch(len(instants))
         if in_slot and not take_slots(self._connection, [(ids[0], backfill.job_id)]):
             return None
         days = sorted({at.astimezone(UTC).date() for at in instants})
         self._connection.execute("select noonmark_make_day(day) from unnest(%s::date[]) as u (day)", [days])
         count = len(instants)
+        gates = gates_of(
+            backfill.job_id, backfill.namespace, Lane.LOW, job.limits or (), Overlap.ALLOW, capped=job.capped
+        )
+        state, reason = (RunState.WAITING, gates[0].reason.value) if gates else (RunState.QUEUED, None)
         inserted = self._connection.execute(
             statement("insert_runs"),
             {
@@ -306,8 +314,8 @@ class _Stepper:
                 "instants": [1] * count,
                 "job_ids": [backfill.job_id] * count,
                 "job_versions": [backfill.job_version] * count,
-                "states": [RunState.QUEUED.value] * count,
-                "reasons": [None] * count,
+                "states": [state.value] * count,
+                "reasons": [reason] * count,
                 "start_by": [None] * count,
                 "holds_slot": [in_slot] * count,
                 "shards": [backfill.shard] * count,
@@ -318,6 +326,13 @@ class _Stepper:
                 "request_ids": [backfill.id.hex] * count,
             },
         ).fetchall()
+        made = {row[0] for row in inserted}
+        lined = [
+            Lined(run_id, at, backfill.job_id, Lane.LOW, gates[0], None)
+            for run_id, at in zip(ids, instants, strict=True)
+            if gates and run_id in made
+        ]
+        line_up(self._connection, lined)
         if in_slot and not inserted:
             free_slots(self._connection, [(ids[0], backfill.job_id)])
         return len(inserted)

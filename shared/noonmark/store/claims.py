@@ -7,6 +7,7 @@ One-time instants without rules never leave Postgres. The others are locked, pla
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -15,7 +16,9 @@ import psycopg
 
 from noonmark.core.faults import hit
 from noonmark.core.words import Lane, TimerKind
+from noonmark.store import callbacks
 from noonmark.store.events import EventTopics
+from noonmark.store.lines import send_through
 from noonmark.store.planned import ClaimResult, Planning, TimerPlan, carry_out
 from noonmark.store.rows import DueTimer, row_of
 from noonmark.store.statements import statement
@@ -77,7 +80,11 @@ def claim_once(connection: psycopg.Connection, lane: Lane, shards: Sequence[int]
 def claim_retries(
     connection: psycopg.Connection, lane: Lane, shards: Sequence[int], limit: int
 ) -> ClaimResult:
-    """Queue runs again whose retry is due; those of paused jobs wait for the resume instead."""
+    """Queue runs again whose retry is due.
+
+    Those of paused jobs wait for the resume instead, and those of jobs with limits for room: each attempt
+    counts.
+    """
     result = ClaimResult()
     with connection.transaction():
         taken = connection.execute(
@@ -85,7 +92,7 @@ def claim_retries(
             {"shards": list(shards), "lane": int(lane), "limit": max(1, limit // len(shards))},
         ).fetchall()
         result.claimed = len(taken)
-        rows = _without_paused(connection, taken)
+        rows = _without_waiting(connection, taken, result)
         if rows:
             told = connection.execute(
                 statement("requeue_runs"),
@@ -102,14 +109,42 @@ def claim_retries(
     return result
 
 
-def _without_paused(
-    connection: psycopg.Connection, rows: Sequence[tuple[Any, ...]]
+def claim_deadlines(
+    connection: psycopg.Connection,
+    lane: Lane,
+    shards: Sequence[int],
+    limit: int,
+    *,
+    topics: EventTopics,
+    install_shards: int,
+) -> ClaimResult:
+    """End attempts whose target has not reported in time: they are retried, dead or `unknown`."""
+    result = ClaimResult()
+    with connection.transaction():
+        taken = connection.execute(
+            statement("take_deadlines"),
+            {"shards": list(shards), "lane": int(lane), "limit": max(1, limit // len(shards))},
+        ).fetchall()
+        result.claimed = len(taken)
+        settled = callbacks.expire(connection, topics, [row[0] for row in taken], shards=install_shards)
+        result.settled = dict(Counter(settled.states.values()))
+        hit("trigger.before_commit")
+    hit("trigger.after_commit")
+    return result
+
+
+def _without_waiting(
+    connection: psycopg.Connection, rows: Sequence[tuple[Any, ...]], result: ClaimResult
 ) -> Sequence[tuple[Any, ...]]:
-    """Let the runs of paused jobs wait; return the others. Rows are run, instant, job and shard."""
+    """Let the runs of paused jobs, and of those with limits, wait; return the others.
+
+    Rows are run, instant, job and shard.
+    """
     if not rows:
         return rows
-    found = connection.execute(statement("paused_jobs"), {"ids": list({row[2] for row in rows})})
-    paused = {row[0] for row in found}
+    found = connection.execute(statement("paused_jobs"), {"ids": list({row[2] for row in rows})}).fetchall()
+    paused = {job_id for job_id, is_held in found if is_held}
+    limited = {job_id for job_id, is_held in found if not is_held}
     held = [row for row in rows if row[2] in paused]
     if held:
         connection.execute(
@@ -121,7 +156,10 @@ def _without_paused(
                 "shards": list({row[3] for row in held}),
             },
         )
-    return [row for row in rows if row[2] not in paused]
+    # A parked message among them took its token before: it is not `retrying`, and is queued.
+    lined = send_through(connection, [(row[0], row[1]) for row in rows if row[2] in limited], waiting_for="")
+    result.waiting = len(lined)
+    return [row for row in rows if row[2] not in paused and row[0] not in lined]
 
 
 def claim_planned(

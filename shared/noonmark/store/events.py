@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import psycopg
 
 from noonmark.core.words import Lane, RunState
-from noonmark.schemas.lifecycle import SettledRun, dead_event, settled_events
+from noonmark.schemas.lifecycle import SettledRun, settled_events
+from noonmark.store.burials import bury
 from noonmark.store.rows import ChangedRun
 from noonmark.store.statements import statement
 
@@ -70,30 +71,10 @@ def announce(
         events += [
             RawEvent(home, topics.lifecycle, key, value) for value in settled_events(namespace, members)
         ]
-        events += [
-            RawEvent(home, topics.dead, one.job_id.bytes, _obituary(one))
-            for one in members
-            if one.state == RunState.DEAD
-        ]
+    for one, value in bury(connection, [one for one in settled if one.state == RunState.DEAD]):
+        home = zlib.crc32(one.namespace.encode()) % shards
+        events.append(RawEvent(home, topics.dead, one.job_id.bytes, value))
     insert_events(connection, events)
-    _bury(connection, [one for one in settled if one.state == RunState.DEAD])
-
-
-def _obituary(dead: SettledRun) -> bytes:
-    return dead_event(
-        run_id=dead.run_id,
-        job_id=dead.job_id,
-        namespace=dead.namespace,
-        scheduled_for=dead.scheduled_for,
-        origin=dead.origin,
-        reason=dead.reason,
-        attempts=dead.attempt,
-        fence=dead.fence,
-        lane=dead.lane,
-        pool=dead.pool,
-        finished_at=dead.finished_at,
-        error=dead.error,
-    )
 
 
 def insert_events(connection: psycopg.Connection, events: Iterable[RawEvent]) -> None:
@@ -107,21 +88,5 @@ def insert_events(connection: psycopg.Connection, events: Iterable[RawEvent]) ->
                 "topics": [e.topic for e in rows],
                 "keys": [e.key for e in rows],
                 "values": [e.value for e in rows],
-            },
-        )
-
-
-def _bury(connection: psycopg.Connection, dead: Sequence[SettledRun]) -> None:
-    if dead:
-        connection.execute(
-            statement("insert_dead"),
-            {
-                "run_ids": [one.run_id for one in dead],
-                "scheduled_for": [one.scheduled_for for one in dead],
-                "job_ids": [one.job_id for one in dead],
-                "namespaces": [one.namespace for one in dead],
-                "attempts": [one.attempt for one in dead],
-                "reasons": [one.reason or "attempts_used_up" for one in dead],
-                "errors": [one.error for one in dead],
             },
         )

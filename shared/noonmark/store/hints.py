@@ -22,6 +22,9 @@ _log = logging.getLogger(__name__)
 DUE_CHANNEL: Final = "noonmark_due"
 """A timer was written that is due within a second: triggers look again."""
 
+FREED_CHANNEL: Final = "noonmark_freed"
+"""A run ended that others wait for: triggers look at the runs that wait for room."""
+
 OUTBOX_CHANNEL: Final = "noonmark_outbox"
 """The outbox has gained run messages: dispatchers look again."""
 
@@ -52,6 +55,10 @@ class HintSender:
     def due(self) -> None:
         """Say that a timer is due soon."""
         self._want(DUE_CHANNEL)
+
+    def freed(self) -> None:
+        """Say that there is room which runs wait for."""
+        self._want(FREED_CHANNEL)
 
     def outbox(self) -> None:
         """Say that run messages wait in the outbox."""

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import psycopg
 
+from noonmark.core.words import RunState
 from noonmark.store.events import EventTopics, announce, settled_of
 from noonmark.store.rows import ChangedRun, row_of
 from noonmark.store.slots import free_slots
@@ -45,6 +46,14 @@ def held(connection: psycopg.Connection, identity: Identity) -> Held:
         },
     ).fetchall()
     return Held({batch[0]: batch[3] for batch in batches}, {row[0]: LiveRun(row[1], row[2]) for row in rows})
+
+
+def asked_to_stop(
+    connection: psycopg.Connection, identity: Identity, runs: Sequence[tuple[UUID, datetime]]
+) -> list[UUID]:
+    """Return those of the worker's runs that somebody has cancelled."""
+    rows = connection.execute(statement("my_live_runs"), {**identity._asdict(), **span(runs)})
+    return [row[0] for row in rows if row[1] == RunState.CANCELLING]
 
 
 def hand_back(

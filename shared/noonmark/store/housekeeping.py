@@ -11,6 +11,7 @@ from psycopg import sql
 
 from noonmark.core.words import Lane
 from noonmark.settings import Settings
+from noonmark.store.limits import LONGEST_FILL_DAYS
 from noonmark.store.statements import statement
 
 
@@ -55,7 +56,10 @@ def keep(connection: psycopg.Connection, settings: Settings) -> HouseReport:
         ("prune_inbox", {"days": settings.inbox_days}),
         ("prune_tombstones", {"days": settings.inbox_days}),
         ("prune_backfills", {"days": settings.retention_days}),
+        ("prune_buckets", {"days": LONGEST_FILL_DAYS}),
+        ("prune_rejections", {"days": settings.retention_days}),
         ("prune_members", {}),
+        ("prune_callbacks", {}),
         ("prune_workers", {}),
     )
     for name, values in prunes:
@@ -103,7 +107,7 @@ def drop_day(connection: psycopg.Connection, name: str) -> bool:
         ).fetchone()
         if unfinished and unfinished[0]:
             return False
-        for follower in ("attempts", "dead_letters"):
+        for follower in ("attempts", "attempt_logs", "run_notes", "dead_letters"):
             connection.execute(
                 sql.SQL("delete from {} where run_id in (select id from {})").format(
                     sql.Identifier(follower), table

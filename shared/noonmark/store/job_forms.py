@@ -14,7 +14,7 @@ from noonmark.core.jitter import Jitter
 from noonmark.core.planning import Misfire, MisfirePolicy
 from noonmark.core.retry import RetryPolicy
 from noonmark.core.schedule import Schedule, next_memo
-from noonmark.core.words import Overlap, TimerKind
+from noonmark.core.words import DeliverySemantics, Overlap, TimerKind
 from noonmark.schemas.job import JobSpec
 
 NEVER: Final = datetime(9999, 12, 31, tzinfo=UTC)
@@ -62,7 +62,15 @@ class Due(NamedTuple):
         return self.schedule is not None and not self.schedule.startswith('{"run_at"')
 
 
-def first_due(spec: JobSpec, job_id: UUID, now: datetime, *, zone_data_is_active: bool, held: bool) -> Due:
+def first_due(
+    spec: JobSpec,
+    job_id: UUID,
+    now: datetime,
+    *,
+    zone_data_is_active: bool,
+    held: bool,
+    capped: bool = False,
+) -> Due:
     """Tell when a job made at `now` is first due.
 
     Args:
@@ -71,17 +79,18 @@ def first_due(spec: JobSpec, job_id: UUID, now: datetime, *, zone_data_is_active
         now: the database's time in the transaction that makes the job.
         zone_data_is_active: this process has the version of zone data that the installation plans with.
         held: the job begins paused.
+        capped: its namespace has a cap: its runs need room.
     """
     if spec.schedule is not None:
         due = recurring_due(spec.schedule, job_id, now, zone_data_is_active=zone_data_is_active)
         return due.held() if held else due
     if held:
         return once_due(spec, spec.run_at or now).held()
-    if spec.run_at is None and spec.overlap is Overlap.ALLOW:
+    if spec.run_at is None and spec.overlap is Overlap.ALLOW and not spec.limits and not capped:
         deadline = spec.start_deadline_seconds
         start_by = now + timedelta(seconds=deadline) if deadline is not None else None
         return Due(None, None, None, now=True, start_by=start_by)
-    return once_due(spec, spec.run_at or now)
+    return once_due(spec, spec.run_at or now, capped=capped)
 
 
 def recurring_due(schedule: Schedule, job_id: UUID, now: datetime, *, zone_data_is_active: bool) -> Due:
@@ -107,10 +116,12 @@ def _fires(schedule: Schedule, job_id: UUID, at: datetime | None) -> datetime | 
     return Jitter(schedule, job_id.bytes).fire_at(at)
 
 
-def once_due(spec: JobSpec, run_at: datetime) -> Due:
+def once_due(spec: JobSpec, run_at: datetime, *, capped: bool = False) -> Due:
     """Give a one-time job its timer. What Postgres can claim by itself is kind `ONCE`."""
     plain = (
         spec.overlap is Overlap.ALLOW
+        and not spec.limits
+        and not capped
         and spec.start_deadline_seconds is None
         and spec.misfire.policy is not MisfirePolicy.SKIP
     )
@@ -124,14 +135,18 @@ def policy_text(spec: JobSpec) -> str | None:
         spec.overlap is Overlap.ALLOW
         and spec.start_deadline_seconds is None
         and spec.misfire == _DEFAULT_MISFIRE
+        and not spec.limits
     ):
         return None
-    return _policy_text(spec.misfire, spec.overlap, spec.start_deadline_seconds)
+    return _policy_text(spec.misfire, spec.overlap, spec.start_deadline_seconds, spec.limits)
 
 
 def work_text(spec: JobSpec) -> str:
-    """Return what `jobs.work` holds and workers read: payload, time limit and retry policy."""
-    return f'{{"payload":{spec.payload_json.decode()},{_work_tail(spec.timeout_seconds, spec.retry)}'
+    """Return what `jobs.work` holds and workers read: payload, time limits, retry policy and delivery."""
+    tail = _work_tail(
+        spec.timeout_seconds, spec.retry, spec.delivery, spec.deadline_seconds, spec.pause_after_failures
+    )
+    return f'{{"payload":{spec.payload_json.decode()},{tail}'
 
 
 def labels_text(spec: JobSpec) -> str | None:
@@ -145,7 +160,12 @@ def _schedule_text(schedule: Schedule) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _policy_text(misfire: Misfire, overlap: Overlap, start_deadline_seconds: float | None) -> str:
+def _policy_text(
+    misfire: Misfire,
+    overlap: Overlap,
+    start_deadline_seconds: float | None,
+    limits: tuple[tuple[str, str | None], ...],
+) -> str:
     stored: dict[str, object] = {"overlap": overlap.value}
     if misfire != _DEFAULT_MISFIRE:
         stored["misfire"] = {
@@ -155,19 +175,27 @@ def _policy_text(misfire: Misfire, overlap: Overlap, start_deadline_seconds: flo
         }
     if start_deadline_seconds is not None:
         stored["start_deadline_seconds"] = start_deadline_seconds
+    if limits:
+        stored["limits"] = limits
     return orjson.dumps(stored).decode()
 
 
 @lru_cache(maxsize=4096)
-def _work_tail(timeout_seconds: float, retry: RetryPolicy) -> str:
-    stored = {
+def _work_tail(
+    timeout_seconds: float,
+    retry: RetryPolicy,
+    delivery: DeliverySemantics,
+    deadline_seconds: float | None,
+    pause_after_failures: int | None,
+) -> str:
+    stored: dict[str, object] = {
         "timeout_seconds": timeout_seconds,
-        "retry": {
-            "max_retries": retry.max_retries,
-            "delay_seconds": retry.delay_seconds,
-            "factor": retry.factor,
-            "max_delay_seconds": retry.max_delay_seconds,
-            "jitter": retry.jitter.value,
-        },
+        "retry": retry.stored(),
     }
+    if delivery is not DeliverySemantics.AT_LEAST_ONCE:
+        stored["delivery"] = delivery.value
+    if deadline_seconds is not None:
+        stored["deadline_seconds"] = deadline_seconds
+    if pause_after_failures is not None:
+        stored["pause_after_failures"] = pause_after_failures
     return orjson.dumps(stored).decode()[1:]

@@ -13,6 +13,7 @@ import psycopg
 from noonmark.core.words import RunState, WaitReason
 from noonmark.store.job_forms import NEVER
 from noonmark.store.job_locks import LiveRun, lock_runs, span
+from noonmark.store.lines import gated_jobs, send_through
 from noonmark.store.statements import statement
 
 
@@ -38,26 +39,34 @@ def hold(
 
 
 def free(connection: psycopg.Connection, jobs: Sequence[UUID]) -> int:
-    """Let the instants of jobs that were just resumed fire again; return how many held runs are queued."""
+    """Let the instants of jobs that were just resumed fire again; return how many held runs go on."""
     connection.execute(statement("job_free_timers"), {"ids": list(jobs), "never": NEVER})
     held = connection.execute(statement("job_held_runs"), {"ids": list(jobs)}).fetchall()
     if not held:
         return 0
+    # What needs room asks for it again, also where it held a place before the pause.
+    gated = gated_jobs(connection, jobs)
+    lined = send_through(
+        connection, [(row[0], row[1]) for row in held if row[2] in gated], waiting_for=WaitReason.PAUSED.value
+    )
+    free_to_go = [row for row in held if row[0] not in lined]
+    if not free_to_go:
+        return len(lined)
     told = connection.execute(
         statement("requeue_runs"),
         {
-            "ids": [row[0] for row in held],
-            "first": min(row[1] for row in held),
-            "last": max(row[1] for row in held),
+            "ids": [row[0] for row in free_to_go],
+            "first": min(row[1] for row in free_to_go),
+            "last": max(row[1] for row in free_to_go),
             "reason": WaitReason.PAUSED.value,
         },
     ).fetchone()
     assert told is not None
     queued: int = told[0]
-    return queued
+    return queued + len(lined)
 
 
 def _can_be_held(run: LiveRun) -> bool:
     if run.state == RunState.WAITING:
-        return run.reason == WaitReason.UNDELIVERABLE
+        return run.reason != WaitReason.PAUSED
     return run.state in (RunState.QUEUED, RunState.RETRYING)

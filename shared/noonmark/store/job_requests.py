@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
 import psycopg
 
+from noonmark.core.granting import Limits
 from noonmark.core.time_facts import TimeFacts
+from noonmark.schemas.job import JobSpec
 from noonmark.schemas.refusal import FieldError, Refused, printable
 from noonmark.schemas.submissions import Submission
+from noonmark.store.catalogues import Misfit
 from noonmark.store.events import EventTopics
 from noonmark.store.known import KnownFacts
 
@@ -63,6 +69,9 @@ class Reason(StrEnum):
     INVALID = "invalid"
     CONFLICT = "conflict"
     UNKNOWN_POOL = "unknown_pool"
+    UNKNOWN_KIND = "unknown_kind"
+    UNKNOWN_HANDLER = "unknown_handler"
+    UNKNOWN_LIMIT = "unknown_limit"
     NOT_FOUND = "not_found"
 
 
@@ -92,12 +101,16 @@ class Taken(NamedTuple):
         now: the database's time in this transaction.
         queued: runs were queued: after the commit, hint the dispatchers.
         due_soon: a timer is due within a second: after the commit, hint the triggers.
+        freed: runs wait for room, and there may be some: after the commit, hint the triggers of that.
+        settled: how many runs got which state, by (state, lane): those that their targets reported on.
     """
 
     results: list[Result]
     now: datetime
     queued: bool
     due_soon: bool
+    settled: Mapping[tuple[str, int], int] = MappingProxyType({})
+    freed: bool = False
 
 
 class RejectedRequest(Exception):  # noqa: N818 - a verdict on a request, not a fault of ours
@@ -121,6 +134,20 @@ class Batch:
     zone_data_is_active: bool = True
     queued: bool = False
     due_soon: bool = False
+    settled: Counter[tuple[str, int]] = field(default_factory=Counter)
+    freed: bool = False
+    catalogues_read: bool = False
+
+    def misfit(self, spec: JobSpec) -> Misfit | None:
+        """Say why no live worker of a job's pool can run it; None where one can, or none is alive."""
+        catalogues = self.known.catalogues
+        found = catalogues.misfit(self.connection, spec.pool, spec.kind, spec.handler)
+        if found is None or self.catalogues_read:
+            return found
+        # A worker that can may have started since they were read; once for a batch is enough.
+        self.catalogues_read = True
+        catalogues.read(self.connection)
+        return catalogues.misfit(self.connection, spec.pool, spec.kind, spec.handler)
 
     def note_timer(self, fire_at: datetime) -> None:
         """Remember to hint the triggers if this timer is due soon."""
@@ -138,6 +165,29 @@ def unknown_pool(pool: str, known: frozenset[str]) -> Result:
     """Make the answer to a job for a pool that is not registered."""
     names = ", ".join(sorted(known)[:20]) or "none is registered"
     return rejected(Reason.UNKNOWN_POOL, "/pool", f"no pool is named {pool!r}", f"one of: {names}")
+
+
+def cannot_run(misfit: Misfit) -> Result:
+    """Make the answer to a job that no live worker of its pool can run."""
+    reason = Reason.UNKNOWN_KIND if misfit.pointer == "/type" else Reason.UNKNOWN_HANDLER
+    return rejected(reason, misfit.pointer, misfit.message, misfit.expected)
+
+
+def unknown_limit(limits: Limits, namespace: str, known: frozenset[str]) -> Result | None:
+    """Make the answer to a job that names a limit which its namespace has not; None: it has all of them."""
+    for place, (name, _) in enumerate(limits):
+        if name not in known:
+            names = (
+                ", ".join(sorted(known)[:20])
+                or f"none is set: `noonmark limit set {name} --namespace {namespace}`"
+            )
+            return rejected(
+                Reason.UNKNOWN_LIMIT,
+                f"/limits/{place}",
+                f"namespace {namespace!r} has no limit {name!r}",
+                f"one of: {names}",
+            )
+    return None
 
 
 UNFIT: Final = Exception

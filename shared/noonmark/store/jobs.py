@@ -16,11 +16,12 @@ import psycopg
 
 from noonmark.core.time_facts import TimeFacts
 from noonmark.core.zones import zone_data_version
-from noonmark.schemas.submissions import CancelJob, CreateJob
+from noonmark.schemas.submissions import CancelJob, CancelRuns, CompleteRun, CreateJob
 from noonmark.store.columns import UuidBytes, folded
 from noonmark.store.events import EventTopics
 from noonmark.store.job_requests import Batch, EventRef, Reason, Request, Result, Status, Taken
-from noonmark.store.jobs_control import control
+from noonmark.store.jobs_complete import complete
+from noonmark.store.jobs_control import cancel_runs, control
 from noonmark.store.jobs_create import Create, create_jobs
 from noonmark.store.known import KnownFacts
 from noonmark.store.statements import statement
@@ -69,7 +70,8 @@ def accept(
     _lock_names(connection, [request for _, request in fresh])
     _take_in(batch, fresh, results)
     _forget_rejected(connection, keys, results)
-    return Taken([results[place] for place in range(len(requests))], batch.now, batch.queued, batch.due_soon)
+    answers = [results[place] for place in range(len(requests))]
+    return Taken(answers, batch.now, batch.queued, batch.due_soon, batch.settled, batch.freed)
 
 
 def _remember(
@@ -105,6 +107,8 @@ def _remember(
 def _may_need_zone_data(request: Request) -> bool:
     """Whether a zoned schedule comes or, with any order about an existing job, may be there."""
     submission = request.submission
+    if isinstance(submission, CancelRuns | CompleteRun):
+        return False
     if not isinstance(submission, CreateJob):
         return True
     schedule = submission.spec.schedule
@@ -136,10 +140,20 @@ def _bucket(namespace: str, name: str | None) -> int:
 def _take_in(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[int, Result]) -> None:
     creates: list[Create] = []
     names: set[tuple[str, str | None]] = set()
+    completions: list[tuple[int, CompleteRun]] = []
     for place, (submission, event) in fresh:
+        if isinstance(submission, CompleteRun):
+            completions.append((place, submission))
+            continue
+        # Reports and orders about a run keep their order.
+        complete(batch, completions, results)
         if isinstance(submission, CreateJob):
             creates.append(Create(place, submission.spec, event.sequence if event else None))
             names.add((submission.spec.namespace, submission.spec.name))
+            continue
+        if isinstance(submission, CancelRuns):
+            # Nobody knows a run of the open group yet.
+            results[place] = cancel_runs(batch, submission)
             continue
         # Only an order about a job of the open group must wait for it; by id nobody knows one of them yet.
         if submission.ref.job_id is None and (submission.ref.namespace, submission.ref.name) in names:
@@ -148,6 +162,7 @@ def _take_in(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[i
         results[place] = control(batch, submission, event)
     if creates:
         create_jobs(batch, creates, results)
+    complete(batch, completions, results)
 
 
 def _forget_rejected(

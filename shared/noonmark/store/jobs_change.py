@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from noonmark.core.granting import Gate, gates_of
 from noonmark.core.ids import uuid7
 from noonmark.core.instants import parse_instant
 from noonmark.core.schedule import AnyOf, Interval, Schedule
@@ -24,14 +25,17 @@ from noonmark.store.job_requests import (
     RejectedRequest,
     Result,
     Status,
+    cannot_run,
     rejected,
+    unknown_limit,
     unknown_pool,
 )
 from noonmark.store.jobs_create import Timer, insert_timers
 from noonmark.store.jobs_hold import hold_for_namespace
 from noonmark.store.jobs_settle import settle_due
 from noonmark.store.jobs_skip import skip_due, tell_skips
-from noonmark.store.slots import take_slots
+from noonmark.store.lines import Lined, line_up, look_again
+from noonmark.store.overlap import Fate, Wish, judge
 from noonmark.store.statements import statement
 
 
@@ -81,24 +85,26 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
             raise _behind(job)
     if due.at is not None:
         insert_timers(batch, [Timer(job.id, row[0], job.shard, job.namespace, spec, due)])
+    batch.freed |= look_again(batch.connection, job.id)
     return Result(Status.ACCEPTED, job.id)
 
 
 def trigger(batch: Batch, job: LockedJob, event: EventRef | None) -> Result:
-    """Run a job once now: held while the job is paused, skipped where its runs may not overlap."""
+    """Run a job once now: held while it is paused, and under the rules that its other runs are under."""
     if job.state == JobState.CANCELLED:
         raise refuse_in_state(job, "triggered")
     job = hold_for_namespace(batch, job)
     policy = job.policy or {}
     run_id = uuid7()
-    state, reason = RunState.QUEUED, None
-    if job.state == JobState.PAUSED or job.namespace in batch.facts.paused:
-        state, reason = RunState.WAITING, WaitReason.PAUSED.value
-    holds_slot = False
-    if policy.get("overlap") == Overlap.SKIP:
-        holds_slot = _take_slot(batch, job, run_id)
-        if not holds_slot:
-            state, reason = RunState.SKIPPED, SkipReason.OVERLAP.value
+    start_by = _start_by(batch, policy.get("start_deadline_seconds"))
+    held = job.state == JobState.PAUSED or job.namespace in batch.facts.paused
+    state, reason = (RunState.WAITING, WaitReason.PAUSED.value) if held else (RunState.QUEUED, None)
+    fate = _wish(batch, job, run_id, held=held)
+    gate = None
+    if fate is Fate.SKIPPED:
+        state, reason = RunState.SKIPPED, SkipReason.OVERLAP.value
+    elif not held and (gate := _first_gate(batch, job, fate)) is not None:
+        state, reason = RunState.WAITING, gate.reason.value
     _insert_run(
         batch,
         job,
@@ -106,11 +112,14 @@ def trigger(batch: Batch, job: LockedJob, event: EventRef | None) -> Result:
             "ids": [run_id],
             "states": [state.value],
             "reasons": [reason],
-            "start_by": [_start_by(batch, policy.get("start_deadline_seconds"))],
-            "holds_slot": [holds_slot],
+            "start_by": [start_by],
+            "holds_slot": [fate is Fate.HAS_SLOT],
             "request_ids": [event.key.hex() if event else run_id.hex],
         },
     )
+    if gate is not None:
+        line_up(batch.connection, [Lined(run_id, batch.now, job.id, job.lane, gate, start_by)])
+        batch.freed = True
     note_sequence(batch.connection, job, event.sequence if event else None)
     if state is RunState.SKIPPED:
         tell_skips(batch, job, [(run_id, batch.now)], origin=Origin.MANUAL, reason=SkipReason.OVERLAP)
@@ -121,6 +130,11 @@ def trigger(batch: Batch, job: LockedJob, event: EventRef | None) -> Result:
 def _check(batch: Batch, job: LockedJob, spec: JobSpec) -> None:
     if batch.known.unknown_pools(batch.connection, [spec.pool]):
         raise RejectedRequest(unknown_pool(spec.pool, batch.known.pools))
+    if (misfit := batch.misfit(spec)) is not None:
+        raise RejectedRequest(cannot_run(misfit)._replace(job_id=job.id))
+    limits = batch.facts.limits_of(job.namespace)
+    if (verdict := unknown_limit(spec.limits, job.namespace, limits)) is not None:
+        raise RejectedRequest(verdict._replace(job_id=job.id))
     if job.recurring and spec.schedule is None and spec.run_at is None:
         # An update replaces the whole document: a forgotten schedule must not end one and run the job now.
         raise RejectedRequest(
@@ -196,12 +210,34 @@ def _behind(job: LockedJob) -> RejectedRequest:
 
 
 def _next_due(batch: Batch, spec: JobSpec, job: LockedJob, *, paused: bool) -> Due:
-    due = first_due(spec, job.id, batch.now, zone_data_is_active=batch.zone_data_is_active, held=paused)
+    due = first_due(
+        spec,
+        job.id,
+        batch.now,
+        zone_data_is_active=batch.zone_data_is_active,
+        held=paused,
+        capped=job.namespace in batch.facts.capped,
+    )
     return once_due(spec, batch.now) if due.now else due
 
 
-def _take_slot(batch: Batch, job: LockedJob, run_id: UUID) -> bool:
-    return bool(take_slots(batch.connection, [(run_id, job.id)]))
+def _wish(batch: Batch, job: LockedJob, run_id: UUID, *, held: bool) -> Fate | None:
+    """Ask for the slot of the job; None where its runs may overlap."""
+    overlap = Overlap((job.policy or {}).get("overlap", Overlap.ALLOW))
+    if overlap is Overlap.ALLOW:
+        return None
+    if held and overlap is Overlap.CANCEL_RUNNING:
+        overlap = Overlap.QUEUE_ONE  # what cannot run yet must not stop what runs
+    wish = Wish(run_id, job.id, overlap)
+    return judge(batch.connection, [wish], topics=batch.topics, install_shards=batch.shards)[run_id]
+
+
+def _first_gate(batch: Batch, job: LockedJob, fate: Fate | None) -> Gate | None:
+    policy = job.policy or {}
+    rule = policy.get("overlap", Overlap.ALLOW) if fate is Fate.IN_LINE else Overlap.ALLOW
+    capped = job.namespace in batch.facts.capped
+    gates = gates_of(job.id, job.namespace, job.lane, policy.get("limits", ()), rule, capped=capped)
+    return gates[0] if gates else None
 
 
 def _start_by(batch: Batch, deadline_seconds: float | None) -> datetime | None:

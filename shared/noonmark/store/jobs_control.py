@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import psycopg
 
-from noonmark.schemas.submissions import CancelJob, JobRef, PauseJob, ResumeJob, TriggerJob, UpdateJob
+from noonmark.schemas.submissions import (
+    CancelJob,
+    CancelRuns,
+    JobRef,
+    PauseJob,
+    ResumeJob,
+    TriggerJob,
+    UpdateJob,
+)
+from noonmark.store import run_cancels
 from noonmark.store.job_locks import LockedJob, lock_job
 from noonmark.store.job_requests import (
     UNFIT,
@@ -34,6 +43,19 @@ def control(batch: Batch, order: Order, event: EventRef | None) -> Result:
         if isinstance(order, UpdateJob) and isinstance(error, psycopg.errors.UniqueViolation):
             return _key_taken(order, error)
         return unfit(error)
+
+
+def cancel_runs(batch: Batch, order: CancelRuns) -> Result:
+    """Cancel runs by their ids; all of them must be there, and those that have ended stay as they are."""
+    found = run_cancels.locate(batch.connection, order.run_ids)
+    unknown = set(order.run_ids) - {run.id for run, _ in found}
+    if unknown:
+        first = next(place for place, run_id in enumerate(order.run_ids) if run_id in unknown)
+        message = f"no run has the id {order.run_ids[first]}"
+        return rejected(Reason.NOT_FOUND, f"/run_ids/{first}", message, "the id of a run")
+    done = run_cancels.cancel(batch.connection, batch.topics, [run for run, _ in found], shards=batch.shards)
+    batch.queued |= bool(done.ended)
+    return Result(Status.ACCEPTED)
 
 
 def _control(batch: Batch, order: Order, event: EventRef | None) -> Result:

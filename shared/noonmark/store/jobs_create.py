@@ -18,8 +18,10 @@ from noonmark.store.job_requests import (
     Reason,
     Result,
     Status,
+    cannot_run,
     rejected,
     unfit,
+    unknown_limit,
     unknown_pool,
 )
 from noonmark.store.statements import statement
@@ -59,7 +61,8 @@ def create_jobs(batch: Batch, creates: Sequence[Create], results: dict[int, Resu
 
     What Postgres will not store is found by halving, so that one bad job never fails its batch.
     """
-    wanted = _of_known_pools(batch, creates, results)
+    wanted = _runnable(batch, _of_known_pools(batch, creates, results), results)
+    wanted = _of_known_limits(batch, wanted, results)
     wanted = _not_buried(batch, wanted, results)
     if wanted:
         _write_or_halve(batch, wanted, results)
@@ -73,6 +76,29 @@ def _of_known_pools(batch: Batch, creates: Sequence[Create], results: dict[int, 
         if create.spec.pool in unknown:
             results[create.place] = unknown_pool(create.spec.pool, batch.known.pools)
     return [create for create in creates if create.spec.pool not in unknown]
+
+
+def _runnable(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+    """Drop what no live worker of its pool can run."""
+    unfit = {}
+    for create in creates:
+        if (misfit := batch.misfit(create.spec)) is not None:
+            unfit[create.place] = cannot_run(misfit)
+    results.update(unfit)
+    return [create for create in creates if create.place not in unfit] if unfit else creates
+
+
+def _of_known_limits(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+    limited = [create for create in creates if create.spec.limits]
+    if not limited:
+        return creates
+    refused = set()
+    for place, spec, _ in limited:
+        namespace = spec.namespace
+        if (verdict := unknown_limit(spec.limits, namespace, batch.facts.limits_of(namespace))) is not None:
+            results[place] = verdict
+            refused.add(place)
+    return [create for create in creates if create.place not in refused]
 
 
 def _not_buried(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
@@ -282,7 +308,14 @@ def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
 
 def _due(batch: Batch, spec: JobSpec, job_id: UUID) -> Due:
     held = spec.namespace in batch.facts.paused
-    return first_due(spec, job_id, batch.now, zone_data_is_active=batch.zone_data_is_active, held=held)
+    return first_due(
+        spec,
+        job_id,
+        batch.now,
+        zone_data_is_active=batch.zone_data_is_active,
+        held=held,
+        capped=spec.namespace in batch.facts.capped,
+    )
 
 
 def _state(batch: Batch, job: _NewJob) -> JobState:

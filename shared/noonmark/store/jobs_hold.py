@@ -65,7 +65,8 @@ def resume(batch: Batch, job: LockedJob, order: ResumeJob, sequence: int | None)
         note_sequence(connection, job, sequence)
         return Result(Status.ACCEPTED, job.id)
     set_state(connection, job, JobState.ACTIVE, None, sequence, missed=order.missed)
-    batch.queued |= free(connection, [job.id]) > 0
+    if free(connection, [job.id]):
+        batch.queued = batch.freed = True
     # What came due in the pause is claimed at once, not at the trigger's next look.
     batch.due_soon = True
     return Result(Status.ACCEPTED, job.id)
@@ -88,10 +89,10 @@ def cancel(batch: Batch, job: LockedJob, order: CancelJob, sequence: int | None)
     if runs:
         with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
             stopped = cursor.execute(
-                statement("job_cancel_runs"), {**span(runs), "shard": job.shard}
+                statement("job_cancel_runs"), {**span(runs), "shards": [job.shard]}
             ).fetchall()
         ended = [run for run in stopped if run.state == RunState.CANCELLED]
-        free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+        batch.freed |= free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, batch.topics, [settled_of(run) for run in ended], shards=batch.shards)
         batch.queued |= bool(ended)
     connection.execute(statement("job_drop_retries"), {"ids": [job.id]})

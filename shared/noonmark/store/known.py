@@ -1,4 +1,4 @@
-"""Facts that a process remembers because they only ever grow: which pools and which ledger days exist."""
+"""Facts that a process remembers: which pools and ledger days exist, and what the workers can run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 
 import psycopg
 
+from noonmark.store.catalogues import Catalogues
 from noonmark.store.pools import pool_names
 
 
@@ -15,6 +16,7 @@ class KnownFacts:
 
     def __init__(self) -> None:
         self.pools: frozenset[str] = frozenset()
+        self.catalogues = Catalogues()
         self._days: set[date] = set()
 
     def unknown_pools(self, connection: psycopg.Connection, wanted: Iterable[str]) -> frozenset[str]:

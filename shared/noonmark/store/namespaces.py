@@ -18,7 +18,7 @@ import psycopg
 
 from noonmark.core.words import JobState, ResumeChoice
 from noonmark.core.zones import load_zone
-from noonmark.schemas.documents import NAMESPACE_PATTERN
+from noonmark.schemas.policy_documents import NAMESPACE_PATTERN
 from noonmark.store.job_forms import NEVER
 from noonmark.store.job_pauses import free, hold
 from noonmark.store.rows import row_of
@@ -38,6 +38,8 @@ _BATCH: Final = 500
 
 _TRIES: Final = 5
 
+_MOST_IN_FLIGHT: Final = 1_000_000
+
 _NAMED: Final = 5
 """Calendars that a refusal names."""
 
@@ -55,6 +57,7 @@ class NamespaceRow(NamedTuple):
     timezone: str
     paused_at: datetime | None
     pause_reason: str | None
+    max_in_flight: int | None
     updated_at: datetime | None
 
 
@@ -195,6 +198,39 @@ def resume_namespace(
         if progress is not None:
             progress(jobs, runs)
     return PauseResult(marked is not None, jobs, runs, late)
+
+
+def set_max_in_flight(connection: psycopg.Connection, name: str, most: int | None) -> bool:
+    """Cap the runs of each lane of a namespace that are under way at a time; None takes the cap away.
+
+    Runs that are queued already go on and are not counted; from the commit on every run that comes due asks
+    for room. Given again, it has the one-time instants planned that an interrupted call did not get to.
+
+    Args:
+        connection: in autocommit, no transaction open.
+        name: of the namespace.
+        most: from 1 on.
+
+    Returns:
+        False if that is its cap already.
+
+    Raises:
+        NamespaceNameError: the name is none for a namespace, or the number none for a cap.
+    """
+    _check_name(name)
+    if most is not None and not 0 < most <= _MOST_IN_FLIGHT:
+        raise NamespaceNameError(f"{most} is no cap: use a whole number from 1 to {_MOST_IN_FLIGHT:,}")
+    with connection.transaction():
+        change_time_facts(connection)
+        connection.execute(statement("namespace_put"), {"name": name})
+        changed = (
+            connection.execute(statement("namespace_set_cap"), {"name": name, "most": most}).rowcount == 1
+        )
+    if most is not None:
+        # Postgres claims one-time instants by itself, without a look at caps. New jobs have no such timers.
+        for ids in _batches(connection, "namespace_jobs_to_plan", name):
+            connection.execute(statement("namespace_plan_timers"), {"ids": list(ids)})
+    return changed
 
 
 def delete_namespace(connection: psycopg.Connection, name: str) -> bool:

@@ -10,12 +10,15 @@ from uuid import UUID
 
 import psycopg
 
+from noonmark.core.granting import Gate, Limits, gates_of
 from noonmark.core.ids import uuid7_batch
-from noonmark.core.words import Lane, Origin, RunState, SkipReason
+from noonmark.core.words import Lane, Origin, Overlap, RunState, SkipReason
 from noonmark.schemas.lifecycle import SettledRun
 from noonmark.store.events import EventTopics, announce
+from noonmark.store.lines import Lined, line_up
+from noonmark.store.overlap import Fate, Wish, judge
 from noonmark.store.rows import DueTimer
-from noonmark.store.slots import free_slots, take_slots
+from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
 
 _SLOT_LOOK: Final = timedelta(seconds=1)
@@ -36,6 +39,10 @@ class PlannedRun:
     wants_slot: bool = False
     patient: bool = False
     """Without a slot it is not written, and planned again a moment later."""
+    overlap: Overlap = Overlap.SKIP
+    """What it does without a slot, if it wants one."""
+    limits: Limits = ()
+    """It waits for room under each of these."""
 
 
 @dataclass(slots=True)
@@ -81,13 +88,19 @@ class Planning(Protocol):
 
 @dataclass(slots=True)
 class ClaimResult:
-    """Counts of one claim, for metrics; `postponed` are runs that wait for another one of their job."""
+    """Counts of one claim, for metrics.
+
+    `waiting` are runs that wait for room, `postponed` those that are planned again when another run ends.
+    """
 
     claimed: int = 0
     queued: int = 0
+    waiting: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     broken: list[tuple[UUID, str]] = field(default_factory=list)
     postponed: int = 0
+    settled: dict[str, int] = field(default_factory=dict)
+    """By state, the runs whose target had not reported in time."""
 
 
 @dataclass(slots=True)
@@ -100,6 +113,7 @@ class _Row:
     state: RunState
     reason: str | None
     holds_slot: bool
+    gate: Gate | None = None
 
 
 def carry_out(
@@ -123,14 +137,18 @@ def carry_out(
     rows: Sequence[_Row] = _rows(plans)
     _make_days(connection, rows)
     wished = len(rows)
-    rows, plans = _grant_slots(connection, rows, plans)
+    rows, plans = _grant_slots(connection, rows, plans, topics, install_shards)
     result.postponed = wished - len(rows)
+    _find_gates(lane, rows)
     inserted = _insert(connection, lane, rows)
+    _line_up(connection, lane, rows, inserted)
     _give_back_slots(connection, rows, inserted)
     _tell_skips(connection, topics, lane, [row for row in rows if row.id in inserted], install_shards)
     for row in rows:
         if row.state is RunState.QUEUED:
             result.queued += row.id in inserted
+        elif row.gate is not None:
+            result.waiting += row.id in inserted
         elif row.state is RunState.SKIPPED and row.reason and row.id in inserted:
             result.skipped[row.reason] = result.skipped.get(row.reason, 0) + row.run.instants
     moves, used_up = _count_down(plans, rows, inserted)
@@ -161,22 +179,34 @@ def _make_days(connection: psycopg.Connection, rows: Sequence[_Row]) -> None:
 
 
 def _grant_slots(
-    connection: psycopg.Connection, rows: Sequence[_Row], plans: Sequence[tuple[DueTimer, TimerPlan]]
+    connection: psycopg.Connection,
+    rows: Sequence[_Row],
+    plans: Sequence[tuple[DueTimer, TimerPlan]],
+    topics: EventTopics,
+    install_shards: int,
 ) -> tuple[Sequence[_Row], Sequence[tuple[DueTimer, TimerPlan]]]:
-    """Take the overlap slot of each run that needs one; a run without is skipped for `overlap`.
+    """Take the overlap slot of each run that needs one; a run without does what its job's rule says.
 
     One that is caught up waits instead: its timer stays with it and comes again soon. Returns what is to be
     written.
     """
     wishes = [row for row in rows if row.run.wants_slot]
-    granted = take_slots(connection, [(row.id, row.timer.job_id) for row in wishes])
+    if not wishes:
+        return rows, plans
+    fates = judge(
+        connection,
+        [Wish(row.id, row.timer.job_id, row.run.overlap, row.run.patient) for row in wishes],
+        topics=topics,
+        install_shards=install_shards,
+    )
     waiting: dict[str, _Row] = {}
     for row in wishes:
-        if row.id in granted:
+        fate = fates[row.id]
+        if fate is Fate.HAS_SLOT:
             row.holds_slot = True
-        elif row.run.patient:
+        elif fate is Fate.LATER:
             waiting[row.timer.place] = row
-        else:
+        elif fate is Fate.SKIPPED:
             row.state, row.reason = RunState.SKIPPED, SkipReason.OVERLAP.value
     if not waiting:
         return rows, plans
@@ -198,6 +228,41 @@ def _again_soon(timer: DueTimer, p: TimerPlan, row: _Row) -> TimerPlan:
         after_at=timer.after_at,
         after_offset=timer.after_offset,
         completed=False,
+    )
+
+
+def _find_gates(lane: Lane, rows: Sequence[_Row]) -> None:
+    """Have runs wait that need room: without the slot of their job, under limits, or under a cap."""
+    for row in rows:
+        if row.state is not RunState.QUEUED:
+            continue
+        run, timer = row.run, row.timer
+        lacks_slot = run.wants_slot and not row.holds_slot
+        capped = timer.capped is not None and timer.namespace in timer.capped
+        if lacks_slot or run.limits or capped:
+            rule = run.overlap if lacks_slot else Overlap.ALLOW
+            gates = gates_of(timer.job_id, timer.namespace, lane, run.limits, rule, capped=capped)
+            row.state, row.reason, row.gate = RunState.WAITING, gates[0].reason.value, gates[0]
+
+
+def _line_up(
+    connection: psycopg.Connection, lane: Lane, rows: Sequence[_Row], inserted: Collection[UUID]
+) -> None:
+    line_up(
+        connection,
+        [
+            Lined(
+                row.id,
+                row.run.scheduled_for,
+                row.timer.job_id,
+                lane,
+                row.gate,
+                row.run.start_by,
+                row.run.scheduled_for,
+            )
+            for row in rows
+            if row.gate is not None and row.id in inserted
+        ],
     )
 
 
@@ -272,7 +337,8 @@ def _count_down(
     if not limited:
         return plans, set()
     for row in rows:
-        if row.state is RunState.QUEUED and row.id in inserted and row.timer.job_id in limited:
+        runs = row.state is RunState.QUEUED or row.gate is not None
+        if runs and row.id in inserted and row.timer.job_id in limited:
             limited[row.timer.job_id] -= 1
     used_up = {job_id for job_id, left in limited.items() if left <= 0}
     counted = []

@@ -12,6 +12,7 @@ from typing import Final
 
 import psycopg
 
+from noonmark.core.granting import Limits
 from noonmark.core.jitter import Jitter
 from noonmark.core.planning import Caps, Held, Misfire, MisfirePolicy, Plan, plan, plan_skips
 from noonmark.core.replan import next_open
@@ -35,6 +36,7 @@ class Policy:
     misfire: Misfire
     overlap: Overlap
     start_deadline_seconds: float | None
+    limits: Limits = ()
 
 
 @lru_cache(maxsize=4096)
@@ -50,6 +52,7 @@ def read_policy(text: str) -> Policy:
         ),
         Overlap(stored.get("overlap", Overlap.ALLOW)),
         stored.get("start_deadline_seconds"),
+        tuple((name, part) for name, part in stored.get("limits", ())),
     )
 
 
@@ -96,7 +99,7 @@ class Planner:
             jitter=None if at_once else jitter,
             start_deadline_seconds=policy.start_deadline_seconds,
             runs_left=timer.runs_left,
-            one_at_a_time=policy.overlap is Overlap.SKIP,
+            one_at_a_time=policy.overlap is not Overlap.ALLOW,
             caps=self._caps,
         )
         return _move(
@@ -200,12 +203,19 @@ def _may_go_on(schedule: Schedule, now: datetime) -> bool:
 
 def _runs_of(planned: Plan, policy: Policy, jitter: Jitter | None) -> list[PlannedRun]:
     deadline = policy.start_deadline_seconds
-    wants_slot = policy.overlap is Overlap.SKIP
+    wants_slot = policy.overlap is not Overlap.ALLOW
     if len(planned.runs) == 1 and deadline is None and not planned.summary:
         (only,) = planned.runs
         if only.skipped is None:  # nearly every claim ends here
             return [
-                PlannedRun(only.scheduled_for, RunState.QUEUED, wants_slot=wants_slot, patient=only.patient)
+                PlannedRun(
+                    only.scheduled_for,
+                    RunState.QUEUED,
+                    wants_slot=wants_slot,
+                    patient=only.patient,
+                    overlap=policy.overlap,
+                    limits=policy.limits,
+                )
             ]
     runs = [
         PlannedRun(
@@ -217,6 +227,8 @@ def _runs_of(planned: Plan, policy: Policy, jitter: Jitter | None) -> list[Plann
             else None,
             wants_slot=wants_slot and not instant.skipped,
             patient=instant.patient,
+            overlap=policy.overlap,
+            limits=policy.limits if not instant.skipped else (),
         )
         for instant in planned.runs
     ]

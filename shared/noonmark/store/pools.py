@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import psycopg
 
 from noonmark.store.migrate import ensure_pool_key
@@ -21,3 +23,34 @@ def register_pool(connection: psycopg.Connection, name: str) -> bool:
 def pool_names(connection: psycopg.Connection) -> list[str]:
     """Return the registered pools, sorted."""
     return [row[0] for row in connection.execute("select name from pools order by name").fetchall()]
+
+
+def rotate_key(connection: psycopg.Connection, name: str) -> str | None:
+    """Give a pool a new signing key; return its id, None where there is no such pool.
+
+    Dispatchers sign with it from their next look at the keys on; messages signed with the older ones are
+    believed until those are retired.
+    """
+    key_id = secrets.token_hex(4)
+    made = connection.execute(
+        """insert into pool_keys (pool, key_id, secret, created_at)
+           select name, %(key_id)s, %(secret)s, clock_timestamp() from pools where name = %(pool)s""",
+        {"pool": name, "key_id": key_id, "secret": secrets.token_bytes(32)},
+    ).rowcount
+    return key_id if made else None
+
+
+def retire_key(connection: psycopg.Connection, name: str, key_id: str) -> bool:
+    """Believe no message any more that an older key has signed; False where it is none, or the newest one.
+
+    Workers learn of it within a minute. A message of it that is still under way is refused, and its run sent
+    again.
+    """
+    retired = connection.execute(
+        """update pool_keys set retired_at = now()
+           where pool = %(pool)s and key_id = %(key_id)s and retired_at is null
+             and exists (select from pool_keys as newer where newer.pool = pool_keys.pool
+                         and newer.retired_at is null and newer.created_at > pool_keys.created_at)""",
+        {"pool": name, "key_id": key_id},
+    )
+    return retired.rowcount == 1

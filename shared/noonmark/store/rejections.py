@@ -5,13 +5,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 import psycopg
 
 from noonmark.schemas.lifecycle import rejection_event
-from noonmark.schemas.refusal import Refused, printable
+from noonmark.schemas.refusal import FieldError, Refused, printable
 from noonmark.store.events import RawEvent, insert_events
 from noonmark.store.statements import statement
 
@@ -29,7 +29,7 @@ class RejectedRecord:
         offset: likewise.
         source: of its event, as far as it could be read.
         event_id: likewise.
-        reason: a word of `noonmark.telemetry.metrics.REJECTION_REASONS`.
+        reason: a word of `noonmark.telemetry.labels.REJECTION_REASONS`.
         refused: the problems, with pointers into the event.
         value: all its bytes.
     """
@@ -88,6 +88,38 @@ def record_rejections(
         events.append(RawEvent(zlib.crc32(key) % shards, topic, key, value))
     insert_events(connection, events)
     return len(kept)
+
+
+class RefusedMessage(NamedTuple):
+    """A run message that a worker did not believe: where it stands, why, and its first bytes."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    detail: str
+    value: bytes
+    truncated: bool
+
+
+def keep_messages(connection: psycopg.Connection, messages: Sequence[RefusedMessage]) -> int:
+    """Keep refused run messages beside the refused submissions, and tell nobody; return how many were new."""
+    problems = [Refused([FieldError("", message.detail)]) for message in messages]
+    rows = connection.execute(
+        statement("job_rejections"),
+        {
+            "topics": [message.topic for message in messages],
+            "partitions": [message.partition for message in messages],
+            "offsets": [message.offset for message in messages],
+            "sources": [None] * len(messages),
+            "ids": [None] * len(messages),
+            "reasons": [message.reason for message in messages],
+            "errors": [_errors_text(problem) for problem in problems],
+            "values": [message.value for message in messages],
+            "truncated": [message.truncated for message in messages],
+        },
+    )
+    return len(rows.fetchall())
 
 
 def _columns(records: Sequence[RejectedRecord], cap_bytes: int) -> dict[str, object]:

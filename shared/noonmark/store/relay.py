@@ -15,7 +15,10 @@ from noonmark.store.rows import OutboxRow, row_of
 from noonmark.store.statements import statement
 
 EVENT_LANE = 3
-"""Events (lifecycle, rejections) are relayed after the run messages of every lane."""
+"""Events (lifecycle, rejections, those that runs emit) are relayed after the run messages of every lane."""
+
+REFUSED_LANE = 4
+"""Events that Kafka refuses as they are (no such topic, too large) wait here, in nobody's way."""
 
 
 class Pressure(NamedTuple):
@@ -62,6 +65,34 @@ def read(
         rows = cursor.fetchall()
     rows.sort(key=lambda row: (row.lane, row.slice, row.seq))
     return rows
+
+
+def read_refused(
+    connection: psycopg.Connection, slices: Sequence[int], limit: int, *, after: int
+) -> list[OutboxRow]:
+    """Read refused events of the owned slices whose sequence is above `after`, in its order."""
+    with connection.cursor(row_factory=row_of(OutboxRow), binary=True) as cursor:
+        return cursor.execute(
+            statement("read_refused"), {"slices": list(slices), "most": limit, "after": after}
+        ).fetchall()
+
+
+def refuse(connection: psycopg.Connection, refused: Sequence[tuple[OutboxRow, str]]) -> int:
+    """Move events that Kafka refuses out of the way of the others; return how many were still there."""
+    return connection.execute(
+        statement("refuse_events"),
+        {
+            "places": [row.place for row, _ in refused],
+            "seqs": [row.seq for row, _ in refused],
+            "reasons": orjson.dumps({str(row.seq): reason for row, reason in refused}).decode(),
+        },
+    ).rowcount
+
+
+def count_refused(connection: psycopg.Connection, slices: Sequence[int], *, cap: int) -> dict[str, int]:
+    """Count refused events by topic, no more than `cap` of a slice and for at most 100 topics."""
+    rows = connection.execute(statement("count_refused"), {"slices": list(slices), "cap": cap}).fetchall()
+    return dict(rows)
 
 
 def delete(connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:

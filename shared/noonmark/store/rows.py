@@ -41,6 +41,7 @@ class OutboxRow(NamedTuple):
     topic: str | None
     key: bytes | None
     value: bytes | None
+    headers: bytes | None
 
 
 class StartedRun(NamedTuple):
@@ -88,7 +89,10 @@ class ChangedRun(NamedTuple):
 
 
 class DueTimer(NamedTuple):
-    """A locked timer and its job, for planning; `schedule` and `policy` are JSON text, `state` None: gone."""
+    """A locked timer and its job, for planning; `schedule` and `policy` are JSON text, `state` None: gone.
+
+    `capped` are all namespaces with a cap.
+    """
 
     place: str
     scheduled_for: datetime
@@ -109,3 +113,4 @@ class DueTimer(NamedTuple):
     resume_choice: str | None
     now: datetime
     floor: datetime
+    capped: list[str] | None = None

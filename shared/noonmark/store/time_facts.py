@@ -1,4 +1,4 @@
-"""What schedules are read with: zone data, default zones, calendars. And the lock on changes of these."""
+"""What documents are read with: zone data, default zones, calendars, limits; the lock on changes of these."""
 
 from __future__ import annotations
 
@@ -41,18 +41,21 @@ def facts_number(connection: psycopg.Connection) -> int:
 
 
 def read_time_facts(connection: psycopg.Connection) -> TimeFacts:
-    """Read default zones, pauses and calendars of all namespaces."""
+    """Read default zones, pauses, calendars, limits and caps of all namespaces."""
     # The number first: a change that comes between makes it too low, and the facts are read again.
     number = facts_number(connection)
     zones: dict[str, str] = {}
     paused: set[str] = set()
-    for name, zone, held in connection.execute(
-        "select name, timezone, paused_at is not null from namespaces"
+    capped: set[str] = set()
+    for name, zone, held, has_cap in connection.execute(
+        "select name, timezone, paused_at is not null, max_in_flight is not null from namespaces"
     ).fetchall():
         if zone != "UTC":
             zones[name] = zone
         if held:
             paused.add(name)
+        if has_cap:
+            capped.add(name)
     calendars: defaultdict[str, dict[str, Calendar]] = defaultdict(dict)
     rows = connection.execute(
         "select namespace, name, body from calendars join calendar_contents using (digest)"
@@ -61,7 +64,17 @@ def read_time_facts(connection: psycopg.Connection) -> TimeFacts:
         # Documents that name one which cannot be read are refused; the others are none the worse.
         with contextlib.suppress(CalendarError):
             calendars[namespace][name] = Calendar.parse(body)
-    return TimeFacts(number, zones, frozenset(paused), dict(calendars))
+    limits: defaultdict[str, set[str]] = defaultdict(set)
+    for namespace, name in connection.execute("select namespace, name from limits").fetchall():
+        limits[namespace].add(name)
+    return TimeFacts(
+        number,
+        zones,
+        frozenset(paused),
+        dict(calendars),
+        {namespace: frozenset(names) for namespace, names in limits.items()},
+        frozenset(capped),
+    )
 
 
 def active_zone_data(connection: psycopg.Connection) -> str | None:

@@ -28,7 +28,6 @@ from sqlalchemy import (
     or_,
     pool,
     select,
-    tuple_,
 )
 
 from noonmark.core.words import JobState, Lane, TimerKind
@@ -91,16 +90,6 @@ class JobFilter:
     lanes: Sequence[Lane] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DeadFilter:
-    """Which dead letters are wanted; what is None does not matter. `since` is about the death."""
-
-    job: UUID | None = None
-    job_name: str | None = None
-    namespace: str | None = None
-    since: datetime | None = None
-
-
 @contextmanager
 def reader(dsn: str, *, statement_timeout_seconds: float = 30) -> Iterator[Connection]:
     """Open one read-only transaction, all of whose statements see the same moment."""
@@ -121,8 +110,8 @@ def list_runs(
     """List runs, the newest first, with the name of their job."""
     r, j = t.runs, t.jobs
     query = (
-        select(*_run_summary(), j.c.name.label("job_name"), j.c.kind, j.c.handler)
-        .select_from(r.outerjoin(j, j.c.id == r.c.job_id))
+        select(*_run_summary(), j.c.name.label("job_name"), j.c.kind, j.c.handler, _waits_for())
+        .select_from(r.outerjoin(j, j.c.id == r.c.job_id).outerjoin(t.waits, t.waits.c.run_id == r.c.id))
         .order_by(r.c.id.desc())
     )
     conditions: list[ColumnElement[bool]] = []
@@ -164,8 +153,14 @@ def show_run(connection: Connection, run_id: UUID) -> Row | None:
         timers.c.job_id == run["job_id"], timers.c.kind == TimerKind.RETRY.value, timers.c.run_id == run_id
     )
     run["next_attempt_at"] = connection.execute(retry).scalar()
-    waits = connection.execute(select(t.waits.c.since).where(t.waits.c.run_id == run_id)).first()
-    run["waiting_since"] = waits[0] if waits else None
+    report = select(t.callbacks.c.deadline_at).where(
+        t.callbacks.c.run_id == run_id, t.callbacks.c.fence == run["fence"]
+    )
+    run["report_until"] = connection.execute(report).scalar()
+    waits = connection.execute(
+        select(t.waits.c.since, _waits_for()).where(t.waits.c.run_id == run_id)
+    ).first()
+    run["waiting_since"], run["waits_for"] = waits or (None, None)
     dead = connection.execute(
         select(t.dead_letters.c.died_at).where(t.dead_letters.c.run_id == run_id)
     ).first()
@@ -240,26 +235,6 @@ def find_rejection(connection: Connection, rejection: int) -> Row | None:
     return dict(found) if found is not None else None
 
 
-def list_dead(
-    connection: Connection, wanted: DeadFilter, *, limit: int = 50, before: UUID | None = None
-) -> Page[UUID]:
-    """List dead letters, the newest death first; `before` is the run of the last one of the page before."""
-    d, j = t.dead_letters, t.jobs
-    query = (
-        select(d, j.c.name.label("job_name"), j.c.handler)
-        .select_from(d.outerjoin(j, j.c.id == d.c.job_id))
-        .order_by(d.c.died_at.desc(), d.c.run_id.desc())
-        .where(*_of_job(wanted, d))
-    )
-    if wanted.since is not None:
-        query = query.where(d.c.died_at >= wanted.since)
-    if before is not None:
-        last = d.alias()
-        place = select(last.c.died_at, last.c.run_id).where(last.c.run_id == before).scalar_subquery()
-        query = query.where(tuple_(d.c.died_at, d.c.run_id) < place)
-    return _page(connection, query, d.c.run_id, limit)
-
-
 def list_workers(connection: Connection, *, everyone: bool = False) -> list[Row]:
     """List workers by the age of their last beat; with `everyone` also those that left or lapsed."""
     w = t.workers
@@ -280,6 +255,15 @@ def list_workers(connection: Connection, *, everyone: bool = False) -> list[Row]
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
+def list_pool_keys(connection: Connection, pool_name: str) -> list[Row]:
+    """List the signing keys of a pool, newest first, without their secrets."""
+    k = t.pool_keys
+    query = select(k.c.key_id, k.c.created_at, k.c.retired_at).where(k.c.pool == pool_name)
+    return [
+        dict(row) for row in connection.execute(query.order_by(k.c.created_at.desc(), k.c.key_id)).mappings()
+    ]
+
+
 def list_pools(connection: Connection) -> list[Row]:
     """List pools with the number of their live workers and valid keys."""
     p, w, k = t.pools, t.workers, t.pool_keys
@@ -291,7 +275,7 @@ def list_pools(connection: Connection) -> list[Row]:
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def _of_job(wanted: RunFilter | DeadFilter, table: Table) -> list[ColumnElement[bool]]:
+def _of_job(wanted: RunFilter, table: Table) -> list[ColumnElement[bool]]:
     """Narrow down to a job, by its id or name, and a namespace."""
     j = t.jobs
     conditions: list[ColumnElement[bool]] = []
@@ -312,6 +296,13 @@ def _first_start() -> ColumnElement[Any]:
     a, r = t.attempts, t.runs
     earlier = select(func.min(a.c.started_at)).where(a.c.run_id == r.c.id).scalar_subquery()
     return func.least(r.c.started_at, earlier).label("first_started_at")
+
+
+def _waits_for() -> ColumnElement[Any]:
+    """The limit that a run waits for, with the key that it is counted by there."""
+    w = t.waits
+    name, key = w.c.limit_name, w.c.limit_key
+    return case((key.is_not(None), name + "/" + key), else_=name).label("waits_for")
 
 
 def _run_summary() -> list[ColumnElement[Any]]:

@@ -19,6 +19,7 @@ import psycopg
 from noonmark.core.words import AttemptOutcome, Lane, RunState
 from noonmark.schemas.lifecycle import SettledRun
 from noonmark.store.events import EventTopics, announce, settled_of
+from noonmark.store.extras import Extras, write_extras
 from noonmark.store.rows import ChangedRun, StartedRun, row_of
 from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
@@ -59,6 +60,7 @@ class Outcome:
     error: str | None = None
     retry_seconds: float = 0.0
     pool: str = ""
+    extras: Extras | None = None
 
     @property
     def key(self) -> _Key:
@@ -67,8 +69,11 @@ class Outcome:
 
     @property
     def plain(self) -> bool:
-        """Whether there is nothing to say but that it succeeded."""
+        """Whether the row of the run has nothing to say but that it succeeded."""
         return self.state is RunState.SUCCEEDED and self.result is None
+
+
+_KEEP_SLOT = frozenset({RunState.RETRYING, RunState.RUNNING})
 
 
 @dataclass(slots=True)
@@ -79,14 +84,29 @@ class Recorded:
     """State per run that was written."""
     fenced: list[Outcome] = field(default_factory=list)
     """Outcomes that came too late: nothing was written for them."""
+    freed: bool = False
+    """Runs wait for what was freed."""
 
 
 def register(
-    connection: psycopg.Connection, *, pool: str, host: str, pid: int, lease_seconds: float
+    connection: psycopg.Connection,
+    *,
+    pool: str,
+    host: str,
+    pid: int,
+    lease_seconds: float,
+    catalogue: str = "{}",
 ) -> Identity:
-    """Make this process a worker with a lease."""
+    """Make this process a worker with a lease; `catalogue` is what it can run (`store.catalogues`)."""
     row = connection.execute(
-        statement("register_worker"), {"pool": pool, "host": host, "pid": pid, "lease_seconds": lease_seconds}
+        statement("register_worker"),
+        {
+            "pool": pool,
+            "host": host,
+            "pid": pid,
+            "lease_seconds": lease_seconds,
+            "catalogue": catalogue,
+        },
     ).fetchone()
     assert row is not None
     return Identity(*row)
@@ -193,7 +213,9 @@ def record(
         else:
             recorded.fenced.append(outcome)
     _write_consequences(connection, identity, list(kept.values()), recorded)
-    announce(connection, topics, [_settled(o, *written[key]) for key, o in kept.items()], shards=shards)
+    # A run whose target will report its end itself goes on: there is nothing to tell yet.
+    ended = [_settled(o, *written[key]) for key, o in kept.items() if written[key][0] != RunState.RUNNING]
+    announce(connection, topics, ended, shards=shards)
     delete_batches(connection, ended_batches)
     return recorded
 
@@ -201,16 +223,17 @@ def record(
 def _write_consequences(
     connection: psycopg.Connection, identity: Identity, kept: Sequence[Outcome], recorded: Recorded
 ) -> None:
+    write_extras(connection, [(o, o.extras) for o in kept if o.extras is not None], recorded.states)
     _write_retries(connection, [o for o in kept if recorded.states[o.run.id] == RunState.RETRYING])
     _write_attempts(
         connection, identity, [o for o in kept if o.attempt_outcome is not AttemptOutcome.SUCCEEDED]
     )
-    free_slots(
+    recorded.freed = free_slots(
         connection,
         [
             (o.run.id, o.run.job_id)
             for o in kept
-            if o.run.holds_slot and recorded.states[o.run.id] != RunState.RETRYING
+            if o.run.holds_slot and recorded.states[o.run.id] not in _KEEP_SLOT
         ],
     )
 
@@ -247,6 +270,8 @@ def _write_states(
             plain[outcome.fence].append(outcome)
         else:
             detailed.append(outcome)
+    written.update(_let_go(connection, identity, [o for o in detailed if o.state is RunState.RUNNING]))
+    detailed = [o for o in detailed if o.state is not RunState.RUNNING]
     with connection.cursor(binary=True) as cursor:
         for fence, group in plain.items():
             which = span([(o.run.id, o.run.scheduled_for) for o in group])
@@ -265,6 +290,28 @@ def _write_states(
     return written
 
 
+def _let_go(
+    connection: psycopg.Connection, identity: Identity, waiting: Sequence[Outcome]
+) -> dict[_Key, tuple[str, datetime | None]]:
+    """Part with runs whose target will report their end itself; see `noonmark.store.callbacks`."""
+    if not waiting:
+        return {}
+    seconds = {
+        str(o.run.id): [o.fence, o.extras.callback.seconds]
+        for o in waiting
+        if o.extras is not None and o.extras.callback is not None
+    }
+    rows = connection.execute(
+        statement("callback_await"),
+        {
+            **identity._asdict(),
+            **span([(o.run.id, o.run.scheduled_for) for o in waiting]),
+            "seconds": orjson.dumps(seconds).decode(),
+        },
+    )
+    return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+
+
 def _details(outcomes: Sequence[Outcome]) -> str:
     """Write outcomes as `finish_detailed` looks them up; only the highest fence of a run can count."""
     by_run: dict[str, list[object]] = {}
@@ -275,6 +322,7 @@ def _details(outcomes: Sequence[Outcome]) -> str:
             outcome.reason,
             outcome.result,
             clean_text(outcome.error),
+            int(outcome.attempt_outcome is AttemptOutcome.SNOOZED),
         ]
     return orjson.dumps(by_run).decode()
 
@@ -323,7 +371,8 @@ def _settled(outcome: Outcome, state: str, finished_at: datetime | None) -> Sett
         scheduled_for=run.scheduled_for,
         origin=run.origin,
         state=state,
-        reason=None if state == RunState.CANCELLED else outcome.reason,
+        # What somebody cancelled has no other reason, whatever its worker reports.
+        reason=outcome.reason if state == outcome.state else None,
         attempt=run.attempt,
         fence=outcome.fence,
         lane=Lane(run.lane).label,

@@ -4,7 +4,7 @@ docs/metrics.md is printed from this module:
 
     python -m noonmark.telemetry.metrics > docs/metrics.md
 
-Label values are bounded: they come from the lists in `LABELS`, from registered pools or from a
+Label values are bounded: they come from the lists in `labels.LABELS`, from registered pools or from a
 fixed number of partitions and slices, never from jobs. Count per batch: `inc(n)`, `observe_many`.
 """
 
@@ -24,8 +24,8 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-from noonmark.core.words import AttemptOutcome, Lane
 from noonmark.telemetry.instruments import BatchHistogram, Declared, SnapshotGauge
+from noonmark.telemetry.labels import LABELS
 
 PREFIX: Final = "noonmark_"
 
@@ -34,42 +34,6 @@ REGISTRY: Final = CollectorRegistry()
 
 TABLE: Final[list[Declared]] = []
 """All metrics, in the order of the page."""
-
-REJECTION_REASONS: Final = (
-    "malformed",
-    "invalid",
-    "too_large",
-    "conflict",
-    "unknown_pool",
-    "not_found",
-)
-MESSAGE_REJECTION_REASONS: Final = ("malformed", "invalid", "bad_signature", "unknown_key", "wrong_topic")
-SERVICES: Final = ("intake", "trigger", "dispatcher", "worker")
-
-LABELS: Final[dict[str, str]] = {
-    "active": "`yes`, `no`",
-    "kind": "kind of job: `http`, `python`",
-    "lane": ", ".join(f"`{lane.label}`" for lane in Lane),
-    "loop": "a named loop of the service, fixed in code",
-    "outcome": ", ".join(f"`{outcome}`" for outcome in AttemptOutcome),
-    "partition": "partition number of a topic made by noonmark",
-    "pool": "a registered pool",
-    "python": "version of Python",
-    "reason": "a fixed list per metric (rejections: "
-    + ", ".join(f"`{reason}`" for reason in REJECTION_REASONS)
-    + "; messages: "
-    + ", ".join(f"`{reason}`" for reason in MESSAGE_REJECTION_REASONS)
-    + ")",
-    "result": "`accepted`, `duplicate`, `stale`, `rejected`",
-    "role": "`trigger` (shards), `dispatcher` (slices)",
-    "service": ", ".join(f"`{service}`" for service in SERVICES),
-    "slice": "outbox slice number, fixed at install",
-    "state": "a state of the thing counted, from docs/glossary.md",
-    "statement": "name of a file in `shared/noonmark/store/sql`",
-    "topic": "a submissions topic",
-    "type": "`create`, `update`, `cancel`, `pause`, `resume`, `trigger`, `unknown`",
-    "version": "version of noonmark; of the zone data, such as `2026f`",
-}
 
 START_DELAY_BUCKETS: Final = (
     *(0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5),
@@ -222,6 +186,30 @@ LAPSED_WORKERS = _counter(
     "Workers whose lease ended without a goodbye.",
     "As for `lost_runs_total`; also check that workers reach Postgres.",
 )
+SELF_PAUSES = _counter(
+    "self_pauses_total",
+    (),
+    "Jobs that paused themselves after equal failures in a row (`pause_after_failures`).",
+    "Read the reason in `noonmark job list --state paused -o wide`, mend the cause, resume the job.",
+)
+WAITING_RUNS = _gauge(
+    "waiting_runs",
+    ("reason",),
+    "Runs that wait, by what they wait for; shown by one trigger.",
+    "`limit`, `fairness`: `noonmark limit list` and `noonmark namespace list` say whose figures are too low.",
+)
+PROMOTED = _counter(
+    "promoted_total",
+    ("lane",),
+    "Runs queued that had waited for room.",
+    "Flat while `waiting_runs` grows: see there.",
+)
+PROMOTIONS_BLOCKED = _counter(
+    "promotions_blocked_total",
+    ("reason",),
+    "Looks at waiting runs that had to go on waiting.",
+    "Far above `promoted_total`: runs that need several limits at once keep changing lines.",
+)
 ZONE_DATA_INFO = _gauge(
     "zone_data_info",
     ("version", "active"),
@@ -269,6 +257,13 @@ OUTBOX_ROWS = _gauge(
     "Unsent outbox rows.",
     "As for `outbox_oldest_seconds`.",
 )
+EVENTS_REFUSED = _gauge(
+    "events_refused",
+    ("topic",),
+    "Events in the outbox that Kafka refuses as they are: no such topic, too large, not allowed.",
+    "Make the topic or grant WRITE: they are tried again each minute. "
+    "See [kinds.md](kinds.md#refused-events).",
+)
 START_BACKLOG = _gauge(
     "start_backlog",
     ("pool", "lane", "partition"),
@@ -312,8 +307,15 @@ REJECTIONS = _counter(
 MESSAGE_REJECTED = _counter(
     "message_rejected_total",
     ("reason",),
-    "Run messages that were not believed: broken, or not signed by a dispatcher.",
-    "Any growth of `bad_signature`: someone else writes to the run topics, or keys differ between services.",
+    "Run messages that were not believed: broken, not signed by a dispatcher, or not what the ledger says.",
+    "`noonmark rejection list` shows some. Any growth of `bad_signature`: someone else writes to the run "
+    "topics, or keys differ between services.",
+)
+DUPLICATE_MESSAGES = _counter(
+    "duplicate_messages_total",
+    ("lane",),
+    "Run messages that started nothing: repeated ones, and those of a queueing that is over.",
+    "Some follow every crash, rebalance, pause or cancel. A steady rate: somebody replays the run topics.",
 )
 WORKER_SLOTS = _gauge(
     "worker_slots",

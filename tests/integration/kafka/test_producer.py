@@ -54,6 +54,21 @@ def test_a_message_for_an_unknown_topic_fails_alone_and_soon(kafka, monkeypatch)
     assert len(take(kafka.consumer(topic), 2001)) == 2001
 
 
+def test_without_holding_an_unseen_topic_fails_for_now_and_then_for_good_and_nobody_waits(kafka):
+    topic = kafka.topic()
+    producer = kafka.producer(hold_unseen=False)
+    batch = [*good(topic, 10), OutboundMessage(f"{kafka.name}.absent", b"k", b"v")]
+    first = producer.send_batch(batch)
+    assert [(i, f.code, f.is_permanent) for i, f in first.failed.items()] == [
+        (10, "UNCONFIRMED_TOPIC", False)
+    ]
+    deadline = time.monotonic() + 20
+    while not (again := producer.send_batch(batch[10:])).failed[0].is_permanent:
+        assert again.failed[0].code == "UNCONFIRMED_TOPIC"
+        assert time.monotonic() < deadline
+    assert len(take(kafka.consumer(topic), 10)) == 10
+
+
 def test_a_topic_made_just_after_the_first_look_gets_its_messages(kafka):
     topic = f"{kafka.name}.late"
     producer = kafka.producer(

@@ -9,8 +9,11 @@ from tests.contract.moves import STATEMENT_BIRTHS, STATEMENT_MOVES
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
 from noonmark.core.transitions import INITIAL, MOVES
-from noonmark.core.words import RunState, SkipReason
-from noonmark.store import holding, housekeeping, leases, relay, work
+from noonmark.core.words import AttemptOutcome, RunState, SkipReason
+from noonmark.store import dead_letters, holding, housekeeping, leases, relay, work
+from noonmark.store.callback_rows import Expected
+from noonmark.store.extras import Extras
+from noonmark.store.lines import send_through
 from noonmark.store.relay import Parked
 from noonmark.store.rows import StartedRun
 from noonmark.store.statements import statement
@@ -68,6 +71,11 @@ def finish(state, case, **more):
     case.world.record(case.worker, [outcome(case.as_started(), state, **more)])
 
 
+def wait_for_callback(case):
+    extras = Extras(callback=Expected(60.0))
+    finish(RunState.RUNNING, case, attempt_outcome=AttemptOutcome.SUCCEEDED, extras=extras)
+
+
 def cancel_unheld(case):
     runs = [(case.run_id, case.before["scheduled_for"])]
     holding.cancel_unheld(case.world.db, case.worker, TOPICS, runs, shards=4)
@@ -89,6 +97,14 @@ def lose(case):
 
 def lose_for_good(case):
     case.world.db.execute("update runs set losses = %s where id = %s", [leases.LOSS_BUDGET, case.run_id])
+    lose(case)
+
+
+def lose_at_most_once(case):
+    case.world.db.execute(
+        """update jobs set work = '{"delivery": "at_most_once", "timeout_seconds": 60}' where id = %s""",
+        [case.before["job_id"]],
+    )
     lose(case)
 
 
@@ -130,10 +146,62 @@ def hold(case):
 
 
 def cancel(case):
-    case.world.db.execute(statement("job_cancel_runs"), {**case.span(), "shard": case.before["shard"]})
+    case.world.db.execute(statement("job_cancel_runs"), {**case.span(), "shards": [case.before["shard"]]})
+
+
+def cancel_without_worker(case):
+    case.world.db.execute("update runs set owner = 0 where id = %s", [case.run_id])
+    cancel(case)
+
+
+def redrive(case):
+    put_letter(case)
+    runs = [dead_letters.DeadRun(case.run_id, case.before["scheduled_for"])]
+    dead_letters.redrive(case.world.db, TOPICS, runs, shards=SHARDS)
+
+
+def redrive_of_a_paused_job(case):
+    case.world.db.execute("update jobs set state = 'paused' where id = %s", [case.before["job_id"]])
+    redrive(case)
+
+
+def discard(case):
+    put_letter(case)
+    runs = [dead_letters.DeadRun(case.run_id, case.before["scheduled_for"])]
+    dead_letters.discard(case.world.db, TOPICS, runs, reason=None, shards=SHARDS)
+
+
+def put_letter(case):
+    row = case.before
+    case.world.db.execute(
+        """insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, fingerprint, died_at)
+           values (%s, %s, %s, 'tests', 1, 'x', 'x', now())""",
+        [row["id"], row["scheduled_for"], row["job_id"]],
+    )
+
+
+def promote(case):
+    case.world.db.execute(statement("promote_runs"), {**case.span(), "holders": []})
+
+
+def gate(case):
+    send_through(case.world.db, [(case.run_id, case.before["scheduled_for"])], waiting_for="paused")
+
+
+def skip_wait(verdict, case):
+    case.world.db.execute("update runs set start_by = now() - interval '1 s' where id = %s", [case.run_id])
+    case.world.db.execute(statement("skip_waits"), {**case.span(), "verdict": verdict})
+
+
+def show_wait(case):
+    case.world.db.execute(statement("show_waits"), {**case.span(), "reason": "fairness", "slotted": True})
 
 
 WAYS = {
+    "promote_runs": [promote],
+    "gate_runs": [gate],
+    "skip_waits": [partial(skip_wait, "start_deadline"), partial(skip_wait, "overlap")],
+    "show_waits": [show_wait],
     "start_runs": [start],
     "finish_plain": [partial(finish, RunState.SUCCEEDED)],
     "finish_detailed": [
@@ -141,21 +209,28 @@ WAYS = {
         partial(finish, RunState.RETRYING, error="boom", retry_seconds=5.0),
         partial(finish, RunState.DEAD, reason="retries_exhausted", error="boom"),
         partial(finish, RunState.CANCELLED),
+        partial(finish, RunState.CANCELLED, reason="by_handler"),
+        partial(finish, RunState.DISCARDED, reason="by_handler", error="hopeless"),
+        partial(finish, RunState.UNKNOWN, reason="timed_out", error="timed out after 30 s"),
     ],
+    "callback_await": [wait_for_callback],
     "hand_back": [hand_back],
     "cancel_unheld": [cancel_unheld],
-    "lose_runs": [lose, lose_for_good],
+    "lose_runs": [lose, lose_for_good, lose_at_most_once],
     "expire_starts": [expire],
     "requeue_runs": [requeue],
     "park_runs": [park],
     "resend_vanished": [resend],
     "job_hold_runs": [hold],
-    "job_cancel_runs": [cancel],
+    "job_cancel_runs": [cancel, cancel_without_worker],
+    "redrive_runs": [redrive, redrive_of_a_paused_job],
+    "discard_runs": [discard],
 }
 
 STATES = [(state, None) for state in RunState if state is not RunState.WAITING] + [
     (RunState.WAITING, "paused"),
     (RunState.WAITING, "undeliverable"),
+    (RunState.WAITING, "limit"),
 ]
 
 

@@ -85,17 +85,22 @@ def test_a_day_after_retention_goes_with_all_that_hangs_on_it(world):
             [run_id],
         )
     world.db.execute(
-        """insert into dead_letters select id, scheduled_for, job_id, namespace, 1, 'lost', null, now()
-           from runs where id = %s""",
+        """insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, fingerprint, died_at)
+           select id, scheduled_for, job_id, namespace, 1, 'lost', 'f', now() from runs where id = %s""",
         [dead],
     )
+    world.db.execute(
+        "insert into attempt_logs select id, scheduled_for, 1, 1, 'out', '', '', 0, now() from runs"
+    )
+    world.db.execute("insert into run_notes select id, scheduled_for, 1, 0.5, 'half', null, now() from runs")
     young = old_run(world, age=29)
 
     report = housekeeping.keep(world.db, SETTINGS)
 
     assert (report.days_dropped, report.days_kept_unfinished) == (1, 0)
     assert world.column("select id from runs") == [young]
-    assert world.count("attempts") == world.count("dead_letters") == 0
+    for follower in ("attempts", "attempt_logs", "run_notes", "dead_letters"):
+        assert world.count(follower) == 0
 
 
 @pytest.mark.parametrize("plan", ["enable_nestloop", "enable_hashjoin", "enable_mergejoin"])

@@ -25,7 +25,7 @@ from noonmark.store.statements import statement
 
 ROWS = 24_000
 BATCH = 400
-WATCHED = ("timers", "outbox", "runs", "jobs")
+WATCHED = ("timers", "outbox", "runs", "jobs", "waits", "slots", "limit_slots")
 
 Plan = Mapping[str, Any]
 
@@ -33,12 +33,14 @@ _RARE = {
     "resend_vanished": "reads the days of the look-back, every five minutes, while a group has passed its topic",
     "mark_time": "reads the outbox, every 5 s, in the leading dispatcher",
     "job_runs_now": "inserts only",
+    "dead_find": "reads the dead letters, for people; `runs` is a parameter of it",
     "job_insert": "inserts only",
     "job_leave_timer": "one job by its key",
     "job_timers": "inserts only",
     "insert_runs": "inserts only",
     "insert_retries": "inserts only",
     "insert_events": "inserts only",
+    "insert_emits": "inserts only",
     "tell_runs": "inserts only",
     "job_conflicts": "looks up the few jobs that were left out",
     "job_update": "one job by its key",
@@ -47,8 +49,15 @@ _RARE = {
     "job_runs_left": "the timer of one job by its index",
     "namespace_list": "jumps through the index on names, for people",
     "namespace_count_jobs": "reads the recurring jobs of one namespace, for people",
+    "insert_waits": "inserts only",
+    "take_slots": "inserts only",
+    "take_limit_slots": "inserts only",
+    "wait_counts": "reads all waits, every 5 s, in the leading trigger",
+    "limit_list": "reads all limits, slots and waits once, for people",
+    "limit_users": "reads the jobs of one namespace once, for people",
     "expired_days": "reads the catalogue, not the ledger",
     "calendar_list": "reads all jobs once, for people",
+    "prune_callbacks": "reads the callbacks that are older than an hour, once a minute, in the leading trigger",
     "zone_data_timers": "reads all zoned timers, once for each release of the zone data",
     "zone_data_activate": "writes the report of an activation; `timers` is a column of it",
     "zone_data_history": "reads the reports of activations; `timers` is a column of them",
@@ -115,6 +124,40 @@ class Filled:
             [self.worker.worker],
         )
 
+        self.db.execute(
+            """insert into callbacks (run_id, scheduled_for, job_id, fence, worker, token_hash, opened_at, deadline_at)
+               select id, scheduled_for, job_id, 1, %s, sha256(uuid_send(id)), now(), now() from runs where state = 'running'""",
+            [self.worker.worker],
+        )
+        self.db.execute(
+            """insert into timers (fire_at, scheduled_for, job_id, run_id, job_version, shard, lane, kind, namespace, pool)
+               select now(), scheduled_for, job_id, id, 1, shard, lane, 4, namespace, pool from runs where state = 'running'"""
+        )
+
+        self.fill_lines()
+
+    def fill_lines(self) -> None:
+        """Runs that wait for room in 40 lines, and slots that others hold."""
+        self.db.execute(
+            """insert into runs (id, scheduled_for, job_id, job_version, fence, lane, shard, state, reason, origin, request_id,
+                                 namespace, pool, start_by)
+               select noonmark_uuid7(), now(), id, 1, 1, lane, shard, 'waiting', 'limit', 'manual', 'waits', namespace, pool,
+                      now() - interval '1 s'
+               from jobs"""
+        )
+        self.db.execute(
+            """insert into waits (run_id, scheduled_for, job_id, reason, since, key, lane, namespace, limit_name, start_by)
+               select id, scheduled_for, job_id, 'limit', now(), lpad(to_hex(row_number() over () % 40 + 1), 32, '0')::uuid,
+                      lane, namespace, 'api', start_by
+               from runs where state = 'waiting'"""
+        )
+        self.db.execute(
+            """insert into limit_slots (key, slot_no, run_id, namespace, limit_name)
+               select lpad(to_hex(n % 40 + 1), 32, '0')::uuid, n / 40, id, 'tests', 'api'
+               from (select id, row_number() over () as n from runs where state = 'running') as live"""
+        )
+        self.db.execute("insert into slots select job_id, 0, id, now() from runs where state = 'queued'")
+
     def choose(self) -> None:
         """The rows that the cases are about."""
 
@@ -130,15 +173,19 @@ class Filled:
         self.timers = few("select ctid::text, job_id from timers where kind = 1")
         self.zoned = few("select job_id, scheduled_for, after_at from timers where kind = 3")
         self.outbox = few("select ctid::text, seq from outbox where slice = 2")
+        self.waiting = few(
+            "select id, scheduled_for, job_id from runs where state = 'waiting' order by id desc"
+        )
         self.started_at = self.world.value("select min(started_at) from runs")
 
     def cases(self) -> dict[str, dict[str, Any]]:
         me = self.worker._asdict()
         queued, running = span(self.queued), span(self.running)
         jobs = [row[2] for row in self.queued]
-        small = {**span(self.queued[:5]), "shard": 0}
+        small = {**span(self.queued[:5]), "shards": [0]}
         due = {"shards": list(EVERY_SHARD), "limit": BATCH // 4}
         details = json.dumps({str(row[0]): [1, "dead", "x", None, "boom"] for row in self.running})
+        notes = json.dumps({str(row[0]): [1, 0.5, "half", None] for row in self.running})
         refused = json.dumps({str(row[0]): [1, "no topic"] for row in self.queued})
         return {
             "claim_once": {**due, "lane": 0},
@@ -157,6 +204,13 @@ class Filled:
             },
             "drop_timers": {"places": [row[0] for row in self.timers]},
             "read_outbox": {"slices": list(EVERY_SHARD), "lanes": [0, 1, 2, 3], "limits": [BATCH // 12] * 4},
+            "read_refused": {"slices": list(EVERY_SHARD), "after": 0, "most": BATCH // 4},
+            "count_refused": {"slices": list(EVERY_SHARD), "cap": BATCH // 4},
+            "refuse_events": {
+                "places": [row[0] for row in self.outbox],
+                "seqs": [row[1] for row in self.outbox],
+                "reasons": json.dumps({str(row[1]): "no such topic" for row in self.outbox}),
+            },
             "delete_outbox": {
                 "places": [row[0] for row in self.outbox],
                 "seqs": [row[1] for row in self.outbox],
@@ -167,6 +221,7 @@ class Filled:
             "finish_plain": {**me, **running, "fence": 1},
             "finish_detailed": {**me, **running, "outcomes": details},
             "already_recorded": {**me, **running},
+            "save_notes": {**me, **running, "given": notes},
             "my_batches": me,
             "my_live_runs": {**me, **running},
             "hand_back": {**me, **running},
@@ -200,6 +255,61 @@ class Filled:
             "job_by_name": {"namespace": "tests", "name": "x"},
             "job_due_timers": {"job_id": self.timers[0][1], "never": NEVER},
             **self.cases_of_people(jobs),
+            **self.cases_of_room(jobs),
+            **self.cases_of_callbacks(me, running),
+        }
+
+    def cases_of_callbacks(self, me: dict[str, Any], running: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """Statements behind runs whose target reports their end."""
+        ids = running["ids"]
+        return {
+            "callback_open": {
+                **me,
+                "ids": ids,
+                "scheduled_for": [row[1] for row in self.running],
+                "fences": [1] * len(ids),
+                "token_hashes": [bytes(32)] * len(ids),
+            },
+            "callback_await": {**me, **running, "seconds": json.dumps({str(one): [1, 60] for one in ids})},
+            "callback_runs": {"ids": ids},
+            "callback_close": {
+                "ids": ids,
+                "job_ids": [row[2] for row in self.running],
+                "fences": json.dumps({str(one): 1 for one in ids}),
+            },
+            "take_deadlines": {"shards": list(EVERY_SHARD), "lane": 1, "limit": BATCH // 4},
+        }
+
+    def cases_of_room(self, jobs: list[UUID]) -> dict[str, dict[str, Any]]:
+        """Statements behind limits, caps and overlap rules."""
+        waiting = span(self.waiting)
+        ids, mine = waiting["ids"], [row[2] for row in self.waiting]
+        lines = [UUID(int=n + 1) for n in range(40)]
+        return {
+            "wait_probe": {},
+            "wait_late": {"limit": BATCH},
+            "wait_lines": {"from_key": UUID(int=0), "limit": 100},
+            "wait_candidates": {"keys": lines[:20], "most": [BATCH // 20] * 20},
+            "gate_rooms": {"keys": lines[:1]},
+            "promote_runs": {**waiting, "holders": ids},
+            "gate_runs": {**waiting, "reason": "limit", "key": UUID(int=0)},
+            "skip_waits": {**waiting, "verdict": "start_deadline"},
+            "show_waits": {**waiting, "reason": "fairness", "slotted": False},
+            "park_waits": {
+                "ids": ids,
+                "keys": [lines[0]] * BATCH,
+                "reasons": ["limit"] * BATCH,
+                "limit_names": ["api"] * BATCH,
+                "limit_keys": [None] * BATCH,
+            },
+            "look_again": {"job_id": mine[0], "key": UUID(int=0)},
+            "job_held_runs": {"ids": mine},
+            "overlap_lines": {"ids": jobs},
+            "overlap_holders": {"ids": [row[0] for row in self.queued[:20]]},
+            "gated_jobs": {"ids": jobs},
+            "free_slots": {"keys": jobs, "run_ids": [row[0] for row in self.queued]},
+            "namespace_jobs_to_plan": {"namespace": "tests", "after": jobs[-1], "limit": BATCH},
+            "namespace_plan_timers": {"ids": jobs},
         }
 
     def cases_of_people(self, jobs: list[UUID]) -> dict[str, dict[str, Any]]:
@@ -228,10 +338,43 @@ class Filled:
             "backfill_ledger": {"job_id": job, "first": at - hour, "last": at + hour, "instants": [at]},
             "backfill_live_runs": of_backfill,
             "backfill_unfinished": {**of_backfill, "cap": BATCH},
+            **self.cases_of_orders(jobs),
+        }
+
+    def cases_of_orders(self, jobs: list[UUID]) -> dict[str, dict[str, Any]]:
+        """Statements behind orders about runs: redrives, discards, cancels, and pauses of failing jobs."""
+        queued = span(self.queued)
+        of_jobs = {"job_ids": jobs, "ids": queued["ids"]}
+        return {
+            "cancel_jobs": queued,
+            "cancel_lock_timers": of_jobs,
+            "cancel_drop_timers": of_jobs,
+            "cancel_lock_runs": {**queued, "states": ["queued"]},
+            "cancel_find": {
+                "job": jobs[0],
+                "name": None,
+                "namespace": None,
+                "labels": None,
+                "states": ["queued"],
+                "after": queued["first"],
+                "before": NEVER,
+                "limit": BATCH,
+            },
+            "dead_jobs": {"ids": jobs},
+            "share_jobs": {"ids": jobs},
+            "dead_lock_runs": queued,
+            "redrive_runs": {**queued, "waits": "{}", "key": None, "holders": []},
+            "discard_runs": {**queued, "reason": None},
+            "failing_jobs": {"ids": jobs},
         }
 
 
 UPDATES_OF_RUNS = (
+    "callback_await",
+    "gate_runs",
+    "promote_runs",
+    "show_waits",
+    "skip_waits",
     "expire_starts",
     "finish_detailed",
     "finish_plain",
@@ -242,6 +385,8 @@ UPDATES_OF_RUNS = (
     "lose_runs",
     "park_runs",
     "requeue_runs",
+    "redrive_runs",
+    "discard_runs",
     "start_runs",
 )
 

@@ -74,7 +74,7 @@ def test_config_check_shows_the_settings_beside_an_unknown_variable(bare):
         ("KAFKA_BOOTSTRAP", "", "NOONMARK_KAFKA_BOOTSTRAP: a broker is missing: use host:port"),
         ("KAFKA_BOOTSTRAP", "a:9092,b", "'b' is no broker: use host:port"),
         ("KAFKA_BOOTSTRAP", "a:99999", "'a:99999' is no broker"),
-        ("WORKER_SLOTS", "0", "NOONMARK_WORKER_SLOTS '0' is not allowed: use a whole number from 1 to 10000"),
+        ("WORKER_SLOTS", "0", "NOONMARK_WORKER_SLOTS '0' is not allowed: use a whole number from 1 to 20000"),
         ("LEASE_SECONDS", "1", "NOONMARK_LEASE_SECONDS '1' is not allowed: use a number from 2 to 3600"),
         (
             "LOG_LEVEL",
@@ -111,7 +111,7 @@ def test_brokers_are_taken_with_spaces_between_them(bare):
 
 def test_a_wrong_option_is_named_and_not_its_setting(bare):
     bare.setenv("NOONMARK_WORKER_SLOTS", "8")
-    with pytest.raises(SettingsError, match="--slots 0 is not allowed: use a whole number from 1 to 10000"):
+    with pytest.raises(SettingsError, match="--slots 0 is not allowed: use a whole number from 1 to 20000"):
         load_settings(worker_slots=0)
 
 

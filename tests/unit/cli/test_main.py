@@ -13,14 +13,18 @@ from noonmark.cli.main import app, main
 
 COMMANDS = [
     ["intake"], ["trigger"], ["dispatcher"], ["worker"], ["run", "list"], ["run", "show"], ["job", "list"],
-    ["job", "show"], ["rejection", "list"], ["rejection", "show"], ["dead", "list"], ["workers"], ["lag"], ["submit"], ["db", "migrate"],
+    ["job", "show"], ["rejection", "list"], ["rejection", "show"], ["dead", "list"], ["dead", "groups"], ["dead", "show"],
+    ["dead", "redrive"], ["dead", "discard"], ["run", "cancel"], ["run", "logs"], ["run", "complete"], ["pool", "rotate-key"], ["pool", "retire-key"], ["pool", "keys"],
+    ["workers"], ["lag"], ["submit"], ["db", "migrate"],
     ["db", "check"], ["pool", "create"], ["pool", "list"], ["config", "check"], ["dev", "up"], ["dev", "down"],
     ["dev", "status"], ["demo"], ["job", "pause"], ["job", "resume"], ["job", "trigger"], ["job", "cancel"], ["schedule", "next"],
     ["schedule", "explain"], ["schedule", "diff"], ["calendar", "set"], ["calendar", "import"],
     ["calendar", "list"], ["calendar", "show"], ["calendar", "delete"], ["backfill", "plan"],
     ["backfill", "start"], ["backfill", "list"], ["backfill", "show"], ["backfill", "cancel"],
     ["namespace", "set"], ["namespace", "list"], ["namespace", "show"], ["namespace", "pause"],
-    ["namespace", "resume"], ["namespace", "delete"], ["zones", "show"], ["zones", "activate"],
+    ["signing-key", "list"], ["signing-key", "show"], ["signing-key", "rotate"], ["signing-key", "retire"],
+    ["namespace", "resume"], ["namespace", "delete"], ["limit", "set"],
+    ["limit", "list"], ["limit", "delete"], ["zones", "show"], ["zones", "activate"],
 ]  # fmt: skip
 
 

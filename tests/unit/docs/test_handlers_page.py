@@ -114,6 +114,11 @@ def test_a_handler_stops_by_itself_before_its_deadline(registry):
         call(registry, "export.table", context({"chunks": 3}, deadline=now))
 
 
+def test_a_handler_says_that_it_runs_in_a_process(registry):
+    assert registry.get("images.render").run == "process"
+    assert call(registry, "images.render", context({"size": 4})) == {"pixels": 14}
+
+
 def test_the_test_on_the_page_passes(registry):
     handler = registry.get("mails.farewell")
     sys.modules[handler.function.__module__].test_the_mail_goes_to_the_user_once_per_run()
@@ -121,4 +126,18 @@ def test_the_test_on_the_page_passes(registry):
 
 def test_every_handler_on_the_page_is_called_by_a_test_here(registry):
     called = {"shop.mails.send_welcome", "mails.reminder", "reports.build", "orders.book", "stock.publish"}
-    assert set(registry.names()) == called | {"sync.orders", "export.table", "mails.farewell"}
+    assert set(registry.names()) == called | {
+        "sync.orders",
+        "export.table",
+        "mails.farewell",
+        "mails.newsletter",
+        "images.render",
+    }
+
+
+def test_a_newsletter_goes_on_where_it_was_and_says_so(registry):
+    ctx = context({"readers": ["a", "b", "c"]})
+    ctx.effects.before = b"1"
+    assert call(registry, "mails.newsletter", ctx) == {"sent": 2}
+    assert ctx.effects.lines == ["sent reader=b", "sent reader=c"]
+    assert (ctx.effects.fraction, ctx.effects.message, ctx.effects.kept) == (1.0, "mail 3 of 3", b"3")

@@ -2,13 +2,13 @@
 
 from tests.unit.docs.pages import DOCS
 
-from noonmark import settings
+from noonmark import settings_page
 from noonmark.settings import PREFIX, Settings
 
 
 def test_the_settings_page_is_what_the_module_prints():
     page = (DOCS / "settings.md").read_text(encoding="utf-8")
-    assert page == settings.page(), "run: python -m noonmark.settings > docs/settings.md"
+    assert page == settings_page.page(), "run: python -m noonmark.settings > docs/settings.md"
 
 
 def test_every_setting_says_what_it_means_in_a_sentence():
@@ -18,7 +18,7 @@ def test_every_setting_says_what_it_means_in_a_sentence():
 
 
 def test_the_page_shows_each_setting_once_with_its_default_and_its_limits():
-    page = settings.page()
+    page = settings_page.page()
     for name in Settings.model_fields:
         assert page.count(f"| `{PREFIX}{name.upper()}` |") == 1, name
     assert "| `NOONMARK_LEASE_SECONDS` | `15` | from 2 to 3600 |" in page
@@ -28,5 +28,5 @@ def test_the_page_shows_each_setting_once_with_its_default_and_its_limits():
 
 
 def test_every_heading_of_the_page_stands_before_a_setting_that_exists():
-    assert set(settings._SECTIONS) <= set(Settings.model_fields)
-    assert next(iter(settings._SECTIONS)) == next(iter(Settings.model_fields))
+    assert set(settings_page._SECTIONS) <= set(Settings.model_fields)
+    assert next(iter(settings_page._SECTIONS)) == next(iter(Settings.model_fields))

@@ -159,3 +159,38 @@ def test_a_refused_handler_leaves_nothing_behind(registry):
     refusal(registry, send, name="a b")
     assert len(registry) == 0
     assert list(registry) == []
+
+
+def test_async_functions_run_on_the_loop_others_on_a_thread_and_both_in_a_process_if_asked():
+    async def waits(ctx): ...
+
+    def works(ctx): ...
+
+    registry = Registry()
+    modes = [
+        registry.add(waits, name="a").run,
+        registry.add(works, name="b").run,
+        registry.add(waits, name="c", run="loop").run,
+        registry.add(works, name="d", run="thread").run,
+        registry.add(waits, name="e", run="process").run,
+        registry.add(works, name="f", run="process").run,
+    ]
+    assert modes == ["loop", "thread", "loop", "thread", "process", "process"]
+
+
+@pytest.mark.parametrize(
+    ("is_async", "run", "said"),
+    [
+        (True, "thread", "it is async, so it runs on the event loop"),
+        (False, "loop", "it is not async, so it runs on a thread"),
+        (False, "fiber", "use one of loop, thread, process"),
+    ],
+)
+def test_a_mode_that_a_function_cannot_have_is_refused_at_import(is_async, run, said):
+    async def waits(ctx): ...
+
+    def works(ctx): ...
+
+    with pytest.raises(HandlerError, match=said) as refused:
+        Registry().add(waits if is_async else works, name="mails.send", run=run)
+    assert "'mails.send'" in str(refused.value)

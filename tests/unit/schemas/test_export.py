@@ -135,6 +135,8 @@ HTTP: dict[str, Any] = {"type": "HTTP", "payload": {"url": "http://x.example"}}
         HTTP,
         {**PYTHON, "priority": "HIGH", "overlap": None, "labels": {"a": ""}},
         {**PYTHON, "max_retries": 1, "retry": {"delay_seconds": 5}},
+        {**PYTHON, "max_retries": 1, "retry": {"delays": [5, 60], "never_on": {"exceptions": ["a.B"]}}},
+        {**PYTHON, "delivery": "exactly_once", "retry": {"delays": None, "factor": 3}},
         {
             **HTTP,
             "handler": None,
@@ -173,6 +175,9 @@ def test_what_the_parser_takes_the_schema_takes(document: dict[str, Any]):
         {**PYTHON, "name": "n", "schedule": {"every": 5, "cron": "0 9 * * 1"}},
         {**PYTHON, "name": "n", "schedule": "0 9 * * 1", "run_at": "2026-06-01T09:00:00Z"},
         {**PYTHON, "max_retries": 1, "retry": {"max_retries": 5}},
+        {**PYTHON, "retry": {"delays": [1], "factor": 2}},
+        {**PYTHON, "retry_delay_seconds": 1, "retry": {"delays": [1]}},
+        {**HTTP, "delivery": "exactly_once"},
     ],
 )
 def test_what_the_schema_can_refuse_it_refuses(document: dict[str, Any]):

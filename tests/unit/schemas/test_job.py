@@ -24,6 +24,7 @@ from tests.unit.schemas.job_cases import (
     refusal,
 )
 
+from noonmark.core.failures import FailureRules
 from noonmark.core.planning import Misfire, MisfirePolicy
 from noonmark.core.retry import Jitter, RetryPolicy
 from noonmark.core.schedule import Interval, parse_schedule
@@ -105,6 +106,49 @@ def test_a_delay_above_the_default_cap_raises_the_cap():
     assert parse({**PYTHON, "retry_delay_seconds": 7200}).retry.max_delay_seconds == 7200
 
 
+def test_listed_delays_say_how_often_a_run_is_tried_unless_that_is_given():
+    listed = parse({**PYTHON, "retry": {"delays": [60, 300, 7200]}}).retry
+    assert (listed.delays, listed.max_retries, listed.max_delay_seconds) == ((60, 300, 7200), 3, 7200)
+    assert parse({**PYTHON, "retry": {"delays": [60], "max_retries": 9}}).retry.max_retries == 9
+    assert parse({**PYTHON, "max_retries": 2, "retry": {"delays": [60]}}).retry.max_retries == 2
+
+
+def test_rules_about_failures_are_read_as_ranges_and_names():
+    retry = parse(
+        {
+            **HTTP,
+            "retry": {
+                "only_on": {"status": [429, "500-599"]},
+                "never_on": {"exceptions": ["a.B"], "exit_codes": ["64-78"], "grpc": ["ABORTED"]},
+                "max_age_seconds": 60,
+            },
+        }
+    ).retry
+    assert retry.max_age_seconds == 60
+    assert retry.only_on == FailureRules(status=((429, 429), (500, 599)))
+    assert retry.never_on == FailureRules(
+        grpc=frozenset({"ABORTED"}), exceptions=frozenset({"a.B"}), exit_codes=((64, 78),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "retries"),
+    [
+        ({}, 0),
+        ({"retry": {}}, 0),
+        ({"retry_delay_seconds": 5}, 0),
+        ({"retry": {"delay_seconds": 5}}, 0),
+        ({"max_retries": 3}, 3),
+        ({"retry": {"max_retries": 2}}, 2),
+        ({"retry": {"delays": [1, 2]}}, 2),
+    ],
+)
+def test_what_is_done_at_most_once_is_tried_again_only_where_that_is_asked_for(given, retries):
+    spec = parse({**PYTHON, "delivery": "at_most_once", **given})
+    assert spec.retry.max_retries == retries
+    assert effective(spec)["retry"]["max_retries"] == retries
+
+
 def test_misfire_is_a_policy_or_an_object():
     assert parse({**EVERY, "misfire": "fire_all"}).misfire == Misfire(MisfirePolicy.FIRE_ALL)
     full = parse(
@@ -170,7 +214,14 @@ FULL: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("document", [INVOICE, WELCOME, PYTHON, HTTP, FULL])
+LISTED: dict[str, Any] = {
+    **PYTHON, "delivery": "at_most_once", "deadline_seconds": 7200,
+    "retry": {"delays": [0.5, 60], "max_age_seconds": 3600, "jitter": "none",
+              "only_on": {"exceptions": ["a.B", "OSError"]}, "never_on": {"exit_codes": [3, "64-78"]}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("document", [INVOICE, WELCOME, PYTHON, HTTP, FULL, LISTED])
 def test_the_effective_document_says_all_and_reads_back_to_the_same_spec(document: dict[str, Any]):
     spec = parse(document)
     spelt = effective(spec)

@@ -179,6 +179,13 @@ def fails(stop):
 def deaf(stop):
     threading.Event().wait()
 
+def hurried(service):
+    def run(stop):
+        service.hurry.wait()
+        service.log.info("hurried")
+        deaf(stop)
+    return run
+
 def crashes(stop):
     # As a C library that finds its own state broken does; once the test says so.
     sys.stdin.readline()
@@ -189,6 +196,7 @@ def faulty(stop):
     stop.wait()
 
 runner.FAILURE_GRACE_SECONDS = 0.2
+runner.HURRY_SECONDS = {hurry}
 {build}
 sys.exit(runner.run_service("probe", Settings.load(drain_seconds=600), build))
 """
@@ -199,9 +207,9 @@ def process():
     """Start the program above with a build of its own."""
     started = []
 
-    def begin(build, **env):
+    def begin(build, hurry=0.2, **env):
         clean = {key: value for key, value in os.environ.items() if not key.startswith("NOONMARK_")}
-        source = PROGRAM.format(build=textwrap.dedent(build))
+        source = PROGRAM.format(build=textwrap.dedent(build), hurry=hurry)
         started.append(
             subprocess.Popen(
                 [sys.executable, "-c", source],
@@ -227,13 +235,39 @@ def until(child, event):
     raise AssertionError(f"the process ended without {event!r}")
 
 
-def test_a_second_signal_ends_the_process_at_once(process):
+def test_a_second_signal_leaves_deaf_loops_a_moment_and_a_third_none(process):
     child = process("build = lambda service: [Named('deaf', deaf)]")
     until(child, "service_started")
     child.terminate()
     until(child, "service_stopping")
     child.terminate()
+    (stuck,) = [line for line in map(json.loads, child.stderr) if line["event"] == "loops_did_not_stop"]
+    assert stuck["exit_code"] == child.wait(10) == 130
+
+
+def test_a_third_signal_ends_the_process_at_once(process):
+    child = process("build = lambda service: [Named('deaf', hurried(service))]", hurry=600)
+    until(child, "service_started")
+    child.terminate()
+    until(child, "service_stopping")
+    child.terminate()
+    until(child, "hurried")
+    child.terminate()
     assert child.wait(10) == 130
+    assert "loops_did_not_stop" not in child.stderr.read()
+
+
+def test_a_second_signal_lets_loops_end_what_takes_its_time(process):
+    child = process(
+        "build = lambda service: [Named('patient', lambda stop: service.hurry.wait())]", hurry=600
+    )
+    until(child, "service_started")
+    child.terminate()
+    until(child, "service_stopping")
+    child.terminate()
+    lines = [json.loads(line) for line in child.stderr]
+    assert child.wait(10) == 130
+    assert lines[-1]["event"] == "service_stopped"
 
 
 def test_a_dead_loop_beside_a_deaf_one_ends_the_process_although_the_drain_is_long(process):

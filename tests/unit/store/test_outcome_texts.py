@@ -60,7 +60,7 @@ def test_details_are_written_by_run_id_and_hold_a_result_as_text():
         _details([outcome(run, 4, RunState.DEAD, reason="lost", result='{"a": 1}', error="b\x00")])
     )
 
-    assert written == {str(run.id): [4, "dead", "lost", '{"a": 1}', "b\\x00"]}
+    assert written == {str(run.id): [4, "dead", "lost", '{"a": 1}', "b\\x00", 0]}
 
 
 def test_of_two_fences_of_one_run_the_details_hold_the_higher():

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from noonmark.core.ids import uuid7
 from noonmark.core.words import AttemptOutcome, Lane, RunState
 from noonmark.kafka.records import Record
+from noonmark.service.health import Health
+from noonmark.service.runner import Service
+from noonmark.settings import Settings
 from noonmark.store.rows import StartedRun
-from noonmark.store.work import Outcome
+from noonmark.store.work import Identity, Outcome
+from noonmark.telemetry.logs import get_logger
+from noonmark.worker.emitting import Emitter
 from noonmark.worker.hand import Hand
+from noonmark.worker.notes import Notes
+from noonmark.worker.secrets import Secrets
+from noonmark.worker.services import Services
 
 NOW = datetime(2026, 6, 1, 9, tzinfo=UTC)
 
@@ -61,3 +71,13 @@ def hand(
 
 def success(of: Hand) -> Outcome:
     return Outcome(of.run, of.fence, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED, pool=of.pool)
+
+
+def services(environment: Mapping[str, str] | None = None) -> Services:
+    """Return what contexts work with; no loop writes the notes, and no secret is in a file."""
+    service = Service("worker", Settings(), Health(), threading.Event(), get_logger())
+    return Services(
+        Secrets(None, environment or {}),
+        Notes(service, lambda: Identity(1, 1)),
+        Emitter(["tests.*"], "noonmark"),
+    )

@@ -5,55 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import threading
 from collections.abc import Iterator
 
 import pytest
-from tests.unit.worker.hands import hand
+from tests.unit.worker.bench import Bench
 
 from noonmark.core.words import RunState
-from noonmark.handlers import Registry
-from noonmark.store.work import Outcome
-from noonmark.worker.execute import Executors
-from noonmark.worker.http import HttpExecutor
-from noonmark.worker.isolation import Isolation
 from noonmark.worker.outcomes import describe
-
-PATIENCE = 20
 
 
 class UnspeakableError(Exception):
     def __str__(self) -> str:
         raise RecursionError
-
-
-class Bench:
-    """The worker's executors with handlers that are registered here, and the outcomes they gave."""
-
-    def __init__(self) -> None:
-        self.registry = Registry()
-        self.outcomes: list[Outcome] = []
-        self._all = threading.Condition()
-        self.executors = Executors(
-            self.registry, HttpExecutor(()), Isolation((), None), self._take, threads=4
-        )
-
-    def _take(self, outcomes) -> None:
-        with self._all:
-            self.outcomes += outcomes
-            self._all.notify_all()
-
-    def run(self, *names: str) -> dict[str, Outcome]:
-        """Run handlers one after the other, each awaited."""
-        for name in names:
-            held = hand(handler=name, retry={"max_retries": 0})
-            self.executors.submit([held])
-            with self._all:
-                assert self._all.wait_for(lambda held=held: self._of(held) is not None, PATIENCE), name
-        return {str(o.run.handler): o for o in self.outcomes}
-
-    def _of(self, held) -> Outcome | None:
-        return next((o for o in self.outcomes if o.run.id == held.run.id), None)
 
 
 @pytest.fixture

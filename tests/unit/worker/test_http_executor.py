@@ -16,7 +16,8 @@ from tests.unit.unsendable import UNSENDABLE
 
 from noonmark.handlers import Context
 from noonmark.worker.guard import AddressRefusedError, Guard, NetworkListError
-from noonmark.worker.http import EXCERPT_BYTES, GuardedResolver, HttpExecutor, _url
+from noonmark.worker.http import GuardedResolver, HttpExecutor, _url
+from noonmark.worker.http_answer import EXCERPT_BYTES
 
 RUN, JOB = uuid.UUID(int=1), uuid.UUID(int=2)
 HERE = ["127.0.0.1/32"]

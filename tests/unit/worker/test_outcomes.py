@@ -2,13 +2,16 @@
 
 import dataclasses
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from tests.unit.worker.hands import hand
+from tests.unit.worker.hands import NOW, hand
 
+from noonmark.core.failures import Failure
 from noonmark.core.words import AttemptOutcome, RunState
+from noonmark.handlers import Cancel, Discard, Retry, Snooze
+from noonmark.handlers.exceptions import from_wire, to_wire
 from noonmark.worker import outcomes
 
 
@@ -154,3 +157,104 @@ def test_an_exception_without_a_message_is_described_by_its_type():
 
 def test_a_description_is_bounded():
     assert len(outcomes.describe(ValueError("x" * 1_000_000))) == 2000
+
+
+def of(delivery, **more):
+    held = hand(**more)
+    held.work = {"delivery": delivery}
+    return held
+
+
+UNKNOWN = Failure(unknown=True)
+
+
+@pytest.mark.parametrize(
+    ("end", "reason", "attempt"),
+    [
+        (outcomes.timed_out, "timed_out", AttemptOutcome.TIMED_OUT),
+        (outcomes.unfinished, "lost", AttemptOutcome.LOST),
+        (lambda h: outcomes.failed(h, "cut off", failure=UNKNOWN), "no_answer", AttemptOutcome.FAILED),
+    ],
+)
+def test_an_unknown_outcome_ends_a_run_that_is_done_at_most_once(end, reason, attempt):
+    ended = end(of("at_most_once", retry={"max_retries": 5}))
+
+    assert (ended.state, ended.reason, ended.attempt_outcome) == (RunState.UNKNOWN, reason, attempt)
+    assert ended.error
+    for delivery in ("at_least_once", "exactly_once"):
+        assert end(of(delivery, retry={"max_retries": 5})).state is RunState.RETRYING
+
+
+def test_a_known_failure_of_a_run_that_is_done_at_most_once_follows_its_policy():
+    assert outcomes.failed(of("at_most_once", retry={"max_retries": 5}), "no").state is RunState.RETRYING
+    assert outcomes.failed(of("at_most_once", retry={"max_retries": 0}), "no").state is RunState.DEAD
+
+
+@pytest.mark.parametrize("by_wire", [False, True])
+def test_a_handler_says_itself_how_its_run_goes_on(by_wire):
+    def end(signal):
+        held = hand(retry={"max_retries": 1, "jitter": "none"})
+        ended = (
+            outcomes.ordered(held, from_wire(to_wire(signal))) if by_wire else outcomes.raised(held, signal)
+        )
+        return ended.state, ended.attempt_outcome, ended.reason, ended.error, ended.retry_seconds
+
+    failed, snoozed = AttemptOutcome.FAILED, AttemptOutcome.SNOOZED
+    assert end(Retry(in_=5, reason="busy")) == (RunState.RETRYING, failed, None, "busy", 5)
+    assert end(Retry(in_=timedelta(days=1)))[4] == 3600
+    assert end(Snooze(in_=timedelta(hours=2))) == (RunState.RETRYING, snoozed, None, None, 7200)
+    assert end(Cancel("moot")) == (RunState.CANCELLED, AttemptOutcome.CANCELLED, "by_handler", "moot", 0)
+    assert end(Discard("junk")) == (RunState.DISCARDED, failed, "by_handler", "junk", 0)
+
+
+def test_a_retry_that_the_handler_asks_for_needs_budget_and_a_snooze_does_not():
+    spent = hand(retry={"max_retries": 1}, attempt=2)
+    assert outcomes.raised(spent, Retry(in_=1)).state is RunState.DEAD
+    assert outcomes.raised(spent, Snooze(in_=1)).state is RunState.RETRYING
+
+
+def test_rules_meet_what_a_handler_raised_and_not_a_refusal_of_the_worker():
+    only = {"max_retries": 1, "only_on": {"exceptions": ["ConnectionError"]}}
+    assert outcomes.raised(hand(retry=only), ConnectionResetError()).state is RunState.RETRYING
+    assert outcomes.raised(hand(retry=only), KeyError()).reason == "not_retryable"
+    assert outcomes.timed_out(hand(retry=only)).state is RunState.DEAD
+    assert outcomes.rejected(hand(retry=only), "no such handler").state is RunState.RETRYING
+
+
+@pytest.mark.parametrize(
+    ("work", "retry", "origin", "reason"),
+    [
+        ({}, {}, "schedule", None),
+        ({"deadline_seconds": 100}, {}, "schedule", "deadline"),
+        ({"deadline_seconds": 4000}, {}, "schedule", None),
+        ({}, {"max_age_seconds": 100}, "schedule", "max_age"),
+        ({"deadline_seconds": 100}, {"max_age_seconds": 100}, "backfill", None),
+    ],
+)
+def test_a_run_that_is_started_too_late_ends_without_being_executed(work, retry, origin, reason):
+    held = hand(retry={"max_retries": 9, **retry}, started_at=NOW + timedelta(hours=1), origin=origin)
+    held.work = work
+
+    late = outcomes.too_late(held)
+
+    assert (late and late.reason) == reason
+    if late:
+        assert (late.state, late.attempt_outcome) == (RunState.DEAD, AttemptOutcome.TIMED_OUT)
+        assert "nothing was executed" in late.error
+
+
+@pytest.mark.parametrize("nonsense", [-1, math.nan, math.inf, 400 * 86_400, "5", True, None])
+def test_a_delay_that_makes_no_sense_is_an_error_of_the_handler(nonsense):
+    with pytest.raises(ValueError, match="in_ is"):
+        Retry(in_=nonsense)
+    with pytest.raises(ValueError, match="in_ is"):
+        Snooze(in_=nonsense)
+
+
+def test_what_a_child_raised_arrives_by_its_names():
+    assert from_wire(to_wire(ConnectionResetError("x"))).exception[:2] == (
+        "builtins.ConnectionResetError",
+        "ConnectionResetError",
+    )
+    with pytest.raises(ValueError, match="no order"):
+        from_wire({"signal": "explode"})

@@ -8,5 +8,5 @@ select (select count(*) from waits) as waiting,
             where id = any (batch.run_ids)
               and scheduled_for between batch.first_scheduled_for and batch.last_scheduled_for
               and owner = batch.worker and started_at = batch.started_at and state in ('running', 'cancelling')
-        ) as live) as running,
+        ) as live) + (select count(*) from callbacks where deadline_at is not null) as running,
        (select count(*) from (select from outbox where run_id is not null limit 100000) as unsent) as unsent

@@ -1,7 +1,8 @@
 -- Runs whose attempts are used up, kept for people until they are redriven or discarded.
-insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, error, died_at)
-select run_id, scheduled_for, job_id, namespace, attempts, reason, error, noonmark_now()
+insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, error, kind, name, fingerprint, died_at)
+select run_id, scheduled_for, job_id, namespace, attempts, reason, error, kind, name, fingerprint, noonmark_now()
 from unnest(%(run_ids)b::uuid[], %(scheduled_for)b::timestamptz[], %(job_ids)b::uuid[], %(namespaces)b::text[],
-            %(attempts)b::int[], %(reasons)b::text[], %(errors)b::text[])
-     as u (run_id, scheduled_for, job_id, namespace, attempts, reason, error)
+            %(attempts)b::int[], %(reasons)b::text[], %(errors)b::text[], %(kinds)b::text[], %(names)b::text[],
+            %(fingerprints)b::text[])
+     as u (run_id, scheduled_for, job_id, namespace, attempts, reason, error, kind, name, fingerprint)
 on conflict (run_id) do nothing

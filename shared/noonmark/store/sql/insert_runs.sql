@@ -1,5 +1,6 @@
 -- Writes planned instants into the ledger, whatever their verdict, and tells Kafka of those that run.
--- An instant that is already there is left alone and told nobody: the run key makes a double claim harmless.
+-- An instant that is already there is left alone and told nobody: the run key makes a double claim harmless. Runs that
+-- wait for room get their places from `insert_waits`.
 with wish as (
     select * from unnest(
         %(ids)b::uuid[], %(scheduled_for)b::timestamptz[], %(last_scheduled_for)b::timestamptz[], %(instants)b::int[],
@@ -24,6 +25,6 @@ with wish as (
     from made where state = 'queued'
 ), waiting as (
     insert into waits (run_id, scheduled_for, job_id, reason, since)
-    select id, scheduled_for, job_id, reason, noonmark_now() from made where state = 'waiting'
+    select id, scheduled_for, job_id, reason, noonmark_now() from made where state = 'waiting' and reason = 'paused'
 )
 select id from made

@@ -1,18 +1,20 @@
--- Ends the locked runs of a cancelled job: those without a worker at once, under a higher fence; a running
--- one is asked to stop and keeps its fence, for an outcome committed first wins.
+-- Ends locked runs that somebody cancelled: those without a worker at once, under a higher fence; a running one is asked
+-- to stop and keeps its fence, for an outcome committed first wins. One that waits for a callback has no worker: owner 0.
 with ended as (
     update runs
-    set state = case state when 'running' then 'cancelling' else 'cancelled' end,
+    set state = case when state = 'running' and owner <> 0 then 'cancelling' else 'cancelled' end,
         reason = null,
-        finished_at = case state when 'running' then null else noonmark_now() end,
-        fence = fence + (state <> 'running')::int
+        finished_at = case when state = 'running' and owner <> 0 then null else noonmark_now() end,
+        fence = fence + (state <> 'running' or owner = 0)::int
     where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
       and state in ('waiting', 'queued', 'running', 'retrying')
     returning id, scheduled_for, job_id, job_version, origin, namespace, lane, pool, shard, attempt, fence, state,
               reason, started_at, finished_at, error, holds_slot
 ), unsent as (
-    delete from outbox where slice = %(shard)s and lane < 3 and run_id = any (%(ids)b::uuid[])
+    delete from outbox where slice = any (%(shards)b::smallint[]) and lane < 3 and run_id = any (%(ids)b::uuid[])
 ), waiting as (
     delete from waits where run_id = any (%(ids)b::uuid[])
+), expected as (
+    delete from callbacks where run_id in (select id from ended where state = 'cancelled')
 )
 select * from ended

@@ -1,14 +1,14 @@
 -- Makes the locked runs of paused jobs wait. The fence rises, so messages under way are refused, and rows of the outbox
--- go: a run that waits has none. A parked run only changes what it waits for.
+-- go: a run that waits has none. One that waits already only changes what it waits for, and leaves the line it stood in.
 with held as (
     update runs
     set state = 'waiting', reason = 'paused', fence = fence + 1, owner = null, epoch = null
     where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
-      and (state in ('queued', 'retrying') or (state = 'waiting' and reason = 'undeliverable'))
+      and (state in ('queued', 'retrying') or (state = 'waiting' and reason <> 'paused'))
     returning id, scheduled_for, job_id
 ), unsent as (
     delete from outbox where slice = any (%(shards)b::smallint[]) and lane < 3 and run_id = any (%(ids)b::uuid[])
 )
 insert into waits (run_id, scheduled_for, job_id, reason, since)
 select id, scheduled_for, job_id, 'paused', noonmark_now() from held
-on conflict (run_id) do update set reason = excluded.reason, since = excluded.since
+on conflict (run_id) do update set reason = excluded.reason, since = excluded.since, key = null

@@ -1,20 +1,26 @@
 -- Ends the attempt of runs whose worker is gone: queued again with a higher fence while the budget for
 -- losses lasts, dead after it, cancelled where that had been asked. The retry budget is not touched.
+-- What is promised to be done at most once ends as `unknown`: whether its handler had begun, nobody can say.
+-- The promise is the one of the version that the run was planned with. A job that is gone promised nothing.
 -- A run of these batches that the same worker started anew since then belongs to its newer batch.
 update runs
-set state = case when state = 'cancelling' then 'cancelled'
-                 when losses >= %(loss_budget)s then 'dead'
-                 else 'queued' end,
-    reason = case when state = 'running' and losses >= %(loss_budget)s then 'lost' end,
-    error = case when state = 'running' and losses >= %(loss_budget)s
-                 then 'the worker vanished ' || losses + 1 || ' times while it ran this' end,
-    finished_at = case when state = 'cancelling' or losses >= %(loss_budget)s then noonmark_now() end,
-    queued_at = noonmark_now(),
-    losses = losses + 1,
-    attempt = greatest(attempt - 1, 0),
-    fence = fence + 1,
-    owner = null,
-    epoch = null
+set (state, reason, error, finished_at, queued_at, losses, attempt, fence, owner, epoch) = (
+    select case when runs.state = 'cancelling' then 'cancelled' when once then 'unknown'
+                when runs.losses >= %(loss_budget)s then 'dead' else 'queued' end,
+           case when runs.state = 'running' and (once or runs.losses >= %(loss_budget)s) then 'lost' end,
+           case when runs.state = 'cancelling' then null
+                when once then 'the worker vanished while it ran this; nobody knows how far it came'
+                when runs.losses >= %(loss_budget)s
+                then 'the worker vanished ' || runs.losses + 1 || ' times while it ran this' end,
+           case when runs.state = 'cancelling' or once or runs.losses >= %(loss_budget)s then noonmark_now() end,
+           noonmark_now(), runs.losses + 1, greatest(runs.attempt - 1, 0), runs.fence + 1, null::bigint, null::int
+    from (
+        select coalesce(
+            (select work from jobs where jobs.id = runs.job_id and jobs.version = runs.job_version),
+            (select work from job_versions as old where old.job_id = runs.job_id and old.version = runs.job_version)
+        ) ->> 'delivery' is not distinct from 'at_most_once'
+    ) as promised (once)
+)
 where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
   and owner = any (%(workers)b::bigint[]) and started_at = any (%(started_at)b::timestamptz[])
   and state in ('running', 'cancelling')

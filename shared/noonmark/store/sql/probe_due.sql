@@ -3,7 +3,7 @@
 select owned.shard, lanes.lane, kinds.kind, next.fire_at, noonmark_now() as now
 from unnest(%(shards)b::smallint[]) as owned (shard),
      unnest('{0,1,2}'::smallint[]) as lanes (lane),
-     unnest('{0,1,2,3}'::smallint[]) as kinds (kind),
+     unnest('{0,1,2,3,4}'::smallint[]) as kinds (kind),
      lateral (
          select fire_at from timers
          where shard = owned.shard and lane = lanes.lane and kind = kinds.kind

@@ -34,7 +34,7 @@ create table install (
     facts bigint not null default 0
 );
 
--- Raised by every change of what schedules are read with (default zones, calendars), so that a process that
+-- Raised by every change of what schedules are read with (default zones, calendars, limits), so that a process that
 -- read them earlier knows it.
 create function noonmark_facts_changed() returns trigger language plpgsql as $$
 begin
@@ -60,6 +60,7 @@ create table namespaces (
     timezone text not null default 'UTC',
     paused_at timestamptz,
     pause_reason text,
+    max_in_flight integer check (max_in_flight > 0),
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now()
 );
@@ -83,6 +84,22 @@ create table calendar_contents (
     created_at timestamptz not null default now()
 );
 
+-- How many runs of the jobs that name it may be under way, and how many may begin in a time.
+create table limits (
+    namespace text not null,
+    name text not null,
+    max_running integer check (max_running > 0),
+    rate_count integer check (rate_count > 0),
+    rate_seconds double precision check (rate_seconds > 0),
+    burst integer check (burst > 0),
+    updated_at timestamptz not null default now(),
+    primary key (namespace, name),
+    check (max_running is not null or rate_count is not null),
+    check ((rate_count is null) = (rate_seconds is null) and (burst is null or rate_count is not null))
+);
+create trigger limits_changed after insert or update or delete on limits
+    for each statement execute function noonmark_facts_changed();
+
 create table pools (
     name text primary key check (name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'),
     created_at timestamptz not null default now()
@@ -96,6 +113,17 @@ create table pool_keys (
     created_at timestamptz not null default now(),
     retired_at timestamptz,
     primary key (pool, key_id)
+);
+
+-- Secrets that sign the calls of a namespace's http jobs (`whsec_` and base64), made at its first call. Several may be
+-- valid at once, so that they can be rotated. Read by workers, shown to people on demand.
+create table signing_keys (
+    namespace text not null,
+    key_id text not null,
+    secret text not null check (secret like 'whsec\_%'),
+    created_at timestamptz not null default now(),
+    retired_at timestamptz,
+    primary key (namespace, key_id)
 );
 
 create table jobs (
@@ -251,7 +279,8 @@ create table workers (
     started_at timestamptz not null default now(),
     beat_at timestamptz not null,
     lapsed_at timestamptz,
-    left_at timestamptz
+    left_at timestamptz,
+    catalogue jsonb not null default '{}'
 ) with (fillfactor = 50);
 
 -- One row per start statement: how the live runs of a worker are found without an index on `state`.
@@ -297,7 +326,7 @@ create table backfills (
 create index backfills_running on backfills (shard) where state = 'running';
 create index backfills_job on backfills (job_id);
 
--- Concurrency and overlap slots: taken when a run is queued, kept through retries, freed with its verdict.
+-- Overlap slots, by the id of the job: taken when a run is queued, kept through retries, freed with its verdict.
 create table slots (
     key uuid not null,
     slot_no smallint not null,
@@ -306,15 +335,55 @@ create table slots (
     primary key (key, slot_no)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 
--- Runs that wait, and why: how they are found without an index on `runs.state`.
+-- Slots of limits and caps, by a hash of what they are of: taken and freed like overlap slots.
+create table limit_slots (
+    key uuid not null,
+    slot_no integer not null,
+    run_id uuid not null,
+    namespace text not null,
+    limit_name text,
+    primary key (key, slot_no)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
+create index limit_slots_run on limit_slots (run_id);
+
+-- Token buckets of limits by time. One that is not here is full.
+create table buckets (
+    key uuid primary key,
+    tokens double precision not null,
+    filled_at timestamptz not null
+) with (fillfactor = 50);
+
+-- Runs that wait, and why: how they are found without an index on `runs.state`. Those that only need room carry `key`,
+-- the line that they stand in, and what their promotion needs to know; limit and its key are for people.
 create table waits (
     run_id uuid primary key,
     scheduled_for timestamptz not null,
     job_id uuid not null,
     reason text not null,
-    since timestamptz not null
-);
+    since timestamptz not null,
+    key uuid,
+    lane smallint,
+    namespace text,
+    limit_name text,
+    limit_key text,
+    start_by timestamptz
+) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 create index waits_job on waits (job_id);
+create index waits_line on waits (key, lane, since) where key is not null;
+create index waits_start_by on waits (start_by) where key is not null and start_by is not null;
+
+-- Attempts that their target will report on later. A row is written before the request is sent; with the answer 202 it
+-- gets its deadline, and the run has no worker any more. The token is kept as its SHA-256 alone.
+create table callbacks (
+    run_id uuid primary key,
+    scheduled_for timestamptz not null,
+    job_id uuid not null,
+    fence integer not null,
+    worker bigint not null,
+    token_hash bytea not null check (length(token_hash) = 32),
+    opened_at timestamptz not null,
+    deadline_at timestamptz
+);
 
 -- What a failed, timed-out, lost or handed-back attempt left. A success is told by the run itself.
 create table attempts (
@@ -330,6 +399,31 @@ create table attempts (
     primary key (run_id, fence)
 );
 
+-- What an attempt printed and logged, where it did.
+create table attempt_logs (
+    run_id uuid not null,
+    scheduled_for timestamptz not null,
+    fence integer not null,
+    attempt integer not null,
+    stdout text not null,
+    stderr text not null,
+    log text not null,
+    dropped bigint not null,
+    written_at timestamptz not null,
+    primary key (run_id, fence)
+);
+
+-- How far a run is, and where its next attempt can go on; for runs that tell.
+create table run_notes (
+    run_id uuid primary key,
+    scheduled_for timestamptz not null,
+    fence integer not null,
+    progress double precision,
+    message text not null,
+    checkpoint json,
+    written_at timestamptz not null
+) with (fillfactor = 70);
+
 create table dead_letters (
     run_id uuid primary key,
     scheduled_for timestamptz not null,
@@ -338,8 +432,13 @@ create table dead_letters (
     attempts integer not null,
     reason text not null,
     error text,
+    kind text,
+    name text,
+    fingerprint text not null,
     died_at timestamptz not null
 );
+create index dead_letters_died on dead_letters (died_at);
+create index dead_letters_job on dead_letters (job_id);
 
 -- Event ids already taken in: a redelivered submission is a duplicate, not a second job.
 create table inbox (
@@ -365,7 +464,8 @@ create table rejections (
     unique (topic, partition, record_offset)
 );
 
--- What Kafka must still be told. A row with a run is a run message; any other carries its own value.
+-- What Kafka must still be told. A row with a run is a run message; any other carries its own value. Lanes of
+-- runs are 0 to 2; 3 are events, 4 are events that Kafka has refused as they are.
 create table outbox (
     seq bigint generated always as identity,
     slice smallint not null,
@@ -381,6 +481,8 @@ create table outbox (
     topic text,
     key bytea,
     value bytea,
+    headers bytea,
+    refusal text,
     primary key (slice, lane, seq),
     check ((run_id is not null) <> (value is not null))
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0,

@@ -1,0 +1,64 @@
+"""A service that receives noonmark's calls and books each once.
+
+    python examples/receiver_wsgi.py bookings.db whsec_…
+
+WSGI, so that it runs with nothing installed; docs/receiver.md shows the same in FastAPI and Flask.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+from wsgiref.simple_server import make_server
+
+from noonmark.receiver import FenceStore, SignatureError, StaleFence, Verdict, environ_headers, verify
+
+MAX_BODY = 1024 * 1024
+FENCES = FenceStore(sqlite3.paramstyle)
+
+
+class Bookings:
+    """The service's application object."""
+
+    def __init__(self, database: str, secrets: list[str]) -> None:
+        """Make the tables where they are not there."""
+        self.database = database
+        self.secrets = secrets
+        with sqlite3.connect(database) as db:
+            FENCES.create(db)
+            db.execute("create table if not exists bookings (run text, amount integer)")
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer one request."""
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        status, answer = self.answer(environ, environ["wsgi.input"].read(min(length, MAX_BODY)))
+        start_response(status, [("Content-Type", "application/json")])
+        return [json.dumps(answer).encode()]
+
+    def answer(self, environ: dict[str, Any], body: bytes) -> tuple[str, dict[str, str]]:
+        """Do what a call asks for, if it is to be trusted and not overtaken."""
+        try:
+            call = verify(environ_headers(environ), body, self.secrets)
+        except SignatureError:
+            return "401 Unauthorized", {"error": "the signature does not fit"}
+        if call.fence is None:
+            return "400 Bad Request", {"error": "the call has no fence"}
+        try:
+            with sqlite3.connect(self.database) as db:  # one transaction: the fence and the effect
+                if FENCES.accept(db, call.id, call.fence) is Verdict.REPEATED:
+                    return "200 OK", {"booked": "before"}
+                if db.execute("select 1 from bookings where run = ?", [call.id]).fetchone():
+                    return "200 OK", {"booked": "by an earlier attempt"}
+                db.execute("insert into bookings values (?, ?)", [call.id, json.loads(body)["amount"]])
+        except StaleFence:
+            return "409 Conflict", {"error": "a newer attempt was here"}
+        return "200 OK", {"booked": "now"}
+
+
+if __name__ == "__main__":
+    with make_server("127.0.0.1", 8088, Bookings(sys.argv[1], sys.argv[2:])) as server:
+        print(f"listening on http://127.0.0.1:{server.server_port}")
+        server.serve_forever()

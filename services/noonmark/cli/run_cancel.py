@@ -1,0 +1,178 @@
+"""`noonmark run cancel`: end runs by their ids, or those of jobs that a filter means."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final
+from uuid import UUID
+
+import typer
+
+from noonmark.cli.context import operator_settings
+from noonmark.cli.options import AsJson, Namespace, as_uuid, read_since, read_uuid
+from noonmark.cli.orders import DryRun, Writer, Yes, agree, may_ask, progress, writing
+from noonmark.cli.output import show_json
+from noonmark.cli.problems import CliError, ExitCode
+
+if TYPE_CHECKING:
+    from noonmark.store.run_cancels import Cancels, RunKey, RunSelection
+
+_POLL_SECONDS: Final = 0.2
+
+
+class CancellableState(StrEnum):
+    """States in which a run can be cancelled."""
+
+    WAITING = "waiting"
+    QUEUED = "queued"
+    RETRYING = "retrying"
+    RUNNING = "running"
+
+
+def cancel(
+    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Ids of runs.")] = None,
+    *,
+    job: Annotated[str | None, typer.Option(help="Runs of this job: its id or name.")] = None,
+    namespace: Namespace = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Runs of jobs with this label; repeatable: with all of them."),
+    ] = None,
+    state: Annotated[
+        list[CancellableState] | None, typer.Option(help="Only runs in this state; repeatable.")
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", help="Only runs due from here on: 2h ago, a day (UTC), an instant."),
+    ] = None,
+    before: Annotated[str | None, typer.Option("--before", help="Only runs due before this.")] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Until the workers have confirmed that nothing of them runs.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds that --wait waits at most.")] = 60.0,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel runs: what waits, is queued or is to be retried ends at once, what runs is asked to stop."""
+    wanted = _selection(job, namespace, label=label, state=state, after=after, before=before)
+    ids = [found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None]
+    if ids and (job or namespace or label or after or before):
+        raise CliError("give ids of runs or a filter, not both", ExitCode.USAGE)
+    if not ids and not (job or namespace or label):
+        raise CliError(
+            "say which runs are meant: their ids, or --job, --namespace or --label", ExitCode.USAGE
+        )
+    # Who names runs by their ids has said what is meant.
+    yes = yes or bool(ids)
+    if not dry_run:
+        may_ask(yes=yes, as_json=as_json)
+    with writing(operator_settings()) as writer:
+        targets = _by_id(writer, ids, wanted) if ids else _by_filter(writer, wanted)
+        done = _carry_out(writer, targets, wanted, dry_run=dry_run, yes=yes)
+        left = _await(writer, done.stopping, timeout) if wait else [run.id for run in done.stopping]
+    _report(len(targets), done, left, dry_run=dry_run, waited=wait, as_json=as_json)
+    if wait and left:
+        raise typer.Exit(ExitCode.PROBLEM)
+
+
+def _by_id(writer: Writer, ids: Sequence[UUID], wanted: RunSelection) -> list[RunKey]:
+    from noonmark.store import run_cancels  # noqa: PLC0415
+
+    located = run_cancels.locate(writer.connection, ids)
+    unknown = set(ids) - {run.id for run, _ in located}
+    if unknown:
+        raise CliError(f"there is no run {min(unknown)}: `noonmark run list` shows those there are")
+    return [run for run, state in located if state in wanted.states]
+
+
+def _by_filter(writer: Writer, wanted: RunSelection) -> list[RunKey]:
+    from noonmark.store import run_cancels  # noqa: PLC0415
+
+    return run_cancels.find(writer.connection, wanted)
+
+
+def _carry_out(
+    writer: Writer, found: Sequence[RunKey], wanted: RunSelection, *, dry_run: bool, yes: bool
+) -> Cancels:
+    from noonmark.store import run_cancels  # noqa: PLC0415
+
+    done = run_cancels.Cancels()
+    if dry_run or not found:
+        return done
+    agree(f"cancel {len(found)} runs?", yes=yes)
+    for begin in range(0, len(found), run_cancels.STEP):
+        some = found[begin : begin + run_cancels.STEP]
+        done.add(
+            run_cancels.cancel(
+                writer.connection, writer.topics, some, states=wanted.states, shards=writer.shards
+            )
+        )
+        progress(begin + len(some), len(found))
+    return done
+
+
+def _await(writer: Writer, stopping: Sequence[RunKey], timeout: float) -> list[UUID]:
+    """Wait until no run is being stopped any more; return those that still are when the time is up."""
+    from noonmark.store import run_cancels  # noqa: PLC0415
+
+    until = time.monotonic() + timeout
+    while left := run_cancels.still_stopping(writer.connection, stopping):
+        if time.monotonic() >= until:
+            break
+        time.sleep(_POLL_SECONDS)
+    return left
+
+
+def _report(
+    matched: int, done: Cancels, left: Sequence[UUID], *, dry_run: bool, waited: bool, as_json: bool
+) -> None:
+    if as_json:
+        counts = {"matched": matched, "ended": len(done.ended), "stopping": len(done.stopping)}
+        show_json({"dry_run": dry_run, **counts, "not_confirmed": list(left)})
+        return
+    if dry_run:
+        print(f"{matched} runs would be cancelled; nothing was changed")
+        return
+    print(f"{len(done.ended)} of {matched} runs ended, {len(done.stopping)} that run were asked to stop")
+    if left:
+        print(
+            f"{len(left)} of them have not stopped yet"
+            + ("" if waited else "; `noonmark run list --state cancelling` shows which")
+        )
+
+
+def _selection(
+    job: str | None,
+    namespace: str | None,
+    *,
+    label: Sequence[str] | None,
+    state: Sequence[CancellableState] | None,
+    after: str | None,
+    before: str | None,
+) -> RunSelection:
+    from noonmark.core.words import RunState  # noqa: PLC0415
+    from noonmark.store.run_cancels import CANCELLABLE, RunSelection  # noqa: PLC0415
+
+    job_id = as_uuid(job) if job is not None else None
+    return RunSelection(
+        job=job_id,
+        name=job if job_id is None else None,
+        namespace=namespace,
+        labels=_labels(label or ()),
+        states=[RunState(one.value) for one in state] if state else CANCELLABLE,
+        after=read_since(after, option="--after"),
+        before=read_since(before, option="--before"),
+    )
+
+
+def _labels(given: Sequence[str]) -> dict[str, str] | None:
+    labels: dict[str, str] = {}
+    for one in given:
+        key, found, value = one.partition("=")
+        if not found or not key:
+            raise CliError(f"--label {one!r} is none: write it as KEY=VALUE", ExitCode.USAGE)
+        labels[key] = value
+    return labels or None

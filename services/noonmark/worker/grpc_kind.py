@@ -1,0 +1,179 @@
+"""gRPC jobs: one guarded unary call per attempt, and what its answer says about the attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC
+from typing import Any, Final
+
+import orjson
+import psycopg
+
+from noonmark.core.failures import Failure
+from noonmark.core.grpc_methods import GrpcMethod, method_of
+from noonmark.core.grpc_rules import BadCallError, check_metadata, parse_target
+from noonmark.core.http_rules import BadRequestError
+from noonmark.core.words import AttemptOutcome
+from noonmark.handlers.results import ResultError, encode_result
+from noonmark.store.work import Outcome
+from noonmark.worker.contexts import context_of
+from noonmark.worker.grpc_channels import GrpcChannels
+from noonmark.worker.grpc_library import grpc
+from noonmark.worker.grpc_status import failure_of, was_sent
+from noonmark.worker.guard import AddressRefusedError
+from noonmark.worker.hand import Hand
+from noonmark.worker.outcomes import NO_RETRY, failed, succeeded, timed_out
+from noonmark.worker.secrets import Secrets
+from noonmark.worker.signing import signature_headers
+
+KeysOf = Callable[[str], Awaitable[Sequence[bytes]]]
+
+EXCERPT_CHARS: Final = 4 * 1024
+"""Of an answer that is too long to be kept."""
+
+_LATE_SECONDS: Final = 0.05
+"""The call's deadline is the attempt's: one that ends so close to it has used it up."""
+
+
+class GrpcKind:
+    """Makes the call of each attempt and judges the answer."""
+
+    def __init__(self, channels: GrpcChannels, secrets: Secrets, keys_of: KeysOf) -> None:
+        """Take the parts.
+
+        Args:
+            channels: connects.
+            secrets: resolves the references in message, metadata and TLS settings.
+            keys_of: gives the signing keys of a namespace.
+        """
+        self._channels = channels
+        self._secrets = secrets
+        self._keys_of = keys_of
+
+    async def run(self, hand: Hand) -> Outcome:
+        """Make the call, with what is left of the attempt's time as its deadline.
+
+        Raises:
+            SecretError: a reference in the job cannot be resolved.
+        """
+        spec = hand.payload
+        ends_at = hand.began_at + hand.timeout_seconds
+        connected = False
+        try:
+            target = parse_target(spec["target"])
+            method = method_of(spec["descriptor_set"], spec["method"])
+            request = method.encode(self._secrets.fill(hand, spec.get("message") or {}))
+            metadata = self._metadata(hand, request, await self._keys_of(hand.run.namespace))
+            tls = self._secrets.fill(hand, spec.get("tls"))
+            async with self._channels.use(target, tls) as channel:
+                connected = await _connect(channel, ends_at)
+                answer = await _call(channel, method.path, request, metadata, ends_at - time.monotonic())
+        except grpc.aio.AioRpcError as error:
+            late = time.monotonic() > ends_at - _LATE_SECONDS
+            return timed_out(hand) if late and _is_late(error) else _not_ok(hand, error, connected=connected)
+        except (BadCallError, BadRequestError, AddressRefusedError, psycopg.Error, OSError) as error:
+            return _not_sent(hand, error)
+        return succeeded(hand, {"status": "OK", **_kept(method, answer)})
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._channels.close()
+
+    def _metadata(self, hand: Hand, request: bytes, keys: Sequence[bytes]) -> list[tuple[str, str]]:
+        given = check_metadata(self._secrets.fill(hand, hand.payload.get("metadata") or {}))
+        signed = {name.lower(): text for name, text in signature_headers(hand, keys, request).items()}
+        return list({**given, **_own_metadata(hand), **signed}.items())
+
+
+async def _connect(channel: grpc.aio.Channel, ends_at: float) -> bool:
+    """Wait until the channel has a connection, or has failed to make one; tell which.
+
+    Raises:
+        TimeoutError: neither before the attempt's time is up.
+    """
+    waiting = (grpc.ChannelConnectivity.IDLE, grpc.ChannelConnectivity.CONNECTING)
+    state = channel.get_state(try_to_connect=True)
+    if state in waiting:
+        # Before the attempt's own limit, which would say that nobody knows what the server did.
+        async with asyncio.timeout(ends_at - _LATE_SECONDS - time.monotonic()):
+            while state in waiting:
+                await channel.wait_for_state_change(state)
+                state = channel.get_state(try_to_connect=True)
+    return state is grpc.ChannelConnectivity.READY
+
+
+async def _call(
+    channel: grpc.aio.Channel,
+    path: str,
+    request: bytes,
+    metadata: list[tuple[str, str]],
+    seconds: float,
+) -> bytes:
+    """Make a unary call with bytes in and out. Cancelling it cancels the call at the server."""
+    method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
+    return await method(
+        request, timeout=max(0.0, seconds), metadata=grpc.aio.Metadata(*metadata), wait_for_ready=False
+    )
+
+
+def _own_metadata(hand: Hand) -> Mapping[str, str]:
+    """Name the run to the server, under the names that HTTP targets are given, in lower case."""
+    ctx = context_of(hand)
+    return {
+        "webhook-id": str(ctx.run_id),
+        "idempotency-key": ctx.idempotency_key,
+        "noonmark-run-id": str(ctx.run_id),
+        "noonmark-attempt": str(ctx.attempt),
+        "noonmark-fence": str(ctx.fence),
+        "noonmark-scheduled-for": ctx.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+    }
+
+
+def _is_late(error: grpc.aio.AioRpcError) -> bool:
+    return error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def _not_sent(hand: Hand, error: Exception) -> Outcome:
+    """Say why nothing left this worker."""
+    target = hand.payload["target"]
+    if isinstance(error, AddressRefusedError):
+        return failed(hand, f"not sent: {target} may not be called: {error}", failure=NO_RETRY)
+    if isinstance(error, BadCallError | BadRequestError):
+        return failed(hand, f"not sent: {error}", failure=NO_RETRY)
+    if isinstance(error, psycopg.Error):
+        return failed(hand, f"not sent: the database could not be asked: {error}"[:1000])
+    if isinstance(error, TimeoutError):
+        told = f"not sent: no connection to {target} within {hand.timeout_seconds:g} s"
+        failure = Failure(grpc="DEADLINE_EXCEEDED")
+        return failed(hand, told, outcome=AttemptOutcome.TIMED_OUT, failure=failure)
+    told = getattr(error, "strerror", None) or str(error)
+    return failed(hand, f"not sent: {target} cannot be resolved: {told}"[:1000])
+
+
+def _not_ok(hand: Hand, error: grpc.aio.AioRpcError, *, connected: bool) -> Outcome:
+    """Say what a call came to that did not end with OK."""
+    told = (error.details() or "no details")[:1000]
+    place = hand.payload["target"]
+    sent = was_sent(error, connected=connected)
+    failure = failure_of(error, sent=sent)
+    if not sent:
+        return failed(hand, f"not sent: no connection to {place}: {told}", failure=failure)
+    return failed(hand, f"the call of {place} ended with {error.code().name}: {told}", failure=failure)
+
+
+def _kept(method: GrpcMethod, answer: bytes) -> dict[str, Any]:
+    """Return what is kept of an answer. The call was made: nothing about its answer makes it a failure."""
+    try:
+        decoded = method.decode(answer)
+    except ValueError as error:
+        return {"answer_bytes": len(answer), "unreadable": str(error)}
+    try:
+        kept = {"answer": decoded}
+        # The status stands beside it, so a result of just the greatest length would not fit.
+        encode_result({"status": "OK", **kept})
+    except ResultError:
+        excerpt = orjson.dumps(decoded).decode()[:EXCERPT_CHARS].replace("\\u0000", "\\ufffd")
+        return {"answer_bytes": len(answer), "answer_excerpt": excerpt}
+    return kept

@@ -1,0 +1,24 @@
+"""What the effects of all attempts of a worker work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from noonmark.worker.emitting import Emitter
+from noonmark.worker.notes import Notes
+from noonmark.worker.secrets import Secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Made once, in `main`.
+
+    Attributes:
+        secrets: of jobs.
+        notes: takes progress and checkpoints.
+        emitter: takes events.
+    """
+
+    secrets: Secrets
+    notes: Notes
+    emitter: Emitter

@@ -1,0 +1,48 @@
+"""Which of the runs in hand somebody asked to stop: known within a second, at next to no cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+import psycopg
+
+from noonmark.store.holding import asked_to_stop
+from noonmark.store.work import Identity
+from noonmark.worker.hand import Hand
+
+_LOOK_SECONDS: Final = 0.5
+"""Between two looks. A run that is not in hand at two in a row is over before anybody could cancel it."""
+
+
+class StopWatch:
+    """Asks Postgres about runs that are in hand for longer than a look; short ones cost nothing."""
+
+    def __init__(self) -> None:
+        self._look_at = 0.0
+        self._seen: set[Any] = set()
+
+    def look(
+        self, connection: psycopg.Connection, identity: Identity, hands: Iterable[Hand]
+    ) -> list[tuple[Any, int]]:
+        """Return the keys of runs that are to be stopped and were not asked before, if it is time for a look.
+
+        Args:
+            connection: autocommit.
+            identity: who holds the runs.
+            hands: all that is in hand.
+        """
+        now = time.monotonic()
+        if now < self._look_at:
+            return []
+        self._look_at = now + _LOOK_SECONDS
+        in_hand = {hand.key: hand for hand in hands}
+        long = {
+            hand.run.id: hand for key, hand in in_hand.items() if key in self._seen and not hand.stop_asked
+        }
+        self._seen = set(in_hand)
+        if not long:
+            return []
+        runs = [(run_id, hand.run.scheduled_for) for run_id, hand in long.items()]
+        return [long[run_id].key for run_id in asked_to_stop(connection, identity, runs)]

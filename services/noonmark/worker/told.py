@@ -1,0 +1,75 @@
+"""What a handler in a child tells its context is done here, in the worker, by the effects of its attempt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from noonmark.core.emit_rules import EmitRefusedError, event_from_wire
+from noonmark.handlers.effects import Effects, Fenced, Saved
+from noonmark.worker.frames import FrameError
+from noonmark.worker.secrets import SecretError
+
+
+class Told:
+    """Takes the messages of one run, on the event loop."""
+
+    def __init__(self, effects: Effects, send: Callable[[Mapping[str, Any]], None]) -> None:
+        """Listen for a run.
+
+        Args:
+            effects: of its attempt.
+            send: sends a message to the child without waiting.
+        """
+        self._effects = effects
+        self._send = send
+        self._saved: Saved | None = None
+        self._waiting: asyncio.Future[None] | None = None
+
+    def take(self, said: Mapping[str, Any]) -> None:
+        """Do what a message says, and answer what it asks.
+
+        Raises:
+            FrameError: nobody knows such a message.
+        """
+        kind = said["type"]
+        if kind == "log":
+            self._effects.log(str(said["line"]))
+        elif kind == "progress":
+            self._effects.progress(said["fraction"], str(said["message"]))
+        elif kind == "checkpoint":
+            self._saved = self._effects.checkpoint(str(said["data"]).encode())
+        elif kind == "saved":
+            self._waiting = asyncio.ensure_future(self._answer_saved(said["id"]))
+        elif kind in {"last_checkpoint", "secret", "emit"}:
+            self._send({"type": "answer", "id": said["id"], **self._answer(kind, said)})
+        else:
+            raise FrameError(f"nothing is known about {kind!r}")
+
+    def _answer(self, kind: str, said: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            if kind == "secret":
+                return {"value": self._effects.secret(str(said["name"]))}
+            if kind == "emit":
+                return {"value": self._effects.emit(event_from_wire(said))}
+        except SecretError as error:
+            return {"error": str(error), "kind": "secret", "retryable": error.retryable}
+        except EmitRefusedError as error:
+            return {"error": str(error), "kind": "emit"}
+        kept = self._effects.last_checkpoint()
+        return {"value": kept.decode() if kept is not None else None}
+
+    async def _answer_saved(self, number: int) -> None:
+        """Answer when the newest checkpoint is written: it stands for all before it."""
+        answer: dict[str, Any] = {"value": None}
+        try:
+            if self._saved is not None:
+                await self._saved
+        except Fenced as error:
+            answer = {"error": str(error), "kind": "fenced"}
+        except Exception as error:  # noqa: BLE001 - whatever it was, the handler is waiting for an answer
+            answer = {"error": str(error), "kind": ""}
+        with suppress(OSError, RuntimeError):
+            self._send({"type": "answer", "id": number, **answer})

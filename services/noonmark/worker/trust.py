@@ -1,0 +1,58 @@
+"""What a worker makes of messages that the ledger does not bear out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import psycopg
+
+from noonmark.store import holding
+from noonmark.store.rows import StartedRun
+from noonmark.store.work import Identity
+from noonmark.telemetry.logs import get_logger
+from noonmark.telemetry.metrics import DUPLICATE_MESSAGES, HANDED_BACK
+from noonmark.worker.hand import Delivery
+from noonmark.worker.lanes import LaneReader
+
+_log = get_logger()
+
+
+def without_forged(
+    connection: psycopg.Connection,
+    identity: Identity,
+    readers: Sequence[LaneReader],
+    deliveries: Sequence[Delivery],
+    runs: list[StartedRun],
+) -> list[StartedRun]:
+    """Return the runs whose message said what the ledger says of them; give back the others.
+
+    A message that is signed and names another job, version or namespace was made by somebody who has the
+    pool's key. It is refused as `mismatch`, and its run is queued anew under a higher fence, with a message
+    made of its row: nothing of it was executed, and no attempt is burnt.
+
+    Args:
+        connection: autocommit.
+        identity: who started the runs.
+        readers: by lane.
+        deliveries: the messages of the runs.
+        runs: that were just started.
+    """
+    by_run = {delivery.ticket.run_id: delivery for delivery in deliveries}
+    forged = [run for run in runs if not by_run[run.id].agrees(run)]
+    if not forged:
+        return runs
+    count = holding.hand_back(connection, identity, [(run.id, run.scheduled_for) for run in forged])
+    HANDED_BACK.inc(count)
+    _log.error("messages_forged", count=len(forged), run_id=str(forged[0].id))
+    for run in forged:
+        delivery = by_run[run.id]
+        readers[delivery.lane].refuse([delivery])
+    unfit = {run.id for run in forged}
+    return [run for run in runs if run.id not in unfit]
+
+
+def count_duplicates(deliveries: Sequence[Delivery]) -> None:
+    """Count messages that started nothing."""
+    for lane, count in Counter(delivery.lane for delivery in deliveries).items():
+        DUPLICATE_MESSAGES.labels(lane.label).inc(count)

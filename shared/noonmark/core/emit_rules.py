@@ -1,0 +1,242 @@
+"""What an event that a job emits may look like: its topic, key, value and headers.
+
+The intake refuses what can never be sent; which topics jobs may write to at all is the operator's list,
+known to workers, who ask again whatever is stored.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import orjson
+
+MAX_EVENTS: Final = 100
+"""Events that one attempt may emit."""
+
+MAX_EVENT_BYTES: Final = 256 * 1024
+"""Keys, values and headers of all events of one attempt together."""
+
+MAX_KEY_BYTES: Final = 1024
+MAX_EVENT_HEADERS: Final = 50
+MAX_EVENT_HEADER_BYTES: Final = 16 * 1024
+"""Names and values of the headers of one event together."""
+
+TOPIC: Final = r"^[A-Za-z0-9._-]{1,249}$"
+"""What Kafka takes as a name, as a pattern of JSON Schema."""
+
+EVENT_HEADER_NAME: Final = r"^[!-~]{1,200}$"
+
+_DEFAULT_PREFIX: Final = "noonmark"
+_TOPIC: Final = re.compile(TOPIC[1:-1])
+_HEADER_NAME: Final = re.compile(EVENT_HEADER_NAME[1:-1])
+_RESERVED_HEADERS: Final = ("ce_", "noonmark-")
+
+
+class EmitRefusedError(ValueError):
+    """The event cannot be emitted. Values are never quoted.
+
+    Attributes:
+        message: what is wrong and what to do.
+        expected: what would be right, where the field's general words do not say it.
+    """
+
+    def __init__(self, message: str, expected: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.expected = expected
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event as a job has written it, each part checked for itself.
+
+    Attributes:
+        topic: where it goes.
+        value: as it is sent.
+        content_type: of the value.
+        key: None stands for the job's id.
+        headers: the job's own.
+    """
+
+    topic: str
+    value: bytes
+    content_type: str
+    key: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, topic: object, value: object, key: object = None, headers: object = None) -> Event:
+        """Check and encode the parts of an event.
+
+        Args:
+            topic: a name.
+            value: a string or bytes, sent as they stand, or what is sent as JSON.
+            key: a string or bytes.
+            headers: names and text.
+
+        Raises:
+            EmitRefusedError: it can never be sent.
+        """
+        name = check_topic(topic)
+        data, content_type = encode_event_value(value)
+        return cls(name, data, content_type, encode_key(key), check_event_headers(headers))
+
+
+def check_topic(topic: object, prefix: str = _DEFAULT_PREFIX) -> str:
+    """Return the topic if it is one that jobs could ever write to.
+
+    Args:
+        topic: a name.
+        prefix: of noonmark's own topics, which jobs never write to.
+
+    Raises:
+        EmitRefusedError: no name of a topic, or one of Kafka's or noonmark's own.
+    """
+    if not isinstance(topic, str) or _TOPIC.fullmatch(topic) is None or topic in {".", ".."}:
+        raise EmitRefusedError(
+            f"{str(topic)[:60]!r} is no name of a topic", "1 to 249 of letters, digits, '.', '_' and '-'"
+        )
+    if topic.startswith("__"):
+        raise EmitRefusedError(f"{topic!r} belongs to Kafka itself; jobs never write to it")
+    # Kafka takes `.` and `_` in a topic's name for the same character in metrics, and so do we here.
+    plain = topic.replace("_", ".")
+    for own in {prefix, _DEFAULT_PREFIX}:
+        if plain == own.replace("_", ".") or plain.startswith(f"{own.replace('_', '.')}."):
+            raise EmitRefusedError(f"{topic!r} belongs to noonmark itself; jobs never write to it")
+    return topic
+
+
+def check_allowed(topic: str, allowed: Iterable[str]) -> None:
+    """See that the operator lets jobs write to a topic.
+
+    Args:
+        topic: a name that `check_topic` has passed.
+        allowed: names, or beginnings of names that end in `*`.
+
+    Raises:
+        EmitRefusedError: the topic is not in the list; it names the setting.
+    """
+    for item in allowed:
+        if topic == item or (item.endswith("*") and topic.startswith(item[:-1])):
+            return
+    raise EmitRefusedError(
+        f"jobs may not write to the topic {topic!r}: the worker's setting NOONMARK_EMIT_TOPICS does not "
+        "list it"
+    )
+
+
+def encode_key(key: object) -> bytes | None:
+    """Return an event's key as bytes; None where it has none.
+
+    Raises:
+        EmitRefusedError: neither text nor bytes, or too long.
+    """
+    if key is None:
+        return None
+    encoded = key if isinstance(key, bytes) else _utf8(key, "key") if isinstance(key, str) else None
+    if encoded is None:
+        raise EmitRefusedError(f"the key of an event is a {type(key).__name__}; use a string")
+    if not 1 <= len(encoded) <= MAX_KEY_BYTES:
+        raise EmitRefusedError(f"the key of an event has {len(encoded)} bytes; use 1 to {MAX_KEY_BYTES}")
+    return encoded
+
+
+def encode_event_value(value: object) -> tuple[bytes, str]:
+    """Return an event's value as bytes, and its content type: a string as it stands, any other as JSON.
+
+    Raises:
+        EmitRefusedError: nothing, or not JSON.
+    """
+    if value is None:
+        raise EmitRefusedError("the value of an event is missing; tombstones cannot be emitted")
+    if isinstance(value, bytes):
+        return value, "application/octet-stream"
+    if isinstance(value, str):
+        return _utf8(value, "value"), "text/plain; charset=utf-8"
+    try:
+        return orjson.dumps(value), "application/json"
+    except TypeError as error:
+        raise EmitRefusedError(f"the value of an event is not JSON: {error}") from None
+
+
+def check_event_headers(headers: object) -> dict[str, str]:
+    """Return a copy of an event's headers if all may be sent.
+
+    Raises:
+        EmitRefusedError: naming the header; its value is not shown.
+    """
+    if headers is None:
+        return {}
+    if not isinstance(headers, Mapping):
+        raise EmitRefusedError("the headers of an event must be an object of names and values")
+    if len(headers) > MAX_EVENT_HEADERS:
+        raise EmitRefusedError(f"{len(headers)} headers are too many; {MAX_EVENT_HEADERS} are allowed")
+    size = 0
+    for name, value in headers.items():
+        if not isinstance(name, str) or _HEADER_NAME.fullmatch(name) is None:
+            raise EmitRefusedError(f"the header name {name!r} is not 1 to 200 printable ASCII characters")
+        if name.lower().startswith(_RESERVED_HEADERS):
+            raise EmitRefusedError(
+                f"header {name} is set by noonmark and cannot be given",
+                "other names than ce_… and noonmark-…",
+            )
+        if not isinstance(value, str):
+            raise EmitRefusedError(f"the value of header {name} must be a string")
+        size += len(name) + len(_utf8(value, f"value of header {name}"))
+    if size > MAX_EVENT_HEADER_BYTES:
+        raise EmitRefusedError(
+            f"the headers are longer than {MAX_EVENT_HEADER_BYTES} bytes",
+            f"names and values of at most {MAX_EVENT_HEADER_BYTES} bytes together",
+        )
+    return dict(headers)
+
+
+def check_allow_list(items: Iterable[str]) -> None:
+    """See that an operator's list of topics can be read.
+
+    Raises:
+        ValueError: an item is neither a topic's name nor the beginning of one with `*` at its end.
+    """
+    for item in items:
+        name = item.removesuffix("*")
+        if (name or item != "*") and _TOPIC.fullmatch(name) is None:
+            raise ValueError(f"{item!r} is neither a topic nor the beginning of one with * at its end")
+
+
+def _utf8(text: str, what: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise EmitRefusedError(
+            f"the {what} of an event holds half a surrogate pair, which is no text"
+        ) from None
+
+
+def event_to_wire(event: Event) -> dict[str, Any]:
+    """Write an event down as JSON values, for another process of the worker."""
+    return {
+        "topic": event.topic,
+        "value": base64.b64encode(event.value).decode(),
+        "content_type": event.content_type,
+        "key": base64.b64encode(event.key).decode() if event.key is not None else None,
+        "headers": dict(event.headers),
+    }
+
+
+def event_from_wire(said: Mapping[str, Any]) -> Event:
+    """Read what `event_to_wire` wrote, and check it again: a handler has had that process to itself.
+
+    Raises:
+        EmitRefusedError: it can never be sent.
+    """
+    try:
+        value = base64.b64decode(said["value"])
+        key = base64.b64decode(said["key"]) if said["key"] is not None else None
+    except (KeyError, TypeError, ValueError):
+        raise EmitRefusedError("the event did not arrive whole from the handler's process") from None
+    event = Event.of(said.get("topic"), value, key, said.get("headers"))
+    return replace(event, content_type=str(said.get("content_type"))[:200])

@@ -1,0 +1,228 @@
+"""Who of the waiting runs may be queued now: pure arithmetic over limits, slots and tokens.
+
+A gate is what a run must pass: its job's overlap slot, a limit, its namespace's cap. A run waits in the line
+of one gate at a time, the first that has no room for it, so that it never stands in the way of runs that wait
+for something else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from noonmark.core.words import Lane, Overlap, WaitReason
+
+LOOK_AGAIN: Final = UUID(int=0)
+"""Key of the line of runs whose gates nobody has looked at yet; it has room for everybody."""
+
+LINES_UP: Final = frozenset({Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING})
+"""Overlap rules under which a run waits for the slot of its job."""
+
+Limits = Sequence[tuple[str, str | None]]
+"""Limits that a job names: name, and the key that its runs are counted by."""
+
+
+class Gate(NamedTuple):
+    """Something that has room for so many runs.
+
+    Attributes:
+        key: what its slots, its bucket and its line are found by.
+        reason: what a run that waits for it shows.
+        namespace: whose limit, or cap, it is.
+        name: of the limit.
+        part: the key that the limit is counted by, as the job names it.
+    """
+
+    key: UUID
+    reason: WaitReason
+    namespace: str
+    name: str | None = None
+    part: str | None = None
+
+
+class Rule(NamedTuple):
+    """How much a gate lets through: runs at a time, and runs by time. None: it does not care."""
+
+    max_running: int | None = None
+    rate_per_second: float | None = None
+    burst: float = 1.0
+
+
+@dataclass(slots=True)
+class Room:
+    """What a gate has left.
+
+    Attributes:
+        rule: of the gate.
+        taken: numbers of the slots that runs hold.
+        tokens: in its bucket now.
+    """
+
+    rule: Rule
+    taken: set[int] = field(default_factory=set)
+    tokens: float = 0.0
+
+    @property
+    def left(self) -> int | None:
+        """How many runs may pass now; None: any number. Runs that hold a slot already may be more."""
+        rule = self.rule
+        slots = None if rule.max_running is None else max(0, rule.max_running - len(self.taken))
+        if rule.rate_per_second is None:
+            return slots
+        tokens = int(self.tokens + _ROUNDING)
+        return tokens if slots is None else min(slots, tokens)
+
+    @property
+    def next_token_seconds(self) -> float | None:
+        """Seconds to the next token; None where tokens are not what is missing."""
+        rate = self.rule.rate_per_second
+        if rate is None or self.tokens + _ROUNDING >= 1.0:
+            return None
+        return (1.0 - self.tokens) / rate
+
+    def lets(self, *, holding: bool) -> bool:
+        """Whether one more run passes; one that holds a slot needs no other."""
+        rule = self.rule
+        if rule.rate_per_second is not None and self.tokens + _ROUNDING < 1.0:
+            return False
+        return holding or rule.max_running is None or len(self.taken) < rule.max_running
+
+    def pass_one(self, *, holding: bool) -> int | None:
+        """Let one run pass; return the number of the slot that it takes, where it takes one."""
+        if self.rule.rate_per_second is not None:
+            self.tokens = max(0.0, self.tokens - 1.0)
+        if holding or self.rule.max_running is None:
+            return None
+        number = next(n for n in range(self.rule.max_running) if n not in self.taken)
+        self.taken.add(number)
+        return number
+
+
+class Candidate(NamedTuple):
+    """A run that waits, with the gates that it must pass, in their order, and the keys it has slots of."""
+
+    run_id: UUID
+    namespace: str
+    lane: int
+    since: datetime
+    gates: Sequence[Gate]
+    holds: frozenset[UUID] = frozenset()
+
+
+@dataclass(slots=True)
+class Decision:
+    """What becomes of a candidate.
+
+    Attributes:
+        candidate: the run.
+        blocked_by: the gate that it waits for from now on; None: it is queued.
+        overlap: it takes the overlap slot of its job, also where it has to go on waiting.
+        slots: of limits and caps, that it takes when it is queued.
+        tokens: keys of the buckets that it takes one of.
+    """
+
+    candidate: Candidate
+    blocked_by: Gate | None = None
+    overlap: bool = False
+    slots: list[tuple[UUID, int]] = field(default_factory=list)
+    tokens: list[UUID] = field(default_factory=list)
+
+
+_ROUNDING: Final = 1e-9
+"""A bucket that fills by fractions may lack a hair of its next token."""
+
+
+def overlap_gate(job_id: UUID, namespace: str) -> Gate:
+    """Return the gate before the one slot of a job whose runs must not overlap."""
+    return Gate(job_id, WaitReason.OVERLAP, namespace)
+
+
+def limit_gate(namespace: str, name: str, part: str | None) -> Gate:
+    """Return the gate of a limit, or of one key of it."""
+    return Gate(_key("limit", namespace, name, part), WaitReason.LIMIT, namespace, name, part)
+
+
+def fairness_gate(namespace: str, lane: int) -> Gate:
+    """Return the gate of a namespace's cap. Each lane has its own: high never waits for low."""
+    return Gate(_key("in flight", namespace, Lane(lane).label, None), WaitReason.FAIRNESS, namespace)
+
+
+def gates_of(
+    job_id: UUID, namespace: str, lane: int, limits: Limits, overlap: str, *, capped: bool
+) -> list[Gate]:
+    """Return the gates that a run of a job must pass, in the order in which it does."""
+    # Under `skip` too: a run that lined up under another rule must not run beside one that holds the slot.
+    gates = [overlap_gate(job_id, namespace)] if overlap != Overlap.ALLOW else []
+    gates += [limit_gate(namespace, name, part) for name, part in limits]
+    if capped:
+        gates.append(fairness_gate(namespace, lane))
+    return gates
+
+
+def filled(tokens: float | None, seconds: float, rule: Rule) -> float:
+    """Return the tokens of a bucket after so many seconds; None: it was never used, and is full."""
+    if rule.rate_per_second is None or tokens is None:
+        return rule.burst
+    return min(rule.burst, tokens + max(0.0, seconds) * rule.rate_per_second)
+
+
+def grant(candidates: Iterable[Candidate], rooms: Mapping[UUID, Room]) -> list[Decision]:
+    """Decide over runs that wait, in the order in which they are to be queued.
+
+    Args:
+        candidates: each once.
+        rooms: of every gate of theirs by its key; a gate without is open. What the runs take is taken here.
+    """
+    return [_decide(candidate, rooms) for candidate in in_turn(candidates)]
+
+
+def in_turn(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Order runs: the high lane first; of a lane each namespace in turn, its oldest run first.
+
+    Deficit round robin with equal weights, where every run costs the same.
+    """
+    lanes: dict[int, dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
+    for candidate in candidates:
+        lanes[candidate.lane][candidate.namespace].append(candidate)
+    for lane in sorted(lanes):
+        lines = deque(deque(sorted(line, key=lambda c: (c.since, c.run_id))) for line in lanes[lane].values())
+        while lines:
+            line = lines.popleft()
+            yield line.popleft()
+            if line:
+                lines.append(line)
+
+
+def _decide(candidate: Candidate, rooms: Mapping[UUID, Room]) -> Decision:
+    decision = Decision(candidate)
+    gates = [
+        (gate, rooms[gate.key], gate.key in candidate.holds) for gate in candidate.gates if gate.key in rooms
+    ]
+    for gate, room, holding in gates:
+        if not room.lets(holding=holding):
+            decision.blocked_by = gate
+            return decision
+        if gate.reason is WaitReason.OVERLAP:
+            # Taken although a limit may hold the run up: it is the next of its job, whatever comes due now.
+            decision.overlap = room.pass_one(holding=holding) is not None
+    for gate, room, holding in gates:
+        if gate.reason is WaitReason.OVERLAP:
+            continue
+        number = room.pass_one(holding=holding)
+        if number is not None:
+            decision.slots.append((gate.key, number))
+        if room.rule.rate_per_second is not None:
+            decision.tokens.append(gate.key)
+    return decision
+
+
+def _key(kind: str, namespace: str, name: str, part: str | None) -> UUID:
+    # A key may be any text, so each part comes with its length: no two gates share a key.
+    parts = (kind, namespace, name) if part is None else (kind, namespace, name, part)
+    text = "".join(f"{len(one)}:{one}" for one in parts)
+    return UUID(bytes=hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest())

@@ -1,0 +1,85 @@
+"""Putting runs in line for room: each waits with a row in `waits`, and without a message."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.granting import LOOK_AGAIN, Gate
+from noonmark.store.statements import statement
+
+
+class Lined(NamedTuple):
+    """A run that was just written as waiting, and the gate that it waits for.
+
+    `since` is its place in line: when it came due; None: now.
+    """
+
+    run_id: UUID
+    scheduled_for: datetime
+    job_id: UUID
+    lane: int
+    gate: Gate
+    start_by: datetime | None
+    since: datetime | None = None
+
+
+def line_up(connection: psycopg.Connection, runs: Sequence[Lined]) -> None:
+    """Give runs their places, in the transaction that wrote them."""
+    if runs:
+        connection.execute(
+            statement("insert_waits"),
+            {
+                "run_ids": [run.run_id for run in runs],
+                "scheduled_for": [run.scheduled_for for run in runs],
+                "job_ids": [run.job_id for run in runs],
+                "reasons": [run.gate.reason.value for run in runs],
+                "keys": [run.gate.key for run in runs],
+                "lanes": [run.lane for run in runs],
+                "namespaces": [run.gate.namespace for run in runs],
+                "limit_names": [run.gate.name for run in runs],
+                "limit_keys": [run.gate.part for run in runs],
+                "start_by": [run.start_by for run in runs],
+                "since": [run.since for run in runs],
+            },
+        )
+
+
+def send_through(
+    connection: psycopg.Connection, runs: Sequence[tuple[UUID, datetime]], *, waiting_for: str
+) -> set[UUID]:
+    """Let runs ask for room instead of being queued at once; return those that do.
+
+    Args:
+        connection: in a transaction.
+        runs: id and instant of runs that are `retrying`, or `waiting` for the reason given.
+        waiting_for: that reason.
+    """
+    if not runs:
+        return set()
+    rows = connection.execute(
+        statement("gate_runs"),
+        {
+            "ids": [run_id for run_id, _ in runs],
+            "first": min(at for _, at in runs),
+            "last": max(at for _, at in runs),
+            "reason": waiting_for,
+            "key": LOOK_AGAIN,
+        },
+    ).fetchall()
+    return {row[0] for row in rows}
+
+
+def look_again(connection: psycopg.Connection, job_id: UUID) -> bool:
+    """Have the waiting runs of an edited job looked at anew; return whether there are any."""
+    return connection.execute(statement("look_again"), {"job_id": job_id, "key": LOOK_AGAIN}).rowcount > 0
+
+
+def gated_jobs(connection: psycopg.Connection, jobs: Collection[UUID]) -> set[UUID]:
+    """Return those of the jobs whose runs need room before they are queued."""
+    rows = connection.execute(statement("gated_jobs"), {"ids": list(jobs)}).fetchall()
+    return {row[0] for row in rows}

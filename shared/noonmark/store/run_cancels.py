@@ -1,0 +1,180 @@
+"""Cancelling runs, whoever asks: what has no worker ends at once, what runs is asked to stop.
+
+A step is one transaction with the locks of every control statement in their order: timers, (jobs,) runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import orjson
+import psycopg
+
+from noonmark.core.words import RunState
+from noonmark.store.events import EventTopics, announce, settled_of
+from noonmark.store.rows import ChangedRun, row_of
+from noonmark.store.slots import free_slots
+from noonmark.store.statements import statement
+from noonmark.store.work import span
+
+CANCELLABLE: Final = (RunState.WAITING, RunState.QUEUED, RunState.RETRYING, RunState.RUNNING)
+"""States in which a run can be cancelled."""
+
+STEP: Final = 1000
+"""Most runs of one transaction."""
+
+MOST: Final = 1_000_000
+"""Most runs of one order."""
+
+_EVER: Final = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+
+
+class RunKey(NamedTuple):
+    """A run, with what finds its day."""
+
+    id: UUID
+    scheduled_for: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunSelection:
+    """Which unfinished runs are meant; what is None does not matter.
+
+    Attributes:
+        job: id of their job.
+        name: name of their job.
+        namespace: of their job.
+        labels: their job has all of these.
+        states: any of these.
+        after: due at or after this instant.
+        before: due before this one.
+    """
+
+    job: UUID | None = None
+    name: str | None = None
+    namespace: str | None = None
+    labels: dict[str, str] | None = None
+    states: Sequence[RunState] = CANCELLABLE
+    after: datetime | None = None
+    before: datetime | None = None
+
+
+@dataclass(slots=True)
+class Cancels:
+    """What was done: runs that ended, and those that run and were asked to stop."""
+
+    ended: list[UUID] = field(default_factory=list)
+    stopping: list[RunKey] = field(default_factory=list)
+
+    def add(self, other: Cancels) -> None:
+        """Take what a further step did along."""
+        self.ended += other.ended
+        self.stopping += other.stopping
+
+
+class _LockedRun(NamedTuple):
+    id: UUID
+    scheduled_for: datetime
+    state: str
+    reason: str | None
+    job_id: UUID
+    shard: int
+
+
+def find(connection: psycopg.Connection, wanted: RunSelection, *, limit: int = MOST) -> list[RunKey]:
+    """Return the unfinished runs that are meant, the earliest instant first, at most `limit`."""
+    with connection.cursor(row_factory=row_of(RunKey)) as cursor:
+        return cursor.execute(
+            statement("cancel_find"),
+            {
+                "job": wanted.job,
+                "name": wanted.name,
+                "namespace": wanted.namespace,
+                "labels": orjson.dumps(wanted.labels).decode() if wanted.labels else None,
+                "states": [state.value for state in wanted.states],
+                "after": wanted.after or _EVER[0],
+                "before": wanted.before or _EVER[1],
+                "limit": limit,
+            },
+        ).fetchall()
+
+
+def locate(connection: psycopg.Connection, ids: Sequence[UUID]) -> list[tuple[RunKey, RunState]]:
+    """Return the runs of these ids with their states; those that are not there are left out."""
+    rows = connection.execute(
+        "select id, scheduled_for, state from runs where id = any (%s) order by id", [list(ids)]
+    ).fetchall()
+    return [(RunKey(row[0], row[1]), RunState(row[2])) for row in rows]
+
+
+def cancel(
+    connection: psycopg.Connection,
+    topics: EventTopics,
+    runs: Sequence[RunKey],
+    *,
+    states: Sequence[RunState] = CANCELLABLE,
+    shards: int,
+) -> Cancels:
+    """Cancel those of the runs that are in one of the states, in one transaction.
+
+    Args:
+        connection: a transaction may be open.
+        topics: where verdicts are announced.
+        runs: at most `STEP`.
+        states: a run that has left these is left alone.
+        shards: of the installation.
+    """
+    if not runs:
+        return Cancels()
+    with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
+        locked = _lock(connection, runs, states)
+        if not locked:
+            return Cancels()
+        which = span([(run.id, run.scheduled_for) for run in locked])
+        changed = cursor.execute(
+            statement("job_cancel_runs"), {**which, "shards": sorted({run.shard for run in locked})}
+        ).fetchall()
+        assert len(changed) == len(locked), "runs changed under their lock"
+        ended = [run for run in changed if run.state == RunState.CANCELLED]
+        if ended:
+            connection.execute(
+                statement("cancel_drop_timers"),
+                {"job_ids": sorted({run.job_id for run in ended}), "ids": [run.id for run in ended]},
+            )
+            free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+            announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
+    return Cancels(
+        [run.id for run in ended],
+        [RunKey(run.id, run.scheduled_for) for run in changed if run.state == RunState.CANCELLING],
+    )
+
+
+def _lock(
+    connection: psycopg.Connection, runs: Sequence[RunKey], states: Sequence[RunState]
+) -> list[_LockedRun]:
+    """Lock the timers of runs, then those of the runs that are in one of the states."""
+    which = span(runs)
+    jobs = connection.execute(statement("cancel_jobs"), which).fetchall()
+    connection.execute(
+        statement("cancel_lock_timers"), {"job_ids": [row[0] for row in jobs], "ids": which["ids"]}
+    )
+    with connection.cursor(row_factory=row_of(_LockedRun)) as cursor:
+        return cursor.execute(
+            statement("cancel_lock_runs"), {**which, "states": [state.value for state in states]}
+        ).fetchall()
+
+
+def still_stopping(connection: psycopg.Connection, runs: Sequence[RunKey]) -> list[UUID]:
+    """Return those of the runs whose worker has not confirmed yet that nothing of them runs."""
+    if not runs:
+        return []
+    rows = connection.execute(
+        "select id from runs where id = any (%(ids)s) and scheduled_for between %(first)s and %(last)s"
+        " and state = 'cancelling'",
+        span(runs),
+    )
+    return [row[0] for row in rows]

@@ -1,0 +1,99 @@
+"""Tables of what an installation is set up with: namespaces, limits, calendars, pools, keys. See `tables`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import BigInteger, Boolean, Double, Integer, LargeBinary, SmallInteger, Table, Text
+from sqlalchemy.dialects.postgresql import JSONB
+
+from noonmark.store.table_parts import INSTANT, may, metadata, must
+
+install: Final = Table(
+    "install",
+    metadata,
+    must("only_row", Boolean(), key=True),
+    must("shards", SmallInteger()),
+    must("created_at", INSTANT),
+    must("ledger_floor", INSTANT),
+    must("facts", BigInteger()),
+)
+
+zone_data: Final = Table(
+    "zone_data",
+    metadata,
+    must("id", SmallInteger(), key=True),
+    must("version", Text()),
+    must("active", Boolean()),
+    may("activated_at", INSTANT),
+    may("timers", Integer()),
+    may("moved", Integer()),
+)
+
+namespaces: Final = Table(
+    "namespaces",
+    metadata,
+    must("name", Text(), key=True),
+    must("timezone", Text()),
+    may("paused_at", INSTANT),
+    may("pause_reason", Text()),
+    may("max_in_flight", Integer()),
+    must("created_at", INSTANT),
+    must("updated_at", INSTANT),
+)
+
+limits: Final = Table(
+    "limits",
+    metadata,
+    must("namespace", Text(), key=True),
+    must("name", Text(), key=True),
+    may("max_running", Integer()),
+    may("rate_count", Integer()),
+    may("rate_seconds", Double()),
+    may("burst", Integer()),
+    must("updated_at", INSTANT),
+)
+
+calendars: Final = Table(
+    "calendars",
+    metadata,
+    must("namespace", Text(), key=True),
+    must("name", Text(), key=True),
+    must("digest", Text()),
+    must("updated_at", INSTANT),
+)
+
+calendar_contents: Final = Table(
+    "calendar_contents",
+    metadata,
+    must("digest", Text(), key=True),
+    must("body", JSONB()),
+    must("created_at", INSTANT),
+)
+
+pools: Final = Table(
+    "pools",
+    metadata,
+    must("name", Text(), key=True),
+    must("created_at", INSTANT),
+)
+
+pool_keys: Final = Table(
+    "pool_keys",
+    metadata,
+    must("pool", Text(), key=True),
+    must("key_id", Text(), key=True),
+    must("secret", LargeBinary()),
+    must("created_at", INSTANT),
+    may("retired_at", INSTANT),
+)
+
+signing_keys: Final = Table(
+    "signing_keys",
+    metadata,
+    must("namespace", Text(), key=True),
+    must("key_id", Text(), key=True),
+    must("secret", Text()),
+    must("created_at", INSTANT),
+    may("retired_at", INSTANT),
+)

@@ -1,0 +1,22 @@
+-- The live runs of callbacks, with what a verdict about them needs. A row whose fence is not the run's is of an attempt
+-- that is over. Without locks: `finish_detailed` looks again when it writes.
+select open.token_hash, open.deadline_at is not null and open.deadline_at <= noonmark_now() as is_over,
+       run.fence, run.owner, run.epoch, run.pool, noonmark_now() as now,
+       run.id, run.scheduled_for, run.job_id, run.job_version, run.origin, run.request_id, run.namespace, run.lane,
+       run.attempt, run.losses, run.holds_slot, run.started_at, run.shard,
+       coalesce(job.kind, old.kind), coalesce(job.handler, old.handler), coalesce(job.work::text, old.work::text), 0
+from unnest(%(ids)b::uuid[]) as wanted (id),
+     lateral (select * from callbacks where run_id = wanted.id offset 0) as open,
+     lateral (
+         select * from runs
+         where id = open.run_id and scheduled_for = open.scheduled_for and fence = open.fence
+           and state in ('running', 'cancelling')
+         offset 0
+     ) as run
+     left join lateral (
+         select kind, handler, work from jobs where id = run.job_id and version = run.job_version offset 0
+     ) as job on true
+     left join lateral (
+         select kind, handler, work from job_versions
+         where job_id = run.job_id and version = run.job_version offset 0
+     ) as old on true

@@ -1,0 +1,6 @@
+-- Third lock of a cancel of runs, in the order of ids, as two of them may mean the same: those still in one of the states.
+select id, scheduled_for, state, reason, job_id, shard
+from runs
+where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s and state = any (%(states)b::text[])
+order by id
+for update

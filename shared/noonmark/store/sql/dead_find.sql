@@ -1,0 +1,12 @@
+-- Which dead letters are meant by a filter, in the order of their runs, up to a cap. What is null does not matter.
+select run_id, scheduled_for
+from dead_letters
+where (%(runs)s::uuid[] is null or run_id = any (%(runs)s::uuid[]))
+  and (%(job)s::uuid is null or job_id = %(job)s)
+  and (%(name)s::text is null or name = %(name)s)
+  and (%(namespace)s::text is null or namespace = %(namespace)s)
+  and (%(fingerprint)s::text is null or fingerprint = %(fingerprint)s)
+  and (%(reason)s::text is null or reason = %(reason)s)
+  and (%(since)s::timestamptz is null or died_at >= %(since)s)
+order by run_id
+limit %(limit)s

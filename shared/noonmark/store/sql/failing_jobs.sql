@@ -1,0 +1,25 @@
+-- Jobs that are to pause themselves: their last runs that were executed, by due instant, all died of one cause. Only runs
+-- of the version that the job has now count, and none from before its last resume: whoever edits or resumes a job wants to
+-- see it try again. Skipped, cancelled and discarded runs say nothing about it.
+select job.id, job.most, last.error
+from unnest(%(ids)b::uuid[]) as wanted (id),
+     lateral (
+         select id, version, resumed_at, (work ->> 'pause_after_failures')::int as most
+         from jobs
+         where id = wanted.id and state = 'active' and work ->> 'pause_after_failures' is not null
+         offset 0
+     ) as job,
+     lateral (
+         select count(*) as runs, count(distinct letter.fingerprint) as causes, (array_agg(ended.error))[1] as error,
+                bool_and(letter.run_id is not null and ended.job_version = job.version
+                         and (job.resumed_at is null or ended.finished_at > job.resumed_at)) as all_count
+         from (
+             select id, job_version, finished_at, error
+             from runs
+             where job_id = job.id and state in ('succeeded', 'dead', 'unknown')
+             order by scheduled_for desc, id desc
+             limit job.most
+         ) as ended
+         left join dead_letters as letter on letter.run_id = ended.id
+     ) as last
+where last.runs = job.most and last.causes = 1 and last.all_count

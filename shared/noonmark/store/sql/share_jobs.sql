@@ -1,0 +1,7 @@
+-- Second lock of a redrive (it needs no timers), in the order given, which is that of ids: no job is paused, cancelled or
+-- edited until the transaction ends, while other redrives go on. Says what a redriven run of each may do.
+select job.id, job.state, job.overlap
+from unnest(%(ids)b::uuid[]) as wanted (id),
+     lateral (
+         select id, state, coalesce(policy ->> 'overlap', 'allow') as overlap from jobs where id = wanted.id for share
+     ) as job

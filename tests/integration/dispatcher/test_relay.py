@@ -1,0 +1,185 @@
+"""The relay on a real Kafka: what cannot be sent stands in nobody's way, and nothing is lost."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+import pytest
+from confluent_kafka import Consumer
+from tests.integration.store.world import World, open_world
+from tests.support.stack import Kafka
+
+from noonmark.core.words import Lane
+from noonmark.dispatcher import refused
+from noonmark.dispatcher.relay import RelayLoop
+from noonmark.kafka.admin import ensure_topics
+from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.topics import Topics, TopicSpec
+from noonmark.service.health import Health
+from noonmark.service.runner import Service
+from noonmark.settings import Settings
+from noonmark.store.members import Membership
+from noonmark.store.pools import register_pool
+from noonmark.telemetry.logs import get_logger
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+BATCH = 40
+SLICES = (0, 1, 2, 3)
+
+
+class Line:
+    """A dispatcher's relay, its database before it, and the topics behind it."""
+
+    def __init__(self, world: World, url: str, bootstrap: str) -> None:
+        self.world = world
+        self.bootstrap = bootstrap
+        self.prefix = f"t{uuid.uuid4().hex[:12]}"
+        self.topics = Topics(self.prefix)
+        settings = Settings(
+            database_url=url, kafka_bootstrap=bootstrap, topic_prefix=self.prefix, relay_batch=BATCH
+        )
+        self.service = Service("dispatcher", settings, Health(), threading.Event(), get_logger())
+        membership = Membership("dispatcher", shards=4, timeout_seconds=10)
+        membership.owned = SLICES
+        self.relay = RelayLoop(self.service, membership, self.topics)
+
+    def topic(self, name: str, **config: str) -> str:
+        full = f"{self.prefix}x.{name}"
+        ensure_topics(KafkaConfig(self.bootstrap), [TopicSpec(full, 1, 1, config)])
+        return full
+
+    def emit(self, topic: str, *values: str, slice_: int = 0, headers: list[list[str]] | None = None) -> None:
+        self.world.db.execute(
+            """insert into outbox (slice, lane, created_at, topic, key, value, headers)
+               select %s, 3, now(), %s, 'k', value::bytea, %s from unnest(%s::text[]) with ordinality as u (value, n)
+               order by n""",
+            [slice_, topic, orjson.dumps(headers or []), list(values)],
+        )
+
+    def pass_until(self, holds: Callable[[], Any], passes: int = 200) -> int:
+        for n in range(passes):
+            if holds():
+                return n
+            pause = self.relay.run_once(self.world.db)
+            self.relay.wake.wait(min(pause, 0.2))
+        raise AssertionError(
+            f"not within {passes} passes: {self.world.rows('select lane, topic, refusal, count(*) from outbox group by 1, 2, 3')}"
+        )
+
+    def received(self, topic: str, count: int) -> list[Any]:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": uuid.uuid4().hex,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        consumer.subscribe([topic])
+        got: list[Any] = []
+        try:
+            for _ in range(300):
+                got += [m for m in consumer.consume(count - len(got), 0.1) if m.error() is None]
+                if len(got) >= count:
+                    break
+        finally:
+            consumer.close()
+        return got
+
+
+@pytest.fixture
+def line(emptied_database: str, kafka_server: Kafka) -> Iterator[Line]:
+    with open_world(emptied_database) as world:
+        line = Line(world, emptied_database, kafka_server.bootstrap)
+        yield line
+        line.relay.ending(world.db)
+
+
+def test_an_event_travels_with_its_headers_and_its_key(line: Line) -> None:
+    topic = line.topic("events")
+    line.emit(topic, "one", headers=[["ce_id", "r/0"], ["name", "\u00e9"]])
+    line.pass_until(lambda: line.world.count("outbox") == 0)
+
+    (message,) = line.received(topic, 1)
+    assert (message.key(), message.value()) == (b"k", b"one")
+    assert message.headers() == [("ce_id", b"r/0"), ("name", "\u00e9".encode())]
+
+
+def test_a_bad_topics_events_at_the_head_of_a_slice_hold_up_nothing(line: Line) -> None:
+    good = line.topic("good")
+    # Three times what is read at once of one slice, before anything that can be sent.
+    line.emit(f"{line.prefix}x.absent", *[f"bad-{n}" for n in range(BATCH * 3)])
+    line.emit(good, *[f"good-{n:03}" for n in range(BATCH * 2)])
+    line.emit(good, "other", slice_=1)
+    line.pass_until(lambda: line.world.count("outbox", "lane = 3") == 0)
+
+    values = [message.value().decode() for message in line.received(good, BATCH * 2 + 1)]
+    assert [v for v in values if v != "other"] == [f"good-{n:03}" for n in range(BATCH * 2)]
+    assert line.world.count("outbox", "lane = 4") == BATCH * 3
+    (reason,) = set(line.world.column("select refusal from outbox"))
+    assert f"{line.prefix}x.absent" in reason
+
+
+def test_refused_events_go_out_in_their_order_once_the_topic_is_there(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refused, "ROUND_SECONDS", 0.3)
+    line.emit(f"{line.prefix}x.late", *[f"{n:03}" for n in range(250)])
+    line.pass_until(lambda: line.world.count("outbox", "lane = 4") == 250)
+
+    topic = line.topic("late")
+    line.pass_until(lambda: line.world.count("outbox") == 0)
+
+    assert [m.value().decode() for m in line.received(topic, 250)] == [f"{n:03}" for n in range(250)]
+
+
+def test_an_event_too_large_for_its_topic_is_refused_alone(line: Line) -> None:
+    topic = line.topic("small", **{"max.message.bytes": "2000"})
+    noise = uuid.uuid4().hex + "".join(uuid.uuid4().hex for _ in range(300))
+    line.emit(topic, "before", noise, "after")
+    line.pass_until(lambda: line.world.count("outbox", "lane = 3") == 0)
+
+    assert [m.value() for m in line.received(topic, 2)] == [b"before", b"after"]
+    assert line.world.column("select value from outbox where lane = 4") == [noise.encode()]
+
+
+def test_a_bad_pools_messages_at_the_head_of_a_slice_hold_up_nothing(line: Line) -> None:
+    ensure_topics(KafkaConfig(line.bootstrap), line.topics.pool_specs("good"))
+    for pool in ("good", "bad"):
+        register_pool(line.world.db, pool)
+    message = """insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version,
+                                     namespace, pool)
+                 select shard, lane, now(), id, job_id, scheduled_for, fence, job_version, namespace, pool
+                 from runs where pool = %s order by id"""
+    for pool in ("bad", "keyless", "good"):
+        for _ in range(BATCH):
+            line.world.put_run("queued", pool=pool, shard=0)
+        line.world.db.execute(message, [pool])
+
+    line.pass_until(lambda: line.world.count("outbox") == 0)
+
+    assert len(line.received(line.topics.runs("good", Lane.NORMAL), BATCH)) == BATCH
+    states = line.world.rows(
+        "select pool, state, reason, count(*) as runs from runs group by 1, 2, 3 order by 1"
+    )
+    assert [(row["pool"], row["state"], row["reason"], row["runs"]) for row in states] == [
+        ("bad", "waiting", "undeliverable", BATCH),
+        ("good", "queued", None, BATCH),
+        ("keyless", "waiting", "undeliverable", BATCH),
+    ]
+
+
+def test_a_backlog_of_events_goes_out_at_once_and_not_a_batch_every_moment(line: Line) -> None:
+    topic = line.topic("many")
+    line.emit(topic, *[f"{n:04}" for n in range(400)])
+    pauses = []
+    while line.world.count("outbox"):
+        pauses.append(line.relay.run_once(line.world.db))
+        assert len(pauses) <= 45
+    # Ten of one slice are read at once: forty passes without a wait between them.
+    assert pauses[:40] == [0.0] * 40
+    assert [m.value().decode() for m in line.received(topic, 400)] == [f"{n:04}" for n in range(400)]

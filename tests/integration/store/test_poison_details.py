@@ -1,0 +1,55 @@
+"""Details that Postgres cannot store cost an outcome its details, never its verdict."""
+
+import threading
+
+import pytest
+from tests.integration.store.world import SHARDS, TOPICS, outcome
+
+from noonmark.core.words import RunState
+from noonmark.service.health import Health
+from noonmark.service.runner import Service
+from noonmark.settings import Settings
+from noonmark.store.extras import Extras
+from noonmark.store.hints import HintSender
+from noonmark.store.run_notes import Note
+from noonmark.telemetry.logs import get_logger
+from noonmark.worker.batches import Batches
+from noonmark.worker.recorder import Recorder
+
+PATIENCE = 20
+
+
+@pytest.fixture
+def recorder(world, emptied_database):
+    worker = world.worker()
+    service = Service(
+        "worker", Settings(database_url=emptied_database), Health(), threading.Event(), get_logger()
+    )
+    settled = threading.Event()
+    made = Recorder(
+        service,
+        TOPICS,
+        HintSender(emptied_database),
+        Batches(),
+        shards=SHARDS,
+        identity=lambda: worker,
+        settled=lambda _: settled.set(),
+    )
+    thread = threading.Thread(target=made.run, args=[service.stop])
+    thread.start()
+    yield made, worker, settled
+    made.close()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def test_a_note_that_is_no_json_is_dropped_and_the_verdict_stands(world, recorder):
+    made, worker, settled = recorder
+    bad, good = world.started(worker, 2)
+    extras = Extras(note=Note(bad, 1, checkpoint=b"{", version=1))
+    extras.logged().add("a line")
+    made.put([outcome(bad, RunState.DEAD, reason="x", error="boom", extras=extras), outcome(good)])
+    assert settled.wait(PATIENCE)
+    assert (world.run(bad.id)["state"], world.run(bad.id)["error"]) == ("dead", "details could not be stored")
+    assert world.run(good.id)["state"] == "succeeded"
+    assert world.count("run_notes") == world.count("attempt_logs") == 0

@@ -1,0 +1,165 @@
+"""`noonmark dead` and `noonmark run cancel`, run as users run them against a database with dead and live runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from tests.integration.store.world import TOPICS, World, open_world, outcome
+from tests.support.cli import Called, call
+
+from noonmark.core.words import RunState
+from noonmark.store import work
+
+LIVE = ("waiting", "queued", "retrying")
+
+
+@pytest.fixture
+def world(emptied_database: str, command_line: None) -> Iterator[World]:
+    """A database, and an environment in which the command finds it."""
+    with open_world(emptied_database) as made:
+        yield made
+
+
+def died(world: World, *errors: str, name: str = "invoices"):
+    """Runs of a job of this name, each dead of an error."""
+    job_id = world.job()
+    world.db.execute("update jobs set name = %s where id = %s", [name, job_id])
+    worker = world.worker()
+    runs = []
+    for number, error in enumerate(errors):
+        run = world.put_run(job_id=job_id, request_id=str(number))
+        (started,) = world.start(worker, [run])
+        done = outcome(started, RunState.DEAD, reason="retries_exhausted", error=error)
+        with world.db.transaction():
+            work.record(world.db, worker, TOPICS, [done], [], shards=4)
+        runs.append(run)
+    return runs
+
+
+def shown(*words: str, code: int = 0):
+    return json.loads(call(*words, "--json", code=code).stdout)
+
+
+def test_letters_are_listed_grouped_and_shown_with_their_history(world):
+    runs = died(world, "order 1 has no lines", "order 2 has no lines", "KeyError: 'x'")
+
+    groups = shown("dead", "groups")["items"]
+    assert [(group["runs"], group["kind"]) for group in groups] == [(2, "python"), (1, "python")]
+    assert groups[0]["error"] == "order 1 has no lines"
+    listed = shown("dead", "list", "--fingerprint", groups[0]["fingerprint"])["items"]
+    assert {item["run_id"] for item in listed} == {str(run) for run in runs[:2]}
+    assert shown("dead", "list", "--job", "invoices", "--reason", "lost")["items"] == []
+    one = shown("dead", "show", str(runs[2]))
+    assert (one["job_name"], one["reason"], one["error"]) == (
+        "invoices",
+        "retries_exhausted",
+        "KeyError: 'x'",
+    )
+    assert [(made["attempt"], made["outcome"]) for made in one["history"]] == [(1, "failed")]
+    assert one["logs"] == []
+    text = call("dead", "show", str(runs[2])).stdout
+    assert "attempts that did not succeed" in text
+    assert "KeyError" in text
+
+
+def test_a_redrive_by_cause_asks_first_and_tells_what_it_did(world):
+    runs = died(world, "order 1 has no lines", "order 2 has no lines", "KeyError: 'x'")
+    cause = shown("dead", "groups")["items"][0]["fingerprint"]
+
+    planned = shown("dead", "redrive", "--fingerprint", cause, "--dry-run")
+    assert (planned["dry_run"], planned["matched"], planned["runs"]) == (True, 2, {})
+    refused = call("dead", "redrive", "--fingerprint", cause, code=2)
+    assert "--dry-run" in refused.stderr
+    done = shown("dead", "redrive", "--fingerprint", cause, "--yes")
+
+    assert (done["matched"], done["runs"], done["refused"]) == (2, {"queued": 2}, {})
+    assert [world.run(run)["state"] for run in runs] == ["queued", "queued", "dead"]
+    assert "redrive of 1 dead runs: 1 queued" in call("dead", "redrive", "--all", "--yes").stdout
+
+
+def test_a_run_that_is_named_and_not_dead_is_a_problem(world):
+    (run,) = died(world, "boom")
+    call("dead", "redrive", str(run), "--yes")
+
+    done = shown("dead", "redrive", str(run), "--yes", code=1)
+
+    assert done["refused_runs"] == [{"run_id": str(run), "reason": "not_dead"}]
+    assert "no id" in call("dead", "redrive", "x", "--yes", code=2).stderr
+
+
+def test_at_most_so_many_and_so_many_a_second(world, monkeypatch):
+    died(world, *["boom"] * 5)
+    naps = []
+    monkeypatch.setattr("noonmark.cli.dead.time.sleep", naps.append)
+
+    done = shown("dead", "redrive", "--all", "--max", "3", "--rate", "1", "--yes")
+
+    assert (done["matched"], done["runs"]) == (3, {"queued": 3})
+    assert naps == [1, 1]
+    assert world.count("dead_letters") == 2
+
+
+def test_discarded_ones_say_why(world):
+    runs = died(world, "boom", "boom")
+
+    done = shown("dead", "discard", "--job", "invoices", "--reason", "known outage", "--yes")
+
+    assert done["runs"] == {"discarded": 2}
+    assert {world.run(run)["reason"] for run in runs} == {"known outage"}
+    assert "1 to 500" in call("dead", "discard", "--all", "--reason", "x" * 501, "--yes", code=2).stderr
+
+
+@pytest.mark.parametrize("verb", ["redrive", "discard"])
+def test_nothing_is_meant_by_nothing(world, verb):
+    died(world, "boom")
+
+    assert "--all" in call("dead", verb, "--yes", code=2).stderr
+    assert world.count("dead_letters") == 1
+
+
+def test_live_runs_are_cancelled_by_filter_and_by_id(world):
+    job_id = world.job()
+    world.db.execute("""update jobs set name = 'x', labels = '{"team": "a"}' where id = %s""", [job_id])
+    runs = [
+        world.put_run(state, job_id=job_id, reason="paused" if state == "waiting" else None, request_id=state)
+        for state in LIVE
+    ]
+    (running,) = world.started(world.worker(), job_id=job_id, request_id="r")
+
+    planned = shown("run", "cancel", "--label", "team=a", "--dry-run")
+    assert planned["matched"] == 4
+    assert "--dry-run" in call("run", "cancel", "--job", "x", code=2).stderr
+    done = shown("run", "cancel", "--job", "x", "--state", "queued", "--state", "retrying", "--yes")
+    assert (done["ended"], done["stopping"]) == (2, 0)
+    done = shown("run", "cancel", str(runs[0]), str(running.id))
+
+    assert (done["matched"], done["ended"], done["not_confirmed"]) == (2, 1, [str(running.id)])
+    assert world.run(running.id)["state"] == "cancelling"
+
+
+def test_waiting_for_a_worker_that_does_not_confirm_ends_with_a_problem(world):
+    (run,) = world.started(world.worker())
+
+    done: Called = call("run", "cancel", str(run.id), "--wait", "--timeout", "0", code=1)
+
+    assert "have not stopped yet" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "say which runs are meant"),
+        (("--label", "team"), "KEY=VALUE"),
+        (("0190b6a0-1c2d-7000-8000-000000000001", "--job", "x"), "not both"),
+        (("--job", "x", "--before", "soon"), "--before 'soon'"),
+    ],
+)
+def test_wrong_usage_of_cancel_is_told(world, words, told):
+    assert told in call("run", "cancel", *words, "--yes", code=2).stderr
+
+
+def test_an_unknown_run_is_told(world):
+    unknown = "0190b6a0-1c2d-7000-8000-000000000001"
+    assert f"there is no run {unknown}" in call("run", "cancel", unknown, code=1).stderr

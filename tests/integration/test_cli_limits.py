@@ -1,0 +1,117 @@
+"""`noonmark limit …`, caps of namespaces, and what listings say of runs that wait for room."""
+
+import json
+
+import pytest
+from tests.integration.intake.test_room import settle
+from tests.integration.intake.world import event, nightly, open_world
+from tests.support.cli import call
+
+
+@pytest.fixture
+def noonmark(command_line):
+    """Runs the command in an empty folder against an empty database."""
+
+    def run(*arguments, code=0):
+        called = call(*arguments, code=code)
+        return called.stdout if code == 0 else called.stderr
+
+    return run
+
+
+@pytest.fixture
+def jobs(emptied_database):
+    with open_world(emptied_database) as world:
+        yield world
+
+
+def test_a_limit_is_set_listed_and_deleted(noonmark):
+    assert noonmark("limit", "set", "stripe", "--max-running", "5", "--rate", "100/60s", "--burst", "20") == (
+        "limit stripe of namespace default lets through 5 at a time and 100 in 60 s, 20 at once\n"
+    )
+    assert noonmark(
+        "limit", "set", "stripe", "--max-running", "5", "--rate", "100/1m", "--burst", "20"
+    ).endswith(" already\n")
+    (row,) = json.loads(noonmark("limit", "list", "--json"))["items"]
+    assert {
+        k: row[k] for k in ("name", "namespace", "max_running", "rate_count", "rate_seconds", "burst")
+    } == {
+        "name": "stripe",
+        "namespace": "default",
+        "max_running": 5,
+        "rate_count": 100,
+        "rate_seconds": 60.0,
+        "burst": 20,
+    }
+    assert (row["in_use"], row["waiting"]) == (0, 0)
+    assert "100/60s" in noonmark("limit", "list")
+    shown = json.loads(noonmark("limit", "set", "mail", "--namespace", "shop", "--rate", "5/s", "--json"))
+    assert shown == {
+        "namespace": "shop",
+        "name": "mail",
+        "max_running": None,
+        "rate_count": 5,
+        "rate_seconds": 1.0,
+        "burst": None,
+        "changed": True,
+    }
+    assert noonmark("limit", "delete", "stripe") == "limit stripe of namespace default is deleted\n"
+    assert "has no limit 'stripe'" in noonmark("limit", "delete", "stripe", code=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["set", "x"], "a limit needs --max-running, --rate, or both"),
+        (["set", "X y", "--max-running", "1"], "is no name for a limit"),
+        (["set", "x", "--namespace", "A b", "--max-running", "1"], "is no name for a namespace"),
+        (["set", "x", "--max-running", "0"], "whole numbers from 1"),
+        (["set", "x", "--rate", "fast"], "'fast' is no rate: use runs per time, such as 100/60s"),
+        (["set", "x", "--rate", "0/s"], "is no rate"),
+        (["set", "x", "--max-running", "1", "--burst", "3"], "--burst is about --rate, which is missing"),
+        (["set", "x", "--rate", "1/30d", "--burst", "9"], "would take 270 days to save up"),
+    ],
+)
+def test_what_is_no_limit_is_refused_with_a_sentence(noonmark, arguments, told):
+    assert told in noonmark("limit", *arguments, code=2)
+
+
+def test_listings_say_what_a_run_waits_for(noonmark, jobs):
+    noonmark("limit", "set", "stripe", "--max-running", "1")
+    job_id = jobs.job_id(nightly(overlap="allow", limits=["stripe"]))
+    jobs.job_id(nightly("keyed", overlap="allow", limits=[{"name": "stripe", "key": "c 1"}]))
+    jobs.take(*[event("trigger", name=name) for name in ("nightly", "nightly", "keyed", "keyed")])
+    settle(jobs)
+
+    rows = json.loads(noonmark("run", "list", "--state", "waiting", "--json"))["items"]
+    assert {(row["reason"], row["waits_for"]) for row in rows} == {
+        ("limit", "stripe"),
+        ("limit", "stripe/c 1"),
+    }
+    assert "limit stripe/c 1" in noonmark("run", "list", "--state", "waiting")
+    run = noonmark("run", "show", rows[0]["id"])
+    assert "waits_for" in run.replace(" ", "_") or "waits for" in run
+    assert json.loads(noonmark("job", "show", "nightly", "--json"))["limits"] == ["stripe"]
+    assert json.loads(noonmark("job", "show", "keyed", "--json"))["limits"] == [
+        {"name": "stripe", "key": "c 1"}
+    ]
+    assert str(job_id) in noonmark("job", "show", "nightly")
+    (row,) = json.loads(noonmark("limit", "list", "--json"))["items"]
+    assert (row["in_use"], row["waiting"]) == (2, 2)
+    assert "is named by nightly, keyed" in noonmark("limit", "delete", "stripe", code=1)
+
+
+def test_a_namespace_is_capped_and_uncapped(noonmark):
+    assert noonmark("namespace", "set", "shop", "--max-in-flight", "3").startswith(
+        "namespace shop has at most 3 runs of a lane in flight\n"
+    )
+    assert "had at most 3" in noonmark("namespace", "set", "shop", "--max-in-flight", "3")
+    (row,) = json.loads(noonmark("namespace", "list", "--json"))["items"]
+    assert row["max_in_flight"] == 3
+    done = json.loads(
+        noonmark("namespace", "set", "shop", "--max-in-flight", "none", "--zone", "UTC", "--json")
+    )
+    assert done == {"name": "shop", "timezone": "UTC", "max_in_flight": None, "changed": True}
+    assert "nothing to set" in noonmark("namespace", "set", "shop", code=2)
+    for wrong in ("0", "-1", "many"):
+        assert noonmark("namespace", "set", "shop", f"--max-in-flight={wrong}", code=2)

@@ -1,0 +1,101 @@
+"""What `noonmark run show` and `run logs` say about the attempts of a run."""
+
+import json
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.integration.test_cli_reads import NOW, add_job, add_runs
+from tests.support.cli import call
+
+
+@pytest.fixture
+def database(command_line, emptied_database):
+    with psycopg.connect(emptied_database, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def run(database):
+    """A run that failed once and then succeeded."""
+    (run,) = add_runs(database, add_job(database))
+    database.execute(
+        "update runs set fence = 2, attempt = 2, owner = 7, result = '{\"rows\": 3}' where id = %s", [run]
+    )
+    database.execute(
+        "insert into attempts (run_id, scheduled_for, fence, attempt, worker, outcome, error, started_at, finished_at)"
+        " values (%s, %s, 1, 1, 6, 'failed', 'ValueError: no', %s, %s)",
+        [run, NOW, NOW, NOW],
+    )
+    return run
+
+
+def add_log(database, run, fence, *, stdout="", stderr="", log="", dropped=0):
+    database.execute(
+        "insert into attempt_logs values (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        [run, NOW, fence, fence, stdout, stderr, log, dropped, NOW],
+    )
+
+
+def test_every_attempt_is_shown_the_successful_one_too(database, run):
+    add_log(database, run, 2, stdout="é" * 700, log="x" * 100)
+
+    shown = json.loads(call("run", "show", str(run), "--json").stdout)
+    text = call("run", "show", str(run)).stdout
+
+    told = [(a["attempt"], a["fence"], a["outcome"], a["worker"], a["log_bytes"]) for a in shown["attempts"]]
+    assert told == [
+        (1, 1, "failed", 6, None),
+        (2, 2, "succeeded", 7, {"stdout": 1400, "stderr": 0, "log": 100}),
+    ]
+    assert shown["result"] == {"rows": 3}
+    lines = [line.split() for line in text.splitlines()]
+    assert any(line[:2] == ["2", "succeeded"] and "1.5" in line for line in lines)
+    assert text.endswith(f"what they wrote: noonmark run logs {run}\n")
+
+
+def test_without_output_no_column_speaks_of_it(database, run):
+    assert "OUTPUT" not in call("run", "show", str(run)).stdout
+
+
+def test_a_running_attempt_is_shown_without_an_outcome(database):
+    (run,) = add_runs(database, add_job(database))
+    database.execute(
+        "update runs set state = 'running', finished_at = null, owner = 3, epoch = 1 where id = %s", [run]
+    )
+    (attempt,) = json.loads(call("run", "show", str(run), "--json").stdout)["attempts"]
+    assert (attempt["outcome"], attempt["worker"]) == (None, 3)
+    assert "when an attempt ends" in call("run", "logs", str(run)).stdout
+
+
+def test_progress_and_checkpoint_are_shown(database, run):
+    database.execute(
+        "insert into run_notes values (%s, %s, 2, 0.4, 'page 40 of 100', '{\"page\": 40}', '2026-06-01T09:00:00Z')",
+        [run, NOW],
+    )
+    text = call("run", "show", str(run)).stdout
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "progress 40% page 40 of 100 (told at 2026-06-01T09:00:00.000Z)" in lines
+    note = json.loads(call("run", "show", str(run), "--json").stdout)["note"]
+    assert (note["progress"], note["message"], note["checkpoint"]) == (0.4, "page 40 of 100", {"page": 40})
+
+
+def test_logs_are_shown_by_attempt_and_stream(database, run):
+    add_log(database, run, 1, stderr="Traceback\n", dropped=12)
+    add_log(database, run, 2, stdout="a\tb\n\x1b[31mred\n", log="half way n=5\n")
+    assert call("run", "logs", str(run)).stdout == (
+        "== attempt 1, fence 1: stderr\nTraceback\n== 12 bytes before these were not kept\n"
+        "== attempt 2, fence 2: log\nhalf way n=5\n== attempt 2, fence 2: stdout\na\tb\n [31mred\n"
+    )
+    assert call("run", "logs", str(run), "--stream", "log").stdout == "half way n=5\n"
+    assert call("run", "logs", str(run), "--attempt", "1", "--stream", "stderr").stdout == "Traceback\n"
+    shown = json.loads(call("run", "logs", str(run), "--attempt", "2", "--json").stdout)
+    assert [(a["attempt"], a["stdout"]) for a in shown["attempts"]] == [(2, "a\tb\n\x1b[31mred\n")]
+
+
+def test_no_logs_and_no_run_are_told_apart(database, run):
+    assert call("run", "logs", str(run)).stdout == "its attempts wrote nothing that is kept\n"
+    assert call("run", "logs", str(run), "--attempt", "2").stdout == "attempt 2 wrote nothing that is kept\n"
+    nobody = uuid4()
+    told = call("run", "logs", str(nobody), code=1).stderr
+    assert told == f"there is no run {nobody}: `noonmark run list` shows those there are\n"

@@ -1,0 +1,22 @@
+"""A world per test, and a desk: the parts of a worker that execute and record, on real threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.integration.store.world import World, open_world
+from tests.integration.worker.desk import Desk
+
+
+@pytest.fixture
+def world(emptied_database: str) -> Iterator[World]:
+    with open_world(emptied_database) as world:
+        yield world
+
+
+@pytest.fixture
+def desk(world: World) -> Iterator[Desk]:
+    desk = Desk(world)
+    yield desk
+    desk.close()

@@ -1,0 +1,112 @@
+"""The parts of a worker that execute and record, without Kafka: real threads, a real recorder, real Postgres."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+from tests.integration.store.world import SHARDS, TOPICS, World
+from tests.unit.worker.hands import record
+
+from noonmark.core.words import Lane
+from noonmark.handlers import Registry
+from noonmark.service.health import Health
+from noonmark.service.runner import Service
+from noonmark.settings import Settings
+from noonmark.store.hints import HintSender
+from noonmark.store.rows import StartedRun
+from noonmark.store.work import Identity, Outcome
+from noonmark.telemetry.logs import get_logger
+from noonmark.worker.batches import Batches
+from noonmark.worker.emitting import Emitter
+from noonmark.worker.execute import Executors
+from noonmark.worker.hand import Delivery, Hand
+from noonmark.worker.notes import Notes
+from noonmark.worker.processes import Processes
+from noonmark.worker.recorder import Recorder
+from noonmark.worker.secrets import Secrets
+from noonmark.worker.services import Services
+from noonmark.worker.spawning import Keeper
+from noonmark.worker.transactions import Transactions
+
+PATIENCE = 20
+
+
+class Desk:
+    """Executes runs that were started for it; `settled` collects what the recorder says of each."""
+
+    def __init__(self, world: World, *, handlers_url: str | None = None) -> None:
+        self.world = world
+        self.identity: Identity = world.worker()
+        self.settled: list[Outcome] = []
+        self._all = threading.Condition()
+        settings = Settings(database_url=world.url)
+        service = Service("worker", settings, Health(), threading.Event(), get_logger())
+        self.registry = Registry()
+        self.batches = Batches()
+        self.hints = HintSender(world.url)
+        self.recorder = Recorder(
+            service,
+            TOPICS,
+            self.hints,
+            self.batches,
+            shards=SHARDS,
+            identity=lambda: self.identity,
+            settled=self._settled,
+        )
+        self.executors = Executors(
+            self.registry,
+            {},
+            Processes(Keeper(), (), None, limit=1, grace_seconds=1),
+            self.recorder.put,
+            Services(Secrets(None, {}), Notes(service, lambda: self.identity), Emitter(["paid"], "t")),
+            threads=4,
+            transactions=Transactions(handlers_url or world.url, self.recorder, lambda: self.identity),
+        )
+        self._thread = threading.Thread(target=self.recorder.run, args=(threading.Event(),), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self.executors.close()
+        self.recorder.close()
+        self._thread.join(PATIENCE)
+        self.hints.close()
+
+    def hand(self, handler: str, work: Mapping[str, Any] | None = None, **columns: Any) -> Hand:
+        """A run of a job with such work, started for this worker."""
+        job_id = self.world.job(handler=handler)
+        text = orjson.dumps({"timeout_seconds": 60, "retry": {"max_retries": 0}, **(work or {})}).decode()
+        self.world.db.execute("update jobs set work = %s where id = %s", [text, job_id])
+        run_id = self.world.put_run(job_id=job_id, **columns)
+        (run,) = self.world.start(self.identity, [run_id])
+        self.batches.started([run])
+        return self._of(run)
+
+    def run(
+        self, function: Callable[..., Any], work: Mapping[str, Any] | None = None, **columns: Any
+    ) -> Outcome:
+        """Execute a handler for a run of its own, and wait for what is recorded."""
+        name = f"h.n{len(self.registry)}"
+        self.registry.add(function, name=name)
+        hand = self.hand(name, work, **columns)
+        self.executors.submit([hand])
+        return self.wait_for(hand)
+
+    def wait_for(self, hand: Hand) -> Outcome:
+        """Wait until the recorder has told the end of a run."""
+        with self._all:
+            assert self._all.wait_for(lambda: self.told(hand), PATIENCE)
+            return self.told(hand)[0]
+
+    def told(self, hand: Hand) -> list[Outcome]:
+        return [outcome for outcome in self.settled if outcome.key == hand.key]
+
+    def _settled(self, outcomes: Sequence[Outcome]) -> None:
+        with self._all:
+            self.settled += outcomes
+            self._all.notify_all()
+
+    def _of(self, run: StartedRun) -> Hand:
+        return Hand.of(run, Delivery(self.world.ticket(run.id), record(), Lane(run.lane)), "default")

@@ -1,0 +1,146 @@
+"""Python handlers for processes, most of them hostile: tests let workers load them as a module.
+
+What a handler must show lies in the folder that the payload's `folder` names.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from noonmark.handlers import Context, handler
+from noonmark.handlers.exceptions import Snooze
+
+LOOK_SECONDS = 0.01
+
+
+def note(ctx: Context, name: str, text: str = "") -> None:
+    """Write a file for the test, whole or not at all."""
+    folder = Path(ctx.payload["folder"])
+    (folder / f".{name}").write_text(text)
+    (folder / f".{name}").rename(folder / name)
+
+
+def wait(ctx: Context) -> None:
+    """Wait for the file `go`."""
+    while not (Path(ctx.payload["folder"]) / "go").exists():
+        time.sleep(LOOK_SECONDS)
+
+
+@handler("child.pid", run="process")
+def pid(ctx: Context) -> int:
+    """Say which process it was."""
+    return os.getpid()
+
+
+@handler("child.asynchronous", run="process")
+async def asynchronous(ctx: Context) -> dict[str, Any]:
+    """Run on a loop of the child."""
+    await asyncio.sleep(0)
+    return {"key": ctx.idempotency_key, "payload": ctx.payload, "deadline": ctx.deadline}
+
+
+@handler("child.waits", run="process")
+def waits(ctx: Context) -> int:
+    """Begin, and end when it may."""
+    note(ctx, f"began-{ctx.run_id}", str(os.getpid()))
+    wait(ctx)
+    return os.getpid()
+
+
+@handler("child.cleans_up", run="process")
+def cleans_up(ctx: Context) -> None:
+    """Be ended, and clean up."""
+    try:
+        note(ctx, "began", str(os.getpid()))
+        wait(ctx)
+    finally:
+        note(ctx, "cleaned")
+
+
+@handler("child.deaf", run="process")
+def deaf(ctx: Context) -> None:
+    """Ignore SIGTERM, as a process below it does."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('x', flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as below:
+        assert below.stdout is not None
+        below.stdout.readline()
+        note(ctx, "began", f"{os.getpid()} {below.pid}")
+        wait(ctx)
+
+
+@handler("child.exits", run="process")
+def exits(ctx: Context) -> None:
+    """End the process without a word."""
+    print("last words", flush=True)
+    os._exit(7)
+
+
+@handler("child.kills_itself", run="process")
+def kills_itself(ctx: Context) -> None:
+    """End the process by a signal."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@handler("child.prints", run="process")
+def prints(ctx: Context) -> None:
+    """Print 10 MB in one line, and what is no UTF-8, and NUL."""
+    os.write(2, b"\xff\x00 no text")
+    sys.stdout.write("y" * 10_000_000)
+
+
+@handler("child.forks", run="process")
+def forks(ctx: Context) -> int:
+    """Come back twice."""
+    return os.fork()
+
+
+@handler("child.leaves", run="process")
+def leaves(ctx: Context) -> list[int]:
+    """Leave a process behind that has left its session and has no parent."""
+    code = "import os, time; os.setsid() if not os.fork() else os._exit(0); print(os.getpid(), flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as first:
+        assert first.stdout is not None
+        return [os.getpid(), int(first.stdout.readline())]
+
+
+@handler("child.raises", run="process")
+def raises(ctx: Context) -> None:
+    """Fail."""
+    raise ConnectionError("no line")
+
+
+@handler("child.snoozes", run="process")
+def snoozes(ctx: Context) -> None:
+    """Go on later."""
+    raise Snooze(in_=30, reason="too early")
+
+
+@handler("child.tells", run="process")
+def tells(ctx: Context) -> dict[str, Any]:
+    """Use everything that the context offers."""
+    before = ctx.last_checkpoint
+    ctx.log("half way", count=3)
+    ctx.progress(0.5, "half")
+    ctx.checkpoint({"at": 3})
+    ctx.emit("tests.events", {"a": 1})
+    print(f"the token is {ctx.secret('token')}")
+    return {"before": before, "after": ctx.last_checkpoint}
+
+
+@handler("child.speaks_nonsense", run="process")
+def speaks_nonsense(ctx: Context) -> None:
+    """Write into the channel to the worker."""
+    os.write(3, b"\xff" * 100)
+    time.sleep(600)
+
+
+@handler("child.thread")
+def on_a_thread(ctx: Context) -> int:
+    """Run wherever it is put."""
+    return os.getpid()

@@ -1,0 +1,122 @@
+"""The ledger's side of a history: what Postgres holds about some namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import psycopg
+
+from noonmark.verify import History
+from noonmark.verify.history import Attempt, DeadLetter, Job, Message, Rejection, Run, Version
+
+EFFECTS = "effects"
+"""Where handlers of the tests write in the transaction of their run's outcome."""
+
+LEFT_OVER = (
+    ("outbox", "run_id is null or namespace = any (%(ns)s)"),
+    (
+        "start_batches",
+        "run_ids && (select coalesce(array_agg(id), '{}') from runs where namespace = any (%(ns)s))",
+    ),
+    ("slots", "run_id in (select id from runs where namespace = any (%(ns)s))"),
+    ("limit_slots", "run_id in (select id from runs where namespace = any (%(ns)s))"),
+    ("waits", "run_id in (select id from runs where namespace = any (%(ns)s))"),
+    ("timers", "namespace = any (%(ns)s) and fire_at < noonmark_now() + interval '1 year'"),
+)
+
+
+def read_ledger(
+    connection: psycopg.Connection, found: History, namespaces: list[str], sources: list[str]
+) -> None:
+    """Add to a history what the database holds."""
+    names = {"ns": namespaces, "sources": sources}
+
+    def rows(query: str) -> Iterator[tuple[Any, ...]]:
+        return iter(connection.execute(query, names).fetchall())
+
+    found.judged_at = next(rows("select noonmark_now()"))[0]
+    found.jobs = [
+        Job(*row)
+        for row in rows(
+            "select id::text, namespace, coalesce(name, ''), state, version, created_at, updated_at from jobs"
+            " where namespace = any (%(ns)s)"
+        )
+    ]
+    found.versions = list(_versions(rows))
+    found.runs = [
+        Run(*row)
+        for row in rows(
+            "select id::text, job_id::text, job_version, namespace, scheduled_for, last_scheduled_for, origin,"
+            " request_id, state, reason, attempt, fence, lane, queued_at, started_at, finished_at from runs"
+            " where namespace = any (%(ns)s)"
+        )
+    ]
+    mine = "run_id in (select id from runs where namespace = any (%(ns)s))"
+    found.attempts = [
+        Attempt(*row)
+        for row in rows(
+            "select run_id::text, fence, attempt, outcome, started_at, finished_at from attempts"
+            f" where {mine}"
+        )
+    ]
+    found.dead_letters = [
+        DeadLetter(*row) for row in rows(f"select run_id::text, namespace from dead_letters where {mine}")
+    ]
+    found.messages += [
+        Message("outbox", *row)
+        for row in rows(f"select seq, run_id::text, fence, namespace from outbox where {mine}")
+    ]
+    found.timers = {row[0]: row[1] for row in rows(f"select run_id::text, fire_at from timers where {mine}")}
+    found.limits = {
+        (row[0], row[1]): row[2]
+        for row in rows(
+            "select namespace, name, max_running from limits"
+            " where namespace = any (%(ns)s) and max_running is not null"
+        )
+    }
+    # What was refused on a topic may be anybody's, for bytes that are no event name nobody.
+    found.rejections = [
+        Rejection(*row)
+        for row in rows("select topic, partition, record_offset, event_id, reason from rejections")
+    ]
+    found.known_events = {
+        row[0] for row in rows("select event_id from inbox where source = any (%(sources)s)")
+    }
+    found.outbox_seconds = next(
+        rows("select coalesce(extract(epoch from noonmark_now() - min(created_at)), 0)::float8 from outbox")
+    )[0]
+    for table, where in LEFT_OVER:
+        found.left_over[table] = next(rows(f"select count(*) from {table} where {where}"))[0]
+
+
+def _versions(rows: Any) -> Iterator[Version]:
+    since: dict[str, datetime] = {}
+    query = (
+        "select id::text, version, schedule, created_at, null::timestamptz, work, policy from jobs"
+        " where namespace = any (%(ns)s) union all"
+        " select job_id::text, old.version, old.schedule, jobs.created_at, replaced_at, old.work, old.policy"
+        " from job_versions as old join jobs on jobs.id = job_id where namespace = any (%(ns)s)"
+    )
+    for job, version, schedule, created_at, until, work, stored in sorted(rows(query), key=lambda r: r[:2]):
+        policy = stored or {}
+        yield Version(
+            job,
+            version,
+            schedule,
+            since.get(job, created_at),
+            until,
+            max_attempts(work["retry"]),
+            work.get("delivery", "at_least_once"),
+            policy.get("overlap", "allow"),
+            tuple((name, key) for name, key in policy.get("limits", ())),
+        )
+        if until is not None:
+            since[job] = until
+
+
+def max_attempts(retry: dict[str, Any]) -> int | None:
+    """What a stored retry policy allows; None where it does not say."""
+    retries = retry.get("max_retries")
+    return None if retries is None else int(retries) + 1

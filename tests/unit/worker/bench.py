@@ -1,0 +1,79 @@
+"""The worker's executors with handlers of a test's own, and the outcomes they gave."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from tests.unit.worker.hands import hand, services
+
+from noonmark.handlers import Registry
+from noonmark.store.work import Outcome
+from noonmark.worker.execute import Executors
+from noonmark.worker.hand import Hand
+from noonmark.worker.kinds import Kind
+from noonmark.worker.processes import Processes
+from noonmark.worker.spawning import Keeper
+
+PATIENCE = 20
+LOOK_SECONDS = 0.005
+
+
+class Bench:
+    """Executors of the test's process; children load `modules`."""
+
+    def __init__(
+        self,
+        *,
+        modules: Sequence[str] = (),
+        kinds: Callable[[Keeper], Mapping[str, Kind]] = lambda _: {},
+        registry: Registry | None = None,
+        processes: int = 2,
+        grace_seconds: float = 5.0,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.registry = Registry() if registry is None else registry
+        self.outcomes: list[Outcome] = []
+        self._all = threading.Condition()
+        keeper = Keeper()
+        self.processes = Processes(keeper, modules, None, limit=processes, grace_seconds=grace_seconds)
+        self.executors = Executors(
+            self.registry, kinds(keeper), self.processes, self._take, services(environment), threads=4
+        )
+
+    def _take(self, outcomes: Sequence[Outcome]) -> None:
+        with self._all:
+            self.outcomes += outcomes
+            self._all.notify_all()
+
+    def begin(self, handler: str | None = None, **more: object) -> Hand:
+        """Submit a run of a handler; it is not retried."""
+        payload, work = more.pop("payload", None), more.pop("work", {})
+        held = hand(handler=handler, retry={"max_retries": 0}, **more)
+        held.payload, held.work = payload, work
+        self.executors.submit([held])
+        return held
+
+    def end(self, held: Hand) -> Outcome:
+        """Wait for the outcome of a run."""
+        with self._all:
+            assert self._all.wait_for(lambda: self.of(held) is not None, PATIENCE), held.run.handler
+        outcome = self.of(held)
+        assert outcome is not None
+        return outcome
+
+    def run(self, *names: str) -> dict[str, Outcome]:
+        """Run handlers one after the other, each awaited."""
+        return {name: self.end(self.begin(name)) for name in names}
+
+    def of(self, held: Hand) -> Outcome | None:
+        """The outcome of a run, if there is one."""
+        return next((o for o in self.outcomes if (o.run.id, o.fence) == held.key), None)
+
+    def wait(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for something that tells nobody."""
+        until = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < until, f"waited for {what}"
+            time.sleep(LOOK_SECONDS)

@@ -1,0 +1,102 @@
+"""What a worker makes of messages: the allowance for those it keeps, and what the ledger does not bear out."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.worker.hands import hand, record, started
+
+from noonmark.core.words import Lane
+from noonmark.kafka.messages import RunMessage
+from noonmark.store.work import Identity, Ticket
+from noonmark.worker import stops
+from noonmark.worker.contexts import context_of
+from noonmark.worker.hand import Delivery
+from noonmark.worker.refused import Allowance
+from noonmark.worker.stops import StopWatch
+
+
+def test_an_allowance_gives_its_burst_and_fills_again_by_time():
+    allowance = Allowance(3, 0.5)
+
+    assert [allowance.take(10.0) for _ in range(5)] == [True, True, True, False, False]
+    assert [allowance.take(11.0), allowance.take(12.0), allowance.take(12.0)] == [False, True, False]
+    assert [allowance.take(1000.0) for _ in range(4)] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    "changed", [{}, {"job_version": 2}, {"namespace": "other"}, {"job_id": started().id}]
+)
+def test_a_message_agrees_with_a_run_only_if_all_it_says_is_so(changed):
+    run = started()
+    said = {
+        "run_id": run.id,
+        "job_id": run.job_id,
+        "namespace": run.namespace,
+        "pool": "default",
+        "lane": "normal",
+        "scheduled_for": run.scheduled_for,
+        "fence": 1,
+        "job_version": run.job_version,
+    }
+    message = RunMessage(**{**said, **changed})
+    delivery = Delivery(Ticket(run.id, run.scheduled_for, 1), record(), Lane.NORMAL, message)
+
+    assert delivery.agrees(run) is not bool(changed)
+
+
+def test_a_handler_sees_that_its_run_was_cancelled():
+    held = hand()
+    context = context_of(held)
+
+    assert not context.cancelled
+    held.stop_asked = True
+    assert context.cancelled
+
+
+class Ledger:
+    """Answers which runs are to be stopped, and remembers which it was asked about."""
+
+    def __init__(self) -> None:
+        self.cancelling: set[Any] = set()
+        self.asked: list[list[Any]] = []
+
+    def __call__(self, connection: object, identity: object, runs: list[tuple[Any, Any]]) -> list[Any]:
+        del connection, identity
+        self.asked.append([run_id for run_id, _ in runs])
+        return [run_id for run_id, _ in runs if run_id in self.cancelling]
+
+
+@pytest.fixture
+def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    made = Ledger()
+    monkeypatch.setattr(stops, "asked_to_stop", made)
+    clock = iter(range(1000))
+    monkeypatch.setattr(stops, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    return made
+
+
+def test_only_runs_that_are_in_hand_for_a_while_are_asked_about_and_each_is_stopped_once(ledger):
+    watch, nobody, db = StopWatch(), Identity(1, 1), SimpleNamespace()
+    long, short = hand(), hand()
+    ledger.cancelling = {long.run.id}
+
+    assert watch.look(db, nobody, [long, short]) == []
+    assert ledger.asked == []
+    assert watch.look(db, nobody, [long]) == [long.key]
+    assert ledger.asked == [[long.run.id]]
+    long.stop_asked = True
+    assert watch.look(db, nobody, [long]) == []
+    assert len(ledger.asked) == 1
+
+
+def test_a_look_comes_at_its_time_only(ledger, monkeypatch):
+    watch, db, one = StopWatch(), SimpleNamespace(), hand()
+    monkeypatch.setattr(stops, "time", SimpleNamespace(monotonic=lambda: 5.0))
+
+    for _ in range(4):
+        watch.look(db, Identity(1, 1), [one])
+
+    assert ledger.asked == []
