@@ -191,7 +191,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Priority:
-    """The high lane while a burst of low jobs drains."""
+    """The higher lanes while a burst of low jobs drains."""
 
     low_jobs: int
     low_seconds: float
@@ -199,6 +199,8 @@ class Priority:
     high_rate: float
     high_ms_before: Spread | None
     high_ms_during: Spread | None
+    normal_ms_before: Spread | None
+    normal_ms_during: Spread | None
     added_p99_ms: float | None
     not_started: int
 

@@ -1,7 +1,8 @@
-"""W5: how late high jobs start while a burst of low ones drains, against before it."""
+"""W5: how late high and normal jobs start while a burst of low ones drains, against before it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,11 +20,12 @@ _SLOWEST_RUNS_PER_S: Final = 2000
 
 
 def measure_priority(stack: Stack, connection: psycopg.Connection, low_jobs: int) -> Priority:
-    """Load low jobs due at one instant, and high ones due from before it until it has drained."""
+    """Load low jobs due at one instant, and others due from before it until it has drained."""
     longest = _BEFORE_SECONDS + low_jobs / _SLOWEST_RUNS_PER_S + 10
     high = Load("bench-high", evenly(HIGH_RATE, longest), lane=Lane.HIGH)
+    normal = Load("bench-normal", evenly(HIGH_RATE, longest), lane=Lane.NORMAL)
     low = Load("bench-low", [_BEFORE_SECONDS] * low_jobs, lane=Lane.LOW)
-    loaded = load(connection, high, low)
+    loaded = load(connection, high, normal, low)
     settled_before = stack.counter("worker", SETTLED, lane=low.lane.label)
     instant = loaded.due + timedelta(seconds=_BEFORE_SECONDS)
     sleep_until(connection, instant)
@@ -40,32 +42,39 @@ def measure_priority(stack: Stack, connection: psycopg.Connection, low_jobs: int
     assert row is not None
     low_seconds = float(row[0])
     drained = instant + timedelta(seconds=low_seconds)
-    before = _high(connection, high, loaded.due, instant)
-    during = _high(connection, high, instant, drained)
-    connection.execute("delete from timers where namespace = %s", [high.namespace])
+    before = [_late(connection, one, loaded.due, instant) for one in (high, normal)]
+    during = [_late(connection, one, instant, drained) for one in (high, normal)]
+    connection.execute("delete from timers where namespace = any (%s)", [[high.namespace, normal.namespace]])
     return _figures(low_jobs, low_seconds, states_of(connection, low.namespace), before, during)
 
 
-def _high(connection: psycopg.Connection, high: Load, begin: datetime, end: datetime) -> Spread | None:
-    """Lateness of the high runs whose instants lie in a window."""
+def _late(connection: psycopg.Connection, one: Load, begin: datetime, end: datetime) -> Spread | None:
+    """Lateness of the runs of a load whose instants lie in a window."""
     rows = connection.execute(
         "select extract(epoch from started_at - scheduled_for)::float8 from runs"
         " where namespace = %s and started_at is not null and scheduled_for >= %s and scheduled_for < %s",
-        [high.namespace, begin, end],
+        [one.namespace, begin, end],
     ).fetchall()
     return Spread.of_seconds([row[0] for row in rows])
 
 
 def _figures(
-    low_jobs: int, low_seconds: float, states: dict[str, int], before: Spread | None, during: Spread | None
+    low_jobs: int,
+    low_seconds: float,
+    states: dict[str, int],
+    before: Sequence[Spread | None],
+    during: Sequence[Spread | None],
 ) -> Priority:
+    (high_before, normal_before), (high_during, normal_during) = before, during
     return Priority(
         low_jobs=low_jobs,
         low_seconds=round(low_seconds, 2),
         low_runs_per_s=round(states.get("succeeded", 0) / low_seconds, 1),
         high_rate=HIGH_RATE,
-        high_ms_before=before,
-        high_ms_during=during,
-        added_p99_ms=round(during.p99 - before.p99, 2) if before and during else None,
+        high_ms_before=high_before,
+        high_ms_during=high_during,
+        normal_ms_before=normal_before,
+        normal_ms_during=normal_during,
+        added_p99_ms=round(high_during.p99 - high_before.p99, 2) if high_before and high_during else None,
         not_started=low_jobs - states.get("succeeded", 0),
     )

@@ -182,9 +182,14 @@ def _priority(report: Report, console: Console) -> None:
     one = report.priority
     if one is None:
         return
-    rows = [("before", *_spread(one.high_ms_before)), ("during", *_spread(one.high_ms_during))]
+    rows = [
+        ("high before", *_spread(one.high_ms_before)),
+        ("high during", *_spread(one.high_ms_during)),
+        ("normal before", *_spread(one.normal_ms_before)),
+        ("normal during", *_spread(one.normal_ms_during)),
+    ]
     title = (
-        f"W5: lateness of the high lane while {one.low_jobs:,} low jobs drain"
+        f"W5: lateness of the higher lanes while {one.low_jobs:,} low jobs drain"
         f" ({one.low_seconds:.1f} s, {one.low_runs_per_s:,.0f} runs/s)"
     )
     console.print(_table(title, ("", "p50 ms", "p95", "p99", "max"), rows))
