@@ -8,6 +8,8 @@ NOONMARK := $(BIN)/noonmark
 
 JSON ?=
 SIZE ?=
+SEED ?= 1
+ROUNDS ?= 10
 ARGS ?=
 PYTEST_ARGS ?=
 
@@ -16,7 +18,7 @@ SHORT := tests --ignore=tests/chaos --ignore=tests/property --ignore=tests/virtu
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-unit test-chaos test-property test-virtual check format bench clean
+.PHONY: help demo up down test test-unit test-chaos chaos test-property test-virtual check format bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +41,9 @@ test-unit: $(INSTALLED) ## the tests without I/O (seconds)
 test-chaos: $(INSTALLED) ## the longer tier: every service killed at every fault point, and slow tests
 	@$(BIN)/python -m pytest tests/chaos $(PYTEST_ARGS)
 	@$(BIN)/python -m pytest $(SHORT) -m slow $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+chaos: $(INSTALLED) ## rounds of load and faults that a SEED decides, each judged by the checker (ROUNDS=10 JSON=out.json)
+	@$(BIN)/python -m tests.chaos.run --seed $(SEED) --rounds $(ROUNDS) $(if $(JSON),--json $(JSON)) $(ARGS)
 
 test-property: $(INSTALLED) ## schedules against an oracle: 24 zones, ten years, every rule (about 2 minutes)
 	@$(BIN)/python -m pytest tests/property $(PYTEST_ARGS)

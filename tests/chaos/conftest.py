@@ -32,6 +32,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     tally = terminalreporter.config.stash[TALLY]
+    if tally.figures:
+        terminalreporter.section("chaos: figures")
+        for figure in tally.figures:
+            terminalreporter.line(figure)
     if tally.rows:
         terminalreporter.section("chaos")
         for line in tally.lines():

@@ -92,6 +92,8 @@ class Tally:
     """All cases of a session."""
 
     rows: list[Row] = field(default_factory=list)
+    figures: list[str] = field(default_factory=list)
+    """What scenarios measured or saw, a sentence each."""
 
     def lines(self) -> Iterator[str]:
         """The table, with a line of sums."""

@@ -31,6 +31,7 @@ class Place(NamedTuple):
         log: the targets' log.
         namespaces: whose jobs.
         sources: of the events that made them.
+        emitted: a topic that jobs write events to: it is a target like any other.
     """
 
     dsn: str
@@ -39,6 +40,7 @@ class Place(NamedTuple):
     log: Path
     namespaces: Sequence[str]
     sources: Sequence[str]
+    emitted: str | None = None
 
 
 class KafkaSide:
@@ -122,43 +124,47 @@ class KafkaSide:
 
 
 def gather(place: Place) -> History:
-    """Gather all there is about some namespaces.
+    """Gather all there is about some namespaces, in an order that holds while everything moves.
 
-    Committed offsets first, the ledger last: a run only moves on, so what is found unfinished in the end
-    was unfinished when its offset was committed.
+    Committed offsets, lifecycle events and calls come before the ledger: a run only moves on, so what is
+    found unfinished in the end was unfinished when its offset was committed. Run messages come after it:
+    what had left the outbox by then is in Kafka.
     """
     found = History(judged_at=datetime.now(UTC))
     kafka = KafkaSide(place.bootstrap, place.prefix)
     try:
-        _read_kafka(kafka, found, place)
+        topics = kafka.topics()
+        committed = kafka.committed(topics)
+        _note_lags(kafka, found, topics, committed)
+        lifecycle = {topic: count for topic, count in topics.items() if topic.endswith(".lifecycle")}
+        for message in kafka.read(lifecycle):
+            found.told += read_told(message.value(), place.namespaces)
+        emitted = {} if place.emitted is None else read_emitted(kafka, place.emitted, place.namespaces)
+        found.calls = [*read_calls(place.log, place.namespaces), *emitted.values()]
+        with psycopg.connect(place.dsn) as connection:
+            # One picture, although everything may be in motion.
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            read_ledger(connection, found, list(place.namespaces), list(place.sources))
+        consumed = {topic: count for topic, count in topics.items() if kafka.group_of(topic) is not None}
+        for message in kafka.read(consumed):
+            passed = message.offset() < committed.get((message.topic(), message.partition()), 0)
+            _note(found, message, place, passed=passed)
     finally:
         kafka.close()
-    found.calls = read_calls(place.log, place.namespaces)
-    with psycopg.connect(place.dsn) as connection:
-        # One picture, although everything may be in motion.
-        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        read_ledger(connection, found, list(place.namespaces), list(place.sources))
     return found
 
 
-def _read_kafka(kafka: KafkaSide, found: History, place: Place) -> None:
-    topics = kafka.topics()
-    committed = kafka.committed(topics)
+def _note_lags(
+    kafka: KafkaSide, found: History, topics: dict[str, int], committed: dict[tuple[str, int], int]
+) -> None:
     for topic, count in topics.items():
-        group = kafka.group_of(topic)
-        if group is not None:
-            found.unpassed += [
-                Unpassed(topic, p, committed.get((topic, p), 0), end)
-                for p, (begin, end) in kafka.ends(topic, count).items()
-                if end > max(begin, committed.get((topic, p), 0))
-            ]
-    wanted = {t: n for t, n in topics.items() if kafka.group_of(t) is not None or t.endswith(".lifecycle")}
-    for message in kafka.read(wanted):
-        if message.topic().endswith(".lifecycle"):
-            found.told += read_told(message.value(), place.namespaces)
-        else:
-            passed = message.offset() < committed.get((message.topic(), message.partition()), 0)
-            _note(found, message, place, passed=passed)
+        if kafka.group_of(topic) is None:
+            continue
+        found.unpassed += [
+            Unpassed(topic, p, committed.get((topic, p), 0), end)
+            for p, (begin, end) in kafka.ends(topic, count).items()
+            if end > max(begin, committed.get((topic, p), 0))
+        ]
 
 
 def _note(found: History, message: Any, place: Place, *, passed: bool) -> None:
@@ -212,6 +218,20 @@ def read_calls(log: Path, namespaces: Sequence[str]) -> list[Call]:
         for line in lines
         if line["event"] == "start" and line["namespace"] in namespaces
     ]
+
+
+def read_emitted(kafka: KafkaSide, topic: str, namespaces: Sequence[str]) -> dict[str, Call]:
+    """Events of jobs as calls, by their id: the relay may send one twice, and receivers tell it by that."""
+    found = {}
+    for message in kafka.read({topic: 1}):
+        told = {name: value.decode() for name, value in message.headers() or ()}
+        key = told["noonmark-idempotency-key"]
+        namespace = told["ce_source"].split("/")[2]
+        if namespace in namespaces:
+            run, fence = told["noonmark-run-id"], int(told["noonmark-fence"])
+            at, scheduled_for = instant(told["ce_time"]), instant(key.split("/")[1])
+            found[told["ce_id"]] = Call(run, fence, 1, key, scheduled_for, namespace, at)
+    return found
 
 
 RESOLUTION = timedelta(microseconds=1)

@@ -142,7 +142,8 @@ class Proxy:
                 self._pump(reader, up_writer, link, outward=True),
                 self._pump(up_reader, writer, link, outward=False),
             )
-        except OSError:
+        except (OSError, asyncio.CancelledError):
+            # Cancelled only when the network is closed, which waits for nothing from here.
             link.cut()
         finally:
             link.close()

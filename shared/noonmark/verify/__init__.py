@@ -1,0 +1,12 @@
+"""The checker: from a history of what happened to what must not have. Pure: no database, no topic.
+
+`history` is what it judges by, `invariants` lists the rules, `judge` applies them, `page` prints the verdict.
+docs/verification.md says what each invariant means and how histories are gathered.
+"""
+
+from noonmark.verify.history import Expected, History
+from noonmark.verify.invariants import INVARIANTS, Invariant
+from noonmark.verify.judge import Report, judge
+from noonmark.verify.page import page
+
+__all__ = ["INVARIANTS", "Expected", "History", "Invariant", "Report", "judge", "page"]

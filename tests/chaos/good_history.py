@@ -1,0 +1,192 @@
+"""A good history: what a sound system leaves, in all its variety. `planted` puts faults into it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from noonmark.verify import Expected, History
+from noonmark.verify.history import (
+    Attempt,
+    Call,
+    DeadLetter,
+    Drain,
+    Job,
+    Message,
+    Owners,
+    Passed,
+    Pause,
+    Rejection,
+    Run,
+    Sighting,
+    Span,
+    Told,
+    Version,
+    Write,
+)
+
+NS = "shop"
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+MADE = NOON - timedelta(minutes=1)
+END = NOON + timedelta(minutes=2)
+STEP = timedelta(milliseconds=5)
+BOUND = timedelta(seconds=30)
+
+
+def after(seconds: float) -> datetime:
+    """An instant from noon."""
+    return NOON + timedelta(seconds=seconds)
+
+
+def every(seconds: float, instants: int) -> dict[str, Any]:
+    """A stored schedule."""
+    return {
+        "every": seconds,
+        "anchor": NOON.isoformat(),
+        "start": NOON.isoformat(),
+        "end": after(seconds * (instants - 1)).isoformat(),
+    }
+
+
+JOBS: dict[str, tuple[dict[str, Any] | None, dict[str, Any]]] = {
+    # name: schedule, what its version says above the defaults
+    "now": (None, {}),
+    "once": ({"run_at": NOON.isoformat()}, {}),
+    "tick": (every(1, 3), {}),
+    "tock": (every(1, 3), {}),
+    "alone": (every(10, 3), {"overlap": "skip"}),
+    "flaky": (None, {"max_attempts": 3}),
+    "doomed": (None, {"max_attempts": 2}),
+    "stopped": (None, {}),
+    "maybe": (None, {"delivery": "at_most_once"}),
+    "ledgered": (None, {"delivery": "exactly_once"}),
+    "crowd": (every(1, 40), {}),
+    "narrow": (every(2, 2), {"limits": (("stripe", None),)}),
+}
+
+
+def run(name: str, job: str, at: datetime, **other: Any) -> Run:
+    """A run that succeeded at its first attempt."""
+    made = Run(
+        name,
+        f"j-{job}",
+        1,
+        NS,
+        at,
+        None,
+        "schedule",
+        "",
+        "succeeded",
+        None,
+        1,
+        1,
+        1,
+        at + STEP / 5,
+        at + STEP,
+        at + 10 * STEP,
+    )
+    return made._replace(**other)
+
+
+def call(of: Run, fence: int, at: datetime) -> Call:
+    """A call as its target noted it; it keeps fences."""
+    key = f"{of.job}/{of.scheduled_for.isoformat()}/schedule/"
+    return Call(of.id, fence, 1, key, of.scheduled_for, NS, at, accepted=True)
+
+
+def _runs() -> list[Run]:
+    again = {"attempt": 2, "fence": 2, "started_at": after(3), "finished_at": after(3.1)}
+    return [
+        run("now", "now", NOON),
+        run("once", "once", NOON),
+        *(run(f"tick{n}", "tick", after(n)) for n in range(3)),
+        *(run(f"tock{n}", "tock", after(n)) for n in range(2)),
+        # Its worker was lost; another took it up.
+        run("tock2", "tock", after(2), fence=2, started_at=after(9), finished_at=after(9.1)),
+        run("alone0", "alone", NOON, finished_at=after(15)),
+        run("alone1", "alone", after(10), state="skipped", reason="overlap", started_at=None),
+        run("alone2", "alone", after(20)),
+        run("flaky", "flaky", NOON, **again),
+        run("doomed", "doomed", NOON, **again, state="dead", reason="retries_exhausted"),
+        run("stopped", "stopped", NOON, fence=2, state="cancelled", started_at=None, finished_at=after(1)),
+        run("maybe", "maybe", NOON, fence=2, state="unknown", reason="lost", finished_at=after(6)),
+        run("ledgered", "ledgered", NOON),
+        *(run(f"crowd{n}", "crowd", after(n), lane=n % 3) for n in range(40)),
+        *(run(f"narrow{n}", "narrow", after(2 * n)) for n in range(2)),
+    ]
+
+
+def _attempts() -> list[Attempt]:
+    return [
+        Attempt("tock2", 1, 1, "lost", after(2) + STEP, after(8)),
+        Attempt("flaky", 1, 1, "failed", NOON + STEP, after(0.1)),
+        Attempt("doomed", 1, 1, "failed", NOON + STEP, after(0.1)),
+        Attempt("doomed", 2, 2, "failed", after(3), after(3.1)),
+        Attempt("maybe", 1, 1, "lost", NOON + STEP, after(6)),
+    ]
+
+
+def good() -> History:
+    """What a sound system leaves: successes, a retry, a loss, a skip, a death, a cancel, an unknown."""
+    runs, attempts = _runs(), _attempts()
+    started = {(r.id, r.fence): r.started_at for r in runs if r.started_at and r.id != "maybe"}
+    started |= {(a.run, a.fence): a.started_at for a in attempts}
+    by_id = {r.id: r for r in runs}
+    calls = [call(by_id[name], fence, at + STEP) for (name, fence), at in started.items() if at is not None]
+    messages = [Message("runs.low", n, name, fence, NS) for n, (name, fence) in enumerate(sorted(started))]
+    return History(
+        judged_at=END,
+        jobs=[Job(f"j-{name}", NS, name, _state(name), 1, MADE, MADE) for name in JOBS],
+        versions=[Version(f"j-{name}", 1, schedule, MADE, None, *_rest(rest)) for name, (schedule, rest) in JOBS.items()],
+        runs=runs,
+        attempts=attempts,
+        dead_letters=[DeadLetter("doomed", NS)],
+        rejections=[Rejection("submissions", 0, 1, "bad", "wrong"), Rejection("submissions", 0, 3, None, "no JSON")],
+        known_events={f"e-{name}" for name in JOBS},
+        messages=messages,
+        passed=[
+            *(Passed(m.topic, 0, m.offset, m.run, m.fence) for m in messages),
+            Passed("submissions", 0, 0, event="e-now"),
+            Passed("submissions", 0, 1, event="bad"),
+            Passed("submissions", 0, 3),
+        ],
+        calls=sorted(calls, key=lambda c: c.at),
+        writes=[Write("ledgered", 1)],
+        told=[Told(f"t-{r.id}", r.id, r.state, r.fence, NS) for r in runs],
+        sightings=[Sighting("once", "queued", 1), Sighting("once", "succeeded", 1)],
+        children=[],
+        faults=[],
+        pauses=[Pause("j-tick", after(30), after(40))],
+        left_over={"outbox": 0},
+        poisoned=[Span("poison", NOON, after(3))],
+        limits={(NS, "stripe"): 1},
+        owners=[Owners("trigger", 4, 4)],
+        drains=[Drain("return of the broker", 950.0, 1000.0)],
+        exits=[],
+        claim_p99_ms=40.0,
+    )  # fmt: skip
+
+
+def _state(name: str) -> str:
+    return "cancelled" if name == "stopped" else "completed"
+
+
+def _rest(given: dict[str, Any]) -> tuple[Any, ...]:
+    known = {"max_attempts": 4, "delivery": "at_least_once", "overlap": "allow", "limits": ()} | given
+    return tuple(known.values())
+
+
+def expected() -> Expected:
+    """What was asked for: the schedules are the plan, of jobs due on arrival one run."""
+    ends = {
+        "doomed": {"dead"},
+        "stopped": {"cancelled"},
+        "maybe": {"unknown"},
+        "alone": {"succeeded", "skipped"},
+    }
+    return Expected(
+        instants={(NS, name): None if schedule is None else [] for name, (schedule, _) in JOBS.items()},
+        ends={(NS, name): frozenset(ends.get(name, {"succeeded"})) for name in JOBS},
+        acknowledged={f"e-{name}" for name in JOBS} | {"bad"},
+        rejected={"bad"},
+    )

@@ -1,0 +1,77 @@
+"""One job that kills whoever runs it, and a pool whose messages nobody takes, among a thousand good ones."""
+
+from __future__ import annotations
+
+import pytest
+from tests.chaos.tally import Tally
+from tests.support.cluster import Cluster
+from tests.support.publish import Load
+
+from noonmark.store.pools import register_pool
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+GOOD = 1000
+
+
+def test_a_handler_that_kills_its_worker_dies_alone_among_a_thousand(noonmark: Cluster, tally: Tally) -> None:
+    noonmark.start("intake", "trigger", "dispatcher", "worker", "worker")
+    bad, load = Load(), Load()
+    bad.now(1, "chaos.kill_worker", ends=["dead"], retry={"max_retries": 0})
+    load.now(GOOD // 2, "chaos.slow", payload={"seconds": 0.2})
+    noonmark.publish(load)
+    noonmark.publish(bad)
+    load.now(GOOD // 2)
+    noonmark.publish(load, events=load.events[GOOD // 2 :])
+    workers_lost = 0
+
+    def through() -> bool:
+        nonlocal workers_lost
+        for node in noonmark.nodes:
+            if node.service == "worker" and node.expected_alive and not node.alive:
+                node.expected_alive = False
+                workers_lost += 1
+                noonmark.launch("worker")
+        return not noonmark.unsettled(load) and not noonmark.unsettled(bad)
+
+    for node in noonmark.nodes:
+        assert node.expected_alive
+    give_up = noonmark.soon(100)
+    while not through():
+        assert noonmark.soon(0) < give_up, noonmark.state()
+    assert noonmark.states(bad.namespace) == {"dead": 1}
+    assert noonmark.states(load.namespace) == {"succeeded": GOOD}
+    noonmark.assert_clean(load)
+    beside = noonmark.value("select count(*) from runs where losses > 0 and namespace = %s", load.namespace)
+    again = noonmark.value("select max(losses) from runs where namespace = %s", load.namespace)
+    tally.figures.append(
+        f"a handler that kills its worker, among {GOOD}: it is dead after costing {workers_lost} workers and then"
+        f" children of its own; {beside} runs beside it were lost, at most {again} times each, all succeeded"
+    )
+    assert workers_lost <= 2
+    assert again <= 2
+
+
+def test_messages_of_a_pool_without_topics_at_the_head_of_every_slice_delay_nobody(
+    noonmark: Cluster, tally: Tally
+) -> None:
+    noonmark.start("intake", "trigger", "worker")
+    register_pool(noonmark.database, "ghost")
+    load, ghost = Load(), Load()
+    ghost.now(200, pool="ghost")
+    noonmark.take_in(ghost)
+    heads = "select count(distinct (slice, lane)) from outbox where pool = 'ghost'"
+    noonmark.wait(lambda: noonmark.value(heads) == 12, "the ghosts to stand before all others")
+    load.now(300)
+    noonmark.take_in(load)
+    noonmark.start("dispatcher")
+    noonmark.wait(lambda: noonmark.states(load.namespace) == {"succeeded": 300}, "the good ones to settle")
+    began = noonmark.value("select min(started_at) from runs where namespace = %s", load.namespace)
+    ended = noonmark.value("select max(started_at) from runs where namespace = %s", load.namespace)
+    noonmark.wait(lambda: noonmark.states(ghost.namespace) == {"waiting": 200}, "the ghosts to be parked")
+    reasons = noonmark.rows("select distinct reason from runs where namespace = %s", ghost.namespace)
+    assert reasons == [("undeliverable",)]
+    took = (ended - began).total_seconds()
+    tally.figures.append(
+        f"200 undeliverable messages at the head of every slice: 300 good runs began within {took:.2f} s"
+    )

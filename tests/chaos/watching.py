@@ -1,0 +1,95 @@
+"""Looks at a system in passing: runs as they move, pauses of jobs, processes that are left behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from datetime import datetime
+
+import psutil
+import psycopg
+from tests.support.cluster import Cluster
+
+from noonmark.verify.history import Child, Pause, Sighting
+
+LOOK_SECONDS = 0.25
+LOG_VARIABLE = "NOONMARK_TEST_TARGET_LOG"
+
+
+class Watch:
+    """Reads the ledger of one namespace again and again, in a thread."""
+
+    def __init__(self, dsn: str, namespace: str) -> None:
+        self._dsn = dsn
+        self._namespace = namespace
+        self._last: dict[str, tuple[str, int]] = {}
+        self._pauses: dict[tuple[str, datetime], datetime | None] = {}
+        self._over = threading.Event()
+        self.sightings: list[Sighting] = []
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._thread.start()
+
+    @property
+    def pauses(self) -> list[Pause]:
+        """Pauses that were seen."""
+        return [Pause(job, since, until) for (job, since), until in self._pauses.items()]
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._over.set()
+        self._thread.join(15)
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            with suppress(psycopg.Error), psycopg.connect(self._dsn, autocommit=True) as connection:
+                while not self._over.wait(LOOK_SECONDS):
+                    self._look(connection)
+            self._over.wait(LOOK_SECONDS)
+
+    def _look(self, connection: psycopg.Connection) -> None:
+        seen = connection.execute(
+            "select id::text, state, fence from runs where namespace = %s", [self._namespace]
+        ).fetchall()
+        for run, state, fence in seen:
+            if self._last.get(run) != (state, fence):
+                self._last[run] = state, fence
+                self.sightings.append(Sighting(run, state, fence))
+        held = connection.execute(
+            "select id::text, paused_at, resumed_at from jobs where namespace = %s"
+            " and (paused_at is not null or resumed_at is not null)",
+            [self._namespace],
+        ).fetchall()
+        for job, paused_at, resumed_at in held:
+            if paused_at is not None:
+                self._pauses.setdefault((job, paused_at), None)
+            for (paused, since), until in list(self._pauses.items()):
+                if paused == job and until is None and resumed_at is not None and resumed_at > since:
+                    self._pauses[job, since] = resumed_at
+
+
+def children(noonmark: Cluster) -> list[Child]:
+    """Processes that work for a run now: handlers in processes, and scripts."""
+    workers = {node.pid for node in noonmark.nodes if node.service == "worker" and node.alive}
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            environment = process.environ()
+            run = environment.get("NOONMARK_RUN_ID")
+            if run is None or environment.get("NOONMARK_TOPIC_PREFIX", noonmark.prefix) != noonmark.prefix:
+                continue
+            line = {parent.pid for parent in process.parents()}
+            found.append(Child(process.pid, run, int(environment["NOONMARK_FENCE"]), bool(line & workers)))
+    return found
+
+
+def settled(check: object, within: float) -> float | None:
+    """Seconds until something holds; None where it did not in time."""
+    assert callable(check)
+    begun = time.monotonic()
+    while time.monotonic() - begun < within:
+        with suppress(psycopg.Error):
+            if check():
+                return time.monotonic() - begun
+        time.sleep(0.1)
+    return None
