@@ -121,7 +121,6 @@ def jobs(port: int, grpc_port: int) -> list[dict[str, object]]:
             {"type": "grpc", "payload": {**grpc, "method": f"echo.Echo/{name}"}, "retry": once}
             for name in ("Give", "Fail")
         ),
-        {"type": "script", "payload": {"argv": ["/bin/sh", "-c", ":", "secret://canary"]}, "retry": once},
         *(
             {"type": "python", "handler": f"secret.{name}", "retry": once}
             for name in ("returns", "raises", "raises_cut", "async", "process", "process_returns", "missing")

@@ -119,5 +119,5 @@ def test_no_statement_joins_a_queue_or_limits_inside_in():
 
 
 def test_locking_reads_of_queues_skip_what_is_locked():
-    for name in ("claim_once", "lock_planned", "take_retries", "lock_orphans"):
+    for name in ("claim_once", "lock_planned", "take_run_timers", "lock_orphans"):
         assert "skip locked" in statement(name)

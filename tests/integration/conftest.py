@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import psycopg
 import pytest
+from tests.support.cli import call
 from tests.support.emptying import empty
 from tests.support.stack import Postgres
 
@@ -37,3 +38,14 @@ def command_line(emptied_database: str, tmp_path: Path, monkeypatch: pytest.Monk
     for name in [name for name in os.environ if name.startswith("NOONMARK_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("NOONMARK_DATABASE_URL", emptied_database)
+
+
+@pytest.fixture
+def noonmark(command_line: None) -> Callable[..., str]:
+    """Runs the command in an empty folder against an empty database; returns what it says."""
+
+    def run(*arguments: str, code: int = 0) -> str:
+        called = call(*arguments, code=code)
+        return called.stdout if code == 0 else called.stderr
+
+    return run

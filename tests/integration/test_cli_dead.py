@@ -76,7 +76,7 @@ def test_a_redrive_by_cause_asks_first_and_tells_what_it_did(world):
 
     assert (done["matched"], done["runs"], done["refused"]) == (2, {"queued": 2}, {})
     assert [world.run(run)["state"] for run in runs] == ["queued", "queued", "dead"]
-    assert "redrive of 1 dead runs: 1 queued" in call("dead", "redrive", "--all", "--yes").stdout
+    assert "redrive of 1 dead run: 1 queued" in call("dead", "redrive", "--all", "--yes").stdout
 
 
 def test_a_run_that_is_named_and_not_dead_is_a_problem(world):
@@ -109,6 +109,32 @@ def test_discarded_ones_say_why(world):
     assert done["runs"] == {"discarded": 2}
     assert {world.run(run)["reason"] for run in runs} == {"known outage"}
     assert "1 to 500" in call("dead", "discard", "--all", "--reason", "x" * 501, "--yes", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("list", "--fingerprint", "xyz"), "16 hexadecimal digits"),
+        (("list", "--reason", "rejectd"), "nothing dies of 'rejectd': the reasons are retries_exhausted"),
+        (("redrive", "--died-of", "lots", "--yes"), "nothing dies of 'lots'"),
+        (("discard", "--job", "invoices", "--reason", "rejected", "--yes"), "meant by --died-of rejected"),
+    ],
+)
+def test_a_filter_that_is_misspelt_is_told_and_changes_nothing(world, words, told):
+    died(world, "boom")
+
+    assert told in call("dead", *words, code=2).stderr
+    assert world.count("dead_letters") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [("dead", "redrive"), ("dead", "discard"), ("dead", "groups"), ("run", "cancel")]
+)
+def test_a_job_that_is_not_there_is_told(world, words):
+    died(world, "boom")
+    consent = () if words[-1] == "groups" else ("--yes",)
+
+    assert "there is no job 'invoice'" in call(*words, "--job", "invoice", *consent, code=1).stderr
 
 
 @pytest.mark.parametrize("verb", ["redrive", "discard"])
@@ -144,7 +170,7 @@ def test_waiting_for_a_worker_that_does_not_confirm_ends_with_a_problem(world):
 
     done: Called = call("run", "cancel", str(run.id), "--wait", "--timeout", "0", code=1)
 
-    assert "have not stopped yet" in done.stdout
+    assert "1 has not stopped yet" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -158,6 +184,29 @@ def test_waiting_for_a_worker_that_does_not_confirm_ends_with_a_problem(world):
 )
 def test_wrong_usage_of_cancel_is_told(world, words, told):
     assert told in call("run", "cancel", *words, "--yes", code=2).stderr
+
+
+def test_a_run_that_has_ended_is_left_alone_and_told(world):
+    (run,) = died(world, "boom")
+
+    assert call("run", "cancel", str(run)).stdout == f"run {run} is dead: nothing was changed\n"
+    assert shown("run", "cancel", str(run))["left_alone"] == [{"run_id": str(run), "state": "dead"}]
+
+
+def test_a_filter_that_means_nothing_is_told(world):
+    died(world, "boom")
+
+    done = call("run", "cancel", "--job", "invoices", "--yes")
+    assert done.stdout == "no run that could be cancelled is meant: nothing was changed\n"
+
+
+def test_who_waits_for_a_run_that_is_being_stopped_already_waits(world):
+    (run,) = world.started(world.worker())
+    call("run", "cancel", str(run.id))
+
+    done = call("run", "cancel", str(run.id), "--wait", "--timeout", "0", code=1)
+
+    assert done.stdout == f"run {run.id} is cancelling: nothing was changed\n1 has not stopped yet\n"
 
 
 def test_an_unknown_run_is_told(world):

@@ -5,18 +5,6 @@ import json
 import pytest
 from tests.integration.intake.test_room import settle
 from tests.integration.intake.world import event, nightly, open_world
-from tests.support.cli import call
-
-
-@pytest.fixture
-def noonmark(command_line):
-    """Runs the command in an empty folder against an empty database."""
-
-    def run(*arguments, code=0):
-        called = call(*arguments, code=code)
-        return called.stdout if code == 0 else called.stderr
-
-    return run
 
 
 @pytest.fixture

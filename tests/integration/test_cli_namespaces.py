@@ -5,18 +5,6 @@ import json
 import psycopg
 import pytest
 from tests.integration.intake.world import LATER, create, nightly, open_world
-from tests.support.cli import call
-
-
-@pytest.fixture
-def noonmark(command_line):
-    """Runs the command in an empty folder against an empty database."""
-
-    def run(*arguments, code=0):
-        called = call(*arguments, code=code)
-        return called.stdout if code == 0 else called.stderr
-
-    return run
 
 
 @pytest.fixture
@@ -99,7 +87,7 @@ def test_a_paused_job_is_shown_with_who_paused_it_and_how_much_is_held(noonmark,
 
 
 def test_a_namespace_without_any_job_is_named_with_one_that_may_have_been_meant(noonmark, jobs):
-    hint = "no job is in namespace 'shopp' yet; did you mean 'shop'?"
+    hint = "no recurring job is in namespace 'shopp' yet; did you mean 'shop'?"
     assert noonmark("namespace", "resume", "shopp").splitlines()[1:] == [hint]
     assert noonmark("namespace", "pause", "shopp").splitlines()[1:] == [hint]
     assert noonmark("namespace", "set", "shopp", "--timezone", "Asia/Tokyo").splitlines()[1:] == [hint]

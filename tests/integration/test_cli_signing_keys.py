@@ -24,6 +24,14 @@ def test_the_first_key_is_made_when_it_is_asked_for_and_is_then_the_same():
     assert as_json("show", "other")["secret"] != shown
 
 
+def test_a_namespace_that_may_be_misspelt_is_told_beside_the_key():
+    first = call("signing-key", "show", "bilings")
+
+    assert first.stdout.startswith("whsec_")
+    assert "no recurring job is in namespace 'bilings' yet" in first.stderr
+    assert call("signing-key", "show", "bilings").stderr == ""
+
+
 def test_lists_and_rotations_tell_no_secret():
     secret = as_json("show", "billing")["secret"]
     told = call("signing-key", "rotate", "billing").stdout

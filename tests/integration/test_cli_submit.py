@@ -41,6 +41,19 @@ def test_documents_are_checked_with_the_default_zone_and_the_calendars_of_the_da
     assert found["database"] is not None
 
 
+def test_pools_and_limits_that_are_not_there_are_told(check):
+    call("limit", "set", "stripe", "--max-running", "1")
+    (refused, good) = check(
+        {**GOOD, "pool": "nowhere", "limits": ["stripe", "strpe"]}, {**GOOD, "limits": ["stripe"]}, code=1
+    )["items"]
+
+    assert [(error["pointer"], error["message"]) for error in refused["errors"]] == [
+        ("/limits/1", "namespace 'default' has no limit 'strpe'; did you mean 'stripe'?"),
+        ("/pool", "no pool is named 'nowhere'"),
+    ]
+    assert good["result"] == "ok"
+
+
 def test_every_problem_is_told_with_its_pointer_and_the_exit_code_is_1(check):
     text = "name: a\ntype: python\nhandler: a.b\n---\nname: b\nhandler: a.b\nnmae: x\nschedule: 0 25 * * *\n"
     lines = check(text=text, code=1, json_form=False).splitlines()
@@ -50,7 +63,9 @@ def test_every_problem_is_told_with_its_pointer_and_the_exit_code_is_1(check):
     assert lines[3] == "document 2 (b)"
     assert {line.split()[0] for line in lines[4:7]} == {"/type:", "/nmae:", "/schedule:"}
     assert "2 documents checked, 1 would be refused; nothing is published" in lines
-    assert lines[-1].startswith("checked with the default zones and calendars of the database ")
+    assert lines[-1].startswith(
+        "checked with the zones, calendars, pools, live workers and limits of the database "
+    )
 
 
 def test_events_are_checked_as_they_stand(check):
@@ -81,7 +96,7 @@ def test_without_a_database_documents_are_checked_all_the_same_and_that_is_said(
     assert found["next_fire_at"].endswith("T09:00:00Z")
     told = check(GOOD, json_form=False).splitlines()[-1]
     assert told.startswith("checked without the database jobs at 127.0.0.1:1 (")
-    assert told.endswith("): default zones are UTC, calendars are not looked at")
+    assert told.endswith("): default zones are UTC; calendars, pools, handlers and limits are not looked at")
     assert "s3cret" not in told
 
 

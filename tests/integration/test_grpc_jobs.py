@@ -18,7 +18,7 @@ from tests.support.grpc_server import METHOD, GrpcServer, descriptor_set, echo, 
 from tests.unit.worker.hands import hand
 
 from noonmark.core.webhook_signature import read_secret, verify
-from noonmark.core.words import AttemptOutcome, RunState
+from noonmark.core.words import AttemptOutcome, DeliverySemantics, RunState
 from noonmark.worker.coroutines import LoopExecutor
 from noonmark.worker.grpc_channels import MAX_ANSWER_BYTES, GrpcChannels
 from noonmark.worker.grpc_kind import GrpcKind
@@ -29,7 +29,14 @@ CERTIFICATES = Path(__file__).parents[1] / "support" / "certificates"
 SIGNING_SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef").decode()
 
 
-def job(port: int, *, host: str = "grpc://127.0.0.1", timeout_seconds: float = 30.0, work=None, **payload):
+def job(
+    port: int,
+    *,
+    host: str = "grpc://127.0.0.1",
+    timeout_seconds: float = 30.0,
+    delivery="at_least_once",
+    **payload,
+):
     made = hand(kind="grpc", timeout_seconds=timeout_seconds, fence=7, attempt=2)
     made.payload = {
         "target": f"{host}:{port}",
@@ -39,7 +46,7 @@ def job(port: int, *, host: str = "grpc://127.0.0.1", timeout_seconds: float = 3
         "metadata": {},
         **payload,
     }
-    made.work = work or {}
+    made.delivery = DeliverySemantics(delivery)
     made.began_at = time.monotonic()
     return made
 
@@ -285,7 +292,7 @@ def unused_port() -> int:
 def test_a_call_that_never_left_is_tried_again_whatever_the_delivery(unused_port, delivery):
     async def scenario():
         grpc_kind = kind()
-        outcome = await grpc_kind.run(job(unused_port, work={"delivery": delivery}))
+        outcome = await grpc_kind.run(job(unused_port, delivery=delivery))
         assert outcome.state is RunState.RETRYING
         assert outcome.error.startswith(
             f"not sent: no connection to grpc://127.0.0.1:{unused_port}: failed to connect"
@@ -314,7 +321,7 @@ def test_a_connection_that_breaks_under_a_call_leaves_its_outcome_unknown(delive
         server = await asyncio.start_server(swallow, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         grpc_kind = kind()
-        outcome = await grpc_kind.run(job(port, work={"delivery": delivery}))
+        outcome = await grpc_kind.run(job(port, delivery=delivery))
         assert took.is_set()
         assert outcome.state is state
         assert "UNAVAILABLE" in outcome.error
@@ -329,7 +336,7 @@ def test_words_of_a_server_about_its_own_calls_prove_nothing():
         handed_on = answering(
             grpc.StatusCode.UNAVAILABLE, "failed to connect to all addresses; last error: x"
         )
-        _, outcome = await one(lambda port: job(port, work={"delivery": "at_most_once"}), handed_on)
+        _, outcome = await one(lambda port: job(port, delivery="at_most_once"), handed_on)
         assert outcome.state is RunState.UNKNOWN
 
     run(scenario)
@@ -338,7 +345,7 @@ def test_words_of_a_server_about_its_own_calls_prove_nothing():
 def test_an_answer_that_blames_the_request_is_a_known_failure():
     async def scenario():
         refusing = answering(grpc.StatusCode.RESOURCE_EXHAUSTED, "quota")
-        _, outcome = await one(lambda port: job(port, work={"delivery": "at_most_once"}), refusing)
+        _, outcome = await one(lambda port: job(port, delivery="at_most_once"), refusing)
         assert outcome.state is RunState.RETRYING
 
     run(scenario)
@@ -354,7 +361,7 @@ def test_a_server_that_never_greets_was_sent_nothing():
         server = await asyncio.start_server(mute, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         grpc_kind = kind()
-        outcome = await grpc_kind.run(job(port, timeout_seconds=0.4, work={"delivery": "at_most_once"}))
+        outcome = await grpc_kind.run(job(port, timeout_seconds=0.4, delivery="at_most_once"))
         assert (outcome.state, outcome.attempt_outcome) == (RunState.RETRYING, AttemptOutcome.TIMED_OUT)
         assert outcome.error == f"not sent: no connection to grpc://127.0.0.1:{port} within 0.4 s"
         await grpc_kind.close()

@@ -4,10 +4,12 @@ What a handler must show lies in the folder that the payload's `folder` names.
 """
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -144,3 +146,91 @@ def speaks_nonsense(ctx: Context) -> None:
 def on_a_thread(ctx: Context) -> int:
     """Run wherever it is put."""
     return os.getpid()
+
+
+@handler("child.tells_much", run="process")
+def tells_much(ctx: Context) -> list[str]:
+    """Say more than a message can hold, and what is no text."""
+    ctx.log("x" * 5_000_000 + "end")
+    ctx.log("half \ud800")
+    ctx.progress(0.5, "half \ud800")
+    told = []
+    for attempt in (
+        lambda: ctx.emit("tests.events", "x" * 5_000_000),
+        lambda: ctx.secret("x" * 5_000_000),
+    ):
+        try:
+            attempt()
+        except Exception as error:  # noqa: BLE001 - the test looks at what it is
+            told.append(type(error).__name__)
+    return told
+
+
+@handler("child.leaves_a_thread", run="process")
+def leaves_a_thread(ctx: Context) -> int:
+    """Leave a thread behind that goes on telling until it is told that it may not."""
+
+    def go_on() -> None:
+        try:
+            while True:
+                ctx.log("from before")
+                ctx.emit("tests.events", 1)
+                time.sleep(LOOK_SECONDS)
+        except RuntimeError as error:
+            note(ctx, "refused", str(error))
+
+    threading.Thread(target=go_on, daemon=True).start()
+    return os.getpid()
+
+
+@handler("child.litters", run="process")
+def litters(ctx: Context) -> int:
+    """Change all that handlers of a process share."""
+    folder = Path(ctx.payload["folder"]) / "gone"
+    folder.mkdir()
+    os.chdir(folder)
+    folder.rmdir()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.alarm(1)
+    os.environ.clear()
+    return os.getpid()
+
+
+@handler("child.looks_around", run="process")
+def looks_around(ctx: Context) -> list[Any]:
+    """Say what there is."""
+    return [
+        os.getpid(),
+        str(Path.cwd()),
+        sorted(os.environ),
+        callable(signal.getsignal(signal.SIGTERM)),
+        signal.getitimer(signal.ITIMER_REAL)[0],
+    ]
+
+
+@handler("child.closes_its_streams", run="process")
+def closes_its_streams(ctx: Context) -> int:
+    """Close what print writes to."""
+    sys.stdout.close()
+    return os.getpid()
+
+
+@handler("child.speaks_for_its_context", run="process")
+def speaks_for_its_context(ctx: Context) -> None:
+    """Say what the context would have refused."""
+    data = json.dumps(ctx.payload["message"]).encode()
+    os.write(3, len(data).to_bytes(4, "big") + data)
+    time.sleep(600)
+
+
+class Broken(Snooze):
+    """An order that was never given its parts."""
+
+    def __init__(self) -> None:
+        pass
+
+
+@handler("child.raises_what_is_broken", run="process")
+def raises_what_is_broken(ctx: Context) -> None:
+    """Raise it."""
+    raise Broken

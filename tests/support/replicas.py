@@ -131,7 +131,7 @@ class Replicas:
             self._attach()
 
     def _follows(self) -> bool:
-        with psycopg.connect(self.server.url, autocommit=True) as connection:
+        with _when_it_accepts(self.server.url) as connection:
 
             def streaming() -> bool:
                 return bool(connection.execute("select 1 from pg_stat_replication").fetchone())
@@ -140,7 +140,7 @@ class Replicas:
             other = self.servers[1 - self.primary]
             if other is None or not other.is_running():
                 return False
-            with psycopg.connect(other.url, autocommit=True) as look:
+            with _when_it_accepts(other.url) as look:
                 recovering = look.execute("select pg_is_in_recovery()").fetchone()
             return recovering == (True,) and processes.wait_until(streaming, timeout_seconds=seconds)
 
@@ -183,3 +183,16 @@ class Replicas:
         for server in self.servers:
             if server is not None:
                 server.kill()
+
+
+def _when_it_accepts(url: str) -> psycopg.Connection:
+    """Connect to a server that may be recovering from what was done to it."""
+    made: list[psycopg.Connection] = []
+
+    def accepted() -> bool:
+        with contextlib.suppress(psycopg.OperationalError):
+            made.append(psycopg.connect(url, autocommit=True, connect_timeout=5))
+        return bool(made)
+
+    assert processes.wait_until(accepted, timeout_seconds=30), f"{url.rpartition('@')[2]} takes no connection"
+    return made[0]

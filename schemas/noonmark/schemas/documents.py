@@ -15,6 +15,7 @@ from noonmark.schemas.payloads import PAYLOADS
 from noonmark.schemas.policy_documents import (
     DAY_SECONDS,
     HANDLER_PATTERN,
+    MOST_LIMITS,
     NAMESPACE_PATTERN,
     YEAR_SECONDS,
     LimitItem,
@@ -274,12 +275,12 @@ class JobDocument(Document):
     limits: Annotated[
         list[LimitItem],
         Field(
-            max_length=8,
+            max_length=MOST_LIMITS,
             description="Limits of the namespace that its runs keep to, by name, or with a key that has its "
             "own count.",
             examples=[["stripe"], [{"name": "per-customer", "key": "42"}]],
         ),
-        Expected("a list of at most 8 names of limits, or objects with name and key"),
+        Expected(f"a list of at most {MOST_LIMITS} names of limits, or objects with name and key"),
     ] = Field(default_factory=list)
     pause_after_failures: Annotated[
         int | None,

@@ -1,16 +1,19 @@
-"""The payload of a gRPC job: one unary call, described by the service's own descriptors."""
+"""The payload of a gRPC job: one unary call, described by the service's own descriptors.
+
+Protobuf is imported by the first gRPC job: nothing else that reads jobs waits for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from noonmark.core.grpc_methods import MAX_SET_BYTES, check_set, method_of
 from noonmark.core.grpc_rules import (
     MAX_METADATA,
     MAX_METADATA_BYTES,
+    MAX_SET_BYTES,
     MAX_TARGET,
     METADATA_NAME,
     METADATA_VALUE,
@@ -21,6 +24,9 @@ from noonmark.core.grpc_rules import (
 )
 from noonmark.schemas.http_options import TlsDocument
 from noonmark.schemas.problems import Expected, PayloadDocument, wrong
+
+if TYPE_CHECKING:
+    from noonmark.core.grpc_methods import GrpcMethod
 
 _MAX_ENCODED = (MAX_SET_BYTES + 2) // 3 * 4
 
@@ -34,6 +40,8 @@ def _check_target(target: str) -> str:
 
 
 def _check_set(encoded: str) -> str:
+    from noonmark.core.grpc_methods import check_set  # noqa: PLC0415 - see above
+
     try:
         check_set(encoded)
     except BadCallError as error:
@@ -41,11 +49,17 @@ def _check_set(encoded: str) -> str:
     return encoded
 
 
+def _method_of(encoded: str, name: str) -> GrpcMethod:
+    from noonmark.core.grpc_methods import method_of  # noqa: PLC0415 - see above
+
+    return method_of(encoded, name)
+
+
 def _check_method(name: str, info: ValidationInfo) -> str:
     encoded = info.data.get("descriptor_set")
     if encoded is not None:
         try:
-            method_of(encoded, name)
+            _method_of(encoded, name)
         except BadCallError as error:
             raise wrong(error.message, error.expected) from None
     return name
@@ -55,7 +69,7 @@ def _check_message(message: dict[str, Any], info: ValidationInfo) -> dict[str, A
     encoded, name = info.data.get("descriptor_set"), info.data.get("method")
     if encoded is not None and name is not None:
         try:
-            method_of(encoded, name).encode(message)
+            _method_of(encoded, name).encode(message)
         except BadCallError as error:
             raise wrong(error.message, error.expected) from None
     return message

@@ -34,6 +34,8 @@ _RANGE: Final = re.compile(r"([1-5][0-9]{2})-([1-5][0-9]{2})")
 
 
 def _check_url(url: str) -> str:
+    if "secret://" in url:
+        raise wrong("holds a reference to a secret where others can read it", "the secret in headers or body")
     # Stricter than what is sent: a client that leaves the encoding to us cannot know what we will call.
     if not _URL_TEXT.fullmatch(url):
         raise wrong(

@@ -26,7 +26,7 @@ from noonmark.schemas.documents import (
 from noonmark.schemas.job_retry import check_retry, retry_document, retry_of
 from noonmark.schemas.job_schedule import schedule_in
 from noonmark.schemas.payloads import PAYLOADS
-from noonmark.schemas.policy_documents import MisfireDocument
+from noonmark.schemas.policy_documents import MOST_LIMITS, MisfireDocument
 from noonmark.schemas.problems import field_errors
 from noonmark.schemas.refusal import FieldError, Refused, kind_of, shown
 from noonmark.schemas.screening import screen
@@ -121,7 +121,7 @@ def parse_job(
     try:
         document = JobDocument.model_validate(data)
     except ValidationError as error:
-        problems += field_errors(error, JobDocument)
+        problems += field_errors(error, JobDocument, given=data)
     schedule = schedule_in(data, now, facts, problems, name_required=name_required)
     run_at = _run_at(data.get("run_at"), ledger_floor, problems)
     misfire = _misfire(data.get("misfire"), problems)
@@ -263,7 +263,7 @@ def _payload(data: dict[str, Any], limit: int, problems: list[FieldError]) -> by
         try:
             payload = model.model_validate(payload).request()
         except ValidationError as error:
-            problems += field_errors(error, model, ("payload",))
+            problems += field_errors(error, model, ("payload",), payload)
             return b""
     encoded = orjson.dumps(payload)
     if len(encoded) > limit:
@@ -303,3 +303,17 @@ def _check_between_fields(data: dict[str, Any], problems: list[FieldError], *, n
                 FieldError("/name", "is missing: a recurring job is known by its name", "1 to 200 characters")
             )
     check_retry(data, problems)
+    _check_limits(data.get("limits"), problems)
+
+
+def _check_limits(limits: object, problems: list[FieldError]) -> None:
+    """Refuse a limit that is named twice: a run takes one place of it, and asks for no second."""
+    if not isinstance(limits, list) or len(limits) > MOST_LIMITS:
+        return
+    seen: list[tuple[object, object]] = []
+    for place, limit in enumerate(limits):
+        one = (limit.get("name"), limit.get("key")) if isinstance(limit, dict) else (limit, None)
+        if one in seen and isinstance(one[0], str):
+            told = "is named already, with the same key" if one[1] is not None else "is named already"
+            problems.append(FieldError(f"/limits/{place}", told, "each limit once, or with different keys"))
+        seen.append(one)

@@ -19,9 +19,10 @@ from noonmark.core.emit_rules import (
     encode_event_value,
     encode_key,
 )
-from noonmark.schemas.problems import Expected, PayloadDocument, wrong
+from noonmark.schemas.problems import Expected, PayloadDocument, without_secrets, wrong
 
 _VALUE: Final = "a string or any JSON but null"
+_HELD_BACK: Final = "no secret://: events are stored, and read by every consumer"
 
 
 def _check_topic(topic: str) -> str:
@@ -73,6 +74,7 @@ class KafkaPayload(PayloadDocument):
         Any,
         Field(description="A string is sent as it stands, any other value as JSON. Null is not possible."),
         AfterValidator(_check_value),
+        without_secrets(_HELD_BACK),
         Expected(_VALUE),
     ]
     key: Annotated[
@@ -83,6 +85,7 @@ class KafkaPayload(PayloadDocument):
             description="Key of the event: events with one key keep their order. Default: the job's id.",
         ),
         AfterValidator(_check_key),
+        without_secrets(_HELD_BACK),
         Expected(f"a string of 1 to {MAX_KEY_BYTES} bytes"),
     ] = None
     headers: Annotated[
@@ -93,6 +96,7 @@ class KafkaPayload(PayloadDocument):
             f"{MAX_EVENT_HEADER_BYTES} bytes together; none that begins with ce_ or noonmark-.",
         ),
         AfterValidator(_check_headers),
+        without_secrets(_HELD_BACK),
         Expected(f"an object of at most {MAX_EVENT_HEADERS} headers with string values"),
     ] = Field(default_factory=dict)
 

@@ -174,6 +174,9 @@ def _named(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
 
+MOST_LIMITS: Final = 8
+"""Limits that a job may name."""
+
 LimitItem = Annotated[
     LimitDocument, BeforeValidator(_named, json_schema_input_type=LimitName | LimitDocument)
 ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from noonmark.core.secret_references import has_references
 from noonmark.schemas.refusal import FieldError, kind_of, pointer, shown, suggestion
 
 MOST_LISTED: Final = 10
@@ -75,11 +76,30 @@ def wrong(message: str, expected: str = "") -> PydanticCustomError:
     return PydanticCustomError("not_right", message.replace("{", "(").replace("}", ")"), context)
 
 
+def without_secrets(expected: str) -> AfterValidator:
+    """Make the validator of a place that others can read: it holds no reference to a secret."""
+
+    def check(value: Any) -> Any:
+        if has_references(value):
+            raise wrong("holds a reference to a secret where others can read it", expected)
+        return value
+
+    return AfterValidator(check)
+
+
 def field_errors(
-    error: ValidationError, model: type[Document], base: tuple[str | int, ...] = ()
+    error: ValidationError, model: type[Document], base: tuple[str | int, ...] = (), given: object = None
 ) -> list[FieldError]:
-    """Translate each error of a failed validation of `model`, whose value stands at `base`."""
-    return [_translate(details, model, base) for details in error.errors(include_url=False)]
+    """Translate each error of a failed validation of `model`, whose value stands at `base`.
+
+    Args:
+        error: what the validation raised.
+        model: what was to be read.
+        base: where its value stands in the document.
+        given: the value as the client wrote it; where one thing stands for a list of one, pointers then
+            lead to that.
+    """
+    return [_translate(details, model, base, given) for details in error.errors(include_url=False)]
 
 
 def unknown_field(name: str, model: type[Document], path: tuple[str | int, ...]) -> FieldError:
@@ -94,11 +114,13 @@ def unknown_field(name: str, model: type[Document], path: tuple[str | int, ...])
     return FieldError(pointer(path), f"unknown field{suggestion(name, known)}", "one of " + ", ".join(listed))
 
 
-def _translate(details: ErrorDetails, model: type[Document], base: tuple[str | int, ...]) -> FieldError:
+def _translate(
+    details: ErrorDetails, model: type[Document], base: tuple[str | int, ...], given: object
+) -> FieldError:
     location = details["loc"]
     owner, field = _field_at(model, location)
     in_key = bool(location) and location[-1] == "[key]"
-    path = (*base, *(location[:-1] if in_key else location))
+    path = (*base, *_as_written(location[:-1] if in_key else location, given))
     value = details["input"]
     if details["type"] == "extra_forbidden":
         return unknown_field(str(location[-1]), owner, path)
@@ -157,7 +179,26 @@ def _field_at(
 
 
 def _inner_model(field: FieldInfo) -> type[Document] | None:
-    for candidate in (field.annotation, *get_args(field.annotation)):
-        if isinstance(candidate, type) and issubclass(candidate, Document):
-            return candidate
-    return None
+    return _model_in(field.annotation)
+
+
+def _model_in(annotation: object) -> type[Document] | None:
+    """Return the first document that an annotation names, at any depth."""
+    if isinstance(annotation, type) and issubclass(annotation, Document):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
+
+
+def _as_written(location: tuple[str | int, ...], given: object) -> Iterator[str | int]:
+    """Leave out of a location the steps that only the form which is read has, such as a list made of one."""
+    value = given
+    for part in location:
+        if isinstance(value, str | int | float) or (isinstance(part, int) and isinstance(value, dict)):
+            continue
+        yield part
+        if isinstance(value, dict):
+            value = value.get(str(part))
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            value = None

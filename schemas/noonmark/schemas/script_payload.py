@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import AfterValidator, Field
 
 from noonmark.schemas.http_payload import wrong
-from noonmark.schemas.problems import Document, Expected, PayloadDocument
+from noonmark.schemas.problems import Document, Expected, PayloadDocument, without_secrets
 
 MAX_ARGUMENTS: Final = 256
 MAX_ARGUMENT_CHARS: Final = 16 * 1024
@@ -114,6 +114,7 @@ class ScriptPayload(PayloadDocument):
             examples=[["/opt/jobs/close-month", "--month", "2026-05"]],
         ),
         AfterValidator(_check_argv),
+        without_secrets("the secret in env or stdin, which other users cannot list"),
         Expected(f"a list of 1 to {MAX_ARGUMENTS} strings without U+0000, the first an executable"),
     ]
     env: Annotated[

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import typer
 
-from noonmark.cli.context import database_errors, operator_settings, reading
+from noonmark.cli.context import changing, operator_settings, reading
 from noonmark.cli.options import AsJson, Limit, Namespace, as_uuid, read_uuid
 from noonmark.cli.output import (
     Column,
@@ -104,9 +104,8 @@ def start(
         typer.confirm("Start it?", abort=True)
     from noonmark.core.backfill import BackfillError  # noqa: PLC0415
     from noonmark.store import backfills  # noqa: PLC0415
-    from noonmark.store.connect import connect  # noqa: PLC0415
 
-    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+    with changing(settings) as connection:
         try:
             backfill_id = backfills.start(connection, planned, requested_by=_person())
         except BackfillError as error:
@@ -216,12 +215,11 @@ def cancel(
     from noonmark.core.backfill import BackfillError  # noqa: PLC0415
     from noonmark.kafka.topics import Topics  # noqa: PLC0415
     from noonmark.store import backfills  # noqa: PLC0415
-    from noonmark.store.connect import connect  # noqa: PLC0415
     from noonmark.store.events import EventTopics  # noqa: PLC0415
 
     settings = operator_settings()
     topics = Topics(settings.topic_prefix)
-    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+    with changing(settings) as connection:
         told = None
         if runs:
             row = connection.execute("select shards from install").fetchone()
@@ -311,10 +309,9 @@ def _plan(
     until_at = _read_at(until, "--until") if until is not None else None
     from noonmark.core.backfill import BackfillError, BackfillRange  # noqa: PLC0415
     from noonmark.store import backfills  # noqa: PLC0415
-    from noonmark.store.connect import connect  # noqa: PLC0415
 
     job_id = _job_id(settings, job, namespace)
-    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+    with changing(settings) as connection:
         try:
             return backfills.plan(
                 connection,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 from noonmark.cli import calendar_edits
-from noonmark.cli.context import database_errors, operator_settings
+from noonmark.cli.context import changing, operator_settings
 from noonmark.cli.options import AsJson, Namespace
 from noonmark.cli.output import Column, Row, field, show_fields, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode
@@ -266,10 +266,8 @@ def _change(name: str, change: Callable[[psycopg.Connection], _Done]) -> _Done:
     """Make a change; what others got in the way of is tried again."""
     import psycopg  # noqa: PLC0415
 
-    from noonmark.store.connect import connect  # noqa: PLC0415
-
     settings = operator_settings()
-    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+    with changing(settings) as connection:
         for _ in range(_TRIES):
             try:
                 return change(connection)
@@ -295,10 +293,9 @@ def _show_days(document: Row, calendar: Calendar) -> None:
 
 def _rows(namespace: str | None, name: str | None = None) -> list[CalendarRow]:
     from noonmark.store.calendars import list_calendars  # noqa: PLC0415
-    from noonmark.store.connect import connect  # noqa: PLC0415
 
     settings = operator_settings()
-    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+    with changing(settings) as connection:
         return list_calendars(connection, namespace, name)
 
 

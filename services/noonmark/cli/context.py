@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from noonmark.cli.options import as_uuid
 from noonmark.cli.problems import CliError, ExitCode, broker_away, database_away, no_schema
 
 if TYPE_CHECKING:
+    import psycopg
     from sqlalchemy import Connection
 
     from noonmark.kafka.config import KafkaConfig
@@ -130,6 +132,20 @@ def reading(settings: Settings) -> Iterator[Connection]:
         raise database_away(settings.dsn, error.orig) from error
 
 
+def require_job(connection: Connection, job: str, namespace: str | None) -> None:
+    """Tell a job that has nothing to list from one that is not there.
+
+    Raises:
+        CliError: no job has this id, or this name in the namespace.
+    """
+    from noonmark.store import views  # noqa: PLC0415
+
+    job_id = as_uuid(job)
+    name = job if job_id is None else None
+    if not views.find_jobs(connection, job=job_id, name=name, namespace=namespace):
+        raise CliError(f"there is no job {job!r}: `noonmark job list` shows those there are")
+
+
 @contextmanager
 def database_errors(settings: Settings) -> Iterator[None]:
     """Turn a database that does not answer into a sentence, for code that opens its own connection."""
@@ -148,6 +164,19 @@ def database_errors(settings: Settings) -> Iterator[None]:
         raise
     except OperationalError as error:
         raise database_away(settings.dsn, error.orig) from error
+
+
+@contextmanager
+def changing(settings: Settings) -> Iterator[psycopg.Connection]:
+    """Open a connection on autocommit, for commands that do more than look.
+
+    Raises:
+        CliError: no database answers, or it has no schema of ours.
+    """
+    from noonmark.store.connect import connect  # noqa: PLC0415
+
+    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+        yield connection
 
 
 @contextmanager

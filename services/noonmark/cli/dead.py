@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from uuid import UUID
 
 import typer
 
-from noonmark.cli.context import operator_settings, reading
+from noonmark.cli.context import operator_settings, reading, require_job
 from noonmark.cli.options import (
     After,
     AsJson,
@@ -24,9 +25,20 @@ from noonmark.cli.options import (
     read_uuid,
 )
 from noonmark.cli.orders import DryRun, Writer, Yes, agree, may_ask, progress, writing
-from noonmark.cli.output import Column, field, printable, shortened, show_fields, show_json, show_list
+from noonmark.cli.output import (
+    Column,
+    counted,
+    field,
+    printable,
+    shortened,
+    show_fields,
+    show_json,
+    show_list,
+)
 from noonmark.cli.problems import CliError, ExitCode
-from noonmark.cli.runs import ATTEMPT_COLUMNS, job_label, require_job
+from noonmark.cli.runs import ATTEMPT_COLUMNS, job_label
+from noonmark.core.retry import DeadReason
+from noonmark.core.words import AttemptOutcome
 
 if TYPE_CHECKING:
     from noonmark.store.dead_letters import DeadRun, DeadSelection, Settled
@@ -40,7 +52,11 @@ _Fingerprint = Annotated[
 ]
 _DeathReason = Annotated[
     str | None,
-    typer.Option("--reason", help="Only this reason, such as retries_exhausted, rejected or lost."),
+    typer.Option(
+        "--reason",
+        "--died-of",
+        help="Only this reason of death, such as retries_exhausted, rejected or lost.",
+    ),
 ]
 _Since = Annotated[
     str | None,
@@ -50,6 +66,9 @@ _Since = Annotated[
 ]
 _All = Annotated[bool, typer.Option("--all", help="All dead letters, where nothing else narrows them down.")]
 _Max = Annotated[int | None, typer.Option("--max", min=1, help="At most so many runs.")]
+
+_REASONS: Final = (*DeadReason, AttemptOutcome.REJECTED, AttemptOutcome.LOST)
+_FINGERPRINT: Final = re.compile(r"[0-9a-f]{16}")
 
 _SHOWN_REFUSED: Final = 100
 """Refused runs that are named; of more the reasons are counted."""
@@ -127,6 +146,8 @@ def groups(
 
     with reading(operator_settings()) as connection:
         rows = dead_views.group_dead(connection, wanted, limit=limit)
+        if job is not None and not rows:
+            require_job(connection, job, namespace)
     if as_json:
         show_json({"items": rows})
         return
@@ -218,6 +239,13 @@ def discard(
     """Settle dead runs for good: they stay as they are, as `discarded`."""
     if reason is not None and not 0 < len(reason.strip()) <= 500:
         raise CliError("--reason takes 1 to 500 characters", ExitCode.USAGE)
+    if reason in _REASONS and died_of is None:
+        # In `list` and `redrive` this option narrows down; here it would settle more than was meant.
+        raise CliError(
+            f"--reason says why they are discarded, for people; those that died of {reason!r} are meant by"
+            f" --died-of {reason}",
+            ExitCode.USAGE,
+        )
     wanted = _narrowed(
         _selection(runs, job, namespace, fingerprint=fingerprint, reason=died_of, since=since),
         everything=everything,
@@ -255,13 +283,16 @@ def _carry_out(
         if most is None:
             done.refused.update((run_id, dead_letters.Refusal.NOT_DEAD) for run_id in sorted(missing))
         if not dry_run and found:
-            agree(f"{verb} {len(found)} dead runs?", yes=yes)
+            agree(f"{verb} {counted(len(found), 'dead run')}?", yes=yes)
             size = min(dead_letters.STEP, rate or dead_letters.STEP)
             for some in dead_letters.in_steps(found, partial(step, writer), size=size):
                 done.add(some)
                 progress(done.done + len(done.refused), len(found))
                 if rate is not None and done.done + len(done.refused) < len(found):
                     time.sleep(1)
+    if not found and (job := wanted.job or wanted.name) is not None:
+        with reading(operator_settings()) as connection:
+            require_job(connection, str(job), wanted.namespace)
     _report(verb, len(found), done, dry_run=dry_run, as_json=as_json)
     if wanted.runs is not None and done.refused:
         raise typer.Exit(ExitCode.PROBLEM)
@@ -278,12 +309,12 @@ def _report(verb: str, matched: int, done: Settled, *, dry_run: bool, as_json: b
         )
         return
     if dry_run:
-        print(f"{verb} would be about {matched} dead runs; nothing was changed")
+        print(f"{verb} would be about {counted(matched, 'dead run')}; nothing was changed")
     else:
         states = (
             ", ".join(f"{count} {state}" for state, count in sorted(done.states.items())) or "none changed"
         )
-        print(f"{verb} of {matched} dead runs: {states}")
+        print(f"{verb} of {counted(matched, 'dead run')}: {states}")
     for run_id, reason in named[:20]:
         print(f"refused: {run_id} ({reason.value})")
     if len(done.refused) > 20:
@@ -304,6 +335,14 @@ def _selection(
     ids: list[UUID] | None = None
     if runs:
         ids = [found for run in dict.fromkeys(runs) if (found := read_uuid(run, "run")) is not None]
+    if fingerprint is not None and _FINGERPRINT.fullmatch(fingerprint) is None:
+        raise CliError(
+            f"--fingerprint {fingerprint!r} is none: take 16 hexadecimal digits from the column CAUSE of"
+            " `noonmark dead groups`",
+            ExitCode.USAGE,
+        )
+    if reason is not None and reason not in _REASONS:
+        raise CliError(f"nothing dies of {reason!r}: the reasons are {', '.join(_REASONS)}", ExitCode.USAGE)
     job_id = as_uuid(job) if job is not None else None
     return DeadSelection(
         runs=ids,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noonmark.cli.context import database_errors, operator_settings
+from noonmark.cli.context import changing, operator_settings
 from noonmark.cli.options import AsJson, Namespace
 from noonmark.cli.output import Column, field, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode
@@ -116,15 +116,11 @@ def delete(name: Name, namespace: InNamespace = "default", as_json: AsJson = Fal
 @contextmanager
 def _connected() -> Iterator[psycopg.Connection]:
     """Open a connection; what is wrong with what was asked for ends in a sentence."""
-    from noonmark.store.connect import connect  # noqa: PLC0415
     from noonmark.store.limits import LimitError, LimitInUseError  # noqa: PLC0415
 
     settings = operator_settings()
     try:
-        with (
-            database_errors(settings),
-            connect(settings.dsn, application="cli", autocommit=True) as connection,
-        ):
+        with changing(settings) as connection:
             yield connection
     except LimitInUseError as error:
         raise CliError(str(error)) from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noonmark.cli.context import database_errors, operator_settings
+from noonmark.cli.context import changing, operator_settings
 from noonmark.cli.options import AsJson, Missed
 from noonmark.cli.output import Column, Row, field, shortened, show_fields, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode
@@ -238,15 +238,11 @@ def _rows(name: str | None = None) -> list[dict[str, Any]]:
 def _connected() -> Iterator[psycopg.Connection]:
     """Open a connection; what is wrong with what was asked for ends in a sentence."""
     from noonmark.core.zones import ZoneError  # noqa: PLC0415
-    from noonmark.store.connect import connect  # noqa: PLC0415
     from noonmark.store.namespaces import NamespaceError, NamespaceNameError  # noqa: PLC0415
 
     settings = operator_settings()
     try:
-        with (
-            database_errors(settings),
-            connect(settings.dsn, application="cli", autocommit=True) as connection,
-        ):
+        with changing(settings) as connection:
             yield connection
     except ZoneError as error:
         raise CliError(error.message, ExitCode.USAGE) from error

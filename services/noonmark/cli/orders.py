@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from noonmark.cli.context import database_errors
+from noonmark.cli.context import changing
 from noonmark.cli.output import is_terminal
 from noonmark.cli.problems import CliError, ExitCode
 
@@ -41,11 +41,10 @@ def writing(settings: Settings) -> Iterator[Writer]:
         CliError: the database does not answer, or has no schema.
     """
     from noonmark.kafka.topics import Topics  # noqa: PLC0415
-    from noonmark.store.connect import connect  # noqa: PLC0415
     from noonmark.store.events import EventTopics  # noqa: PLC0415
 
     topics = Topics(settings.topic_prefix)
-    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+    with changing(settings) as connection:
         row = connection.execute("select shards from install").fetchone()
         assert row is not None
         yield Writer(connection, EventTopics(lifecycle=topics.lifecycle, dead=topics.dead), int(row[0]))

@@ -162,6 +162,11 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 3600:.1f} h" if size < 172_800 else f"{seconds / 86_400:.1f} d"
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun: `1 run`, `2 runs`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def shortened(value: object, limit: int) -> str:
     """Return text of at most `limit` characters."""
     line = text(value)

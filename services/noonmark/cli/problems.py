@@ -38,11 +38,14 @@ class CliError(Exception):
         self.code = code
 
 
+_FOLDER = " (commands find it in the folder where it was started, and nowhere else)"
+
+
 def database_away(dsn: str, reason: object) -> CliError:
     """Say which database does not answer, and what to do."""
     return CliError(
         f"the database {database_address(dsn)} cannot be used ({first_line(reason)}); is it up?"
-        " `noonmark dev up` starts one, NOONMARK_DATABASE_URL names another",
+        f" `noonmark dev up` starts one{_FOLDER}, NOONMARK_DATABASE_URL names another",
         ExitCode.UNREACHABLE,
     )
 
@@ -50,8 +53,8 @@ def database_away(dsn: str, reason: object) -> CliError:
 def broker_away(bootstrap: str, reason: object) -> CliError:
     """Say which broker does not answer, and what to do."""
     return CliError(
-        f"Kafka at {bootstrap} cannot be used ({first_line(reason)}); is it up? `noonmark dev up` starts one,"
-        " NOONMARK_KAFKA_BOOTSTRAP names another",
+        f"Kafka at {bootstrap} cannot be used ({first_line(reason)}); is it up?"
+        f" `noonmark dev up` starts one{_FOLDER}, NOONMARK_KAFKA_BOOTSTRAP names another",
         ExitCode.UNREACHABLE,
     )
 

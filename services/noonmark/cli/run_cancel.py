@@ -10,13 +10,14 @@ from uuid import UUID
 
 import typer
 
-from noonmark.cli.context import operator_settings
+from noonmark.cli.context import operator_settings, reading, require_job
 from noonmark.cli.options import AsJson, Namespace, as_uuid, read_since, read_uuid
 from noonmark.cli.orders import DryRun, Writer, Yes, agree, may_ask, progress, writing
-from noonmark.cli.output import show_json
+from noonmark.cli.output import counted, show_json
 from noonmark.cli.problems import CliError, ExitCode
 
 if TYPE_CHECKING:
+    from noonmark.core.words import RunState
     from noonmark.store.run_cancels import Cancels, RunKey, RunSelection
 
 _POLL_SECONDS: Final = 0.2
@@ -34,7 +35,10 @@ class CancellableState(StrEnum):
 def cancel(
     runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Ids of runs.")] = None,
     *,
-    job: Annotated[str | None, typer.Option(help="Runs of this job: its id or name.")] = None,
+    job: Annotated[
+        str | None,
+        typer.Option(help="Runs of this job: its id, or its name, which is sought in every namespace."),
+    ] = None,
     namespace: Namespace = None,
     label: Annotated[
         list[str] | None,
@@ -70,22 +74,30 @@ def cancel(
     if not dry_run:
         may_ask(yes=yes, as_json=as_json)
     with writing(operator_settings()) as writer:
-        targets = _by_id(writer, ids, wanted) if ids else _by_filter(writer, wanted)
+        targets, others = _by_id(writer, ids, wanted) if ids else (_by_filter(writer, wanted), [])
         done = _carry_out(writer, targets, wanted, dry_run=dry_run, yes=yes)
-        left = _await(writer, done.stopping, timeout) if wait else [run.id for run in done.stopping]
-    _report(len(targets), done, left, dry_run=dry_run, waited=wait, as_json=as_json)
+        stopping = done.stopping + [run for run, state in others if state == "cancelling"]
+        left = _await(writer, stopping, timeout) if wait else [run.id for run in done.stopping]
+    if job is not None and not targets:
+        with reading(operator_settings()) as connection:
+            require_job(connection, job, namespace)
+    _report(len(targets), done, others, left, dry_run=dry_run, waited=wait, as_json=as_json)
     if wait and left:
         raise typer.Exit(ExitCode.PROBLEM)
 
 
-def _by_id(writer: Writer, ids: Sequence[UUID], wanted: RunSelection) -> list[RunKey]:
+def _by_id(
+    writer: Writer, ids: Sequence[UUID], wanted: RunSelection
+) -> tuple[list[RunKey], list[tuple[RunKey, RunState]]]:
+    """Return those of the named runs that can be cancelled, and the others with their states."""
     from noonmark.store import run_cancels  # noqa: PLC0415
 
     located = run_cancels.locate(writer.connection, ids)
     unknown = set(ids) - {run.id for run, _ in located}
     if unknown:
         raise CliError(f"there is no run {min(unknown)}: `noonmark run list` shows those there are")
-    return [run for run, state in located if state in wanted.states]
+    targets = [run for run, state in located if state in wanted.states]
+    return targets, [(run, state) for run, state in located if state not in wanted.states]
 
 
 def _by_filter(writer: Writer, wanted: RunSelection) -> list[RunKey]:
@@ -102,7 +114,7 @@ def _carry_out(
     done = run_cancels.Cancels()
     if dry_run or not found:
         return done
-    agree(f"cancel {len(found)} runs?", yes=yes)
+    agree(f"cancel {counted(len(found), 'run')}?", yes=yes)
     for begin in range(0, len(found), run_cancels.STEP):
         some = found[begin : begin + run_cancels.STEP]
         done.add(
@@ -127,21 +139,34 @@ def _await(writer: Writer, stopping: Sequence[RunKey], timeout: float) -> list[U
 
 
 def _report(
-    matched: int, done: Cancels, left: Sequence[UUID], *, dry_run: bool, waited: bool, as_json: bool
+    matched: int,
+    done: Cancels,
+    others: Sequence[tuple[RunKey, RunState]],
+    left: Sequence[UUID],
+    *,
+    dry_run: bool,
+    waited: bool,
+    as_json: bool,
 ) -> None:
     if as_json:
         counts = {"matched": matched, "ended": len(done.ended), "stopping": len(done.stopping)}
-        show_json({"dry_run": dry_run, **counts, "not_confirmed": list(left)})
+        kept = [{"run_id": run.id, "state": state.value} for run, state in others]
+        show_json({"dry_run": dry_run, **counts, "not_confirmed": list(left), "left_alone": kept})
         return
+    for run, state in others:
+        print(f"run {run.id} is {state.value}: nothing was changed")
     if dry_run:
-        print(f"{matched} runs would be cancelled; nothing was changed")
-        return
-    print(f"{len(done.ended)} of {matched} runs ended, {len(done.stopping)} that run were asked to stop")
+        print(f"{counted(matched, 'run')} would be cancelled; nothing was changed")
+    elif not matched and not others:
+        print("no run that could be cancelled is meant: nothing was changed")
+    elif matched:
+        asked = len(done.stopping)
+        print(f"of {counted(matched, 'run')} {len(done.ended)} ended at once, {asked} asked to stop")
     if left:
-        print(
-            f"{len(left)} of them have not stopped yet"
-            + ("" if waited else "; `noonmark run list --state cancelling` shows which")
-        )
+        hint = "" if waited else "; `noonmark run list --state cancelling` shows which"
+        print(f"{len(left)} {'has' if len(left) == 1 else 'have'} not stopped yet{hint}")
+    elif waited:
+        print("nothing of them runs any more")
 
 
 def _selection(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from noonmark.cli import run_cancel, run_complete
-from noonmark.cli.context import operator_settings, reading
+from noonmark.cli.context import operator_settings, reading, require_job
 from noonmark.cli.options import (
     After,
     AsJson,
@@ -39,9 +40,6 @@ from noonmark.cli.problems import CliError
 from noonmark.cli.run_logs import logs
 from noonmark.core.words import Lane, RunState
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
 app = typer.Typer(help="Show runs: what was due, and what became of it; cancel them.", no_args_is_help=True)
 app.command()(run_cancel.cancel)
 app.command()(run_complete.complete)
@@ -61,20 +59,6 @@ def took(row: Mapping[str, Any]) -> float | None:
 
 def _seconds(begin: datetime | None, end: datetime | None) -> float | None:
     return (end - begin).total_seconds() if begin is not None and end is not None else None
-
-
-def require_job(connection: Connection, job: str, namespace: str | None) -> None:
-    """Tell a job that has nothing to list from one that is not there.
-
-    Raises:
-        CliError: no job has this id, or this name in the namespace.
-    """
-    from noonmark.store import views  # noqa: PLC0415
-
-    job_id = as_uuid(job)
-    name = job if job_id is None else None
-    if not views.find_jobs(connection, job=job_id, name=name, namespace=namespace):
-        raise CliError(f"there is no job {job!r}: `noonmark job list` shows those there are")
 
 
 def job_label(row: Mapping[str, Any]) -> str:
@@ -153,6 +137,9 @@ _FIRST = (
 )  # fmt: skip
 """What people ask about a run, in their order; what else is recorded comes after it."""
 
+_GIVEN = ("result", "checkpoint")
+"""What handlers gave: JSON of any form."""
+
 _INTERNAL = ("worker", "epoch", "shard", "holds_slot", "losses", "instants", "request_id")
 """What helps to follow a run through the logs and tables, and nobody else."""
 
@@ -203,6 +190,8 @@ def sheet(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
         "took": duration(length) if length is not None else None,
     }
     row.pop("job_name", None)
+    # What a handler returned is JSON, where a bare truth value is spelt so.
+    row |= {name: json.dumps(row[name]) for name in _GIVEN if isinstance(row.get(name), bool)}
     names = [name for name in _FIRST if name in row]
     names += [name for name in row if name not in _FIRST and name not in _INTERNAL]
     names += [name for name in _INTERNAL if wide and name in row]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noonmark.cli.context import database_errors, operator_settings
+from noonmark.cli.context import changing, operator_settings
 from noonmark.cli.options import AsJson
 from noonmark.cli.output import field, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode
@@ -37,8 +36,10 @@ _COLUMNS = (
 @app.command("list")
 def list_(namespace: Namespace, as_json: AsJson = False) -> None:
     """List the keys of a namespace, the newest first, without their secrets."""
-    with _connected() as connection:
+    with changing(operator_settings()) as connection:
         rows = [_row(key) for key in _keys(connection, namespace)]
+        if not rows:
+            _hint(connection, namespace)
     if as_json:
         show_json({"namespace": namespace, "items": rows})
         return
@@ -51,7 +52,8 @@ def show(namespace: Namespace, key: KeyId = None, as_json: AsJson = False) -> No
     from noonmark.store.signing_keys import ensure_signing_keys  # noqa: PLC0415
 
     _check(namespace)
-    with _connected() as connection:
+    with changing(operator_settings()) as connection:
+        _hint(connection, namespace)
         ensure_signing_keys(connection, namespace)
         found = [one for one in _keys(connection, namespace) if key in {None, one.key_id}]
     if not found:
@@ -70,7 +72,7 @@ def rotate(namespace: Namespace, as_json: AsJson = False) -> None:
     from noonmark.store.signing_keys import rotate_signing_key  # noqa: PLC0415
 
     _check(namespace)
-    with _connected() as connection:
+    with changing(operator_settings()) as connection:
         made = rotate_signing_key(connection, namespace)
     if as_json:
         show_json({"namespace": namespace, **_row(made)})
@@ -87,7 +89,7 @@ def retire(namespace: Namespace, key: KeyId = None, as_json: AsJson = False) -> 
     """End a key, or all but the newest. The newest cannot be retired: calls are always signed."""
     from noonmark.store.signing_keys import retire_signing_keys  # noqa: PLC0415
 
-    with _connected() as connection:
+    with changing(operator_settings()) as connection:
         ended = retire_signing_keys(connection, namespace, key)
         left = [one.key_id for one in _keys(connection, namespace) if one.retired_at is None]
     if key is not None and not ended:
@@ -97,6 +99,14 @@ def retire(namespace: Namespace, key: KeyId = None, as_json: AsJson = False) -> 
         show_json({"namespace": namespace, "retired": ended, "valid": left})
         return
     print(f"retired: {', '.join(ended) or 'none'}; valid: {', '.join(left) or 'none'}")
+
+
+def _hint(connection: psycopg.Connection, namespace: str) -> None:
+    """Say beside the answer that the namespace has neither jobs nor keys: its name may be misspelt."""
+    from noonmark.store.namespaces import without_jobs  # noqa: PLC0415
+
+    if not _keys(connection, namespace) and (hint := without_jobs(connection, namespace)):
+        print(hint, file=sys.stderr)
 
 
 def _row(key: SigningKey) -> dict[str, Any]:
@@ -124,15 +134,3 @@ def _check(namespace: str) -> None:
             f"{namespace!r} is no namespace: use 1 to 63 of a-z, 0-9, '-' and '_', not starting with a sign",
             ExitCode.USAGE,
         )
-
-
-@contextmanager
-def _connected() -> Iterator[psycopg.Connection]:
-    from noonmark.store.connect import connect  # noqa: PLC0415
-
-    settings = operator_settings()
-    with (
-        database_errors(settings),
-        connect(settings.dsn, application="cli", autocommit=True) as connection,
-    ):
-        yield connection

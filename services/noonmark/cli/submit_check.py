@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as field_of
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from noonmark.core.time_facts import TimeFacts
 if TYPE_CHECKING:
     from noonmark.schemas.submissions import Submission
     from noonmark.settings import Settings
+    from noonmark.store.catalogues import Catalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,9 @@ class Ground:
     Attributes:
         now: the instant of the submission.
         ledger_floor: a `run_at` before it is refused.
-        facts: default zones, calendars and pauses; of no namespace where no database was asked.
+        facts: default zones, calendars, pauses and limits; of no namespace where no database was asked.
+        pools: names of those there are.
+        catalogues: what the live workers of each pool can run.
         database: its address; None: none answered.
         told: a sentence on what was checked with.
     """
@@ -37,6 +41,8 @@ class Ground:
     facts: TimeFacts
     database: str | None
     told: str
+    pools: frozenset[str] = frozenset()
+    catalogues: Mapping[str, Catalogue] = field_of(default_factory=dict)
 
 
 _COLUMNS = (
@@ -80,10 +86,12 @@ def check_documents(
 
 
 def look(settings: Settings) -> Ground:
-    """Ask the database for its time, ledger floor and facts; do without where none answers."""
+    """Ask the database for its time, ledger floor, facts, pools and workers, if it answers."""
     import psycopg  # noqa: PLC0415
 
+    from noonmark.store.catalogues import live_catalogues  # noqa: PLC0415
     from noonmark.store.connect import connect  # noqa: PLC0415
+    from noonmark.store.pools import pool_names  # noqa: PLC0415
     from noonmark.store.time_facts import read_time_facts  # noqa: PLC0415
 
     address = database_address(settings.dsn)
@@ -92,6 +100,7 @@ def look(settings: Settings) -> Ground:
             row = connection.execute("select noonmark_now(), ledger_floor from install").fetchone()
             assert row is not None
             facts = read_time_facts(connection)
+            pools, catalogues = frozenset(pool_names(connection)), live_catalogues(connection)
     except (
         psycopg.OperationalError,
         psycopg.errors.UndefinedTable,
@@ -99,12 +108,12 @@ def look(settings: Settings) -> Ground:
     ) as error:
         now = datetime.now(UTC)
         told = (
-            f"checked without the database {address} ({first_line(error)}): default zones are UTC, calendars"
-            " are not looked at"
+            f"checked without the database {address} ({first_line(error)}): default zones are UTC; calendars,"
+            " pools, handlers and limits are not looked at"
         )
         return Ground(now, now - timedelta(days=settings.retention_days), TimeFacts(), None, told)
-    told = f"checked with the default zones and calendars of the database {address}"
-    return Ground(row[0], row[1], facts, address, told)
+    told = f"checked with the zones, calendars, pools, live workers and limits of the database {address}"
+    return Ground(row[0], row[1], facts, address, told, pools, catalogues)
 
 
 def check(
@@ -144,6 +153,7 @@ def check(
         submission = parse_submission(
             parsed, now=ground.now, ledger_floor=ground.ledger_floor, facts=ground.facts
         )
+        _look_up(submission, ground)
     except Refused as refused:
         shown["errors"] = [
             {
@@ -158,6 +168,36 @@ def check(
     if note:
         notes.append(note)
     return {**shown, "next_fire_at": at, "note": "; ".join(notes) or None}
+
+
+def _look_up(submission: Submission, ground: Ground) -> None:
+    """Look for what a job names: its pool, who can run it, its limits.
+
+    Raises:
+        Refused: some of it is not there.
+    """
+    from noonmark.schemas.refusal import Refused  # noqa: PLC0415
+    from noonmark.schemas.submissions import CreateJob, UpdateJob  # noqa: PLC0415
+    from noonmark.store.job_requests import cannot_run, unknown_limit, unknown_pool  # noqa: PLC0415
+
+    if ground.database is None or not isinstance(submission, CreateJob | UpdateJob):
+        return
+    spec = submission.spec
+    results = [unknown_limit(spec.limits, spec.namespace, ground.facts.limits_of(spec.namespace))]
+    if spec.pool not in ground.pools:
+        results.append(unknown_pool(spec.pool, ground.pools))
+    workers = ground.catalogues.get(spec.pool)
+    misfit = workers.misfit(spec.pool, spec.kind, spec.handler) if workers is not None else None
+    if misfit is not None:
+        results.append(cannot_run(misfit))
+    problems = [
+        replace(error, pointer="/data" + error.pointer)
+        for result in results
+        if result is not None and result.refused is not None
+        for error in result.refused.errors
+    ]
+    if problems:
+        raise Refused(problems)
 
 
 def _next_fire(submission: Submission, ground: Ground) -> tuple[datetime | None, str | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from noonmark.cli.context import database_errors, operator_settings
+from noonmark.cli.context import changing, operator_settings
 from noonmark.cli.options import AsJson
 from noonmark.cli.output import Column, Row, field, show_fields, show_json, show_list, text
 from noonmark.cli.problems import CliError, ExitCode
@@ -59,11 +59,10 @@ _SKIPPED = (Column("JOB", _job, elastic=True), field("namespace"), field("reason
 def show(as_json: AsJson = False) -> None:
     """Show the active zone data, this process's own, and how many jobs need them; exit 1 if they differ."""
     from noonmark.core.zones import zone_data, zone_data_version  # noqa: PLC0415 - not for `--help`
-    from noonmark.store.connect import connect  # noqa: PLC0415
     from noonmark.store.zone_data import count_zoned, differing_zone_data, history  # noqa: PLC0415
 
     settings = operator_settings()
-    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+    with changing(settings) as connection:
         releases = [release._asdict() for release in history(connection)]
         zoned = count_zoned(connection)
     active = next((release["version"] for release in releases if release["active"]), None)
@@ -122,10 +121,9 @@ def _activate(settings: Settings, *, dry_run: bool) -> Report:
     """Run it; what other changes get in the way of is tried again."""
     import psycopg  # noqa: PLC0415
 
-    from noonmark.store.connect import connect  # noqa: PLC0415
     from noonmark.store.zone_data import activate as run  # noqa: PLC0415
 
-    with database_errors(settings), connect(settings.dsn, application="cli", autocommit=True) as connection:
+    with changing(settings) as connection:
         for _ in range(_TRIES):
             try:
                 return run(connection, dry_run=dry_run, progress=_progress if sys.stderr.isatty() else None)

@@ -25,15 +25,21 @@ from typing import Any, Final
 from uuid import UUID
 
 from noonmark.core.emit_rules import EmitRefusedError, Event, event_to_wire
+from noonmark.core.tail import TAIL_BYTES
 from noonmark.handlers import Context, Registry, ResultError, encode_result, load_handlers
 from noonmark.handlers.effects import Fenced, Saved
 from noonmark.handlers.exceptions import to_wire
 from noonmark.worker.frames import encode, receive_blocking
-from noonmark.worker.outcomes import describe
+from noonmark.worker.outcomes import UNREADABLE, describe
 from noonmark.worker.secrets import SecretError
 
 _SOCKET: Final = 3
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_NAME_CHARS: Final = 1000
+"""Of the name of a secret: the worker refuses far shorter ones."""
+
+_SIGNALS: Final = [getattr(signal, f"SIG{name}") for name in ("TERM", "INT", "HUP", "ALRM", "CHLD", "PIPE")]
+_OVER: Final = "the attempt is over: a thread that its handler left behind cannot do this any more"
 _ERRORS: Final[dict[str, type[Exception]]] = {"fenced": Fenced, "emit": EmitRefusedError}
 
 
@@ -45,26 +51,40 @@ class Worker:
         self._lock = threading.Lock()
         self._asked: dict[int, Future[Any]] = {}
         self._number = 0
+        self.run = 0
+        """Number of the run that messages are about."""
+
         self.orders: Future[dict[str, Any]] = Future()
 
-    def tell(self, message: Mapping[str, Any]) -> None:
-        """Send a message."""
+    def tell(self, message: Mapping[str, Any], run: int | None = None) -> None:
+        """Send a message.
+
+        Args:
+            message: what to say.
+            run: that it is about.
+
+        Raises:
+            RuntimeError: the run is over: what its threads still say is not about the next one.
+        """
         data = encode(message)
         with self._lock:
+            if run not in {None, self.run}:
+                raise RuntimeError(_OVER)
             self._channel.sendall(data)
 
-    def ask(self, message: Mapping[str, Any], answer: Future[Any]) -> None:
-        """Send a message that is answered in the future."""
+    def ask(self, message: Mapping[str, Any], answer: Future[Any], run: int) -> None:
+        """Send a message that is answered in the future; raises as `tell` does."""
         with self._lock:
             self._number += 1
             number = self._number
-        self._asked[number] = answer
-        self.tell({**message, "id": number})
+            if run == self.run:
+                self._asked[number] = answer
+        self.tell({**message, "id": number}, run)
 
-    def ask_and_wait(self, message: Mapping[str, Any]) -> Any:
-        """Send a message and wait for what is answered."""
+    def ask_and_wait(self, message: Mapping[str, Any], run: int) -> Any:
+        """Send a message and wait for what is answered; raises as `tell` does."""
         answer: Future[Any] = Future()
-        self.ask(message, answer)
+        self.ask(message, answer, run)
         return answer.result()
 
     def next_order(self) -> dict[str, Any]:
@@ -74,8 +94,13 @@ class Worker:
         return order
 
     def forget(self) -> None:
-        """Drop the questions of a run that is over."""
-        self._asked.clear()
+        """End a run: nothing more is said about it, and nobody waits for an answer any more."""
+        with self._lock:
+            self.run += 1
+            asked, self._asked = self._asked, {}
+        for answer in asked.values():
+            if not answer.done():
+                answer.set_exception(RuntimeError(_OVER))
 
     def listen(self) -> None:
         """Take what comes, in a thread of its own; the end of the worker is the end of this process."""
@@ -103,39 +128,82 @@ class ChildEffects:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self._run = worker.run
 
     def log(self, line: str) -> None:
         """Keep a line with the attempt."""
-        self._worker.tell({"type": "log", "line": line})
+        # The worker keeps half of it: what is cut off here takes no part of a secret along that is kept.
+        self._tell({"type": "log", "line": _plain(line[-2 * TAIL_BYTES :])})
 
     def progress(self, fraction: float | None, message: str) -> None:
         """Show how far the attempt is."""
-        self._worker.tell({"type": "progress", "fraction": fraction, "message": message})
+        self._tell({"type": "progress", "fraction": fraction, "message": _plain(message)})
 
     def checkpoint(self, data: bytes) -> Saved:
         """Keep JSON for the next attempt."""
-        self._worker.tell({"type": "checkpoint", "data": data.decode()})
+        self._tell({"type": "checkpoint", "data": data.decode()})
         return Saved(self._ask_whether_saved)
 
     def _ask_whether_saved(self) -> Future[Any]:
         written: Future[Any] = Future()
-        self._worker.ask({"type": "saved"}, written)
+        self._worker.ask({"type": "saved"}, written, self._run)
         return written
 
     def last_checkpoint(self) -> bytes | None:
         """Return the JSON that an earlier attempt kept."""
-        kept = self._worker.ask_and_wait({"type": "last_checkpoint"})
+        kept = self._ask({"type": "last_checkpoint"})
         return kept.encode() if kept is not None else None
 
     def secret(self, name: str) -> str:
         """Return a secret of the run's namespace."""
-        value: str = self._worker.ask_and_wait({"type": "secret", "name": name})
+        value: str = self._ask({"type": "secret", "name": _plain(name[:_NAME_CHARS])})
         return value
 
     def emit(self, event: Event) -> str:
         """Have the worker keep an event; it says at once if it may not be sent."""
-        event_id: str = self._worker.ask_and_wait({"type": "emit", **event_to_wire(event)})
+        event_id: str = self._ask({"type": "emit", **event_to_wire(event)})
         return event_id
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        self._worker.tell(message, self._run)
+
+    def _ask(self, message: Mapping[str, Any]) -> Any:
+        return self._worker.ask_and_wait(message, self._run)
+
+
+class Surroundings:
+    """What runs of a process share beside its memory, put back after each: the next is another job's."""
+
+    _SIGNALS: Final = (
+        signal.SIGTERM,
+        signal.SIGINT,
+        signal.SIGHUP,
+        signal.SIGALRM,
+        signal.SIGCHLD,
+        signal.SIGPIPE,
+    )
+
+    def __init__(self) -> None:
+        self._folder = Path.cwd()
+        self._environment = dict(os.environ)
+        self._handlers = {number: signal.getsignal(number) for number in self._SIGNALS}
+        self._streams = (sys.stdin, sys.stdout, sys.stderr)
+
+    def restore(self) -> bool:
+        """Put everything back; False where that cannot be."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, before in self._handlers.items():
+            if signal.getsignal(number) is not before:
+                signal.signal(number, before)
+        if os.environ != self._environment:
+            os.environ.clear()
+            os.environ.update(self._environment)
+        try:
+            os.chdir(self._folder)
+        except OSError:
+            return False
+        streams = (sys.stdin, sys.stdout, sys.stderr)
+        return streams == self._streams and not any(stream.closed for stream in streams)
 
 
 def main() -> int:
@@ -154,16 +222,24 @@ def main() -> int:
         worker.tell({"type": "broken", "error": describe(error)})
         return 1
     worker.tell({"type": "ready"})
+    surroundings = Surroundings()
     while True:
         order = worker.next_order()
         answer = _run(registry, order, ChildEffects(worker))
         worker.forget()
+        if not surroundings.restore():
+            answer["spent"] = True
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
         worker.tell({"type": "done", "left": _left_behind(), **answer})
         if "spent" in answer:
             return 0
+
+
+def _plain(text: str) -> str:
+    """Return text that JSON can hold: lone surrogates become escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _error(message: Mapping[str, Any]) -> Exception:
@@ -194,7 +270,7 @@ def _run(registry: Registry, order: Mapping[str, Any], effects: ChildEffects) ->
     except SecretError as error:
         answer = {"error": str(error), "retryable": error.retryable, **to_wire(error)}
     except BaseException as error:  # noqa: BLE001 - whatever it was, the worker must hear of it
-        answer = {"error": describe(error), **to_wire(error)}
+        answer = _raised(error)
         # An exit, or SIGTERM that came too late to matter: whoever is ended does not go on.
         if not isinstance(error, Exception):
             answer["spent"] = True
@@ -203,6 +279,13 @@ def _run(registry: Registry, order: Mapping[str, Any], effects: ChildEffects) ->
     if os.getpid() != me:
         os._exit(0)
     return answer
+
+
+def _raised(error: BaseException) -> dict[str, Any]:
+    try:
+        return {"error": describe(error), **to_wire(error)}
+    except Exception:  # noqa: BLE001 - whatever its attributes do, the worker must hear of it
+        return {"error": UNREADABLE}
 
 
 def _context(fields: dict[str, Any], effects: ChildEffects) -> Context:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
@@ -40,7 +42,7 @@ class LoopExecutor:
         self._closing = closing
         self._loop = uvloop.new_event_loop()
         self._tasks: dict[Any, asyncio.Task[Outcome | None]] = {}
-        self._limits: dict[Any, asyncio.Timeout] = {}
+        self._limits: dict[Hand, asyncio.Timeout] = {}
         self._unbegun: dict[Any, Hand] = {}
         self._asked_at: float | None = None
         self._unwanted: set[Any] = set()
@@ -51,7 +53,9 @@ class LoopExecutor:
         self.running: dict[Any, Hand] = {}
         """Whose first step has been taken, by key."""
 
+        self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="coroutines", daemon=True)
+        os.register_at_fork(after_in_child=partial(_end_fork, weakref.ref(self)))
         self._thread.start()
 
     def submit(self, hands: Sequence[Hand]) -> None:
@@ -96,12 +100,12 @@ class LoopExecutor:
     def hold_clock(self, hand: Hand) -> None:
         """Let no time of a run's limit pass: it waits for its turn. Called on the loop."""
         hand.began_at = 0.0
-        self._limits[hand.key].reschedule(None)
+        self._limits[hand].reschedule(None)
 
     def start_clock(self, hand: Hand) -> None:
         """Begin a run's limit anew: its turn has come. Called on the loop."""
         hand.began_at = time.monotonic()
-        self._limits[hand.key].reschedule(self._loop.time() + hand.timeout_seconds)
+        self._limits[hand].reschedule(self._loop.time() + hand.timeout_seconds)
 
     def call(self, function: Callable[[], object]) -> None:
         """Call a function on the loop."""
@@ -132,6 +136,11 @@ class LoopExecutor:
                 if not self._closed:
                     _log.error("event_loop_stopped", by="a handler")
 
+    def end_fork(self) -> None:
+        """End this process, a fresh fork of the loop's thread, when it comes back to the loop."""
+        if threading.current_thread() is self._thread:
+            self._loop.call_soon(os._exit, 0)
+
     def _answer(self) -> None:
         self._asked_at = None
 
@@ -154,8 +163,12 @@ class LoopExecutor:
         self.running[hand.key] = hand
         try:
             async with asyncio.timeout(hand.timeout_seconds) as limit:
-                self._limits[hand.key] = limit
-                return await self._execute(hand)
+                self._limits[hand] = limit
+                outcome = await self._execute(hand)
+                if os.getpid() != self._process:
+                    # The handler forked and its child came back here: the other runs are the parent's.
+                    os._exit(0)
+                return outcome
         except TimeoutError:
             # `execute` turns a handler's own TimeoutError into an outcome: this one is the limit's.
             assert limit.expired()
@@ -164,16 +177,17 @@ class LoopExecutor:
     def _over(self, hand: Hand, task: asyncio.Task[Outcome | None]) -> None:
         """Take what a task left; called for one that was cancelled before its first step, too."""
         self._tasks.pop(hand.key, None)
-        self._limits.pop(hand.key, None)
-        self._unbegun.pop(hand.key, None)
+        self._limits.pop(hand, None)
         if task.cancelled():
+            self._unbegun.pop(hand.key, None)
             outcome = self._cancelled(hand)
         elif (error := task.exception()) is not None:
             outcome = raised(hand, error)
         else:
             outcome = task.result()
-        self._unwanted.discard(hand.key)
-        self._let_go.discard(hand.key)
+        if self._unwanted or self._let_go:
+            self._unwanted.discard(hand.key)
+            self._let_go.discard(hand.key)
         self.running.pop(hand.key, None)
         if outcome is not None:
             self._finished.append(outcome)
@@ -193,3 +207,10 @@ class LoopExecutor:
         finished, self._finished = self._finished, []
         self._flush_due = False
         self._done(finished)
+
+
+def _end_fork(executor: weakref.ref[LoopExecutor]) -> None:
+    """End a fork that a handler made as soon as its child gives the loop to other runs."""
+    loop = executor()
+    if loop is not None:
+        loop.end_fork()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from noonmark.core.emit_rules import Event
+from noonmark.core.tail import TAIL_BYTES
+from noonmark.handlers.context import MAX_MESSAGE_CHARS
 from noonmark.handlers.effects import Saved
 from noonmark.telemetry.logs import get_logger
 from noonmark.worker.hand import Hand
@@ -24,7 +26,8 @@ class AttemptEffects:
     def log(self, line: str) -> None:
         """Keep a line with the attempt, and write it to the worker's log."""
         hand = self._hand
-        line = self._without_secrets(line)
+        # No more of a line is kept anyway, and the worker's log is not for more.
+        line = self._without_secrets(line)[-TAIL_BYTES:]
         hand.leave().logged().add(line)
         _log.info(
             "handler_logged",
@@ -38,7 +41,8 @@ class AttemptEffects:
 
     def progress(self, fraction: float | None, message: str) -> None:
         """Leave a note of how far the attempt is."""
-        self._services.notes.progress(self._hand, fraction, self._without_secrets(message))
+        cut = len(message) >= MAX_MESSAGE_CHARS
+        self._services.notes.progress(self._hand, fraction, self._without_secrets(message, cut=cut))
 
     def checkpoint(self, data: bytes) -> Saved:
         """Leave a note for the next attempt."""
@@ -62,6 +66,6 @@ class AttemptEffects:
         """Keep an event among what the outcome takes along."""
         return self._services.emitter.emit(self._hand, event)
 
-    def _without_secrets(self, text: str) -> str:
+    def _without_secrets(self, text: str, *, cut: bool = False) -> str:
         redactor = self._hand.redactor
-        return text if redactor is None else redactor.clean(text)
+        return text if redactor is None else redactor.clean(text, cut=cut)

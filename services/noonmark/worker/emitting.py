@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from datetime import UTC
 from typing import Final
@@ -32,6 +33,7 @@ class Emitter:
     def __init__(self, allowed: Iterable[str], prefix: str) -> None:
         self._allowed = tuple(allowed)
         self._prefix = prefix
+        self._lock = threading.Lock()
 
     def emit(self, hand: Hand, event: Event) -> str:
         """Keep an event that is sent if and only if the attempt is recorded as succeeded.
@@ -44,6 +46,11 @@ class Emitter:
         """
         topic = check_topic(event.topic, self._prefix)
         check_allowed(topic, self._allowed)
+        # Handlers may have threads, and an event's place among the others is its name.
+        with self._lock:
+            return self._keep(hand, topic, event)
+
+    def _keep(self, hand: Hand, topic: str, event: Event) -> str:
         emits = hand.leave().emits
         if len(emits) >= MAX_EVENTS:
             raise EmitRefusedError(f"an attempt may emit {MAX_EVENTS} events, and this is one more")

@@ -178,7 +178,7 @@ class Engine:
             return False
         hit("worker.after_start")
         gone = {(ticket.run_id, ticket.fence) for ticket in refused}
-        begun = [d for d in fresh if (d.ticket.run_id, d.ticket.fence) not in gone]
+        begun = {d.ticket.run_id: d for d in fresh if (d.ticket.run_id, d.ticket.fence) not in gone}
         runs = without_forged(connection, self._lease.identity, self.readers, begun, runs)
         self._begin(begun, runs, kept)
         if refused:
@@ -203,10 +203,9 @@ class Engine:
         return list(fresh.values())
 
     def _begin(
-        self, deliveries: Sequence[Delivery], runs: Sequence[StartedRun], kept: Mapping[UUID, bytes]
+        self, deliveries: Mapping[UUID, Delivery], runs: Sequence[StartedRun], kept: Mapping[UUID, bytes]
     ) -> None:
-        by_run = {delivery.ticket.run_id: delivery for delivery in deliveries}
-        hands = [Hand.of(run, by_run[run.id], self._pool) for run in runs]
+        hands = [Hand.of(run, deliveries[run.id], self._pool) for run in runs]
         if kept:
             for hand in hands:
                 hand.checkpoint = kept.get(hand.run.id)
@@ -220,7 +219,7 @@ class Engine:
                 delays.setdefault(hand.lane, []).append(delay.total_seconds())
         for lane, seconds in delays.items():
             START_DELAY.labels(lane.label).observe_many(seconds)
-        for lane, begun in _by_lane(deliveries).items():
+        for lane, begun in _by_lane(deliveries.values()).items():
             self.readers[lane].consumer.started(begun)
 
     def _put_back(self, deliveries: Sequence[Delivery]) -> None:
@@ -245,7 +244,7 @@ class Engine:
             WORKER_SLOTS.labels("busy").set(busy)
             WORKER_SLOTS.labels("free").set(max(0, self._service.settings.worker_slots - busy))
             HEARTBEAT_AGE.set(self._lease.age_seconds())
-        if unwanted := self._stops.look(connection, self._lease.identity, list(self._held.values())):
+        if unwanted := self._stops.look(connection, self._lease.identity, self._held):
             self.executors.cancel(unwanted)
         if now >= self._reconcile_at:
             self._reconcile_at = now + _RECONCILE_SECONDS

@@ -212,7 +212,8 @@ class Executors:
         """Return the end of a run that is not begun here; None for one that is."""
         if (late := too_late(hand)) is not None:
             return late
-        if hand.work.get("delivery") == "exactly_once" and (why := self._no_transaction(hand, handler)):
+        exactly_once = hand.delivery is DeliverySemantics.EXACTLY_ONCE
+        if exactly_once and (why := self._no_transaction(hand, handler)):
             return rejected(hand, why)
         if handler is None and hand.run.kind not in self._kinds:
             return rejected(hand, _why_refused(hand, self._registry))
@@ -239,7 +240,7 @@ class Executors:
         if hand.stop_asked:
             return cancelled(hand)
         try:
-            if self._transactions is not None and hand.work.get("delivery") == "exactly_once":
+            if self._transactions is not None and hand.delivery is DeliverySemantics.EXACTLY_ONCE:
                 context = context_of(hand, self._services)
                 return self._transactions.run(hand, context, handler.function, self._claim, self._left)
             outcome = succeeded(hand, handler.function(context_of(hand, self._services)))
@@ -270,7 +271,7 @@ class Executors:
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - see _run_sync
-            return raised(hand, error)
+            return raised(hand, error, unknown=True)
 
     async def _close_kinds(self) -> None:
         for kind in self._kinds.values():

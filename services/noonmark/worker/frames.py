@@ -19,8 +19,14 @@ class FrameError(ValueError):
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """Return a message as it is sent."""
+    """Return a message as it is sent.
+
+    Raises:
+        FrameError: nobody would take it.
+    """
     data = orjson.dumps(message)
+    if len(data) > MOST_BYTES:
+        raise FrameError(_too_large(len(data)))
     return _LENGTH.pack(len(data)) + data
 
 
@@ -52,8 +58,12 @@ def _exactly(source: socket.socket, size: int) -> bytes:
 def _size(head: bytes) -> int:
     size: int = _LENGTH.unpack(head)[0]
     if size > MOST_BYTES:
-        raise FrameError(f"a message of {size} bytes, {MOST_BYTES} at most are taken")
+        raise FrameError(_too_large(size))
     return size
+
+
+def _too_large(size: int) -> str:
+    return f"a message of {size} bytes, {MOST_BYTES} at most are taken"
 
 
 def _decoded(data: bytes) -> dict[str, Any]:
@@ -61,6 +71,6 @@ def _decoded(data: bytes) -> dict[str, Any]:
         message = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise FrameError(f"not JSON: {error}") from None
-    if not isinstance(message, dict):
-        raise FrameError("no object")
+    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+        raise FrameError("no object with a type")
     return message

@@ -178,6 +178,8 @@ class Guard:
 
     def _judge(self, address: str, port: int) -> str | None:
         reason = vet(address, self.allowed)
+        if reason is not None and "is not public" in reason:
+            return f"{reason}, and not in NOONMARK_HTTP_ALLOW_NETWORKS of this worker"
         if reason is not None or port in PUBLIC_PORTS:
             return reason
         parsed = ipaddress.ip_address(address)

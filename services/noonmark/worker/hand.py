@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -56,8 +57,12 @@ class Hand:
     """Monotonic seconds when the handler began; 0 while it waits for a thread."""
     taken_at: float = field(default_factory=time.monotonic)
     """Monotonic seconds when the reply to the start statement was read."""
-    work: dict[str, Any] = field(default_factory=dict)
-    """Everything that the job version says about its attempts: `jobs.work`, decoded."""
+    # Of `jobs.work` only what is used is kept: a dict that lives as long as its run costs the collector more
+    # than reading it did.
+    delivery: DeliverySemantics = DeliverySemantics.AT_LEAST_ONCE
+    """What is promised about the run's attempts."""
+    deadline_seconds: float | None = None
+    """Total time of all attempts, from the run's instant."""
     extras: Extras | None = None
     """What the attempt leaves besides its outcome; taken along by every outcome that is made of this hand."""
     stop_asked: bool = False
@@ -71,7 +76,6 @@ class Hand:
     def of(cls, run: StartedRun, delivery: Delivery, pool: str) -> Hand:
         """Take a started run into hand. A run whose job vanished has no work and will be refused."""
         work = orjson.loads(run.work) if run.work else {}
-        timeout_seconds = work.get("timeout_seconds") or 3600.0
         hand = cls(
             (run.id, delivery.ticket.fence),
             run,
@@ -80,12 +84,14 @@ class Hand:
             delivery.lane,
             pool,
             work.get("payload"),
-            timeout_seconds,
+            work.get("timeout_seconds") or 3600.0,
             work.get("retry") or {},
-            work=work,
         )
+        if "delivery" in work:
+            hand.delivery = DeliverySemantics(work["delivery"])
         if "deadline_seconds" in work:
-            hand.timeout_seconds = min(timeout_seconds, hand.age().left_seconds)
+            hand.deadline_seconds = work["deadline_seconds"]
+            hand.timeout_seconds = min(hand.timeout_seconds, hand.age().left_seconds)
         return hand
 
     def is_unwanted(self) -> bool:
@@ -95,13 +101,9 @@ class Hand:
     def leave(self) -> Extras:
         """Return what the attempt leaves besides its outcome, to add to it."""
         if self.extras is None:
-            self.extras = Extras()
+            with _leaving:
+                self.extras = self.extras or Extras()
         return self.extras
-
-    @property
-    def delivery(self) -> DeliverySemantics:
-        """What is promised about the run's attempts."""
-        return DeliverySemantics(self.work.get("delivery", DeliverySemantics.AT_LEAST_ONCE))
 
     def retry_policy(self) -> RetryPolicy:
         """Return the run's retry policy, read only when an attempt failed."""
@@ -112,9 +114,13 @@ class Hand:
         begun = (self.run.started_at - self.run.scheduled_for).total_seconds()
         return Age(
             begun + time.monotonic() - self.taken_at,
-            self.work.get("deadline_seconds"),
+            self.deadline_seconds,
             counts=self.run.origin != Origin.BACKFILL,
         )
+
+
+_leaving = threading.Lock()
+"""Held for a moment where an attempt leaves something for the first time: its handler may have threads."""
 
 
 @lru_cache(maxsize=1024)

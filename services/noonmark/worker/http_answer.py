@@ -11,6 +11,7 @@ import aiohttp
 import orjson
 
 from noonmark.core.http_answers import retry_after_seconds
+from noonmark.handlers.results import ResultError, encode_result
 from noonmark.worker.http_request import Request
 
 MAX_BODY_BYTES: Final = 64 * 1024
@@ -137,9 +138,12 @@ def _missed(request: Request, body: Body) -> str | None:
 def _kept_body(body: Body) -> Any:
     if not body.truncated and len(body.data) <= KEPT_JSON_BYTES and b"\\u0000" not in body.data:
         try:
-            return orjson.loads(body.data)
-        except orjson.JSONDecodeError:
+            kept = orjson.loads(body.data)
+            encode_result(kept)  # deeper than what is stored, for one
+        except (orjson.JSONDecodeError, ResultError):
             pass
+        else:
+            return kept
     return body.text()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from noonmark.core.words import Lane
@@ -26,6 +26,7 @@ from noonmark.worker.grpc_kind import GrpcKind
 from noonmark.worker.http import HttpExecutor
 from noonmark.worker.http_kind import HttpKind
 from noonmark.worker.kafka_kind import KafkaKind
+from noonmark.worker.kinds import Kind
 from noonmark.worker.lanes import Keyring, LaneReader
 from noonmark.worker.lease import Lease
 from noonmark.worker.lookups import Lookups
@@ -63,41 +64,8 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         identity=lambda: lease.identity,
         settled=engine.settled,
     )
-    secrets = Secrets(Path(settings.secrets_dir) if settings.secrets_dir else None)
-    mask_also(secrets.mask)
-    notes = Notes(service, identity=lambda: lease.identity)
-    emitter = Emitter(settings.emit_topics, settings.topic_prefix)
-    parts = Services(secrets, notes, emitter)
-    lookups = Lookups(settings.dsn)
-    keeper = Keeper()
-    processes = Processes(
-        keeper,
-        settings.handlers,
-        path,
-        limit=settings.worker_processes or os.cpu_count() or 1,
-        grace_seconds=settings.kill_grace_seconds,
-    )
-    executors = Executors(
-        registry,
-        {
-            "script": ScriptKind(
-                keeper, secrets, allowed=settings.scripts, grace_seconds=settings.kill_grace_seconds
-            ),
-            "http": HttpKind(
-                HttpExecutor(settings.http_allow_networks),
-                secrets,
-                lookups,
-                CallbackTokens(lookups, lambda: lease.identity),
-            ),
-            "grpc": GrpcKind(GrpcChannels(settings.http_allow_networks), secrets, SigningKeys(lookups).of),
-            "kafka": KafkaKind(emitter),
-        },
-        processes,
-        recorder.put,
-        parts,
-        threads=settings.worker_slots,
-        transactions=Transactions(settings.dsn, recorder, lambda: lease.identity),
-    )
+    parts = _services(service, lease)
+    executors = _executors(settings, registry, parts, recorder, lease, path=path)
     lease.catalogue = catalogue_text(executors.kind_names, {entry.name: entry.run for entry in registry})
     keyring = Keyring(service, settings.pool)
     buffer = max(1000, settings.worker_slots * _BUFFER_PER_SLOT)
@@ -107,7 +75,60 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         for lane in Lane
     ]
     engine.attach(readers, executors, recorder)
-    return [*readers, keyring, refused, recorder, notes, engine]
+    return [*readers, keyring, refused, recorder, parts.notes, engine]
+
+
+def _services(service: Service, lease: Lease) -> Services:
+    """Make what contexts of handlers work with."""
+    settings = service.settings
+    secrets = Secrets(Path(settings.secrets_dir) if settings.secrets_dir else None)
+    mask_also(secrets.mask)
+    notes = Notes(service, identity=lambda: lease.identity)
+    return Services(secrets, notes, Emitter(settings.emit_topics, settings.topic_prefix))
+
+
+def _executors(
+    settings: Settings,
+    registry: Registry,
+    parts: Services,
+    recorder: Recorder,
+    lease: Lease,
+    *,
+    path: Path | None,
+) -> Executors:
+    """Make what executes runs of every kind; children find handler modules in `path`, too."""
+    keeper = Keeper()
+    processes = Processes(
+        keeper,
+        settings.handlers,
+        path,
+        limit=settings.worker_processes or os.cpu_count() or 1,
+        grace_seconds=settings.kill_grace_seconds,
+    )
+    return Executors(
+        registry,
+        _kinds(settings, keeper, parts, lease),
+        processes,
+        recorder.put,
+        parts,
+        threads=settings.worker_slots,
+        transactions=Transactions(settings.dsn, recorder, lambda: lease.identity),
+    )
+
+
+def _kinds(settings: Settings, keeper: Keeper, parts: Services, lease: Lease) -> Mapping[str, Kind]:
+    """Make all kinds but Python, by the name that jobs give as their type."""
+    secrets, networks = parts.secrets, settings.http_allow_networks
+    lookups = Lookups(settings.dsn)
+    tokens = CallbackTokens(lookups, lambda: lease.identity)
+    return {
+        "script": ScriptKind(
+            keeper, secrets, allowed=settings.scripts, grace_seconds=settings.kill_grace_seconds
+        ),
+        "http": HttpKind(HttpExecutor(networks), secrets, lookups, tokens),
+        "grpc": GrpcKind(GrpcChannels(networks), secrets, SigningKeys(lookups).of),
+        "kafka": KafkaKind(parts.emitter),
+    }
 
 
 def run(settings: Settings, path: Path | None = None) -> int:

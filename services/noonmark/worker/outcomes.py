@@ -15,6 +15,8 @@ from noonmark.store.work import Outcome
 from noonmark.worker.hand import Hand
 from noonmark.worker.secrets import SecretError
 
+UNREADABLE: Final = "the handler raised something that fails itself when it is looked at"
+
 NO_RETRY: Final = Failure(retryable=False)
 """A failure that no other attempt can mend."""
 
@@ -65,14 +67,27 @@ def failed(
     )
 
 
-def raised(hand: Hand, error: BaseException) -> Outcome:
-    """The handler raised: an order about its run, or a failure."""
+def raised(hand: Hand, error: BaseException, *, unknown: bool = False) -> Outcome:
+    """The handler raised: an order about its run, or a failure, however broken what it raised is.
+
+    Args:
+        hand: the run.
+        error: what it raised.
+        unknown: it is not the handler that raised, so nobody knows what was done.
+    """
+    try:
+        return _raised(hand, error, unknown=unknown)
+    except Exception:  # noqa: BLE001 - an exception of a handler's own, which may do anything when asked
+        return failed(hand, UNREADABLE, failure=Failure(unknown=unknown))
+
+
+def _raised(hand: Hand, error: BaseException, *, unknown: bool) -> Outcome:
     if isinstance(error, RunSignal):
         return ordered(hand, error)
     if isinstance(error, SecretError):
         failure = Failure(exception=_names(error), retryable=error.retryable)
         return failed(hand, str(error), failure=failure)
-    return failed(hand, describe(error), failure=Failure(exception=_names(error)))
+    return failed(hand, describe(error), failure=Failure(exception=_names(error), unknown=unknown))
 
 
 def ordered(hand: Hand, signal: RunSignal) -> Outcome:
@@ -107,7 +122,7 @@ def rejected(hand: Hand, error: str) -> Outcome:
 
 def too_late(hand: Hand) -> Outcome | None:
     """Return the end of a run that was started past its total deadline or its greatest age, else None."""
-    if "deadline_seconds" not in hand.work and "max_age_seconds" not in hand.retry:
+    if hand.deadline_seconds is None and "max_age_seconds" not in hand.retry:
         return None
     decision = within_age(hand.retry_policy(), 0.0, hand.age())
     if not isinstance(decision, Dead):

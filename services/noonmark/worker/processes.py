@@ -223,11 +223,12 @@ class Processes:
             warm.child.kill()
             await surely(warm.child.ended)
         warm.child.leave(hand)
+        outcome = _outcome(hand, said)
         if spent:
             warm.close()
         else:
             self._idle.append(warm)
-        return _outcome(hand, said)
+        return outcome
 
     async def _discard(self, warm: _Warm, hand: Hand) -> None:
         """End a child in the middle of a run."""

@@ -19,6 +19,9 @@ from noonmark.store.work import Outcome
 _LEAST: Final = 4
 """Shortest form that is sought, and shortest piece of one that is taken out where a text was cut."""
 
+_EXCERPT_CHARS: Final = 1024
+"""Texts in a result from this length on may have been cut: excerpts have 4 KB, characters up to 4 bytes."""
+
 _LEAST_LINE: Final = 12
 """Lines of a longer secret, such as a key in PEM, are sought one by one from this length on."""
 
@@ -78,7 +81,8 @@ class Redactor:
 
     def _walked(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self.clean(value)
+            # A long text may be the beginning of a longer one, such as the body of an answer.
+            return self.clean(value, cut=len(value) >= _EXCERPT_CHARS)
         if isinstance(value, dict):
             return {self.clean(key): self._walked(inner) for key, inner in value.items()}
         if isinstance(value, list):

@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 
 from noonmark.core.failures import Failure
+from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.work import Outcome
 from noonmark.worker.contexts import context_of
 from noonmark.worker.hand import Hand
@@ -26,7 +27,7 @@ PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ", "HOME")
 """Of the worker's own environment a script gets these, and nothing else."""
 
 _DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-_LIMIT_WORDS: Final = {
+_LIMIT_WORDS: Final[Mapping[int, tuple[str, str]]] = {
     signal.SIGXCPU: ("cpu_seconds", "it used more than {} s of CPU time"),
     signal.SIGXFSZ: ("file_bytes", "it wrote a file of more than {} bytes"),
 }
@@ -135,9 +136,12 @@ def _result(code: int | None, wanted: str, last_line: str) -> dict[str, Any]:
     result: dict[str, Any] = {"exit_code": code}
     if wanted == "json":
         try:
-            result["output"] = orjson.loads(last_line)
-        except orjson.JSONDecodeError:
+            output = orjson.loads(last_line)
+            # The exit has said how the script ended: what cannot be kept does not make it a failure.
+            encode_result({**result, "output": output})
+        except (orjson.JSONDecodeError, ResultError):
             return result
+        result["output"] = output
     return result
 
 
@@ -150,7 +154,7 @@ def _reason(ending: Ending, limits: Mapping[str, int]) -> str:
     number = -ending.code
     if number == signal.SIGKILL and ending.cpu_seconds >= limits.get("cpu_seconds", float("inf")):
         number = signal.SIGXCPU
-    name, words = _LIMIT_WORDS.get(signal.Signals(number), ("", ""))
+    name, words = _LIMIT_WORDS.get(number, ("", ""))
     if name in limits:
         return f"was killed: {words.format(limits[name])} (limits.{name})"
     if number == signal.SIGKILL:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from noonmark.core.secret_references import SCHEME, has_references
 from noonmark.settings import SECRET_PREFIX
 from noonmark.worker.hand import Hand
 from noonmark.worker.redaction import Redactor
@@ -23,7 +24,6 @@ MAX_SECRET_BYTES: Final = 64 * 1024
 LEAST_CHARACTERS: Final = 4
 """A shorter value cannot be taken out of texts again without tearing them apart."""
 
-_SCHEME: Final = "secret://"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _INSIDE: Final = re.compile(r"\$\{secret://([^}]*)\}")
 _NAMESPACE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -102,8 +102,8 @@ class Secrets:
 
         def walk(part: Any) -> Any:
             if isinstance(part, str):
-                if part.startswith(_SCHEME):
-                    return read(part.removeprefix(_SCHEME))
+                if part.startswith(SCHEME):
+                    return read(part.removeprefix(SCHEME))
                 return _INSIDE.sub(lambda match: read(match[1]), part)
             if isinstance(part, Mapping):
                 return {key: walk(inner) for key, inner in part.items()}
@@ -116,7 +116,7 @@ class Secrets:
             hand.redactor = redactor if hand.redactor is None else hand.redactor.joined(redactor)
 
     def _read(self, namespace: str, name: str) -> str:
-        reference = _SCHEME + name
+        reference = SCHEME + name
         if _NAME.fullmatch(name) is None:
             raise SecretError(
                 f"{reference[:160]!r} is no reference to a secret: write secret:// and a name of 1 to 128 "
@@ -128,7 +128,9 @@ class Secrets:
             raise SecretError(
                 f"{reference} is shorter than {LEAST_CHARACTERS} characters: it could not be kept out of logs"
             )
-        if len(value.encode("utf-8", "surrogateescape")) > MAX_SECRET_BYTES:
+        if not _is_text(value):
+            raise SecretError(f"{reference} is no UTF-8 text; keep binary secrets as base64")
+        if len(value.encode()) > MAX_SECRET_BYTES:
             raise SecretError(f"{reference} is longer than {MAX_SECRET_BYTES // 1024} KB")
         with self._lock:
             self._seen = self._seen.joined(Redactor({f"{namespace}/{name}": value}))
@@ -146,7 +148,7 @@ class Secrets:
             if variable is not None:
                 places.append(f"the environment variable {variable}")
             where = " or ".join(places) or "NOONMARK_SECRETS_DIR, and put a file there"
-            raise SecretError(f"{_SCHEME}{name} is not known to this worker: set {where}")
+            raise SecretError(f"{SCHEME}{name} is not known to this worker: set {where}")
         return value
 
     def _from_file(self, namespace: str, name: str) -> str | None:
@@ -159,11 +161,20 @@ class Secrets:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise SecretError(f"{_SCHEME}{name} cannot be read by this worker: {error.strerror}") from None
+            raise SecretError(f"{SCHEME}{name} cannot be read by this worker: {error.strerror}") from None
         try:
             return data.decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError:
-            raise SecretError(f"{_SCHEME}{name} is no UTF-8 text; keep binary secrets as base64") from None
+            raise SecretError(f"{SCHEME}{name} is no UTF-8 text; keep binary secrets as base64") from None
+
+
+def _is_text(value: str) -> bool:
+    """Tell whether a value is text throughout; in variables it need not be, and would not be found again."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def variable_of(namespace: str, name: str) -> str | None:
@@ -179,15 +190,6 @@ def variable_of(namespace: str, name: str) -> str | None:
 
 def _as_words(text: str) -> str:
     return text.replace("-", "_").replace(".", "_").upper()
-
-
-def has_references(value: Any) -> bool:
-    """Tell whether a string anywhere in the value refers to a secret, well formed or not."""
-    if isinstance(value, str):
-        return _SCHEME in value and (value.startswith(_SCHEME) or "${secret://" in value)
-    if isinstance(value, Mapping):
-        return any(map(has_references, value.values()))
-    return isinstance(value, list | tuple) and any(map(has_references, value))
 
 
 def refuse_references(value: Any, place: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -206,7 +207,8 @@ class Keeper:
         try:
             with os.fdopen(os.dup(file), "wb") as writer:
                 writer.write(
-                    orjson.dumps(
+                    # Not orjson: variables and paths may be bytes that are no text.
+                    json.dumps(
                         {
                             "path": order.path,
                             "argv": list(order.argv),
@@ -215,11 +217,15 @@ class Keeper:
                             "limits": dict(order.limits),
                             "confined": order.confined,
                         }
-                    )
+                    ).encode()
                 )
             os.lseek(file, 0, os.SEEK_SET)
             self._begin(loop)
             self.tell({"do": "spawn", "id": self._number}, [file, stdin, to_out, to_err, *extra])
+        except BaseException:
+            del self._children[self._number]
+            child.close()
+            raise
         finally:
             for descriptor in (file, to_out, to_err):
                 os.close(descriptor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, Final
 
 import psycopg
@@ -24,20 +24,20 @@ class StopWatch:
         self._seen: set[Any] = set()
 
     def look(
-        self, connection: psycopg.Connection, identity: Identity, hands: Iterable[Hand]
+        self, connection: psycopg.Connection, identity: Identity, held: Mapping[Any, Hand]
     ) -> list[tuple[Any, int]]:
         """Return the keys of runs that are to be stopped and were not asked before, if it is time for a look.
 
         Args:
             connection: autocommit.
             identity: who holds the runs.
-            hands: all that is in hand.
+            held: all that is in hand, by key; other threads may take from it.
         """
         now = time.monotonic()
         if now < self._look_at:
             return []
         self._look_at = now + _LOOK_SECONDS
-        in_hand = {hand.key: hand for hand in hands}
+        in_hand = dict(held)
         long = {
             hand.run.id: hand for key, hand in in_hand.items() if key in self._seen and not hand.stop_asked
         }

@@ -7,8 +7,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+import orjson
+
 from noonmark.core.emit_rules import EmitRefusedError, event_from_wire
+from noonmark.handlers.context import MAX_MESSAGE_CHARS
 from noonmark.handlers.effects import Effects, Fenced, Saved
+from noonmark.handlers.results import ResultError, encode_checkpoint
 from noonmark.worker.frames import FrameError
 from noonmark.worker.secrets import SecretError
 
@@ -32,15 +36,16 @@ class Told:
         """Do what a message says, and answer what it asks.
 
         Raises:
-            FrameError: nobody knows such a message.
+            FrameError: nobody knows such a message, or what it says cannot be kept. A handler has had its
+                process to itself, so nothing is believed that its context would have checked.
         """
         kind = said["type"]
         if kind == "log":
             self._effects.log(str(said["line"]))
         elif kind == "progress":
-            self._effects.progress(said["fraction"], str(said["message"]))
+            self._effects.progress(_fraction(said["fraction"]), str(said["message"])[:MAX_MESSAGE_CHARS])
         elif kind == "checkpoint":
-            self._saved = self._effects.checkpoint(str(said["data"]).encode())
+            self._saved = self._effects.checkpoint(_checkpoint(str(said["data"])))
         elif kind == "saved":
             self._waiting = asyncio.ensure_future(self._answer_saved(said["id"]))
         elif kind in {"last_checkpoint", "secret", "emit"}:
@@ -73,3 +78,16 @@ class Told:
             answer = {"error": str(error), "kind": ""}
         with suppress(OSError, RuntimeError):
             self._send({"type": "answer", "id": number, **answer})
+
+
+def _fraction(value: object) -> float | None:
+    if value is None or (isinstance(value, int | float) and 0 <= value <= 1):
+        return value
+    raise FrameError("the progress is no share of the work")
+
+
+def _checkpoint(text: str) -> bytes:
+    try:
+        return encode_checkpoint(orjson.loads(text))
+    except (orjson.JSONDecodeError, ResultError) as error:
+        raise FrameError(f"the checkpoint cannot be kept: {error}") from None

@@ -103,6 +103,7 @@ class HandlerTransaction:
         self._until = hand.began_at + hand.timeout_seconds
         self._mark = f"{hand.run.id}/{hand.fence}"
         self._over = False
+        self._lent: handler_transactions.LentConnection | None = None
         self.connection: psycopg.Connection | None = None
 
     @contextmanager
@@ -112,12 +113,16 @@ class HandlerTransaction:
             raise RuntimeError("the attempt is over, and its transaction with it")
         if self.connection is None:
             self.connection = self._begun()
-        with self.connection.transaction():
-            yield self.connection
+        if self._lent is None:
+            self._lent = handler_transactions.lend(self.connection)
+        with self._lent.transaction():
+            yield self._lent
 
-    def is_open(self) -> bool:
-        """Tell whether what the handler wrote can still be committed."""
-        return self.connection is not None and handler_transactions.is_open(self.connection, self._mark)
+    def take_over(self) -> bool:
+        """Take the transaction from the handler; tell whether what it wrote can still be committed."""
+        if self._lent is not None:
+            self._lent.take_back()
+        return self.connection is not None and handler_transactions.take_over(self.connection, self._mark)
 
     def end(self) -> None:
         """Close the transaction for the handler; roll back what is not committed."""
@@ -125,8 +130,10 @@ class HandlerTransaction:
         connection, self.connection = self.connection, None
         if connection is None:
             return
+        if self._lent is not None:
+            self._lent.take_back()
         try:
-            handler_transactions.roll_back(connection)
+            handler_transactions.clear(connection)
         except psycopg.Error:
             drop(connection)  # the server rolls back what has lost its connection
         else:
@@ -212,7 +219,7 @@ class Transactions:
         """Record the success in the transaction and commit; see to it that the run gets its one outcome."""
         connection, outcome = attempt.connection, attempt.outcome
         try:
-            if not attempt.transaction.is_open():
+            if not attempt.transaction.take_over():
                 self._fail(attempt, _NOT_OPEN, Failure(retryable=False))
                 return
             recorded = self._books.record_in(connection, attempt.identity, [outcome], unsure=False)
@@ -226,6 +233,9 @@ class Transactions:
                 self._settle_unknown(attempt, error)
             else:
                 self._fail(attempt, describe(error), Failure(exception=exception_names(type(error))))
+            return
+        except Exception as error:  # noqa: BLE001 - the run was claimed: nobody else gives it an outcome
+            self._fail(attempt, describe(error), Failure(exception=exception_names(type(error))))
             return
         attempt.transaction.end()
         if taken or recorded.fenced:

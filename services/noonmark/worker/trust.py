@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 import psycopg
 
@@ -22,7 +23,7 @@ def without_forged(
     connection: psycopg.Connection,
     identity: Identity,
     readers: Sequence[LaneReader],
-    deliveries: Sequence[Delivery],
+    deliveries: Mapping[UUID, Delivery],
     runs: list[StartedRun],
 ) -> list[StartedRun]:
     """Return the runs whose message said what the ledger says of them; give back the others.
@@ -35,18 +36,17 @@ def without_forged(
         connection: autocommit.
         identity: who started the runs.
         readers: by lane.
-        deliveries: the messages of the runs.
+        deliveries: the message of each run.
         runs: that were just started.
     """
-    by_run = {delivery.ticket.run_id: delivery for delivery in deliveries}
-    forged = [run for run in runs if not by_run[run.id].agrees(run)]
+    forged = [run for run in runs if not deliveries[run.id].agrees(run)]
     if not forged:
         return runs
     count = holding.hand_back(connection, identity, [(run.id, run.scheduled_for) for run in forged])
     HANDED_BACK.inc(count)
     _log.error("messages_forged", count=len(forged), run_id=str(forged[0].id))
     for run in forged:
-        delivery = by_run[run.id]
+        delivery = deliveries[run.id]
         readers[delivery.lane].refuse([delivery])
     unfit = {run.id for run in forged}
     return [run for run in runs if run.id not in unfit]

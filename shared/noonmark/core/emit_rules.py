@@ -83,6 +83,8 @@ class Event:
         """
         name = check_topic(topic)
         data, content_type = encode_event_value(value)
+        if len(data) > MAX_EVENT_BYTES:
+            raise EmitRefusedError(f"the events of an attempt may have {MAX_EVENT_BYTES} bytes together")
         return cls(name, data, content_type, encode_key(key), check_event_headers(headers))
 
 

@@ -66,6 +66,8 @@ class Room:
     rule: Rule
     taken: set[int] = field(default_factory=set)
     tokens: float = 0.0
+    _lowest: int = field(default=0, init=False, repr=False, compare=False)
+    """Below this number every slot is taken: none of them is looked at twice."""
 
     @property
     def left(self) -> int | None:
@@ -98,9 +100,10 @@ class Room:
             self.tokens = max(0.0, self.tokens - 1.0)
         if holding or self.rule.max_running is None:
             return None
-        number = next(n for n in range(self.rule.max_running) if n not in self.taken)
-        self.taken.add(number)
-        return number
+        while self._lowest in self.taken:
+            self._lowest += 1
+        self.taken.add(self._lowest)
+        return self._lowest
 
 
 class Candidate(NamedTuple):
@@ -158,7 +161,8 @@ def gates_of(
     """Return the gates that a run of a job must pass, in the order in which it does."""
     # Under `skip` too: a run that lined up under another rule must not run beside one that holds the slot.
     gates = [overlap_gate(job_id, namespace)] if overlap != Overlap.ALLOW else []
-    gates += [limit_gate(namespace, name, part) for name, part in limits]
+    # Each once: a run takes one slot of a limit, however often its job names it.
+    gates += [limit_gate(namespace, name, part) for name, part in dict.fromkeys((n, p) for n, p in limits)]
     if capped:
         gates.append(fairness_gate(namespace, lane))
     return gates

@@ -31,10 +31,7 @@ from google.protobuf import (
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
 
-from noonmark.core.grpc_rules import BadCallError
-
-MAX_SET_BYTES: Final = 64 * 1024
-"""Bytes of a descriptor set, decoded."""
+from noonmark.core.grpc_rules import MAX_SET_BYTES, BadCallError
 
 _MAX_DEPTH: Final = 64
 _SHIPPED: Final[Mapping[str, bytes]] = {
@@ -85,7 +82,7 @@ class GrpcMethod:
         except EncodeError:
             missing = ", ".join(message.FindInitializationErrors()[:10])
             raise BadCallError(f"lacks required fields: {missing}") from None
-        except (TypeError, ValueError, AttributeError, RecursionError):
+        except (TypeError, ValueError, AttributeError, RecursionError, OverflowError, SystemError):
             raise BadCallError(f"does not fit the message {message.DESCRIPTOR.full_name}") from None
 
     def decode(self, answer: bytes) -> Any:
@@ -162,6 +159,11 @@ def _pool_of(encoded: str) -> descriptor_pool.DescriptorPool:
         raise BadCallError("is no FileDescriptorSet") from None
     if not files:
         raise BadCallError("holds no file")
+    # What is no UTF-8 comes out of the library as bytes.
+    if not all(
+        isinstance(text, str) for file in files for text in (file.name, file.package, *file.dependency)
+    ):
+        raise BadCallError("is no FileDescriptorSet: a name in it is no text")
     return _built({file.name: file for file in files})
 
 

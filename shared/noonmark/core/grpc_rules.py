@@ -19,6 +19,9 @@ MAX_METADATA: Final = 50
 MAX_METADATA_BYTES: Final = 8 * 1024
 """Names and values together: what servers take by default, less what noonmark adds."""
 
+MAX_SET_BYTES: Final = 64 * 1024
+"""Bytes of a descriptor set, decoded."""
+
 METADATA_NAME: Final = r"^[0-9a-z_.-]{1,200}$"
 METADATA_VALUE: Final = r"^[\x20-\x7e]*$"
 """Patterns of JSON Schema, and what the protocol allows of text."""

@@ -21,6 +21,9 @@ from noonmark.handlers.results import encode_checkpoint
 if TYPE_CHECKING:
     import psycopg
 
+MAX_MESSAGE_CHARS: Final = 500
+"""Of what is told with a progress."""
+
 OpenTransaction = Callable[[], AbstractContextManager["psycopg.Connection"]]
 """Opens the transaction of an attempt, or a further block of it."""
 
@@ -123,7 +126,7 @@ class Context:
         """
         if fraction is not None and not 0 <= fraction <= 1:
             raise ValueError(f"progress {fraction!r} is not between 0 and 1; give the share of the work done")
-        self.effects.progress(fraction, str(message)[:500])
+        self.effects.progress(fraction, str(message)[:MAX_MESSAGE_CHARS])
 
     def checkpoint(self, value: object) -> Saved:
         """Keep where the work stands, so that the next attempt can go on from there.

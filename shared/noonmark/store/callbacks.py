@@ -32,6 +32,9 @@ from noonmark.store.statements import statement
 from noonmark.store.work import Identity, Outcome
 
 _NO_HASH: Final = bytes(32)
+_TRIES: Final = 2
+"""The owner of a run whose callback is open changes once at the most: when its worker lets go of it."""
+
 _rng = Random()
 
 
@@ -43,6 +46,12 @@ class Settled:
     counts: Counter[tuple[str, int]] = field(default_factory=Counter)
     freed: bool = False
     """Whether one of them gave back a slot that others may wait for."""
+
+    def add(self, other: Settled) -> None:
+        """Take in what became of further runs."""
+        self.states.update(other.states)
+        self.counts.update(other.counts)
+        self.freed |= other.freed
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +65,6 @@ class OpenRun:
     pool: str
     now: datetime
     run: StartedRun
-
-
-def complete_run(
-    connection: psycopg.Connection, topics: EventTopics, completion: CompleteRun, *, shards: int
-) -> bool:
-    """Take in one report, inside the caller's transaction; see `complete_runs`."""
-    _, taken = complete_runs(connection, topics, [completion], shards=shards)
-    return taken[0]
 
 
 def complete_runs(
@@ -83,20 +84,40 @@ def complete_runs(
     Returns:
         What was settled, and for each report whether it was taken.
     """
-    found = {one.run.id: one for one in _read(connection, {c.run_id for c in completions})}
-    chosen: dict[UUID, int] = {}
-    outcomes: list[tuple[OpenRun, Outcome]] = []
-    for place, completion in enumerate(completions):
+    settled = Settled()
+    taken: set[int] = set()
+    open_places: Sequence[int] = range(len(completions))
+    for _ in range(_TRIES):
+        outcomes = _fitting(connection, completions, open_places)
+        some = _record(connection, topics, list(outcomes.values()), shards=shards)
+        settled.add(some)
+        taken |= {place for place, (one, _) in outcomes.items() if one.run.id in some.states}
+        missed = {one.run.id for one, _ in outcomes.values()} - some.states.keys()
+        if not missed:
+            break
+        # Its worker let go of it between the look and the write: the report is of the same attempt still.
+        open_places = [place for place in open_places if completions[place].run_id in missed]
+    return settled, [place in taken for place in range(len(completions))]
+
+
+def _fitting(
+    connection: psycopg.Connection, completions: Sequence[CompleteRun], places: Iterable[int]
+) -> dict[int, tuple[OpenRun, Outcome]]:
+    """Return what reports make of their runs, by place; of those for one run the first that fits counts."""
+    places = list(places)
+    found = {one.run.id: one for one in _read(connection, {completions[place].run_id for place in places})}
+    chosen: set[UUID] = set()
+    outcomes: dict[int, tuple[OpenRun, Outcome]] = {}
+    for place in places:
+        completion = completions[place]
         open_run = found.get(completion.run_id)
         # Also where there is nothing to compare with: how long it takes tells nothing.
         stored = open_run.token_hash if open_run is not None else _NO_HASH
         fits = hmac.compare_digest(stored, token_hash(completion.token))
         if fits and open_run is not None and not open_run.is_over and completion.run_id not in chosen:
-            chosen[completion.run_id] = place
-            outcomes.append((open_run, _reported(open_run, completion)))
-    settled = _record(connection, topics, outcomes, shards=shards)
-    taken = {place for run_id, place in chosen.items() if run_id in settled.states}
-    return settled, [place in taken for place in range(len(completions))]
+            chosen.add(completion.run_id)
+            outcomes[place] = (open_run, _reported(open_run, completion))
+    return outcomes
 
 
 def expire(

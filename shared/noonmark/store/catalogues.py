@@ -74,12 +74,16 @@ class Catalogues:
 
     def read(self, connection: psycopg.Connection) -> None:
         """Read what the workers that live now have said."""
-        rows = connection.execute(statement("live_catalogues")).fetchall()
+        self._pools = live_catalogues(connection)
         self._read_at = time.monotonic()
-        found: dict[str, list[Mapping[str, Any]]] = {}
-        for pool, said in rows:
-            found.setdefault(pool, []).append(said)
-        self._pools = {pool: _together(said) for pool, said in found.items()}
+
+
+def live_catalogues(connection: psycopg.Connection) -> Mapping[str, Catalogue]:
+    """Return what the workers that live now have said, by pool; pools without one are left out."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for pool, said in connection.execute(statement("live_catalogues")).fetchall():
+        found.setdefault(pool, []).append(said)
+    return {pool: _together(said) for pool, said in found.items()}
 
 
 def catalogue_text(kinds: Sequence[str], handlers: Mapping[str, str]) -> str:

@@ -87,10 +87,7 @@ def claim_retries(
     """
     result = ClaimResult()
     with connection.transaction():
-        taken = connection.execute(
-            statement("take_retries"),
-            {"shards": list(shards), "lane": int(lane), "limit": max(1, limit // len(shards))},
-        ).fetchall()
+        taken = _take(connection, TimerKind.RETRY, lane, shards, limit)
         result.claimed = len(taken)
         rows = _without_waiting(connection, taken, result)
         if rows:
@@ -121,16 +118,22 @@ def claim_deadlines(
     """End attempts whose target has not reported in time: they are retried, dead or `unknown`."""
     result = ClaimResult()
     with connection.transaction():
-        taken = connection.execute(
-            statement("take_deadlines"),
-            {"shards": list(shards), "lane": int(lane), "limit": max(1, limit // len(shards))},
-        ).fetchall()
+        taken = _take(connection, TimerKind.DEADLINE, lane, shards, limit)
         result.claimed = len(taken)
         settled = callbacks.expire(connection, topics, [row[0] for row in taken], shards=install_shards)
         result.settled = dict(Counter(settled.states.values()))
         hit("trigger.before_commit")
     hit("trigger.after_commit")
     return result
+
+
+def _take(
+    connection: psycopg.Connection, kind: TimerKind, lane: Lane, shards: Sequence[int], limit: int
+) -> list[tuple[Any, ...]]:
+    """Take due timers of runs that exist; return run, instant, job and shard of each."""
+    share = max(1, limit // len(shards))
+    params = {"shards": list(shards), "lane": int(lane), "kind": int(kind), "limit": share}
+    return connection.execute(statement("take_run_timers"), params).fetchall()
 
 
 def _without_waiting(

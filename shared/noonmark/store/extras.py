@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -36,8 +37,12 @@ class Extras:
     def logged(self) -> AttemptLog:
         """Return what it printed and logged, to add to it."""
         if self.log is None:
-            self.log = AttemptLog()
+            with _beginning:
+                self.log = self.log or AttemptLog()
         return self.log
+
+
+_beginning = threading.Lock()
 
 
 class Ended(Protocol):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.abc import PQGen
+from psycopg.pq import PipelineStatus, TransactionStatus
 
 from noonmark.store.statements import statement
 
 _LONGEST_MS = 2**31 - 1
+_WAIT_SECONDS = 0.1
+T = TypeVar("T")
 
 
 def begin(connection: psycopg.Connection, mark: str, *, seconds: float) -> None:
@@ -23,11 +28,25 @@ def begin(connection: psycopg.Connection, mark: str, *, seconds: float) -> None:
     connection.execute(statement("open_handler_transaction"), {"mark": mark, "milliseconds": milliseconds})
 
 
-def is_open(connection: psycopg.Connection, mark: str) -> bool:
-    """Tell whether the transaction of this attempt is still open and fit to be committed."""
-    if connection.info.transaction_status != TransactionStatus.INTRANS:
+def lend(connection: psycopg.Connection) -> LentConnection:
+    """Return a connection for a handler on the same session: what is set on it is not set on its owner's."""
+    lent = LentConnection(connection.pgconn)
+    lent.prepare_threshold = connection.prepare_threshold
+    lent.lock = connection.lock  # they use the session by turns
+    return lent
+
+
+def take_over(connection: psycopg.Connection, mark: str) -> bool:
+    """Make the transaction fit for what is recorded in it; False where it is not this attempt's any more.
+
+    Roles, search paths, timeouts and temporary tables of the handler do not reach what comes after.
+    """
+    if (
+        connection.info.transaction_status != TransactionStatus.INTRANS
+        or connection.pgconn.pipeline_status != PipelineStatus.OFF
+    ):
         return False
-    row = connection.execute("select current_setting('noonmark.attempt', true)").fetchone()
+    row = connection.execute(statement("take_over_handler_transaction")).fetchone()
     return row is not None and row[0] == mark
 
 
@@ -36,7 +55,39 @@ def commit(connection: psycopg.Connection) -> None:
     connection.execute("commit")
 
 
-def roll_back(connection: psycopg.Connection) -> None:
-    """Undo everything; nothing to do where the server has done so."""
+def clear(connection: psycopg.Connection) -> None:
+    """Undo what is not committed, and make the session forget the handler: the next one is another job's.
+
+    Raises:
+        psycopg.Error: it cannot be used any more.
+    """
+    if connection.pgconn.pipeline_status != PipelineStatus.OFF:
+        raise psycopg.OperationalError("the handler left the connection in pipeline mode")
     if connection.info.transaction_status != TransactionStatus.IDLE:
         connection.execute("rollback")
+    # Settings, temporary tables, advisory locks, LISTEN, cursors.
+    connection.execute("discard all")
+
+
+class LentConnection(psycopg.Connection):
+    """A connection of a session that is somebody else's, until it is taken back."""
+
+    _over = False
+
+    def take_back(self) -> None:
+        """Let nothing be executed through it any more: threads of the handler may still try."""
+        with self.lock:
+            self._over = True
+
+    def wait(self, gen: PQGen[T], interval: float = _WAIT_SECONDS, timeout: float | None = None) -> T:
+        """Execute something.
+
+        Raises:
+            psycopg.OperationalError: it was taken back.
+        """
+        if self._over:
+            raise psycopg.OperationalError("the attempt is over, and its transaction with it")
+        return super().wait(gen, interval, timeout)
+
+    def __del__(self, _warn: object = None) -> None:
+        """Leave the session open: it lives on with its owner."""

@@ -11,6 +11,7 @@ import psycopg
 
 from noonmark.core.words import RunState
 from noonmark.store.events import EventTopics, announce, settled_of
+from noonmark.store.queued_again import hold_queued, paused_jobs_of
 from noonmark.store.rows import ChangedRun, row_of
 from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
@@ -59,11 +60,19 @@ def asked_to_stop(
 def hand_back(
     connection: psycopg.Connection, identity: Identity, runs: Iterable[tuple[UUID, datetime]]
 ) -> int:
-    """Queue runs of this worker again without burning an attempt; return how many were still its own."""
+    """Queue runs of this worker again without burning an attempt; return how many were still its own.
+
+    Those of paused jobs wait for the resume instead.
+    """
     rows = list(runs)
     if not rows:
         return 0
-    return len(connection.execute(statement("hand_back"), {**identity._asdict(), **span(rows)}).fetchall())
+    with connection.transaction():
+        days = [at for _, at in rows]
+        paused = paused_jobs_of(connection, [run_id for run_id, _ in rows], min(days), max(days))
+        given = connection.execute(statement("hand_back"), {**identity._asdict(), **span(rows)}).fetchall()
+        hold_queued(connection, given, paused)
+    return len(given)
 
 
 def cancel_unheld(

@@ -71,15 +71,28 @@ def lock_job(connection: psycopg.Connection, ref: JobRef) -> LockedJob | None:
         job_id = ref.job_id or _id_of_name(connection, ref)
         if job_id is None:
             return None
-        connection.execute(statement("job_lock_timers"), {"ids": [job_id]})
-        with connection.cursor(row_factory=row_of(LockedJob)) as cursor:
-            job = cursor.execute(statement("job_lock"), {"job_id": job_id}).fetchone()
+        job = _lock_in_order(connection, job_id)
         if job is None or ref.job_id is not None:
             return job
         # Between the look and the lock it may have been cancelled, and its name have gone to another job.
         if job.state != JobState.CANCELLED and (job.namespace, job.name) == (ref.namespace, ref.name):
             return job
     return None
+
+
+def _lock_in_order(connection: psycopg.Connection, job_id: UUID) -> LockedJob | None:
+    """Lock the timers of a job, then its row; anew where the order before replaced the timers meanwhile."""
+    for more in reversed(range(_TRIES)):
+        with connection.transaction():
+            connection.execute(statement("job_lock_timers"), {"ids": [job_id]})
+            with connection.cursor(row_factory=row_of(LockedJob)) as cursor:
+                job = cursor.execute(statement("job_lock"), {"job_id": job_id}).fetchone()
+            missed = connection.execute(statement("job_timers_missed"), {"job_id": job_id}).fetchone()
+            if more and missed is not None:
+                # To wait for them with the job in hand would be a deadlock with the order that has them.
+                raise psycopg.Rollback
+            return job
+    raise AssertionError("unreachable")
 
 
 def lock_again(connection: psycopg.Connection, job: LockedJob) -> LockedJob:

@@ -47,7 +47,9 @@ def free(connection: psycopg.Connection, jobs: Sequence[UUID]) -> int:
     # What needs room asks for it again, also where it held a place before the pause.
     gated = gated_jobs(connection, jobs)
     lined = send_through(
-        connection, [(row[0], row[1]) for row in held if row[2] in gated], waiting_for=WaitReason.PAUSED.value
+        connection,
+        [(run_id, at) for run_id, at, job_id, lacks_slot in held if lacks_slot or job_id in gated],
+        waiting_for=WaitReason.PAUSED.value,
     )
     free_to_go = [row for row in held if row[0] not in lined]
     if not free_to_go:

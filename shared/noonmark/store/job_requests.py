@@ -18,7 +18,7 @@ import psycopg
 from noonmark.core.granting import Limits
 from noonmark.core.time_facts import TimeFacts
 from noonmark.schemas.job import JobSpec
-from noonmark.schemas.refusal import FieldError, Refused, printable
+from noonmark.schemas.refusal import FieldError, Refused, printable, suggestion
 from noonmark.schemas.submissions import Submission
 from noonmark.store.catalogues import Misfit
 from noonmark.store.events import EventTopics
@@ -177,15 +177,13 @@ def unknown_limit(limits: Limits, namespace: str, known: frozenset[str]) -> Resu
     """Make the answer to a job that names a limit which its namespace has not; None: it has all of them."""
     for place, (name, _) in enumerate(limits):
         if name not in known:
-            names = (
-                ", ".join(sorted(known)[:20])
-                or f"none is set: `noonmark limit set {name} --namespace {namespace}`"
-            )
             return rejected(
                 Reason.UNKNOWN_LIMIT,
                 f"/limits/{place}",
-                f"namespace {namespace!r} has no limit {name!r}",
-                f"one of: {names}",
+                f"namespace {namespace!r} has no limit {name!r}{suggestion(name, sorted(known))}",
+                f"one of: {', '.join(sorted(known)[:20])}"
+                if known
+                else f"a limit made by `noonmark limit set NAME --namespace {namespace} --max-running N`",
             )
     return None
 

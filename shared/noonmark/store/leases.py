@@ -9,6 +9,7 @@ import psycopg
 
 from noonmark.core.words import AttemptOutcome, RunState
 from noonmark.store.events import EventTopics, announce, settled_of
+from noonmark.store.queued_again import hold_queued, paused_jobs_of
 from noonmark.store.rows import ChangedRun, row_of
 from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
@@ -52,21 +53,26 @@ def _take_up(
     orphans = connection.execute(statement("lock_orphans"), {"limit": batches}).fetchall()
     if not orphans:
         return []
+    ids = [run_id for orphan in orphans for run_id in orphan[4]]
+    first, last = min(orphan[2] for orphan in orphans), max(orphan[3] for orphan in orphans)
+    paused = paused_jobs_of(connection, ids, first, last)
     with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         lost = cursor.execute(
             statement("lose_runs"),
             {
-                "ids": [run_id for orphan in orphans for run_id in orphan[4]],
+                "ids": ids,
                 "workers": list({orphan[1] for orphan in orphans}),
                 "started_at": list({orphan[5] for orphan in orphans}),
-                "first": min(orphan[2] for orphan in orphans),
-                "last": max(orphan[3] for orphan in orphans),
+                "first": first,
+                "last": last,
                 "loss_budget": LOSS_BUDGET,
             },
         ).fetchall()
     if lost:
         _leave_traces(connection, lost)
-        tell(connection, [run for run in lost if run.state == RunState.QUEUED])
+        queued = [run for run in lost if run.state == RunState.QUEUED]
+        tell(connection, queued)
+        hold_queued(connection, [(r.id, r.scheduled_for, r.job_id, r.shard) for r in queued], paused)
         ended = [run for run in lost if run.state != RunState.QUEUED]
         free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
@@ -81,7 +87,7 @@ def _leave_traces(connection: psycopg.Connection, lost: Sequence[ChangedRun]) ->
             "run_ids": [run.id for run in lost],
             "scheduled_for": [run.scheduled_for for run in lost],
             "fences": [run.fence - 1 for run in lost],
-            "attempts": [run.attempt + 1 for run in lost],
+            "attempts": [run.attempt + (run.state != RunState.UNKNOWN) for run in lost],
             "workers": [None] * len(lost),
             "outcomes": [AttemptOutcome.LOST.value] * len(lost),
             "errors": ["the worker vanished"] * len(lost),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -16,6 +15,7 @@ from sqlalchemy import create_engine, pool
 
 from noonmark.core.zones import zone_data_version
 from noonmark.store.connect import sqlalchemy_url
+from noonmark.store.pools import register_pool
 from noonmark.store.time_facts import active_zone_data
 from noonmark.store.zone_data import differing_zone_data, ensure_active
 
@@ -81,24 +81,11 @@ def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> N
     command.upgrade(_config(dsn), "head")
     with psycopg.connect(dsn) as connection:
         connection.execute("insert into install (shards) values (%s) on conflict do nothing", [shards])
-        connection.execute(
-            "insert into pools (name) values ('default') on conflict do nothing",
-        )
-        ensure_pool_key(connection, "default")
+        register_pool(connection, "default")
         ensure_active(connection, zone_data_version())
         today = _today(connection)
         for ahead in range(-1, days_ahead + 1):
             make_day(connection, today + timedelta(days=ahead))
-
-
-def ensure_pool_key(connection: psycopg.Connection, pool_name: str) -> None:
-    """Give a pool its first signing key, unless it has a live one."""
-    connection.execute(
-        """insert into pool_keys (pool, key_id, secret)
-           select %(pool)s, %(key_id)s, %(secret)s
-           where not exists (select from pool_keys where pool = %(pool)s and retired_at is null)""",
-        {"pool": pool_name, "key_id": secrets.token_hex(4), "secret": secrets.token_bytes(32)},
-    )
 
 
 def make_day(connection: psycopg.Connection, day: date) -> bool:

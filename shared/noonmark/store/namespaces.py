@@ -274,7 +274,7 @@ def without_jobs(connection: psycopg.Connection, name: str) -> str | None:
     if name in spaces and count_jobs(connection, name):
         return None
     near = get_close_matches(name, [one for one in spaces if one != name], n=1, cutoff=0.6)
-    return f"no job is in namespace {name!r} yet" + (f"; did you mean {near[0]!r}?" if near else "")
+    return f"no recurring job is in namespace {name!r} yet" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def list_namespaces(connection: psycopg.Connection, name: str | None = None) -> list[NamespaceRow]:

@@ -22,6 +22,7 @@ from noonmark.store.events import EventTopics, announce, settled_of
 from noonmark.store.rows import ChangedRun, row_of
 from noonmark.store.slots import free_slots, take_slots
 from noonmark.store.statements import statement
+from noonmark.store.work import span
 
 _MOST_IN_LINE = 1
 """Runs that wait for the slot of their job while another holds it."""
@@ -71,6 +72,8 @@ def judge(
         w for w in wishes if w.job_id not in lines or not lines[w.job_id].waiting or w.overlap is _NEWEST
     ]
     granted = take_slots(connection, [(wish.run_id, wish.job_id) for wish in ready])
+    # Read again: a promotion that this waited for may have given the slot to one of those that waited.
+    lines |= _lines(connection, [wish.job_id for wish in wishes if wish.overlap is _NEWEST])
     fates: dict[UUID, Fate] = {}
     newest: dict[UUID, UUID] = {}
     for wish in wishes:
@@ -129,18 +132,19 @@ def _skip(
     install_shards: int,
 ) -> None:
     """Give runs that waited for the slot their verdict: a newer one of their job is there."""
-    runs = dict(waiting)
-    if not runs:
+    if not waiting:
+        return
+    # Locked first: a promotion under way may be replacing their rows in `waits`, and the statement that ends
+    # them must see those that come of it.
+    locked = connection.execute(
+        statement("cancel_lock_runs"), {**span(waiting), "states": [RunState.WAITING.value]}
+    ).fetchall()
+    if not locked:
         return
     with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         ended = cursor.execute(
             statement("skip_waits"),
-            {
-                "ids": list(runs),
-                "first": min(runs.values()),
-                "last": max(runs.values()),
-                "verdict": SkipReason.OVERLAP.value,
-            },
+            {**span([(row[0], row[1]) for row in locked]), "verdict": SkipReason.OVERLAP.value},
         ).fetchall()
     free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
     announce(connection, topics, [settled_of(run) for run in ended], shards=install_shards)
@@ -166,5 +170,9 @@ def _cancel(
             },
         ).fetchall()
     ended = [run for run in stopped if run.state == RunState.CANCELLED]
+    connection.execute(
+        statement("cancel_drop_timers"),
+        {"job_ids": sorted({run.job_id for run in ended}), "ids": [run.id for run in ended]},
+    )
     free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
     announce(connection, topics, [settled_of(run) for run in ended], shards=install_shards)

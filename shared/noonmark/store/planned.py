@@ -238,10 +238,9 @@ def _find_gates(lane: Lane, rows: Sequence[_Row]) -> None:
             continue
         run, timer = row.run, row.timer
         lacks_slot = run.wants_slot and not row.holds_slot
-        capped = timer.capped is not None and timer.namespace in timer.capped
-        if lacks_slot or run.limits or capped:
+        if lacks_slot or run.limits or timer.capped:
             rule = run.overlap if lacks_slot else Overlap.ALLOW
-            gates = gates_of(timer.job_id, timer.namespace, lane, run.limits, rule, capped=capped)
+            gates = gates_of(timer.job_id, timer.namespace, lane, run.limits, rule, capped=timer.capped)
             row.state, row.reason, row.gate = RunState.WAITING, gates[0].reason.value, gates[0]
 
 

@@ -6,8 +6,6 @@ import secrets
 
 import psycopg
 
-from noonmark.store.migrate import ensure_pool_key
-
 
 def register_pool(connection: psycopg.Connection, name: str) -> bool:
     """Make a pool known and give it a signing key; safe to repeat. Tell whether it is new.
@@ -16,7 +14,12 @@ def register_pool(connection: psycopg.Connection, name: str) -> bool:
         psycopg.errors.CheckViolation: the name is none for a pool.
     """
     made = connection.execute("insert into pools (name) values (%s) on conflict do nothing", [name]).rowcount
-    ensure_pool_key(connection, name)
+    connection.execute(
+        """insert into pool_keys (pool, key_id, secret)
+           select %(pool)s, %(key_id)s, %(secret)s
+           where not exists (select from pool_keys where pool = %(pool)s and retired_at is null)""",
+        {"pool": name, **_new_key()},
+    )
     return made == 1
 
 
@@ -31,13 +34,13 @@ def rotate_key(connection: psycopg.Connection, name: str) -> str | None:
     Dispatchers sign with it from their next look at the keys on; messages signed with the older ones are
     believed until those are retired.
     """
-    key_id = secrets.token_hex(4)
+    key = _new_key()
     made = connection.execute(
         """insert into pool_keys (pool, key_id, secret, created_at)
            select name, %(key_id)s, %(secret)s, clock_timestamp() from pools where name = %(pool)s""",
-        {"pool": name, "key_id": key_id, "secret": secrets.token_bytes(32)},
+        {"pool": name, **key},
     ).rowcount
-    return key_id if made else None
+    return str(key["key_id"]) if made else None
 
 
 def retire_key(connection: psycopg.Connection, name: str, key_id: str) -> bool:
@@ -54,3 +57,7 @@ def retire_key(connection: psycopg.Connection, name: str, key_id: str) -> bool:
         {"pool": name, "key_id": key_id},
     )
     return retired.rowcount == 1
+
+
+def _new_key() -> dict[str, str | bytes]:
+    return {"key_id": secrets.token_hex(4), "secret": secrets.token_bytes(32)}

@@ -161,6 +161,8 @@ class _Pass:
         self._connection = connection
         self._done = done
         self._rooms: dict[UUID, Room] = {}
+        self._stepped_back: set[UUID] = set()
+        """Buckets that were filled after now: the clock was put back, and they are dated anew."""
 
     def run(self, from_key: UUID) -> None:
         """Look at the lines from a key on, and queue whom there is room for."""
@@ -173,6 +175,7 @@ class _Pass:
         rows = {one.run_id: one for one in waiting}
         queued = self._queue([d for d in decisions if d.blocked_by is None], rows)
         blocked = [d for d in decisions if d.blocked_by is not None]
+        self._fill([key for d in decisions if d.candidate.run_id in queued for key in d.tokens])
         self._park(blocked, rows)
         # Whoever moved made room for others in the line: there may be more that can go.
         moved = sum(
@@ -201,6 +204,8 @@ class _Pass:
             rule = rules.get(key)
             if rule is None:
                 continue  # a limit that was deleted, a cap that was taken away: open
+            if age is not None and age < 0:
+                self._stepped_back.add(key)
             taken = {0} if overlap_taken else set(numbers or ())
             self._rooms[key] = Room(rule, taken, filled(tokens, age or 0.0, rule))
 
@@ -314,7 +319,10 @@ class _Pass:
                     "limit_names": [names[key].name for key, _, _ in slots],
                 },
             )
-        buckets = sorted({key for d in granted for key in d.tokens})
+
+    def _fill(self, used: Iterable[UUID]) -> None:
+        """Write what is left in the buckets."""
+        buckets = sorted({*used, *self._stepped_back})
         if buckets:
             self._connection.execute(
                 statement("fill_buckets"),

@@ -15,10 +15,10 @@ from noonmark.store.rows import OutboxRow, row_of
 from noonmark.store.statements import statement
 
 EVENT_LANE = 3
-"""Events (lifecycle, rejections, those that runs emit) are relayed after the run messages of every lane."""
+"""Events (lifecycle, rejections, those that runs emit) are relayed after the run messages of every lane.
 
-REFUSED_LANE = 4
-"""Events that Kafka refuses as they are (no such topic, too large) wait here, in nobody's way."""
+Those that Kafka refuses as they are (no such topic, too large) wait in the lane after it, in nobody's way.
+"""
 
 
 class Pressure(NamedTuple):

@@ -91,7 +91,7 @@ class ChangedRun(NamedTuple):
 class DueTimer(NamedTuple):
     """A locked timer and its job, for planning; `schedule` and `policy` are JSON text, `state` None: gone.
 
-    `capped` are all namespaces with a cap.
+    `capped`: its namespace has a cap.
     """
 
     place: str
@@ -113,4 +113,4 @@ class DueTimer(NamedTuple):
     resume_choice: str | None
     now: datetime
     floor: datetime
-    capped: list[str] | None = None
+    capped: bool = False

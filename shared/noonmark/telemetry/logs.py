@@ -11,6 +11,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, Final, Literal
 
 import orjson
@@ -92,7 +93,8 @@ class _Sink:
 
     def write(self, line: str | bytes) -> None:
         data = line.encode("utf-8", "backslashreplace") if isinstance(line, str) else line
-        with self._lock:
+        # A full disk, a reader that went away, a handler that closed the stream: a log call never raises.
+        with self._lock, suppress(OSError, ValueError):
             stream = sys.stderr
             try:
                 binary = stream.buffer

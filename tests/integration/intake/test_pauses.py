@@ -15,7 +15,7 @@ from tests.integration.intake.world import SHARDS, TOPICS, World, create, event,
 
 from noonmark.core.words import Lane, ResumeChoice, RunState, TimerKind
 from noonmark.core.zones import zone_data_version
-from noonmark.store import claims, namespaces
+from noonmark.store import claims, namespaces, promotion
 from noonmark.store.connect import connect
 from noonmark.store.job_forms import NEVER
 from noonmark.store.jobs import Reason, Status
@@ -351,8 +351,11 @@ def test_the_run_of_a_one_time_job_waits_and_the_resume_queues_it(
         world.one(event("resume", job_id=str(job_id)))
     else:
         resuming(world, ResumeChoice.SKIP)
+    if overlap == "skip":  # it has no slot yet, and takes its turn with whatever else is waiting
+        promotion.promote(world.connection, TOPICS, install_shards=SHARDS)
     run = world.run(job_id)
     assert (run["state"], run["reason"], len(world.outbox(run["id"]))) == ("queued", None, 1)
+    assert run["holds_slot"] is (overlap == "skip")
     assert world.rows("select from waits") == []
 
 

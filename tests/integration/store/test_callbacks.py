@@ -1,8 +1,10 @@
 """Runs whose target reports their end: the order of report and 202, deadlines, cancels, and who may not."""
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+import psycopg
 import pytest
 from psycopg.types.json import Json
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, outcome
@@ -47,7 +49,8 @@ class Called:
     def report(self, *, token=TOKEN, succeeded=True, result=None, error=None, retryable=True):
         report = CompleteRun(self.run.id, token, succeeded, result, error, retryable)
         with self.world.db.transaction():
-            return callbacks.complete_run(self.world.db, TOPICS, report, shards=SHARDS)
+            _, (taken,) = callbacks.complete_runs(self.world.db, TOPICS, [report], shards=SHARDS)
+            return taken
 
     def row(self):
         return self.world.run(self.run.id)
@@ -157,6 +160,32 @@ def test_a_report_before_the_answer_202_counts_and_the_answer_is_fenced_off(worl
     assert (recorded.states, len(recorded.fenced)) == ({}, 1)
     assert (called.row()["state"], called.row()["result"]) == ("succeeded", 7)
     assert [told["state"] for told in world.told()] == ["succeeded"]
+    assert left(world) == {"callbacks": 0, "timers": 0, "slots": 0, "start_batches": 0}
+
+
+def test_a_report_that_meets_the_answer_202_on_its_way_into_the_ledger_waits_and_counts(world):
+    called = Called(world)
+    waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+
+    with (
+        ThreadPoolExecutor(1) as threads,
+        psycopg.connect(world.url, autocommit=True) as other,
+        psycopg.connect(world.url, autocommit=True) as looking,
+    ):
+        report = CompleteRun(called.run.id, TOKEN, succeeded=True, result=b"7", error=None, retryable=True)
+
+        def come():
+            with other.transaction():
+                return callbacks.complete_runs(other, TOPICS, [report], shards=SHARDS)[1]
+
+        with world.db.transaction():
+            assert called.answered().states == {called.run.id: "running"}
+            coming = threads.submit(come)
+            while looking.execute(waits).fetchone() is None:
+                assert not coming.done(), coming.exception()
+        assert coming.result(20) == [True]
+
+    assert (called.row()["state"], called.row()["result"]) == ("succeeded", 7)
     assert left(world) == {"callbacks": 0, "timers": 0, "slots": 0, "start_batches": 0}
 
 

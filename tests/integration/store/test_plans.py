@@ -191,7 +191,7 @@ class Filled:
             "claim_once": {**due, "lane": 0},
             "lock_planned": {**due, "lane": 1, "kind": 1, "zone_data": "none"},
             "lock_planned zoned": {**due, "lane": 1, "kind": 3, "zone_data": zone_data_version()},
-            "take_retries": {**due, "lane": 2},
+            "take_run_timers retries": {**due, "lane": 2, "kind": 2},
             "probe_due": {"shards": list(EVERY_SHARD)},
             "due_days": due,
             "move_timers": {
@@ -238,6 +238,7 @@ class Filled:
             "break_jobs": {"ids": jobs[:20], "reasons": ["x"] * 20},
             "complete_jobs": {"ids": jobs[:20]},
             "job_lock_timers": {"ids": jobs},
+            "job_timers_missed": {"job_id": jobs[0]},
             "job_hold_timers": {"ids": jobs, "recurring": jobs, "never": NEVER},
             "job_free_timers": {"ids": jobs, "never": NEVER},
             "paused_jobs": {"ids": jobs},
@@ -277,7 +278,12 @@ class Filled:
                 "job_ids": [row[2] for row in self.running],
                 "fences": json.dumps({str(one): 1 for one in ids}),
             },
-            "take_deadlines": {"shards": list(EVERY_SHARD), "lane": 1, "limit": BATCH // 4},
+            "take_run_timers deadlines": {
+                "shards": list(EVERY_SHARD),
+                "lane": 1,
+                "kind": 4,
+                "limit": BATCH // 4,
+            },
         }
 
     def cases_of_room(self, jobs: list[UUID]) -> dict[str, dict[str, Any]]:

@@ -107,6 +107,22 @@ def test_a_rate_lets_a_burst_through_and_then_so_many_by_time(world):
     assert settle(world) == 3
 
 
+def test_a_clock_that_is_put_back_stops_no_bucket(world):
+    limit(world, "api", rate_count=60, rate_seconds=60.0, burst=1)
+    due_jobs(world, 3, "api", ago=7200.0)
+    claim(world)
+    assert settle(world) == 1
+
+    world.turn_clock(timedelta(hours=-1))
+    assert settle(world) == 0
+    world.turn_clock(timedelta(hours=-1, seconds=1.1))
+
+    assert settle(world) == 1
+    # Nor does it give more when it is right again: a bucket holds its burst.
+    world.turn_clock(timedelta())
+    assert settle(world) == 1
+
+
 def test_a_retry_takes_a_token_as_the_first_attempt_did(world):
     limit(world, "api", rate_count=1, rate_seconds=3600.0)
     (job_id,) = due_jobs(world, 1, "api")

@@ -12,10 +12,11 @@ import orjson
 import psutil
 import pytest
 from tests.support import child_handlers
+from tests.support.below import below
 from tests.support.cluster import ROOT, wait_until
 from tests.unit.worker.bench import PATIENCE, Bench
 
-from noonmark.core.words import AttemptOutcome, RunState
+from noonmark.core.words import AttemptOutcome, DeliverySemantics, RunState
 from noonmark.handlers import REGISTRY
 from noonmark.worker.hand import Hand
 
@@ -25,14 +26,10 @@ def gone(pid: int) -> bool:
     return not psutil.pid_exists(pid)
 
 
-def below(pid: int) -> list[psutil.Process]:
-    return psutil.Process(pid).children(recursive=True)
-
-
 @pytest.fixture
 def make() -> Iterator[Callable[..., Bench]]:
     made: list[Bench] = []
-    before = {process.pid for process in below(os.getpid())}
+    before = {process.pid for process in below()}
 
     def bench(**more) -> Bench:
         made.append(Bench(modules=[child_handlers.__name__], registry=REGISTRY, **more))
@@ -42,7 +39,7 @@ def make() -> Iterator[Callable[..., Bench]]:
     for each in made:
         each.executors.close()
     # Neither a process nor a zombie is left of anything.
-    assert [p for p in below(os.getpid()) if p.pid not in before] == []
+    assert [p for p in below() if p.pid not in before] == []
 
 
 @pytest.fixture
@@ -222,7 +219,7 @@ def test_a_module_that_cannot_be_imported_there_fails_the_run_and_says_why(make)
 
 def test_exactly_once_is_refused_in_a_process(bench):
     bench.executors._transactions = object()  # a worker that can do it for threads
-    outcome = bench.end(bench.begin("child.pid", work={"delivery": "exactly_once"}))
+    outcome = bench.end(bench.begin("child.pid", delivery=DeliverySemantics.EXACTLY_ONCE))
     bench.executors._transactions = None
     assert outcome.attempt_outcome is AttemptOutcome.REJECTED
     assert "'child.pid' runs in a process" in outcome.error

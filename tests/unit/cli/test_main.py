@@ -127,3 +127,13 @@ def test_help_waits_for_no_driver():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("service", ["intake", "trigger", "dispatcher"])
+def test_a_service_waits_for_no_library_that_only_some_jobs_or_migrations_need(service):
+    program = (
+        f"import sys, noonmark.{service}.main;"
+        "print(*sorted({'grpc', 'aiohttp', 'google.protobuf', 'jsonschema', 'alembic'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

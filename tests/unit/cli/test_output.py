@@ -7,6 +7,7 @@ import pytest
 
 from noonmark.cli import output
 from noonmark.cli.output import field, fitted, show_fields, show_json, show_list
+from noonmark.cli.runs import sheet
 
 
 def test_a_pipe_gets_aligned_columns_under_one_head_line_and_nothing_else(capsys):
@@ -90,3 +91,13 @@ def test_durations_come_in_the_unit_that_reads_best(seconds, shown):
 
 def test_time_spans_of_the_database_are_durations():
     assert output.text(timedelta(milliseconds=1500)) == "1.5 s"
+
+
+@pytest.mark.parametrize(("result", "shown"), [(True, "true"), (False, "false"), ("yes", "yes"), (3, 3)])
+def test_what_a_handler_gave_is_shown_as_it_gave_it(result, shown):
+    run = {
+        "id": "1", "job_id": "2", "attempts": [], "result": result,
+        "scheduled_for": None, "first_started_at": None, "started_at": None, "finished_at": None,
+    }  # fmt: skip
+
+    assert sheet(run, wide=False)["result"] == shown

@@ -25,7 +25,8 @@ def test_a_database_that_is_away_is_named_with_what_to_do():
     assert problem.code is ExitCode.UNREACHABLE
     assert str(problem) == (
         "the database jobs at db:5433 cannot be used (connection refused); is it up?"
-        " `noonmark dev up` starts one, NOONMARK_DATABASE_URL names another"
+        " `noonmark dev up` starts one (commands find it in the folder where it was started, and nowhere else),"
+        " NOONMARK_DATABASE_URL names another"
     )
 
 

@@ -65,6 +65,33 @@ def test_slots_get_the_lowest_free_numbers() -> None:
     assert [d.blocked_by for d in decisions] == [None, None, API, API]
 
 
+def test_slots_of_a_wide_limit_are_found_in_one_walk() -> None:
+    class Looks(set):
+        looks = 0
+
+        def __contains__(self, number: object) -> bool:
+            self.looks += 1
+            return super().__contains__(number)
+
+    taken = Looks(range(5000))
+    room = Room(Rule(max_running=10_000), taken=taken)
+
+    decisions = grant([run(n, API, since=n) for n in range(300)], {API.key: room})
+
+    assert [d.slots for d in decisions] == [[(API.key, n)] for n in range(5000, 5300)]
+    assert taken.looks < 6000
+
+
+def test_a_limit_that_a_job_names_twice_is_one_gate() -> None:
+    gates = gates_of(JOB, "shop", 1, [("api", None), ("api", None), ("api", "a")], "allow", capped=False)
+    room = Room(Rule(max_running=1))
+
+    (decision,) = grant([run(1, *gates)], {API.key: room})
+
+    assert [(gate.name, gate.part) for gate in gates] == [("api", None), ("api", "a")]
+    assert decision.slots == [(API.key, 0)]
+
+
 def test_a_limit_that_was_lowered_gives_no_slot_while_more_are_taken() -> None:
     room = Room(Rule(max_running=2), taken={5, 6})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -11,10 +12,12 @@ from google.protobuf import descriptor_pb2
 from tests.support.grpc_server import METHOD, descriptor_set, encoded
 from tests.unit.schemas.job_cases import parse, refusal
 
-from noonmark.core.grpc_methods import method_of
+from noonmark.core.grpc_methods import check_set, method_of
+from noonmark.core.grpc_rules import BadCallError
 from noonmark.schemas.job import effective
 
 FILE = descriptor_pb2.FileDescriptorProto
+FIELD = descriptor_pb2.FieldDescriptorProto
 DESCRIPTORS = descriptor_set()
 
 
@@ -261,3 +264,40 @@ def test_a_set_may_leave_out_what_protobuf_ships_and_cannot_replace_it():
     mine.message_type.add(name="Timestamp")
     for carried in (DESCRIPTORS, descriptor_set(mine)):
         assert method_of(carried, METHOD).encode({"due": "1970-01-01T00:00:01Z"}) == b"\x22\x02\x08\x01"
+
+
+@pytest.mark.parametrize("where", ["name", "package", "dependency"])
+def test_a_set_with_names_that_are_no_text_is_refused(where):
+    raw = base64.b64decode(DESCRIPTORS)
+    spoilt = {
+        "name": lambda file: file.replace(FILE(name="a").SerializeToString(), b"\n\x01\xff"),
+        "package": lambda file: file.replace(FILE(package="a").SerializeToString(), b"\x12\x01\xff"),
+        "dependency": lambda file: file.replace(FILE(dependency=["a"]).SerializeToString(), b"\x1a\x01\xff"),
+    }[where](FILE(name="a", package="a", dependency=["a"]).SerializeToString())
+    spoilt_set = base64.b64encode(raw + b"\n" + bytes([len(spoilt)]) + spoilt).decode()
+    with pytest.raises(BadCallError, match="is no FileDescriptorSet"):
+        check_set(spoilt_set)
+
+
+@pytest.mark.parametrize("value", [10**400, float("inf"), "\ud800", [[]], {"a": {}}])
+def test_no_value_breaks_what_reads_it(value):
+    file = FILE(name="a.proto", package="p", syntax="proto3")
+    file.enum_type.add(name="E").value.add(name="ZERO", number=0)
+    message = file.message_type.add(name="M")
+    kinds = (
+        FIELD.TYPE_FLOAT,
+        FIELD.TYPE_DOUBLE,
+        FIELD.TYPE_INT64,
+        FIELD.TYPE_STRING,
+        FIELD.TYPE_BYTES,
+        FIELD.TYPE_ENUM,
+    )
+    for number, kind in enumerate(kinds, 1):
+        field = message.field.add(name=f"f{number}", number=number, type=kind, label=FIELD.LABEL_OPTIONAL)
+        if kind == FIELD.TYPE_ENUM:
+            field.type_name = ".p.E"
+    file.service.add(name="S").method.add(name="Do", input_type=".p.M", output_type=".p.M")
+    method = method_of(encoded(file), "p.S/Do")
+    for number in range(1, len(kinds) + 1):
+        with suppress(BadCallError):
+            method.encode({f"f{number}": value})

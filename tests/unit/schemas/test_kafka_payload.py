@@ -17,6 +17,10 @@ def kafka(**payload: Any) -> dict[str, Any]:
 
 OWN = "a topic that is neither Kafka's nor noonmark's own"
 HEADERS = "an object of at most 50 headers with string values"
+NO_SECRET = (
+    "holds a reference to a secret where others can read it; "
+    "no secret://: events are stored, and read by every consumer"
+)
 BAD: list[tuple[dict[str, Any], str, str]] = [
     (
         kafka(topic="__consumer_offsets"),
@@ -83,6 +87,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         "unknown field; one of topic, value, key, headers",
     ),
     ({"type": "kafka"}, "/payload", "is missing; an object with topic and value"),
+    (
+        kafka(value={"token": "secret://s"}),
+        "/payload/value",
+        NO_SECRET,
+    ),
 ]
 
 

@@ -54,6 +54,12 @@ def test_everything_is_taken_as_it_is_written():
         ({"argv": ["x"] * 257}, "/argv", "has more entries than 256"),
         ({"argv": ["x" * 16_000] * 5}, "/argv", "is longer than 65536 bytes together"),
         ({"argv": "true"}, "/argv", "the value is a string"),
+        ({"argv": ["x", "secret://a"]}, "/argv", "holds a reference to a secret where others can read it"),
+        (
+            {"argv": ["x", "-p${secret://a}"]},
+            "/argv",
+            "holds a reference to a secret where others can read it",
+        ),
         ({"env": {"NOONMARK_RUN_ID": "1"}}, "/env", "NOONMARK_RUN_ID is not the job's to set"),
         ({"env": {"LD_PRELOAD": "/x.so"}}, "/env", "LD_PRELOAD is not the job's to set"),
         ({"env": {"PYTHONPATH": "/x"}}, "/env", "PYTHONPATH is not the job's to set"),

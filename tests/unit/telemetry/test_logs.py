@@ -1,5 +1,6 @@
 """What a log line looks like, and what never appears in one."""
 
+import io
 import json
 import logging
 import threading
@@ -133,3 +134,20 @@ def test_values_that_json_cannot_hold_are_shown_as_text(lines):
     (line,) = lines()
     assert line["number"] == str(2**70)
     assert "\\ud800" in line["broken"]
+
+
+class FullDisk(io.TextIOWrapper):
+    def flush(self):
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_log_that_cannot_be_written_stops_nobody(monkeypatch, closed):
+    configure_logs("worker")
+    stream = io.StringIO() if closed else FullDisk(io.BytesIO())
+    if closed:
+        stream.close()
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", stream)
+        get_logger().info("said")
+        logging.getLogger("library").warning("said, too")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tests.unit.worker.hands import hand, services
 
+from noonmark.core.words import DeliverySemantics
 from noonmark.handlers import Registry
 from noonmark.store.work import Outcome
 from noonmark.worker.execute import Executors
@@ -49,9 +50,10 @@ class Bench:
 
     def begin(self, handler: str | None = None, **more: object) -> Hand:
         """Submit a run of a handler; it is not retried."""
-        payload, work = more.pop("payload", None), more.pop("work", {})
+        payload = more.pop("payload", None)
+        delivery = more.pop("delivery", DeliverySemantics.AT_LEAST_ONCE)
         held = hand(handler=handler, retry={"max_retries": 0}, **more)
-        held.payload, held.work = payload, work
+        held.payload, held.delivery = payload, delivery
         self.executors.submit([held])
         return held
 

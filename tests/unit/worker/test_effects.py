@@ -156,3 +156,16 @@ def test_other_loggers_of_the_process_lose_the_secrets_that_it_has_resolved(of, 
         "url": "https://x/?key=[secret:tests/api-key]"
     }
     assert logs.mask_value(ValueError(f"no {value}")) == "ValueError: no [secret:tests/api-key]"
+
+
+def test_a_piece_of_a_secret_at_the_end_of_a_cut_message_is_taken_out_too(of, ctx):
+    value = ctx.secret("api-key")
+    ctx.progress(None, "x" * 490 + value)
+    assert of.extras.note.message == "x" * 490 + "[secret:api-key]"
+
+
+def test_of_an_endless_line_the_end_is_kept_in_both_logs(of, ctx):
+    with capture_logs() as lines:
+        ctx.log("x" * 1_000_000 + "end")
+    assert lines[0]["message"] == "x" * 65_533 + "end"
+    assert of.extras.log.lines.text().endswith("xend\n")

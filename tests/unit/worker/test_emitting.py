@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import orjson
 import pytest
@@ -199,3 +201,24 @@ def test_refused_events_are_tried_in_rounds_a_few_at_a_time(monkeypatch):
     tries.soon()
     now[0] = 62.0
     assert len(tries.read(None, [0])) == 100
+
+
+def test_threads_of_a_handler_emit_under_ids_of_their_own():
+    run = hand()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            ids = list(threads.map(lambda n: EMITTER.emit(run, Event.of("audit.log", {"n": n})), range(100)))
+    finally:
+        sys.setswitchinterval(before)
+
+    assert sorted(ids) == sorted(f"{run.run.id}/{n}" for n in range(100))
+    assert [dict(event.headers)["ce_id"] for event in run.leave().emits] == [
+        f"{run.run.id}/{n}" for n in range(100)
+    ]
+
+
+def test_one_event_that_is_too_large_is_refused_before_it_is_sent_anywhere():
+    with pytest.raises(EmitRefusedError, match="262144 bytes"):
+        Event.of("audit.log", "x" * 262_145)

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.worker.hands import hand, record, started
 
 from noonmark.core.retry import RetryPolicy
-from noonmark.core.words import Lane
+from noonmark.core.words import DeliverySemantics, Lane
 from noonmark.store.work import Ticket
 from noonmark.worker.hand import Delivery, Hand
 
@@ -31,6 +31,16 @@ def test_what_the_job_left_out_has_a_default(work):
     assert taken.payload is None
     assert taken.timeout_seconds == 3600.0
     assert taken.retry_policy() == RetryPolicy()
+    assert taken.delivery is DeliverySemantics.AT_LEAST_ONCE
+    assert taken.deadline_seconds is None
+
+
+def test_a_hand_knows_what_its_job_promises_and_no_attempt_outlasts_the_total_deadline():
+    taken = of('{"timeout_seconds": 60, "delivery": "at_most_once", "deadline_seconds": 20}')
+
+    assert taken.delivery is DeliverySemantics.AT_MOST_ONCE
+    assert taken.deadline_seconds == 20
+    assert 0 < taken.timeout_seconds <= 20
 
 
 def test_the_same_run_under_another_fence_is_another_hand():

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.worker.bench import Bench
 
-from noonmark.core.words import RunState
+from noonmark.core.words import DeliverySemantics, RunState
+from noonmark.handlers import Snooze
 from noonmark.worker.outcomes import describe
 
 
@@ -107,3 +108,75 @@ def test_the_child_of_a_handler_that_forks_runs_nothing_of_the_queue(bench):
     (child,) = children
     assert os.waitpid(child, 0)[1] == 0
     assert len(ran) == 1
+
+
+class BrokenOrderError(Snooze):
+    def __init__(self) -> None:
+        """Never given its parts."""
+
+
+class NoTextError(Exception):
+    @property
+    def __class__(self):
+        raise RecursionError
+
+
+@pytest.mark.parametrize("broken", [BrokenOrderError, NoTextError])
+def test_what_breaks_when_it_is_looked_at_fails_its_run_alone(bench, broken):
+    def sync(ctx):
+        raise broken
+
+    async def asynchronous(ctx):
+        raise broken
+
+    bench.registry.add(sync, name="sync")
+    bench.registry.add(asynchronous, name="async")
+
+    ended = bench.run("sync", "fine", "async", "fine")
+
+    assert {ended["sync"].error, ended["async"].error} == {
+        "the handler raised something that fails itself when it is looked at"
+    }
+    assert ended["fine"].state is RunState.SUCCEEDED
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("awaits", [False, True])
+def test_the_child_of_an_async_handler_that_forks_goes_on_with_no_other_run(bench, awaits):
+    children = []
+    ended = []
+
+    async def forks(ctx):
+        if child := os.fork():
+            children.append(child)
+        elif awaits:
+            await asyncio.sleep(0)
+
+    bench.registry.add(forks, name="forks")
+
+    bench.run("forks", "fine")
+
+    (child,) = children
+    bench.wait(lambda: ended.append(os.waitpid(child, os.WNOHANG)) or ended[-1][0], "the end of the fork")
+    assert ended[-1] == (child, 0)
+
+
+class FailingKind:
+    async def run(self, hand):
+        raise KeyError("nobody thought of that")
+
+    async def close(self):
+        """Nothing is held."""
+
+
+@pytest.mark.parametrize(
+    ("delivery", "state"),
+    [(DeliverySemantics.AT_LEAST_ONCE, RunState.DEAD), (DeliverySemantics.AT_MOST_ONCE, RunState.UNKNOWN)],
+)
+def test_where_we_fail_ourselves_nobody_knows_what_was_done(delivery, state):
+    bench = Bench(kinds=lambda _: {"failing": FailingKind()})
+    outcome = bench.end(bench.begin(kind="failing", delivery=delivery))
+    bench.executors.close()
+
+    assert outcome.state is state
+    assert outcome.error.startswith("KeyError: 'nobody thought of that'")

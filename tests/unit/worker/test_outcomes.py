@@ -9,7 +9,7 @@ import pytest
 from tests.unit.worker.hands import NOW, hand
 
 from noonmark.core.failures import Failure
-from noonmark.core.words import AttemptOutcome, RunState
+from noonmark.core.words import AttemptOutcome, DeliverySemantics, RunState
 from noonmark.handlers import Cancel, Discard, Retry, Snooze
 from noonmark.handlers.exceptions import from_wire, to_wire
 from noonmark.worker import outcomes
@@ -161,7 +161,7 @@ def test_a_description_is_bounded():
 
 def of(delivery, **more):
     held = hand(**more)
-    held.work = {"delivery": delivery}
+    held.delivery = DeliverySemantics(delivery)
     return held
 
 
@@ -222,18 +222,18 @@ def test_rules_meet_what_a_handler_raised_and_not_a_refusal_of_the_worker():
 
 
 @pytest.mark.parametrize(
-    ("work", "retry", "origin", "reason"),
+    ("deadline", "retry", "origin", "reason"),
     [
-        ({}, {}, "schedule", None),
-        ({"deadline_seconds": 100}, {}, "schedule", "deadline"),
-        ({"deadline_seconds": 4000}, {}, "schedule", None),
-        ({}, {"max_age_seconds": 100}, "schedule", "max_age"),
-        ({"deadline_seconds": 100}, {"max_age_seconds": 100}, "backfill", None),
+        (None, {}, "schedule", None),
+        (100, {}, "schedule", "deadline"),
+        (4000, {}, "schedule", None),
+        (None, {"max_age_seconds": 100}, "schedule", "max_age"),
+        (100, {"max_age_seconds": 100}, "backfill", None),
     ],
 )
-def test_a_run_that_is_started_too_late_ends_without_being_executed(work, retry, origin, reason):
+def test_a_run_that_is_started_too_late_ends_without_being_executed(deadline, retry, origin, reason):
     held = hand(retry={"max_retries": 9, **retry}, started_at=NOW + timedelta(hours=1), origin=origin)
-    held.work = work
+    held.deadline_seconds = deadline
 
     late = outcomes.too_late(held)
 

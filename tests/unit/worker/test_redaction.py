@@ -146,3 +146,13 @@ def test_no_secret_of_any_characters_survives_in_any_form(seed):
     assert value not in left
     assert base64.b64encode(value.encode()).decode().rstrip("=") not in left
     assert quote(value, safe="") not in left
+
+
+def test_a_piece_of_a_secret_where_an_excerpt_was_cut_is_taken_out_of_a_result():
+    redactor = Redactor({"key": "hunter2-hunter2"})
+    excerpt = "x" * 4086 + "hunter2-hu"
+    assert json.loads(redactor.clean_json(json.dumps({"body": excerpt}))) == {
+        "body": "x" * 4086 + "[secret:key]"
+    }
+    # A short text is whole: a word that begins like a secret stays.
+    assert json.loads(redactor.clean_json(json.dumps("the hunt"))) == "the hunt"

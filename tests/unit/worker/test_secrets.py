@@ -3,10 +3,11 @@
 import pytest
 from tests.unit.worker.hands import hand
 
+from noonmark.core.secret_references import has_references
 from noonmark.core.words import RunState
 from noonmark.settings import Settings
 from noonmark.worker.outcomes import raised
-from noonmark.worker.secrets import SecretError, Secrets, has_references, refuse_references, variable_of
+from noonmark.worker.secrets import SecretError, Secrets, refuse_references, variable_of
 
 VALUE = "s3cr3t-v4lue/+="
 
@@ -199,3 +200,10 @@ def test_the_log_of_the_process_knows_every_secret_resolved_in_it(secrets):
     assert secrets.mask(VALUE) == VALUE
     secrets.resolve("tests", "secret://api-key")
     assert secrets.mask(f"password is {VALUE}") == "password is [secret:tests/api-key]"
+
+
+def test_a_variable_that_is_no_text_is_refused_as_a_file_is():
+    secrets = Secrets(None, {"NOONMARK_SECRET_TESTS__A": "caf\udce9-secret"})
+    with pytest.raises(SecretError, match="UTF-8") as caught:
+        secrets.get(hand(), "a")
+    assert "caf" not in str(caught.value)

@@ -56,6 +56,10 @@ def test_a_handler_sees_that_its_run_was_cancelled():
     assert context.cancelled
 
 
+def by_key(*hands):
+    return {held.key: held for held in hands}
+
+
 class Ledger:
     """Answers which runs are to be stopped, and remembers which it was asked about."""
 
@@ -83,12 +87,12 @@ def test_only_runs_that_are_in_hand_for_a_while_are_asked_about_and_each_is_stop
     long, short = hand(), hand()
     ledger.cancelling = {long.run.id}
 
-    assert watch.look(db, nobody, [long, short]) == []
+    assert watch.look(db, nobody, by_key(long, short)) == []
     assert ledger.asked == []
-    assert watch.look(db, nobody, [long]) == [long.key]
+    assert watch.look(db, nobody, by_key(long)) == [long.key]
     assert ledger.asked == [[long.run.id]]
     long.stop_asked = True
-    assert watch.look(db, nobody, [long]) == []
+    assert watch.look(db, nobody, by_key(long)) == []
     assert len(ledger.asked) == 1
 
 
@@ -97,6 +101,6 @@ def test_a_look_comes_at_its_time_only(ledger, monkeypatch):
     monkeypatch.setattr(stops, "time", SimpleNamespace(monotonic=lambda: 5.0))
 
     for _ in range(4):
-        watch.look(db, Identity(1, 1), [one])
+        watch.look(db, Identity(1, 1), by_key(one))
 
     assert ledger.asked == []

@@ -15,4 +15,4 @@ with given as (
     select id, scheduled_for, fence - 1, attempt + 1, %(worker)s, 'handed_back', started_at, noonmark_now() from given
     on conflict do nothing
 )
-select id from given
+select id, scheduled_for, job_id, shard from given

@@ -4,7 +4,7 @@ select timers.ctid::text as place, timers.scheduled_for, timers.after_at, timers
        timers.runs_left, timers.after_offset, timers.shard, timers.namespace, timers.pool, jobs.state,
        jobs.schedule::text as schedule, jobs.policy::text as policy, jobs.created_at, jobs.updated_at, jobs.resumed_at,
        jobs.resume_choice, noonmark_now() as now, (select ledger_floor from install) as floor,
-       (select array_agg(name) from namespaces where max_in_flight is not null) as capped
+       timers.namespace in (select name from namespaces where max_in_flight is not null) as capped
 from timers join jobs on jobs.id = timers.job_id
 where timers.job_id = %(job_id)s and timers.kind in (1, 3) and timers.scheduled_for <= noonmark_now()
   and timers.fire_at < %(never)s

@@ -18,7 +18,7 @@ with due as materialized (
 select due.place::text, due.scheduled_for, due.after_at, due.job_id, due.job_version, due.runs_left, due.after_offset,
        due.shard, due.namespace, due.pool, job.state, job.schedule::text, job.policy::text, job.created_at, job.updated_at,
        job.resumed_at, job.resume_choice, noonmark_now() as now, (select ledger_floor from install) as floor,
-       (select array_agg(name) from namespaces where max_in_flight is not null) as capped
+       due.namespace in (select name from namespaces where max_in_flight is not null) as capped
 from due
 left join lateral (
     select state, schedule, policy, created_at, updated_at, resumed_at, resume_choice from jobs where id = due.job_id offset 0

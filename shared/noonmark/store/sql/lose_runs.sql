@@ -1,6 +1,7 @@
 -- Ends the attempt of runs whose worker is gone: queued again with a higher fence while the budget for
 -- losses lasts, dead after it, cancelled where that had been asked. The retry budget is not touched.
 -- What is promised to be done at most once ends as `unknown`: whether its handler had begun, nobody can say.
+-- That attempt counts; one that will be made again does not.
 -- The promise is the one of the version that the run was planned with. A job that is gone promised nothing.
 -- A run of these batches that the same worker started anew since then belongs to its newer batch.
 update runs
@@ -13,7 +14,8 @@ set (state, reason, error, finished_at, queued_at, losses, attempt, fence, owner
                 when runs.losses >= %(loss_budget)s
                 then 'the worker vanished ' || runs.losses + 1 || ' times while it ran this' end,
            case when runs.state = 'cancelling' or once or runs.losses >= %(loss_budget)s then noonmark_now() end,
-           noonmark_now(), runs.losses + 1, greatest(runs.attempt - 1, 0), runs.fence + 1, null::bigint, null::int
+           noonmark_now(), runs.losses + 1,
+           greatest(runs.attempt - (not (once and runs.state = 'running'))::int, 0), runs.fence + 1, null::bigint, null::int
     from (
         select coalesce(
             (select work from jobs where jobs.id = runs.job_id and jobs.version = runs.job_version),

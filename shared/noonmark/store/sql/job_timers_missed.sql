@@ -1,0 +1,7 @@
+-- Timers of the instants of a job that are not locked after all, asked with the job's row locked: an order that went before
+-- replaced them, and whoever has them now may wait for the job. The others are locked already, or are locked here.
+select count(*) from timers where job_id = %(job_id)s and kind in (0, 1, 3)
+having count(*) > (
+    select count(*)
+    from (select from timers where job_id = %(job_id)s and kind in (0, 1, 3) for update skip locked) as mine
+)
