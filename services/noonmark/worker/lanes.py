@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 import psycopg
+from psycopg import Connection
 
 from noonmark.core.words import Lane
 from noonmark.kafka.consumer import LaneConsumer
@@ -15,7 +16,7 @@ from noonmark.kafka.messages import RunMessage, RunMessageError, Signer, Unknown
 from noonmark.kafka.records import Record
 from noonmark.kafka.topics import Topics
 from noonmark.service.runner import Service, StartError
-from noonmark.service.startup import kafka_config
+from noonmark.service.startup import await_read, kafka_config
 from noonmark.store.connect import connect
 from noonmark.store.keys import read_keys
 from noonmark.store.work import Ticket
@@ -46,7 +47,7 @@ class Keyring:
     name = "keys"
 
     def __init__(self, service: Service, pool: str) -> None:
-        """Read the keys.
+        """Read the keys, waiting while the database is away.
 
         Raises:
             StartError: the pool is not registered.
@@ -57,7 +58,7 @@ class Keyring:
         self._progress = service.health.progress(self.name, 2 * _KEY_LIFE_SECONDS)
         self._read_at = 0.0
         self.known_at = 0.0
-        self.signer = self._read()
+        self.signer = await_read(service, self._keys)
 
     def run(self, stop: threading.Event) -> None:
         """Read the keys now and then, so that one that was retired is not believed for long."""
@@ -82,9 +83,12 @@ class Keyring:
             return True
 
     def _read(self) -> Signer:
-        self._read_at = time.monotonic()
         with connect(self._service.settings.dsn, application="worker") as connection:
-            keys = read_keys(connection, self._pool)
+            return self._keys(connection)
+
+    def _keys(self, connection: Connection) -> Signer:
+        self._read_at = time.monotonic()
+        keys = read_keys(connection, self._pool)
         if not keys:
             raise StartError(
                 f"pool {self._pool!r} is not registered: run `noonmark pool create {self._pool}`"

@@ -37,6 +37,9 @@ _SIGNALLED: Final = b"s"
 
 _HURRIED: Final = b"h"
 
+_RUNNING: Final = "running"
+"""The condition of /readyz that the service has started and is not ending."""
+
 HURRY_SECONDS: Final = 2.0
 """After a second signal the loops get this long to let go."""
 
@@ -102,6 +105,8 @@ def run_service(name: str, settings: Settings, build: Callable[[Service], Sequen
     log = get_logger()
     service = Service(name, settings, Health(), threading.Event(), log)
     server = None
+    # From the first moment on: what the service itself is to wait for is registered only by its parts.
+    service.health.require(_RUNNING, "starting")
     try:
         _arm_fault()
         settings.apply_zone_data()
@@ -157,12 +162,13 @@ class _Supervisor:
         for entry in self.supervised:
             assert entry.thread is not None
             entry.thread.start()
+        self.service.health.set_ready(_RUNNING, ready=True)
         log.info("service_started", loops=[entry.loop.name for entry in self.supervised], pid=os.getpid())
         while not (stop.is_set() or self._ended()):
             self.changed.wait()
             self.changed.clear()
         log.info("service_stopping", signalled=stop.is_set())
-        self.service.health.set_ready("running", ready=False, missing="stopping")
+        self.service.health.set_ready(_RUNNING, ready=False, missing="stopping")
         stop.set()
         self._see_out()
         code = LOOP_FAILED if any(entry.failed for entry in self.supervised) else STOPPED

@@ -1,8 +1,10 @@
-"""What a service waits for before it works: a database with this release's schema."""
+"""What a service reads before it works, waiting while the database is away."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import psycopg
 
@@ -12,6 +14,8 @@ from noonmark.service.dberrors import DbFault
 from noonmark.service.runner import Service, StartError
 from noonmark.settings import Settings
 from noonmark.store.connect import connect
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +32,35 @@ def await_install(service: Service) -> Install:
         StartError: the database has no noonmark schema.
     """
 
-    def read() -> Install:
-        with connect(service.settings.dsn, application=service.name) as connection:
-            try:
-                row = connection.execute("select shards from install").fetchone()
-            except psycopg.errors.UndefinedTable:
-                row = None
+    def read(connection: psycopg.Connection) -> Install:
+        try:
+            row = connection.execute("select shards from install").fetchone()
+        except psycopg.errors.UndefinedTable:
+            row = None
         if row is None:
             raise StartError(
                 "the database holds no noonmark schema: run `noonmark db migrate`, then start again"
             )
         return Install(shards=row[0])
+
+    return await_read(service, read)
+
+
+def await_read(service: Service, read: Callable[[psycopg.Connection], T]) -> T:
+    """Read something that the service cannot be built without, waiting while the database is away.
+
+    Args:
+        service: what starts; its stop event ends the waiting.
+        read: one transaction; called again from the start after a fault that may pass.
+
+    Raises:
+        StoppedError: the service was told to stop while it waited.
+        StartError: what `read` raised.
+    """
+
+    def attempt() -> T:
+        with connect(service.settings.dsn, application=service.name) as connection:
+            return read(connection)
 
     hint = _default_address(service.settings)
 
@@ -47,7 +69,7 @@ def await_install(service: Service) -> Install:
         service.log.warning("database_unavailable", error=str(error).strip(), **hint)
         hint = {}
 
-    return retry_transient(read, service.stop, on_fault=tell)
+    return retry_transient(attempt, service.stop, on_fault=tell)
 
 
 def _default_address(settings: Settings) -> dict[str, str]:

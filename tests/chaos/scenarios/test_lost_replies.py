@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.chaos.scenarios.conftest import Way
 from tests.chaos.tally import Tally
-from tests.support.cluster import Cluster
+from tests.support.cluster import SERVICES, Cluster
 from tests.support.publish import Load
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -41,6 +41,22 @@ def test_a_statement_whose_fate_nobody_knows_is_carried_out_once(
     tally.figures.append(
         f"{'reply to' if reply else 'request of'} a {what} lost: {RUNS} runs succeeded, {again} called again"
     )
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_starts_whichever_of_its_first_commits_gets_no_reply(
+    noonmark: Cluster, way: Way, service: str
+) -> None:
+    passes = 0
+    while True:
+        trap = way.proxy.trap(COMMIT, reply=True, passes=passes)
+        (node,) = noonmark.start(service, database_url=way.url)
+        noonmark.wait(node.ready, f"the {service} to be ready, with its commit number {passes + 1} lost")
+        if not trap.caught.is_set() or passes == 3:
+            break
+        assert node.stop() == 0
+        passes += 1
+    assert passes >= 1
 
 
 @pytest.mark.parametrize("passes", range(4))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -103,6 +104,32 @@ def test_a_dead_loop_shows_in_livez_while_the_service_ends(run):
         free_port = probe.getsockname()[1]
     assert run(build, metrics_port=free_port)[0] == 1
     assert answers[0]["stuck"] == {"burns": "the loop has ended"}
+
+
+def test_a_service_is_ready_only_once_its_loops_run_and_no_longer_once_it_ends(run):
+    said = []
+
+    def build(service):
+        said.append(service.health.ready())
+
+        def end(stop):
+            while not service.health.ready()[0]:
+                time.sleep(0.001)
+            said.append(service.health.ready())
+            os.kill(os.getpid(), signal.SIGTERM)
+            stop.wait()
+
+        def look(stop):
+            stop.wait()
+            while service.health.ready()[0]:
+                time.sleep(0.001)
+            said.append(service.health.ready())
+
+        return [Named("ends", end), Named("looks", look)]
+
+    assert run(build)[0] == 0
+    assert [body["conditions"]["running"] for _, body in said] == ["starting", "ok", "stopping"]
+    assert [ready for ready, _ in said] == [False, True, False]
 
 
 def test_a_stop_during_the_build_is_obeyed(run):
