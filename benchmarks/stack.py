@@ -225,6 +225,7 @@ class Stack:
             **self._settings,
             "NOONMARK_DATABASE_URL": self.url,
             "NOONMARK_KAFKA_BOOTSTRAP": self.bootstrap,
+            "NOONMARK_BOUND_TOPICS": f"{self.topics.submissions}=*,{self.topics.submissions_bulk}=*",
             "PYTHONUNBUFFERED": "1",
         }
 

@@ -5,22 +5,31 @@ Each name here is the environment variable `NOONMARK_<NAME>`. Secrets are never 
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import re
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self, get_args, get_origin
+from typing import Annotated, Final, Literal, Self, get_origin
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic.fields import FieldInfo
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from noonmark.core.emit_rules import check_allow_list
+from noonmark.core.submission_signature import PublisherKey
+from noonmark.core.topic_bindings import read_bindings
 from noonmark.core.zones import ZoneData, use_zone_data
+from noonmark.settings_checks import (
+    check_app_outboxes,
+    check_database_url,
+    check_issuer,
+    checked_api_url,
+    checked_brokers,
+    checked_networks,
+    checked_scripts,
+)
+from noonmark.settings_values import wanted
 
 PREFIX = "NOONMARK_"
 SECRET_PREFIX: Final = "NOONMARK_SECRET_"  # noqa: S105 - a prefix of names
@@ -38,9 +47,6 @@ _FOREIGN = frozenset(
 )
 """Variables with our prefix that are no settings of the services."""
 
-_URL_FORM: Final = "postgresql://user:password@host:port/database"
-_BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
-
 
 class SettingsError(ValueError):
     """The environment holds a wrong or unknown setting; the message lists each."""
@@ -54,7 +60,9 @@ class Settings(BaseSettings):
     database_url: SecretStr = Field(
         SecretStr("postgresql://localhost/noonmark"), description="Postgres 15 or newer, as a libpq URL."
     )
-    kafka_bootstrap: str = Field("localhost:9092", description="host:port list of the brokers.")
+    kafka_bootstrap: Annotated[str, AfterValidator(checked_brokers)] = Field(
+        "localhost:9092", description="host:port list of the brokers."
+    )
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         "PLAINTEXT", description="How the brokers are spoken to."
     )
@@ -81,6 +89,32 @@ class Settings(BaseSettings):
         "",
         description="Directory of compiled time zone data (TZif files, and `tzdata.zi` or `version`); none:"
         " those of the Python package tzdata. See [time-zones.md](time-zones.md).",
+    )
+    api_host: str = Field("127.0.0.1", description="Where the API listens.")
+    api_port: int = Field(8080, ge=0, le=65535, description="0: a free port, logged at the start.")
+    api_connections: int = Field(16, ge=2, le=500, description="Postgres connections of one API process.")
+    api_rate_per_minute: int = Field(
+        6000, ge=0, description="Requests a minute of one credential, unless its key says otherwise; 0: any."
+    )
+    api_event_streams: int = Field(
+        200, ge=0, le=10_000, description="Streams of live events that one API process serves at a time."
+    )
+    api_trusted_proxies: Annotated[tuple[str, ...], NoDecode, AfterValidator(checked_networks)] = Field(
+        (), description="Proxies (CIDR) whose `X-Forwarded-For` says who calls; none: whoever connects does."
+    )
+    api_bulk_bytes: int = Field(
+        32 * 1024 * 1024, ge=1024, le=256 * 1024 * 1024, description="A larger bulk request is refused."
+    )
+    oidc_issuer: str = Field(
+        "",
+        description="Identity provider whose tokens the API and signed events may carry, as `iss` names it;"
+        " none: API keys only. See [security.md](security.md).",
+    )
+    oidc_audience: str = Field("", description="What `aud` of its tokens must hold; needed with an issuer.")
+    oidc_roles_claim: str = Field(
+        "noonmark_roles",
+        min_length=1,
+        description="Claim that the roles stand in; dots lead into nested ones.",
     )
     metrics_host: str = Field("127.0.0.1", description="Where /livez, /readyz and /metrics listen.")
     metrics_port: int = Field(0, ge=0, le=65535, description="0: a free port, logged at the start.")
@@ -115,6 +149,11 @@ class Settings(BaseSettings):
     )
     outbox_depth_limit: int = Field(
         20_000, ge=100, description="More unsent rows stop claims of their slice and lane."
+    )
+    app_outboxes: SecretStr = Field(
+        SecretStr(""),
+        description="Outboxes of applications that dispatchers relay: `name=postgresql://…=namespace`, with"
+        " spaces between several. See [outbox.md](outbox.md).",
     )
     catch_up_cap: int = Field(100, ge=1, le=10_000, description="Runs made per job and claim under fire_all.")
     ledger_cap: int = Field(1000, ge=1, le=100_000, description="A longer gap gets one summary row.")
@@ -156,7 +195,7 @@ class Settings(BaseSettings):
         le=30,
         description="Time between SIGTERM and SIGKILL for a handler's process or a script that must end.",
     )
-    scripts: Annotated[tuple[str, ...], NoDecode] = Field(
+    scripts: Annotated[tuple[str, ...], NoDecode, AfterValidator(checked_scripts)] = Field(
         (),
         description="Executables that script jobs may run, or folders of them, absolute; `*` for all. None by"
         " default: scripts are off.",
@@ -166,7 +205,7 @@ class Settings(BaseSettings):
         description="Directory of the secrets of jobs, `<namespace>/<name>` each; none: environment variables"
         " only. See [secrets.md](secrets.md).",
     )
-    http_allow_networks: Annotated[tuple[str, ...], NoDecode] = Field(
+    http_allow_networks: Annotated[tuple[str, ...], NoDecode, AfterValidator(checked_networks)] = Field(
         (), description="Private networks (CIDR) that HTTP and gRPC jobs may call; none by default."
     )
     emit_topics: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -179,10 +218,17 @@ class Settings(BaseSettings):
     max_submission_bytes: int = Field(
         256 * 1024, ge=1024, le=8 * 1024 * 1024, description="A larger event is refused unread."
     )
+    bound_topics: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Topics whose events need no signature, `topic=namespace` each: they act as an editor of"
+        " that namespace, `topic=*` of every namespace. Others than the two of submissions are read too. None"
+        " by default. See [events.md](events.md#who-may-publish).",
+    )
     rejection_bytes: int = Field(
         16 * 1024, ge=0, le=1024 * 1024, description="Bytes of a refused event that are kept."
     )
     retention_days: int = Field(30, ge=1, le=3650, description="Days of runs that are kept.")
+    audit_days: int = Field(400, ge=1, le=3650, description="Days of the audit log that are kept.")
     partitions_ahead_days: int = Field(
         3, ge=1, le=60, description="Days for which ledger partitions are made ahead."
     )
@@ -190,22 +236,41 @@ class Settings(BaseSettings):
         14, ge=1, le=365, description="Days an event id is remembered; above the topic's retention."
     )
 
+    api_url: str = Field(
+        "",
+        description="API that commands call, `https://host[:port]`; none: they run over the database of these"
+        " settings. See [contexts.md](contexts.md).",
+    )
+    api_key: SecretStr = Field(SecretStr(""), description="Key for it.")
+    publisher_key: SecretStr = Field(
+        SecretStr(""),
+        description="Key that commands sign with what they publish to Kafka (`nmp_…`); none: it goes"
+        " unsigned.",
+    )
+    context: str = Field(
+        "", description="Context of the command line that is meant, as `--context` names it."
+    )
+    config: str = Field(
+        "",
+        description="File of the contexts; none: `noonmark/config.toml` in `XDG_CONFIG_HOME` (`~/.config`).",
+    )
+
     @field_validator("database_url")
     @classmethod
     def _url_can_be_read(cls, given: SecretStr) -> SecretStr:
-        _check_url(given.get_secret_value())
+        check_database_url(given.get_secret_value())
         return given
 
-    @field_validator("kafka_bootstrap")
+    @field_validator("app_outboxes")
     @classmethod
-    def _brokers_can_be_read(cls, given: str) -> str:
-        brokers = [part.strip() for part in given.split(",")]
-        for broker in brokers:
-            found = _BROKER.fullmatch(broker)
-            if found is None or not 1 <= int(found[1]) <= 65_535:
-                told = f"{broker!r} is no broker" if broker else "a broker is missing"
-                raise ValueError(f"{told}: use host:port, several with commas")
-        return ",".join(brokers)
+    def _outboxes_can_be_read(cls, given: SecretStr) -> SecretStr:
+        check_app_outboxes(given.get_secret_value())
+        return given
+
+    @field_validator("api_url")
+    @classmethod
+    def _api_can_be_called(cls, given: str) -> str:
+        return checked_api_url(given) if given else given
 
     @field_validator("zone_data_dir")
     @classmethod
@@ -214,22 +279,16 @@ class Settings(BaseSettings):
             ZoneData.from_directory(Path(given))
         return given
 
-    @field_validator("http_allow_networks")
+    @field_validator("bound_topics")
     @classmethod
-    def _networks_can_be_read(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for network in given:
-            try:
-                ipaddress.ip_network(network)
-            except ValueError as error:
-                raise ValueError(f"{error}: use networks such as 10.20.0.0/16, with commas") from error
+    def _bindings_can_be_read(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        read_bindings(given)
         return given
 
-    @field_validator("scripts")
+    @field_validator("publisher_key")
     @classmethod
-    def _scripts_are_places(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for place in given:
-            if place != "*" and not place.startswith("/"):
-                raise ValueError(f"{place!r} is no absolute path: use paths of executables or folders, or *")
+    def _publisher_key_can_sign(cls, given: SecretStr) -> SecretStr:
+        PublisherKey.parse(given.get_secret_value()) if given else None
         return given
 
     @field_validator("emit_topics")
@@ -237,6 +296,11 @@ class Settings(BaseSettings):
     def _topics_can_be_read(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         check_allow_list(given)
         return given
+
+    @model_validator(mode="after")
+    def _issuer_can_be_believed(self) -> Self:
+        check_issuer(self.oidc_issuer, self.oidc_audience)
+        return self
 
     @model_validator(mode="after")
     def _beats_fit_the_lease(self) -> Self:
@@ -269,7 +333,7 @@ class Settings(BaseSettings):
     ) -> tuple[Settings | None, list[str]]:
         """Read the environment; return the settings (None where a value is wrong) and every problem found."""
         lists = {}
-        for name in ("handlers", "http_allow_networks", "emit_topics", "scripts"):
+        for name in (name for name, info in cls.model_fields.items() if get_origin(info.annotation) is tuple):
             raw = os.environ.get(PREFIX + name.upper())
             if raw is not None and name not in overrides:
                 lists[name] = tuple(part.strip() for part in raw.split(",") if part.strip())
@@ -309,43 +373,7 @@ def _problem(item: ErrorDetails, given_as: Mapping[str, str]) -> str:
         return f"{place} {told}" if name == "database_url" else f"{place}: {told}"
     # A wrong password must not end up in a log.
     shown = "" if info.annotation is SecretStr else f" {item['input']!r}"
-    return f"{place}{shown} is not allowed: use {_wanted(info)}"
-
-
-def _wanted(info: FieldInfo) -> str:
-    """Say what a setting takes, for a sentence."""
-    values = values_of(info).replace("`", "")
-    if get_origin(info.annotation) is Literal:
-        return f"one of {values}"
-    if info.annotation is int:
-        return f"a whole number {values}"
-    if info.annotation is float:
-        return f"a number {values}"
-    return f"text that matches {values}" if values.startswith("^") else values
-
-
-def _check_url(url: str) -> None:
-    """Refuse what libpq would not read. The message shows nothing of the URL: it may hold a password.
-
-    Raises:
-        ValueError: a sentence about what is wrong.
-    """
-    from psycopg import ProgrammingError  # noqa: PLC0415 - a driver takes a while to load
-    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
-
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise ValueError(f"is no Postgres URL: use {_URL_FORM}")
-    try:
-        parts = conninfo_to_dict(url)
-    except ProgrammingError:
-        # Without its cause: libpq quotes the URL, and a traceback would show it.
-        raise ValueError(
-            f"cannot be read as a Postgres URL: use {_URL_FORM}, with %40 for @, %2F for / and %25 for % in"
-            " the password"
-        ) from None
-    for port in str(parts.get("port") or "").split(","):
-        if port and not (port.isdecimal() and 1 <= int(port) <= 65_535):
-            raise ValueError(f"has a port that is no number from 1 to 65535: use {_URL_FORM}")
+    return f"{place}{shown} is not allowed: use {wanted(info)}"
 
 
 def _unknown_variables() -> list[str]:
@@ -362,25 +390,6 @@ def _unknown_variables() -> list[str]:
         near = get_close_matches(name, known, n=1)
         problems.append(f"{name} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
     return problems
-
-
-def values_of(info: FieldInfo) -> str:
-    """Say which values a setting takes, as its type and its limits do."""
-    if get_origin(info.annotation) is Literal:
-        return ", ".join(f"`{value}`" for value in get_args(info.annotation) if value)
-    if get_origin(info.annotation) is tuple:
-        return "a list with commas"
-    limits = {
-        name: getattr(item, name)
-        for item in info.metadata
-        for name in ("gt", "ge", "le", "pattern")
-        if hasattr(item, name)
-    }
-    if "pattern" in limits:
-        return f"`{limits['pattern']}`"
-    low = f"above {limits['gt']}" if "gt" in limits else f"from {limits['ge']}" if "ge" in limits else ""
-    high = f"to {limits['le']}" if "le" in limits else ""
-    return " ".join(part for part in (low, high) if part) or "text"
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from pydantic import SecretStr
 
-from noonmark.settings import PREFIX, Settings, values_of
+from noonmark.settings import PREFIX, Settings
+from noonmark.settings_values import values_of
 
 _SECTIONS: Final = {
     "database_url": "Postgres",
@@ -17,6 +18,7 @@ _SECTIONS: Final = {
     "pool": "Worker",
     "intake_batch": "Intake",
     "retention_days": "Housekeeping",
+    "api_url": "Command line and clients",
 }
 """Headings of docs/settings.md, each by the first setting below it."""
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from tests.support.cli import Called
@@ -24,9 +25,21 @@ class Operator:
 
     def submit(self, document: dict[str, Any]) -> None:
         """Submit a job of namespace `shop`."""
-        job = {"namespace": "shop", "type": "python", "handler": "chaos.record", **document}
-        file = self.folder / "job.json"
-        file.write_text(json.dumps(job))
+        self._publish({"namespace": "shop", "type": "python", "handler": "chaos.record", **document})
+
+    def order(self, word: str, **data: Any) -> None:
+        """Give an order about a job of namespace `shop` as an event."""
+        event = {
+            "specversion": "1.0",
+            "id": uuid4().hex,
+            "source": "operator",
+            "type": f"noonmark.job.{word}.v1",
+        }
+        self._publish({**event, "datacontenttype": "application/json", "data": {"namespace": "shop", **data}})
+
+    def _publish(self, document: dict[str, Any]) -> None:
+        file = self.folder / "document.json"
+        file.write_text(json.dumps(document))
         self("submit", str(file))
 
     def tick(self) -> dict[str, Any]:
@@ -67,7 +80,9 @@ def test_what_a_pause_held_runs_after_the_resume_once_each_or_is_accounted_for(
     ran = len(noonmark.calls("shop"))
     noonmark.node("trigger").kill()
     operator.submit({"name": "single"})
-    operator("job", "resume", "tick", "--namespace", "shop", "--missed", "all")
+    operator.order("resume", name="tick", missed="all")
+    told = operator.command("job", "resume", "tick", "--namespace", "shop", "--missed", "all", code=1).stderr
+    assert "its namespace 'shop' is paused" in told
     noonmark.start("trigger")
     noonmark.wait(lambda: noonmark.rows("select from rejections"), "the resume to be refused")
     noonmark.wait(

@@ -13,6 +13,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 RETRY = {"max_retries": 3, "delay_seconds": 0.3, "jitter": "none"}
 MOST_KILLS = 6
+ELSEWHERE = {"dispatcher.after_accept"}
+"""Passed only with an application's outbox: tests/integration/dispatcher/test_app_outbox.py kills there."""
 
 
 def load_of(noonmark: Cluster) -> Load:
@@ -39,7 +41,7 @@ def recurring(noonmark: Cluster, load: Load) -> list[dict[str, object]]:
     return load.events[before:]
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", [point for point in POINTS if point not in ELSEWHERE])
 def test_a_kill_at_a_fault_point_loses_nothing(
     noonmark: Cluster, tally: Tally, point: str, request: pytest.FixtureRequest
 ) -> None:
@@ -68,6 +70,8 @@ def test_a_kill_at_a_fault_point_loses_nothing(
         assert len(row.held) < MOST_KILLS, f"{row.held}: too few kills hit anything"
     noonmark.start(service)
     if service == "intake":
+        # What is taken in just as the clock is stopped would be due after the time at which it stands.
+        noonmark.take_in(load, events=[])
         with noonmark.standing_clock():
             noonmark.take_in(load, events=recurring(noonmark, load))
     judge(noonmark, load, row)

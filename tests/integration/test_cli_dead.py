@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -159,10 +160,13 @@ def test_live_runs_are_cancelled_by_filter_and_by_id(world):
     assert "--dry-run" in call("run", "cancel", "--job", "x", code=2).stderr
     done = shown("run", "cancel", "--job", "x", "--state", "queued", "--state", "retrying", "--yes")
     assert (done["ended"], done["stopping"]) == (2, 0)
-    done = shown("run", "cancel", str(runs[0]), str(running.id))
+    done = shown("run", "cancel", str(runs[0]), str(running.id), "--reason", "enough")
 
     assert (done["matched"], done["ended"], done["not_confirmed"]) == (2, 1, [str(running.id)])
+    for run in (runs[0], running.id):
+        assert re.fullmatch(r"by local:\S+: enough", world.run(run)["reason"])
     assert world.run(running.id)["state"] == "cancelling"
+    assert "500 characters" in call("run", "cancel", str(running.id), "--reason", " ", code=2).stderr
 
 
 def test_waiting_for_a_worker_that_does_not_confirm_ends_with_a_problem(world):
@@ -212,3 +216,11 @@ def test_who_waits_for_a_run_that_is_being_stopped_already_waits(world):
 def test_an_unknown_run_is_told(world):
     unknown = "0190b6a0-1c2d-7000-8000-000000000001"
     assert f"there is no run {unknown}" in call("run", "cancel", unknown, code=1).stderr
+
+
+def test_a_dead_run_is_retried_by_its_id_and_a_live_one_is_not(world):
+    (run,) = died(world, "KeyError: 'x'")
+    assert shown("run", "retry", str(run))["state"] == "queued"
+    assert world.run(run)["state"] == "queued"
+    assert "is queued, not dead" in call("run", "retry", str(run), code=1).stderr
+    assert call("dlq", "list").stdout == call("dead", "list").stdout

@@ -103,3 +103,15 @@ def test_a_namespace_is_capped_and_uncapped(noonmark):
     assert "nothing to set" in noonmark("namespace", "set", "shop", code=2)
     for wrong in ("0", "-1", "many"):
         assert noonmark("namespace", "set", "shop", f"--max-in-flight={wrong}", code=2)
+
+
+def test_a_quota_of_jobs_is_set_told_and_taken_away(noonmark, jobs):
+    told = noonmark("namespace", "set", "default", "--max-jobs", "1")
+    assert told.startswith("namespace default has a quota of 1 recurring job\n")
+    assert jobs.one(nightly("a")).status.value == "accepted"
+    refused = jobs.one(nightly("b"))
+    assert (refused.status.value, refused.reason.value) == ("rejected", "quota")
+    assert json.loads(noonmark("namespace", "show", "default", "--json"))["max_jobs"] == 1
+    assert "neither a whole number" in noonmark("namespace", "set", "default", "--max-jobs", "-1", code=2)
+    assert "has no quota of jobs" in noonmark("namespace", "set", "default", "--max-jobs", "none")
+    assert jobs.one(nightly("b")).status.value == "accepted"

@@ -1,12 +1,15 @@
 """What `noonmark run show` and `run logs` say about the attempts of a run."""
 
 import json
+from types import SimpleNamespace
 from uuid import uuid4
 
 import psycopg
 import pytest
 from tests.integration.test_cli_reads import NOW, add_job, add_runs
 from tests.support.cli import call
+
+from noonmark.cli import run_logs
 
 
 @pytest.fixture
@@ -99,3 +102,26 @@ def test_no_logs_and_no_run_are_told_apart(database, run):
     nobody = uuid4()
     told = call("run", "logs", str(nobody), code=1).stderr
     assert told == f"there is no run {nobody}: `noonmark run list` shows those there are\n"
+
+
+def test_logs_are_followed_attempt_by_attempt_until_the_run_has_ended(database, run, monkeypatch):
+    database.execute("update runs set state = 'retrying', finished_at = null where id = %s", [run])
+    add_log(database, run, 1, stderr="first\n")
+    looks = []
+
+    def meanwhile(_seconds):
+        looks.append(len(looks))
+        if len(looks) == 1:
+            add_log(database, run, 2, stdout="second\n")
+        else:
+            database.execute("update runs set state = 'succeeded', finished_at = now() where id = %s", [run])
+
+    monkeypatch.setattr(run_logs, "time", SimpleNamespace(sleep=meanwhile))
+    assert call("run", "logs", str(run), "--follow").stdout == (
+        "== attempt 1, fence 1: stderr\nfirst\n== attempt 2, fence 2: stdout\nsecond\n== the run is succeeded\n"
+    )
+    assert looks == [0, 1]
+    lines = call("run", "logs", str(run), "-f", "--json").stdout.splitlines()
+    assert [json.loads(line)["attempt"] for line in lines] == [1, 2]
+    assert call("run", "logs", str(run), "-f", "--stream", "stdout").stdout == "second\n"
+    assert "there is no run" in call("run", "logs", str(uuid4()), "-f", code=1).stderr

@@ -21,6 +21,7 @@ from tests.support import standin_service_path
 from tests.support.stack import Kafka, Postgres
 
 from noonmark.devstack import state
+from noonmark.devstack.access import ensure_key
 from noonmark.devstack.errors import DevStackError
 from noonmark.devstack.options import ServiceSpec, StackOptions
 from noonmark.devstack.ports import free_port
@@ -291,3 +292,24 @@ def test_every_test_gets_a_migrated_database_of_its_own(database_url: str, topic
     with psycopg.connect(database_url) as connection:
         assert connection.execute("select count(*) from jobs").fetchone() == (0,)
     assert topic_prefix.startswith("t")
+
+
+def test_the_key_of_the_stack_is_made_once_and_anew_for_a_database_that_does_not_know_it(
+    emptied_database: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "api-key"
+    ensure_key(emptied_database, file)
+    made = file.read_text()
+    assert made.startswith("nmk_")
+    assert file.stat().st_mode & 0o777 == 0o600
+    ensure_key(emptied_database, file)
+    assert file.read_text() == made
+
+    with psycopg.connect(emptied_database) as connection:
+        connection.execute("update api_keys set revoked_at = now()")
+    ensure_key(emptied_database, file)
+    assert file.read_text() != made
+    for unusable in ("", "nmk_short", "\xe9"):
+        file.write_text(unusable, encoding="latin-1")
+        ensure_key(emptied_database, file)
+        assert file.read_text().startswith("nmk_")

@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 from tests.support.evidence import KafkaSide
 from tests.support.node import Node
-from tests.support.publish import Load, publish
+from tests.support.publish import Load, publish, unsigned
 
 from noonmark.devstack import processes
 from noonmark.kafka.admin import ensure_topics
@@ -86,6 +86,7 @@ class Cluster:
             "NOONMARK_DATABASE_URL": self.dsn,
             "NOONMARK_KAFKA_BOOTSTRAP": self.bootstrap,
             "NOONMARK_TOPIC_PREFIX": self.prefix,
+            "NOONMARK_BOUND_TOPICS": unsigned(self.prefix),
             "NOONMARK_TEST_TARGET_LOG": str(self.target_log),
             "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
             **self.settings,
@@ -266,7 +267,10 @@ class Cluster:
         """Publish the same, and wait until every job of the load is made."""
         self.publish(load, events=events)
         made = "select count(*) from jobs where namespace = %s"
-        self.wait(lambda: self.value(made, load.namespace) == len(load.jobs), "every job to be taken in", 40)
+        within = 40 + len(load.jobs) / 500
+        self.wait(
+            lambda: self.value(made, load.namespace) == len(load.jobs), "every job to be taken in", within
+        )
 
     def unsettled(self, load: Load) -> dict[str, int]:
         """What keeps a load from being settled; empty when nothing does."""
@@ -320,7 +324,8 @@ class Cluster:
             *("--target-log", str(self.target_log), "--plan", str(plan)),
             *(["--partway"] if partway else []),
         ]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        most = 60 + load.instants / 100
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=most, check=False)
         assert done.returncode in {0, 1}, done.stderr
         report: dict[str, Any] = json.loads(done.stdout)
         return report

@@ -116,13 +116,24 @@ class Node:
         """Whether a line with this event is in its log."""
         return any(line.get("event") == event for line in self.lines())
 
+    def logged_field(self, event: str, field: str) -> Any:
+        """A field of the first line with an event; None where there is no such line yet."""
+        return next((line[field] for line in self.lines() if line.get("event") == event), None)
+
+    @property
+    def api_url(self) -> str:
+        """Where a process of the API answers its callers."""
+        port = self.logged_field("api_listening", "port")
+        assert port is not None, f"{self.name} does not listen\n{self.log()}"
+        return f"http://127.0.0.1:{port}"
+
     def last_logged(self, field: str, default: Any) -> Any:
         """The newest value of a field in its log."""
         return next((line[field] for line in reversed(list(self.lines())) if field in line), default)
 
     def _get(self, path: str) -> tuple[int, str]:
         if not self.url:
-            port = self.last_logged("port", None)
+            port = self.logged_field("health_listening", "port")
             if port is None:
                 return 0, ""
             self.url = f"http://127.0.0.1:{port}"

@@ -146,6 +146,11 @@ class Load:
         return event
 
 
+def unsigned(prefix: str, namespace: str = "*") -> str:
+    """NOONMARK_BOUND_TOPICS under which events of both submission topics need no signature."""
+    return f"{prefix}.submissions={namespace},{prefix}.submissions.bulk={namespace}"
+
+
 def soon(seconds: float) -> datetime:
     """An instant from now, in UTC and whole milliseconds."""
     at = datetime.now(UTC) + timedelta(seconds=seconds)

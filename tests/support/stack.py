@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient
+from tests.support.publish import unsigned
 
 from noonmark.devstack.kafka import start_kafka
 from noonmark.devstack.postgres import start_postgres
@@ -138,5 +139,6 @@ def service_env(database_url: str, kafka_server: Kafka, topic_prefix: str) -> di
         "NOONMARK_DATABASE_URL": database_url,
         "NOONMARK_KAFKA_BOOTSTRAP": kafka_server.bootstrap,
         "NOONMARK_TOPIC_PREFIX": topic_prefix,
+        "NOONMARK_BOUND_TOPICS": unsigned(topic_prefix),
         "PYTHONUNBUFFERED": "1",
     }

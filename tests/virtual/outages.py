@@ -17,7 +17,7 @@ from tests.virtual.verdicts import Clerk, Policy, Row
 from noonmark.core.words import ResumeChoice
 
 with contextlib.suppress(ImportError):
-    from noonmark.store.namespaces import pause_namespace, resume_namespace
+    from noonmark.store.namespace_pauses import pause_namespace, resume_namespace
 
 NEW_YORK = "America/New_York"
 DTSTART = datetime(2026, 1, 1, 2, 30)  # noqa: DTZ001 - local

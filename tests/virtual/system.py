@@ -37,7 +37,7 @@ _CLOCK = """
 create or replace function noonmark_now() returns timestamptz language sql stable parallel safe
 as $$ select current_setting('noonmark.virtual_now')::timestamptz $$
 """
-_KEPT = ("alembic_version", "install", "pools", "pool_keys", "zone_data")
+_KEPT = ("alembic_version", "audit_log", "install", "pools", "pool_keys", "zone_data")
 
 
 @contextmanager

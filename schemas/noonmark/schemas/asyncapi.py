@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from noonmark.core.submission_signature import JWT_HEADER, SIGNATURE_HEADER, SIGNATURE_PATTERN
 from noonmark.schemas import lifecycle, run_message, submissions
 from noonmark.schemas.documents import POOL_PATTERN
 from noonmark.schemas.envelope import STRUCTURED_TYPE
@@ -40,6 +41,35 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "dead": ("noonmark.dead", "Runs whose attempts are used up.", (lifecycle.DEAD,)),
 }
 _RECEIVED: Final = ("submissions", "submissionsBulk", "runs")
+_SUBMITTED: Final = ("submissions", "submissionsBulk")
+
+_HEADERS: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        SIGNATURE_HEADER: {
+            "type": "string",
+            "pattern": SIGNATURE_PATTERN,
+            "description": "v1.KEY_ID.NAMESPACE.EXPIRES.MAC: HMAC-SHA256 of the event by a publisher's key.",
+        },
+        JWT_HEADER: {"type": "string", "description": "A token of the identity provider, instead."},
+    },
+    "not": {"required": [SIGNATURE_HEADER, JWT_HEADER]},
+}
+_SECURITY: Final[dict[str, Any]] = {
+    "signature": {
+        "type": "httpApiKey",
+        "in": "header",
+        "name": SIGNATURE_HEADER,
+        "description": "Header of the Kafka record: the signature of a publisher's key, for one namespace.",
+    },
+    "token": {
+        "type": "httpApiKey",
+        "in": "header",
+        "name": JWT_HEADER,
+        "description": "Header of the Kafka record: a token of the identity provider.",
+    },
+}
+"""AsyncAPI has no type for a header of a record: this one says the same of a request."""
 
 
 def document(schema_files: Mapping[str, str]) -> dict[str, Any]:
@@ -55,14 +85,22 @@ def document(schema_files: Mapping[str, str]) -> dict[str, Any]:
             "version": "1.0.0",
             "description": (
                 "CloudEvents 1.0 on Kafka. Submissions are read in structured and in binary content mode; "
-                "noonmark writes structured mode. The type of an event carries its major version."
+                "noonmark writes structured mode. The type of an event carries its major version. "
+                "Submissions are authorised by a header of the record, or by a topic that the operator binds "
+                "to a namespace."
             ),
             "license": {"name": "Apache-2.0"},
         },
         "defaultContentType": STRUCTURED_TYPE,
         "channels": {name: _channel(name) for name in _CHANNELS},
         "operations": _operations(),
-        "components": {"messages": {name: _message(name, file) for name, file in schema_files.items()}},
+        "components": {
+            "messages": {name: _message(name, file) for name, file in schema_files.items()},
+            "messageTraits": {
+                "authorised": {"headers": {"schemaFormat": _SCHEMA_FORMAT, "schema": _HEADERS}}
+            },
+            "securitySchemes": _SECURITY,
+        },
     }
 
 
@@ -88,14 +126,21 @@ def _operations() -> dict[str, Any]:
         channel = {"$ref": f"#/channels/{name}"}
         if name in _RECEIVED:
             operations[f"receive{title}"] = {"action": "receive", "channel": channel}
+        if name in _SUBMITTED:
+            operations[f"receive{title}"]["security"] = [
+                {"$ref": f"#/components/securitySchemes/{scheme}"} for scheme in _SECURITY
+            ]
         if name not in _RECEIVED or name == "runs":
             operations[f"send{title}"] = {"action": "send", "channel": channel}
     return operations
 
 
 def _message(name: str, file: str) -> dict[str, Any]:
-    return {
+    message: dict[str, Any] = {
         "name": name,
         "contentType": STRUCTURED_TYPE,
         "payload": {"schemaFormat": _SCHEMA_FORMAT, "schema": {"$ref": f"./{file}"}},
     }
+    if name in submissions.TYPES:
+        message["traits"] = [{"$ref": "#/components/messageTraits/authorised"}]
+    return message

@@ -54,6 +54,19 @@ def _lane(value: object) -> Lane:
         raise wrong(f"{value!r:.40} is no priority") from None
 
 
+def optional_lane(value: object) -> Lane | None:
+    """Read a priority that may be left out."""
+    return None if value is None else _lane(value)
+
+
+PRIORITY_SCHEMA: Final[JsonDict] = {
+    "anyOf": [
+        {"enum": ["high", "normal", "low"]},
+        {"type": "integer", "minimum": 1, "maximum": 10},
+        {"type": "string", "pattern": any_case("high", "normal", "low")},
+    ]
+}
+
 LabelKey = Annotated[str, Field(pattern=LABEL_KEY_PATTERN)]
 LabelValue = Annotated[str, Field(pattern=LABEL_VALUE_PATTERN)]
 Namespace = Annotated[
@@ -213,19 +226,7 @@ class JobDocument(Document):
     priority: Annotated[
         Lane,
         PlainValidator(_lane),
-        WithJsonSchema(
-            {
-                "anyOf": [
-                    {"enum": ["high", "normal", "low"]},
-                    {"type": "integer", "minimum": 1, "maximum": 10},
-                    {
-                        "type": "string",
-                        "pattern": any_case("high", "normal", "low"),
-                    },
-                ],
-                "default": "normal",
-            }
-        ),
+        WithJsonSchema({**PRIORITY_SCHEMA, "default": "normal"}),
         Field(
             description="Lane of the runs: high, normal, low, or 1-10 (1-3 high, 4-7 normal, 8-10 low).",
             json_schema_extra={"default": "normal"},

@@ -24,6 +24,8 @@ from noonmark.schemas.payloads import PAYLOADS
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 JOB_FILE: Final = "job.json"
 ASYNCAPI_FILE: Final = "asyncapi.json"
+OPENAPI_FILE: Final = "openapi.json"
+"""Beside the others, but made of the API's routes: `python -m noonmark.api.openapi`."""
 
 _EXTENSIONS: Final[dict[str, type[BaseModel]]] = {run_message.QUEUED: run_message.RunExtensions}
 """Models of the extension attributes that an event type must have."""
@@ -57,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     files = documents()
     if options.check:
         stale = [name for name, content in files.items() if _content(options.directory / name) != content]
-        extra = sorted({path.name for path in options.directory.glob("*.json")} - files.keys())
+        extra = sorted({path.name for path in options.directory.glob("*.json")} - {*files, OPENAPI_FILE})
         for name in [*stale, *extra]:
             sys.stderr.write(
                 f"{options.directory / name} is not what the models say; "
@@ -83,36 +85,48 @@ def _head(name: str, title: str) -> dict[str, Any]:
     return {"$schema": DIALECT, "$id": f"urn:noonmark:schema:{name}", "title": title}
 
 
-def _with_definitions(model: type[BaseModel]) -> dict[str, Any]:
-    """Return `$ref` to the model and `$defs` with all it needs, at the root where its refs point."""
-    needed: list[tuple[type[BaseModel], Any]] = [(model, "validation")]
-    if issubclass(model, JobDocument):
+def definitions(*models: type[BaseModel], prefix: str = "#/$defs/") -> dict[str, Any]:
+    """Return the schemas of models and of all they need, by name.
+
+    Args:
+        models: a job document brings the payloads of every kind.
+        prefix: of references among them.
+    """
+    needed: list[tuple[type[BaseModel], Any]] = [(model, "validation") for model in models]
+    if any(issubclass(model, JobDocument) for model in models):
         needed += [(payload, "validation") for payload in PAYLOADS.values()]
     _, schema = models_json_schema(needed, ref_template="#/$defs/{model}")
-    definitions = {name: _tidy(definition) for name, definition in schema["$defs"].items()}
-    return {"$ref": f"#/$defs/{model.__name__}", "$defs": definitions}
+    tidied = {name: tidy(definition) for name, definition in schema["$defs"].items()}
+    # Models refer to others in rules that they write themselves, too.
+    found: dict[str, Any] = orjson.loads(orjson.dumps(tidied).replace(b'"#/$defs/', f'"{prefix}'.encode()))
+    return found
 
 
-def _tidy(schema: Any) -> Any:
+def _with_definitions(model: type[BaseModel]) -> dict[str, Any]:
+    """Return `$ref` to the model and `$defs` with all it needs, at the root where its refs point."""
+    return {"$ref": f"#/$defs/{model.__name__}", "$defs": definitions(model)}
+
+
+def tidy(schema: Any) -> Any:
     """Drop what pydantic adds and editors only repeat; close objects whose keys have patterns."""
     if isinstance(schema, list):
-        return [_tidy(item) for item in schema]
+        return [tidy(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    tidy: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "properties":
-            tidy[key] = {name: _tidy(field) for name, field in value.items()}
+            kept[key] = {name: tidy(field) for name, field in value.items()}
         elif not (key == "title" or (key == "default" and value is None)):
-            tidy[key] = _tidy(value)
-    if "patternProperties" in tidy:
-        tidy.setdefault("additionalProperties", False)
-    return tidy
+            kept[key] = tidy(value)
+    if "patternProperties" in kept:
+        kept.setdefault("additionalProperties", False)
+    return kept
 
 
 def _event_schema(name: str, model: type[BaseModel]) -> dict[str, Any]:
     data = _with_definitions(model)
-    extensions = _tidy(_EXTENSIONS[name].model_json_schema()["properties"]) if name in _EXTENSIONS else {}
+    extensions = tidy(_EXTENSIONS[name].model_json_schema()["properties"]) if name in _EXTENSIONS else {}
     return {
         **_head(name, name),
         "description": (model.__doc__ or "").strip(),

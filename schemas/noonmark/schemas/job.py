@@ -31,7 +31,15 @@ from noonmark.schemas.problems import field_errors
 from noonmark.schemas.refusal import FieldError, Refused, kind_of, shown
 from noonmark.schemas.screening import screen
 
-__all__ = ["DEFAULT_TIMEOUT_SECONDS", "MAX_PAYLOAD_BYTES", "JobDocument", "JobSpec", "effective", "parse_job"]
+__all__ = [
+    "DEFAULT_TIMEOUT_SECONDS",
+    "MAX_PAYLOAD_BYTES",
+    "JobDocument",
+    "JobSpec",
+    "effective",
+    "parse_job",
+    "payload_for",
+]
 
 MAX_PAYLOAD_BYTES: Final = 128 * 1024
 """A payload is stored with each job version and read for each run; larger data belongs elsewhere."""
@@ -188,6 +196,19 @@ def effective(spec: JobSpec) -> dict[str, Any]:
         "description": spec.description,
         "owner": spec.owner,
     }
+
+
+def payload_for(kind: JobType, payload: object, *, limit: int = MAX_PAYLOAD_BYTES) -> bytes:
+    """Check a payload that takes the place of a job's own, and return it as `JobSpec.payload_json` has it.
+
+    Raises:
+        Refused: with every problem found; pointers begin with `/payload`.
+    """
+    problems: list[FieldError] = []
+    encoded = _payload({"type": kind, "payload": payload}, limit, problems)
+    if problems:
+        raise Refused(problems)
+    return encoded
 
 
 def _schedule_document(schedule: Schedule | None) -> dict[str, object] | None:

@@ -48,7 +48,9 @@ def parse_json(raw: bytes, *, max_depth: int = MAX_DEPTH) -> object:
             _locate(raw, max_depth) or [FieldError("", f"is not JSON: {error}", "a JSON object in UTF-8")]
         ) from None
     # Most documents are told sound by these byte scans alone, without a walk over their values.
-    if b"\\u0000" in raw or raw.count(b"{") + raw.count(b"[") > max_depth:
+    if b"\\u0000" in raw or (
+        raw.count(b"{") + raw.count(b"[") > max_depth and not _no_deeper(value, max_depth)
+    ):
         problems = screen(value, max_depth=max_depth)
         if problems:
             raise Refused(problems)
@@ -67,6 +69,16 @@ def screen(value: object, *, max_depth: int = MAX_DEPTH) -> list[FieldError]:
     problems: list[FieldError] = []
     _walk(value, [], max_depth, problems)
     return problems
+
+
+def _no_deeper(value: object, depth: int) -> bool:
+    """Whether objects and arrays are nested no deeper than so; a look at these alone."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if inner is None:
+        return True
+    return depth > 0 and all(
+        _no_deeper(item, depth - 1) for item in inner if type(item) is dict or type(item) is list
+    )
 
 
 def _sound(value: object, depth: int) -> bool:

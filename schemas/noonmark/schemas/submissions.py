@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
 import orjson
 from pydantic import ConfigDict, Field, ValidationError
-from pydantic.config import JsonDict
 
 from noonmark.core.time_facts import TimeFacts
-from noonmark.core.words import ResumeChoice
+from noonmark.core.words import Lane, ResumeChoice
 from noonmark.schemas.completion import RunCompletion
-from noonmark.schemas.documents import JobDocument, Namespace, field_rules
+from noonmark.schemas.documents import JobDocument, field_rules
 from noonmark.schemas.envelope import Event
 from noonmark.schemas.job import MAX_PAYLOAD_BYTES, JobSpec, parse_job
-from noonmark.schemas.policy_documents import Line
-from noonmark.schemas.problems import Document, Expected, field_errors
+from noonmark.schemas.order_documents import (
+    JobCancel,
+    JobId,
+    JobReference,
+    JobResume,
+    JobTrigger,
+    ReasonedReference,
+    RunsCancel,
+)
+from noonmark.schemas.problems import Document, field_errors
 from noonmark.schemas.refusal import FieldError, Refused, kind_of, shown, suggestion
 from noonmark.schemas.screening import screen
 
@@ -33,64 +40,9 @@ CANCEL_RUNS: Final = "noonmark.run.cancel.v1"
 COMPLETE_RUN: Final = "noonmark.run.complete.v1"
 TYPES: Final = (CREATE, UPDATE, CANCEL, PAUSE, RESUME, TRIGGER, CANCEL_RUNS, COMPLETE_RUN)
 
-MOST_RUNS: Final = 100
-"""Most runs that one event cancels."""
+DEFAULT_NAMESPACE: Final = "default"
 
-_UUID_PATTERN: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _NO_FACTS: Final = TimeFacts()
-_ONE_NAME: Final[JsonDict] = {"oneOf": [{"required": ["job_id"]}, {"required": ["name"]}]}
-
-JobId = Annotated[
-    str | None,
-    Field(pattern=_UUID_PATTERN, description="Id of the job."),
-    Expected("a UUID in its usual form of 36 characters"),
-]
-Reason = Annotated[
-    str | None,
-    Field(min_length=1, max_length=500, description="Why, for people and the audit log."),
-    Expected("text of 1 to 500 characters"),
-]
-
-
-class JobReference(Document):
-    """Which job is meant: by `job_id`, or by `name` in `namespace`."""
-
-    model_config = ConfigDict(json_schema_extra=_ONE_NAME)
-
-    job_id: JobId = None
-    namespace: Namespace = "default"
-    name: Annotated[
-        Line | None, Field(description="Name of the job."), Expected("1 to 200 characters on one line")
-    ] = None
-
-
-class ReasonedReference(JobReference):
-    """Which job is meant, and why."""
-
-    reason: Reason = None
-
-
-class JobResume(JobReference):
-    """Which job goes on, and what becomes of the instants that passed while it was paused."""
-
-    missed: Annotated[
-        Literal["skip", "latest", "all"],
-        Field(
-            description="Instants of a recurring job that came due in the pause: none runs, the latest "
-            "runs, or all run, oldest first."
-        ),
-        Expected("skip, latest or all"),
-    ] = "skip"
-
-
-class RunsCancel(Document):
-    """Which runs are to be cancelled."""
-
-    run_ids: Annotated[
-        list[Annotated[str, Field(pattern=_UUID_PATTERN)]],
-        Field(min_length=1, max_length=MOST_RUNS, description="Ids of the runs."),
-        Expected(f"1 to {MOST_RUNS} UUIDs in their usual form of 36 characters"),
-    ]
 
 
 class JobUpdate(JobDocument):
@@ -140,10 +92,15 @@ class UpdateJob:
 
 @dataclass(slots=True, frozen=True)
 class CancelJob:
-    """End a job: nothing of it is due any more, and its unfinished runs are cancelled."""
+    """End a job: nothing of it is due any more, and its unfinished runs are cancelled.
+
+    Attributes:
+        stops_running: runs that have started are asked to stop; False: they finish.
+    """
 
     ref: JobRef
     reason: str | None
+    stops_running: bool = True
 
 
 @dataclass(slots=True, frozen=True)
@@ -164,9 +121,16 @@ class ResumeJob:
 
 @dataclass(slots=True, frozen=True)
 class TriggerJob:
-    """Run a job once now, beside its schedule."""
+    """Run a job once now, beside its schedule.
+
+    Attributes:
+        payload: JSON that the run has in place of the job's payload; None: the job's own.
+        lane: of the run; None: the job's own.
+    """
 
     ref: JobRef
+    payload: bytes | None = None
+    lane: Lane | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -174,6 +138,9 @@ class CancelRuns:
     """End runs: those without a worker at once; those that run are asked to stop."""
 
     run_ids: tuple[UUID, ...]
+    reason: str | None = None
+    actor: str | None = None
+    """Who asks, where it is no event's source."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -198,6 +165,7 @@ def parse_submission(
     ledger_floor: datetime,
     facts: TimeFacts = _NO_FACTS,
     max_payload_bytes: int = MAX_PAYLOAD_BYTES,
+    namespace: str = DEFAULT_NAMESPACE,
 ) -> Submission:
     """Check an event of a submission topic.
 
@@ -207,6 +175,7 @@ def parse_submission(
         ledger_floor: runs before it were dropped; a `run_at` below it is refused.
         facts: default zones and calendars of the namespaces.
         max_payload_bytes: limit of a job's payload as JSON.
+        namespace: the one that is meant where the data name none.
 
     Raises:
         Refused: with every problem found; pointers are relative to the event, so data is below `/data`.
@@ -214,7 +183,7 @@ def parse_submission(
     if event.type not in _READERS:
         raise Refused([_unknown_type(event.type)])
     try:
-        return _read(event, _Reading(now, ledger_floor, facts, max_payload_bytes))
+        return _read(event, _Reading(now, ledger_floor, facts, max_payload_bytes, namespace))
     except Refused as refused:
         raise refused.below("/data") from None
 
@@ -226,6 +195,7 @@ class _Reading(NamedTuple):
     ledger_floor: datetime
     facts: TimeFacts
     max_payload_bytes: int
+    namespace: str
 
     def spec(self, data: dict[str, Any], *, by_id: bool = False) -> JobSpec:
         return parse_job(
@@ -242,13 +212,15 @@ class _Reading(NamedTuple):
 _READERS: Final[Mapping[str, type[Document]]] = {
     CREATE: JobDocument,
     UPDATE: JobUpdate,
-    CANCEL: ReasonedReference,
+    CANCEL: JobCancel,
     PAUSE: ReasonedReference,
     RESUME: JobResume,
-    TRIGGER: JobReference,
+    TRIGGER: JobTrigger,
     CANCEL_RUNS: RunsCancel,
     COMPLETE_RUN: RunCompletion,
 }
+
+_IN_A_NAMESPACE: Final = frozenset({CREATE, UPDATE, CANCEL, PAUSE, RESUME, TRIGGER})
 
 
 def data_model(event_type: str) -> type[Document]:
@@ -270,6 +242,8 @@ def _read(event: Event, reading: _Reading) -> Submission:
         raise Refused([FieldError("", f"is {kind_of(data)}", "a JSON object")])
     if not event.screened and (unfit := screen(data)):
         raise Refused(unfit)
+    if reading.namespace != DEFAULT_NAMESPACE and event.type in _IN_A_NAMESPACE:
+        data = {"namespace": reading.namespace, **data}
     if event.type == CREATE:
         return CreateJob(reading.spec(data))
     if event.type == UPDATE:
@@ -310,18 +284,28 @@ def _order(kind: str, data: dict[str, Any]) -> Submission:
     if isinstance(order, RunCompletion):
         return _completion(order)
     if isinstance(order, RunsCancel):
-        return CancelRuns(tuple(UUID(run_id) for run_id in dict.fromkeys(order.run_ids)))
+        return CancelRuns(tuple(UUID(run_id) for run_id in dict.fromkeys(order.run_ids)), order.reason)
     assert isinstance(order, JobReference)
     if order.job_id is None and order.name is None:
         raise Refused([FieldError("", "names no job", "job_id, or name with its namespace")])
     if order.job_id is not None and order.name is not None:
         raise Refused([FieldError("/name", "is given beside job_id", "one of the two")])
     ref = JobRef(UUID(order.job_id) if order.job_id else None, order.namespace, order.name)
-    if isinstance(order, ReasonedReference):
-        return CancelJob(ref, order.reason) if kind == CANCEL else PauseJob(ref, order.reason)
-    if isinstance(order, JobResume):
-        return ResumeJob(ref, ResumeChoice(order.missed))
-    return TriggerJob(ref)
+    return _order_of_job(order, ref)
+
+
+def _order_of_job(order: JobReference, ref: JobRef) -> Submission:
+    match order:
+        case JobCancel():
+            return CancelJob(ref, order.reason, order.running == "stop")
+        case ReasonedReference():
+            return PauseJob(ref, order.reason)
+        case JobResume():
+            return ResumeJob(ref, ResumeChoice(order.missed))
+        case JobTrigger():
+            given = "payload" in order.model_fields_set
+            return TriggerJob(ref, orjson.dumps(order.payload) if given else None, order.priority)
+    raise AssertionError(type(order).__name__)
 
 
 def _completion(report: RunCompletion) -> CompleteRun:

@@ -70,7 +70,8 @@ def masked(value: object) -> Any:
     secret = getattr(value, "get_secret_value", None)
     if secret is not None:
         shown = secret()
-        return _masked_url(shown) if "://" in shown else "********" if shown else ""
+        is_url = shown.partition("://")[0].isalpha() and "://" in shown
+        return _masked_url(shown) if is_url else "********" if shown else ""
     return ",".join(map(str, value)) if isinstance(value, tuple) else value
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from noonmark.cli.options import as_uuid
 from noonmark.cli.problems import CliError, ExitCode, broker_away, database_away, no_schema
@@ -26,11 +27,17 @@ OPTION_OF: Final = {
     "pool": "--pool",
     "handlers": "--handlers",
     "worker_slots": "--slots",
+    "api_host": "--host",
+    "api_port": "--port",
     "metrics_port": "--metrics-port",
     "metrics_host": "--metrics-host",
     "log_level": "--log-level",
+    "context": "--context",
 }
 """The options of commands that stand for a setting."""
+
+CONTEXT_OPTION: Final[ContextVar[str | None]] = ContextVar("context", default=None)
+"""What `--context` says; it stands before the command, and counts in every one."""
 
 
 def load_settings(**overrides: object) -> Settings:
@@ -54,9 +61,16 @@ def load_settings(**overrides: object) -> Settings:
 def operator_settings(**overrides: object) -> Settings:
     """Read the settings as above, and let a running development stack of this folder fill the gaps.
 
-    What the environment names always wins.
+    What the environment names always wins, but for `--context`, which also stands above an API that it names.
     """
-    return load_settings(**{**stack_addresses(), **{k: v for k, v in overrides.items() if v is not None}})
+    given = {name: value for name, value in overrides.items() if value is not None}
+    return load_settings(**{**stack_addresses(), **_context_option(), **given})
+
+
+def _context_option() -> dict[str, str]:
+    """Return what `--context`, given before the command, means for the settings."""
+    name = CONTEXT_OPTION.get()
+    return {"context": name, "api_url": ""} if name else {}
 
 
 def stack_addresses(folder: Path = STACK_DIR) -> dict[str, str]:
@@ -71,7 +85,9 @@ def stack_addresses(folder: Path = STACK_DIR) -> dict[str, str]:
     except ImportError:
         return {}
     running = state.running(folder)
-    if running is None:
+    named = os.environ.get("NOONMARK_API_URL", "")
+    if running is None or named.rstrip("/") not in {"", running.api_url}:
+        # Whoever names another installation's API does not mean this one's database.
         return {}
     found = {"database_url": running.database_url, "kafka_bootstrap": running.kafka_bootstrap}
     return {
@@ -109,6 +125,12 @@ def use_named_zone_data() -> None:
         raise CliError(f"NOONMARK_ZONE_DATA_DIR: {error.message}", ExitCode.USAGE) from error
 
 
+def _require(settings: Settings, what: Literal["database_url", "kafka_bootstrap"]) -> None:
+    from noonmark.cli.targets import require_direct  # noqa: PLC0415 - not needed to show help
+
+    require_direct(settings, what)
+
+
 @contextmanager
 def reading(settings: Settings) -> Iterator[Connection]:
     """Open a read-only transaction on the database.
@@ -121,6 +143,7 @@ def reading(settings: Settings) -> Iterator[Connection]:
 
     from noonmark.store import views  # noqa: PLC0415
 
+    _require(settings, "database_url")
     try:
         with views.reader(settings.dsn, statement_timeout_seconds=_READ_SECONDS) as connection:
             yield connection
@@ -152,6 +175,7 @@ def database_errors(settings: Settings) -> Iterator[None]:
     import psycopg  # noqa: PLC0415
     from sqlalchemy.exc import OperationalError, ProgrammingError  # noqa: PLC0415
 
+    _require(settings, "database_url")
     try:
         yield
     except psycopg.errors.UndefinedTable as error:
@@ -198,5 +222,6 @@ def kafka_config(settings: Settings) -> KafkaConfig:
     from noonmark.kafka.config import CLIENT_LOGGER  # noqa: PLC0415
     from noonmark.service.startup import kafka_config as read  # noqa: PLC0415
 
+    _require(settings, "kafka_bootstrap")
     CLIENT_LOGGER.disabled = True
     return read(settings)

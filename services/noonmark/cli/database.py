@@ -83,14 +83,16 @@ def create_topics(settings: Settings, pools: Sequence[str]) -> None:
     Raises:
         TopicError: no broker answers, or one refused a topic.
     """
+    from noonmark.core.topic_bindings import read_bindings  # noqa: PLC0415
     from noonmark.kafka.admin import ensure_topics  # noqa: PLC0415
     from noonmark.kafka.topics import PartitionCounts, Topics  # noqa: PLC0415
 
     wide = settings.kafka_partitions
     counts = PartitionCounts(submissions=wide, submissions_bulk=wide, runs=wide, lifecycle=wide)
-    specs = Topics(settings.topic_prefix).topic_specs(
-        pools, counts=counts, replication=settings.kafka_replication
-    )
+    topics, replication = Topics(settings.topic_prefix), settings.kafka_replication
+    specs = topics.topic_specs(pools, counts=counts, replication=replication)
+    further = topics.further_submissions(read_bindings(settings.bound_topics))
+    specs += topics.submission_specs(further, counts=counts, replication=replication)
     done = ensure_topics(kafka_config(settings), specs)
     print(f"topics: {len(done.created)} created, {len(done.existing)} were there")
     for name, (has, wanted) in done.narrower.items():

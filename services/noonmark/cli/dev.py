@@ -68,6 +68,9 @@ def up(
     kafka_port: Annotated[
         int | None, typer.Option(help="Fixed port for Kafka. (default: a free one)")
     ] = None,
+    api_port: Annotated[
+        int | None, typer.Option(help="Fixed port for the API. (default: a free one)")
+    ] = None,
 ) -> None:
     """Start everything, and run it until Ctrl-C (or `noonmark dev down`).
 
@@ -85,6 +88,7 @@ def up(
         as_json=as_json,
         postgres_port=postgres_port,
         kafka_port=kafka_port,
+        api_port=api_port,
         services=default_services(handlers=handlers or (), path=str(path.resolve()) if path else None),
     )
     raise typer.Exit(commands.up(options))

@@ -1,117 +1,111 @@
-"""`noonmark job pause`, `resume`, `trigger` and `cancel`: orders about one job, as any client gives them."""
+"""`noonmark job pause`, `resume`, `trigger`, `cancel`, `delete`: orders about one job, given to the API."""
 
 from __future__ import annotations
 
-import shlex
-from typing import Annotated, Any
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from noonmark.cli.context import operator_settings
-from noonmark.cli.options import AsJson, Missed, as_uuid
-from noonmark.cli.output import show_json
+from noonmark.cli.job_ref import InNamespace, Job, id_of
+from noonmark.cli.options import AsJson, LaneName, Missed
+from noonmark.cli.output import printable, show_json
+from noonmark.cli.problems import CliError, ExitCode
+from noonmark.cli.run_retry import finish
 from noonmark.core.words import ResumeChoice
 
-Job = Annotated[str, typer.Argument(metavar="ID|NAME", help="Id of the job, or the name of a recurring one.")]
-InNamespace = Annotated[str, typer.Option("--namespace", help="Namespace of a job that is named.")]
+if TYPE_CHECKING:
+    from noonmark.client import Client
+
 Reason = Annotated[str | None, typer.Option(help="Why, for people.")]
-Source = Annotated[str, typer.Option(help="`source` of the event.")]
 
 
-def pause(
-    *,
-    job: Job,
-    reason: Reason = None,
-    namespace: InNamespace = "default",
-    source: Source = "noonmark-cli",
-    as_json: AsJson = False,
-) -> None:
-    """Ask for a job to be held: nothing of it starts until it is resumed. Runs under way go on."""
-    data = {} if reason is None else {"reason": reason}
-    _publish("pause", job, namespace, data, source=source, as_json=as_json)
+def pause(*, job: Job, reason: Reason = None, namespace: InNamespace = None, as_json: AsJson = False) -> None:
+    """Hold a job: nothing of it starts until it is resumed. Runs under way go on."""
+    _order(job, namespace, lambda client, job_id: client.jobs.pause(job_id, reason), "is paused", as_json)
 
 
 def resume(
     *,
     job: Job,
     missed: Missed = ResumeChoice.SKIP,
-    namespace: InNamespace = "default",
-    source: Source = "noonmark-cli",
+    namespace: InNamespace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask for a paused job to go on, and its held runs to be queued."""
-    _publish("resume", job, namespace, {"missed": missed.value}, source=source, as_json=as_json)
+    """Let a paused job go on; its held runs are queued."""
+    _order(
+        job, namespace, lambda client, job_id: client.jobs.resume(job_id, missed.value), "goes on", as_json
+    )
+
+
+def cancel(
+    *, job: Job, reason: Reason = None, namespace: InNamespace = None, as_json: AsJson = False
+) -> None:
+    """End a job for good: nothing of it is due any more, and its unfinished runs are cancelled."""
+    _order(job, namespace, lambda client, job_id: client.jobs.cancel(job_id, reason), "has ended", as_json)
+
+
+def delete(*, job: Job, namespace: InNamespace = None, as_json: AsJson = False) -> None:
+    """End a job for good, and cancel what is not yet running; runs under way go on."""
+    _order(job, namespace, lambda client, job_id: client.jobs.delete(job_id), "has ended", as_json)
 
 
 def trigger(
     *,
     job: Job,
-    namespace: InNamespace = "default",
-    source: Source = "noonmark-cli",
+    payload: Annotated[
+        str | None, typer.Option("--payload", help="JSON in place of the job's own payload, for this run.")
+    ] = None,
+    priority: Annotated[
+        LaneName | None, typer.Option("--priority", help="Lane of this run in place of the job's own.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the run's end; code 1 unless it succeeded.")
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, max=604_800, help="With --wait: seconds at most.")
+    ] = 300.0,
+    namespace: InNamespace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask for a job to run once now, beside its schedule."""
-    _publish("trigger", job, namespace, {}, source=source, as_json=as_json)
+    """Run a job once now, beside its schedule."""
+    given = _payload(payload)
+    lane = priority.value if priority is not None else None
+    from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
+
+    with client(operator_settings()) as api:
+        job_id = id_of(api, job, namespace)
+        answer = api.jobs.trigger(job_id, payload=given, priority=lane)
+        run_id = answer["run_id"]
+        ended = api.runs.wait(run_id, timeout) if wait else None
+    finish(run_id, answer, ended, as_json=as_json, told="is queued")
 
 
-def cancel(
-    *,
-    job: Job,
-    reason: Reason = None,
-    namespace: InNamespace = "default",
-    source: Source = "noonmark-cli",
-    as_json: AsJson = False,
+def _payload(given: str | None) -> Any:
+    if given is None:
+        return None
+    try:
+        return json.loads(given)
+    except (ValueError, RecursionError) as error:
+        raise CliError(f"--payload is no JSON: {error}", ExitCode.USAGE) from error
+
+
+def _order(
+    job: str,
+    namespace: str | None,
+    give: Callable[[Client, str], Mapping[str, Any]],
+    done: str,
+    as_json: bool,
 ) -> None:
-    """Ask for a job to end for good: nothing of it is due any more, and its unfinished runs are cancelled."""
-    data = {} if reason is None else {"reason": reason}
-    _publish("cancel", job, namespace, data, source=source, as_json=as_json)
+    """Give an order about a job, and say that it is carried out: the answer comes after its commit."""
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-
-def hint(word: str, job: str, namespace: str) -> str:
-    """Return the command that shows what becomes of an order; as typed, it works in a shell."""
-    words = ["run", "list"] if word == "trigger" else ["job", "show"]
-    if as_uuid(job) is None:
-        # Other namespaces may have a job of this name as well.
-        words += ["--namespace", namespace]
-    # What follows `--` is no option, whatever a name looks like.
-    words += ["--job", job] if word == "trigger" else ["--", job] if job.startswith("-") else [job]
-    return shlex.join(["noonmark", *words])
-
-
-def event_of(word: str, job: str, namespace: str, data: dict[str, Any], *, source: str) -> dict[str, Any]:
-    """Return the event that gives an order.
-
-    Args:
-        word: pause, resume, trigger or cancel.
-        job: its id, or its name in the namespace.
-        namespace: of a job that is named.
-        data: what the order says besides which job is meant.
-        source: of the event.
-    """
-    from noonmark.core.ids import uuid7  # noqa: PLC0415
-
-    named = {"job_id": job} if as_uuid(job) is not None else {"namespace": namespace, "name": job}
-    return {
-        "specversion": "1.0",
-        "id": str(uuid7()),
-        "source": source,
-        "type": f"noonmark.job.{word}.v1",
-        "datacontenttype": "application/json",
-        "data": {**named, **data},
-    }
-
-
-def _publish(
-    word: str, job: str, namespace: str, data: dict[str, Any], *, source: str, as_json: bool
-) -> None:
-    from noonmark.cli.submit import publish  # noqa: PLC0415
-
-    event = event_of(word, job, namespace, data, source=source)
-    (sent,) = publish(operator_settings(), [event], source=source, bulk=False)
+    with client(operator_settings()) as api:
+        job_id = id_of(api, job, namespace)
+        answer = give(api, job_id)
     if as_json:
-        show_json(sent)
-        return
-    print(
-        f"{word} of job {job} is published at {sent['position']}; `{hint(word, job, namespace)}` shows what"
-        " becomes of it, `noonmark rejection list` whether it was refused"
-    )
+        show_json(answer or {"id": job_id})
+    else:
+        print(f"job {printable(job)} {done}; `noonmark job show {job_id}` shows it")

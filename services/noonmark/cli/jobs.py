@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noonmark.cli import job_orders
+from noonmark.cli import apply, job_edit, job_orders, job_versions
 from noonmark.cli.context import operator_settings, reading
 from noonmark.cli.options import (
     After,
@@ -30,12 +30,23 @@ if TYPE_CHECKING:
     from noonmark.core.schedule import Schedule
 
 app = typer.Typer(
-    help="Show jobs: what is to be run, and when; pause, resume, trigger and cancel them. `noonmark submit`"
-    " makes and updates jobs.",
+    help="Make, show and change jobs: what is to be run, and when; pause, resume, trigger and cancel them."
+    " `noonmark submit` gives the same orders as events.",
     no_args_is_help=True,
 )
-for _order in (job_orders.pause, job_orders.resume, job_orders.trigger, job_orders.cancel):
-    app.command()(_order)
+for _command in (
+    apply.apply,
+    job_edit.create,
+    job_edit.edit,
+    job_orders.pause,
+    job_orders.resume,
+    job_orders.trigger,
+    job_orders.cancel,
+    job_orders.delete,
+    job_versions.versions,
+    job_versions.diff,
+):
+    app.command()(_command)
 
 State = StrEnum("State", {state.name: state.value for state in JobState})  # type: ignore[misc]
 

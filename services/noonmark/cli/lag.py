@@ -87,6 +87,7 @@ def measure(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
     Raises:
         CliError: the database or no broker answers.
     """
+    from noonmark.core.topic_bindings import read_bindings  # noqa: PLC0415
     from noonmark.core.words import Lane  # noqa: PLC0415
     from noonmark.kafka.lag import LagProbe  # noqa: PLC0415
     from noonmark.kafka.topics import Topics  # noqa: PLC0415
@@ -96,7 +97,9 @@ def measure(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
     with database_errors(settings), connect(settings.dsn, application="cli") as connection:
         pools = pool_names(connection)
     topics = Topics(settings.topic_prefix)
-    wanted = [(topics.group_intake, topics.submissions), (topics.group_intake, topics.submissions_bulk)]
+    further = topics.further_submissions(read_bindings(settings.bound_topics))
+    submissions = (topics.submissions, *further, topics.submissions_bulk)
+    wanted = [(topics.group_intake, topic) for topic in submissions]
     wanted += [(topics.group_worker(pool, lane), topics.runs(pool, lane)) for pool in pools for lane in Lane]
     with kafka_errors(settings):
         probe = LagProbe(kafka_config(settings))

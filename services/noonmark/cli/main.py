@@ -10,17 +10,22 @@ import typer
 from typer.core import TyperGroup
 
 from noonmark.cli import (
+    admin,
+    audit,
     backfills,
     calendars,
     config,
+    context_commands,
     database,
     dead,
     demo,
     dev,
+    imports,
     jobs,
     lag,
     limits,
     namespaces,
+    outbox,
     pools,
     runs,
     schedule,
@@ -28,9 +33,11 @@ from noonmark.cli import (
     signing_keys,
     submit,
     trouble,
+    why,
     workers,
     zones,
 )
+from noonmark.cli.context import CONTEXT_OPTION
 from noonmark.cli.problems import EXIT_CODES, ExitCode, explain, wrong_option
 
 
@@ -56,7 +63,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _service in (services.intake, services.trigger, services.dispatcher, services.worker):
+for _service in (services.api, services.intake, services.trigger, services.dispatcher, services.worker):
     app.command(rich_help_panel="Services")(_service)
 for _name, _group in (
     ("run", runs.app),
@@ -65,19 +72,27 @@ for _name, _group in (
     ("dead", dead.app),
 ):
     app.add_typer(_group, name=_name, rich_help_panel="What happened")
+# The short name that other queues have for it.
+app.add_typer(dead.app, name="dlq", hidden=True)
 app.command(rich_help_panel="What happened")(workers.workers)
 app.command(rich_help_panel="What happened")(lag.lag)
+app.command(rich_help_panel="What happened")(audit.audit)
+app.command(rich_help_panel="What happened")(why.why)
 app.command(rich_help_panel="Work")(submit.submit)
+app.add_typer(imports.app, name="import", rich_help_panel="Work")
 app.add_typer(schedule.app, name="schedule", rich_help_panel="Work")
 app.add_typer(backfills.app, name="backfill", rich_help_panel="Work")
 app.add_typer(calendars.app, name="calendar", rich_help_panel="Work")
 app.add_typer(database.app, name="db", rich_help_panel="Operation")
+app.add_typer(admin.app, name="admin", rich_help_panel="Operation")
 app.add_typer(namespaces.app, name="namespace", rich_help_panel="Operation")
 app.add_typer(limits.app, name="limit", rich_help_panel="Operation")
 app.add_typer(pools.app, name="pool", rich_help_panel="Operation")
+app.add_typer(outbox.app, name="outbox", rich_help_panel="Operation")
 app.add_typer(signing_keys.app, name="signing-key", rich_help_panel="Operation")
 app.add_typer(zones.app, name="zones", rich_help_panel="Operation")
 app.add_typer(config.app, name="config", rich_help_panel="Operation")
+app.add_typer(context_commands.app, name="context", rich_help_panel="Operation")
 app.add_typer(dev.app, name="dev", rich_help_panel="Development")
 app.command(rich_help_panel="Development")(demo.demo)
 
@@ -92,11 +107,15 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
+    context: Annotated[
+        str | None, typer.Option("--context", help="Context to work in: `noonmark context list`.")
+    ] = None,
     _version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
     ] = False,
 ) -> None:
     """Take the options that stand before any command."""
+    CONTEXT_OPTION.set(context)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from noonmark.core.words import ResumeChoice
 if TYPE_CHECKING:
     import psycopg
 
-    from noonmark.store.namespaces import PauseResult
+    from noonmark.store.namespace_pauses import PauseResult
 
 app = typer.Typer(
     help="Set the default zone and the cap of a namespace; pause and resume all of its jobs.",
@@ -33,6 +33,7 @@ _COLUMNS = (
     field("name", "NAMESPACE"),
     field("timezone"),
     field("max_in_flight", "MAX IN FLIGHT", numeric=True),
+    field("max_jobs", "MAX JOBS", numeric=True),
     Column("STATE", lambda row: "paused" if row["paused_at"] else "active"),
     field("paused_at", "PAUSED"),
     Column("REASON", lambda row: shortened(row["pause_reason"], 80), cut=True),
@@ -54,17 +55,28 @@ def set_(
             help="Most runs of each lane that are queued or run at a time; none: any number.",
         ),
     ] = None,
+    max_jobs: Annotated[
+        str | None,
+        typer.Option(metavar="N|none", help="Most recurring jobs that are not cancelled; none: any number."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set the zone of schedules that name none, and the cap on runs in flight.
+    """Set the zone of schedules that name none, the cap on runs in flight, and the quota of jobs.
 
-    Jobs that exist keep the zone they were made with; the cap holds for every run that comes due from now on.
+    Jobs that exist keep the zone they were made with, and stay where there are more than the quota; the cap
+    holds for every run that comes due from now on.
     """
-    from noonmark.store.namespaces import set_max_in_flight, set_timezone, without_jobs  # noqa: PLC0415
+    from noonmark.store.namespaces import (  # noqa: PLC0415
+        set_max_in_flight,
+        set_max_jobs,
+        set_timezone,
+        without_jobs,
+    )
 
-    if timezone is None and max_in_flight is None:
-        raise CliError("nothing to set: give --timezone, --max-in-flight, or both", ExitCode.USAGE)
-    most = _cap(max_in_flight)
+    if timezone is None and max_in_flight is None and max_jobs is None:
+        raise CliError("nothing to set: give --timezone, --max-in-flight or --max-jobs", ExitCode.USAGE)
+    most = _number(max_in_flight, "--max-in-flight")
+    jobs = _number(max_jobs, "--max-jobs")
     told: list[str] = []
     shown: dict[str, object] = {"name": name}
     changed = False
@@ -82,6 +94,11 @@ def set_(
             )
             told.append(_had(name, cap, changed=done))
             shown["max_in_flight"], changed = most, changed or done
+        if max_jobs is not None:
+            done = set_max_jobs(connection, name, jobs)
+            quota = "no quota of jobs" if jobs is None else f"a quota of {_count(jobs, 'recurring job')}"
+            told.append(_had(name, quota, changed=done))
+            shown["max_jobs"], changed = jobs, changed or done
         hint = without_jobs(connection, name) if changed and not as_json else None
     if as_json:
         show_json({**shown, "changed": changed})
@@ -91,11 +108,11 @@ def set_(
         print(hint)
 
 
-def _cap(text: str | None) -> int | None:
+def _number(text: str | None, option: str) -> int | None:
     if text is None or text == "none":
         return None
     if not text.isdecimal() or len(text) > _CAP_DIGITS:
-        raise CliError(f"--max-in-flight {text!r} is neither a whole number nor none", ExitCode.USAGE)
+        raise CliError(f"{option} {text!r} is neither a whole number nor none", ExitCode.USAGE)
     return int(text)
 
 
@@ -161,7 +178,8 @@ def pause(
 
     Safe to repeat: given again it finishes what an interrupted call left.
     """
-    from noonmark.store.namespaces import pause_namespace, without_jobs  # noqa: PLC0415
+    from noonmark.store.namespace_pauses import pause_namespace  # noqa: PLC0415
+    from noonmark.store.namespaces import without_jobs  # noqa: PLC0415
 
     with _connected() as connection:
         done = pause_namespace(connection, name, reason, progress=_progress("held"))
@@ -180,7 +198,8 @@ def resume(name: Name, missed: Missed = ResumeChoice.SKIP, as_json: AsJson = Fal
     Jobs that were paused on their own account stay paused. Safe to repeat: given again it finishes what an
     interrupted call left.
     """
-    from noonmark.store.namespaces import resume_namespace, without_jobs  # noqa: PLC0415
+    from noonmark.store.namespace_pauses import resume_namespace  # noqa: PLC0415
+    from noonmark.store.namespaces import without_jobs  # noqa: PLC0415
 
     with _connected() as connection:
         done = resume_namespace(connection, name, missed, progress=_progress("go on"))

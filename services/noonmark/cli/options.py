@@ -75,8 +75,7 @@ def read_since(given: str | None, *, now: datetime | None = None, option: str = 
     """
     if given is None:
         return None
-    if found := _SHORT.fullmatch(given):
-        seconds = int(found[1]) * _UNITS[found[2]]
+    if (seconds := as_seconds(given)) is not None:
         return (now or datetime.now(UTC)) - timedelta(seconds=seconds)
     from noonmark.core.instants import parse_instant  # noqa: PLC0415 - only for the rare form
 
@@ -88,6 +87,12 @@ def read_since(given: str | None, *, now: datetime | None = None, option: str = 
             " such as 2026-06-01T09:00:00Z",
             ExitCode.USAGE,
         ) from error
+
+
+def as_seconds(given: str) -> int | None:
+    """Return the length of a time such as 90s, 15m, 2h, 7d or 4w; None where the text is none."""
+    found = _SHORT.fullmatch(given)
+    return int(found[1]) * _UNITS[found[2]] if found else None
 
 
 def read_uuid(given: str | None, what: str) -> UUID | None:

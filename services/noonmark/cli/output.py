@@ -60,6 +60,16 @@ def field(
     return Column(title or name.upper(), lambda row: text(row.get(name)), wide, numeric, elastic, cut, varies)
 
 
+def instant_field(name: str, title: str, *, wide: bool = False) -> Column:
+    """Make a column of an instant that the API has written as text."""
+
+    def cell(row: Mapping[str, Any]) -> str:
+        at = row.get(name)
+        return text(datetime.fromisoformat(at) if at else None)
+
+    return Column(title, cell, wide)
+
+
 def is_terminal() -> bool:
     """Whether a person is looking."""
     return sys.stdout.isatty()
@@ -106,6 +116,11 @@ def show_json(value: object) -> None:
     """Print one JSON document."""
     indent = 2 if is_terminal() else None
     print(json.dumps(value, indent=indent, default=_encode, ensure_ascii=False))
+
+
+def as_json_line(value: object) -> str:
+    """Return a value as JSON on one line, for streams of documents."""
+    return json.dumps(value, default=_encode, ensure_ascii=False)
 
 
 def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import typer
@@ -20,12 +21,13 @@ class ExitCode(IntEnum):
     USAGE = 2
     """An option, an argument or a setting is wrong."""
     UNREACHABLE = 3
-    """The database or the broker did not answer."""
+    """The database, the broker or the API did not answer."""
     INTERRUPTED = 130
 
 
 EXIT_CODES = (
-    "Exit codes: 0 ok, 1 a problem was found, 2 wrong usage or settings, 3 no database or broker answers."
+    "Exit codes: 0 ok, 1 a problem was found, 2 wrong usage or settings, 3 no database, broker or API"
+    " answers, 130 interrupted."
 )
 
 
@@ -81,23 +83,59 @@ def first_line(reason: object) -> str:
     return line if len(line) <= 200 else line[:199] + "…"
 
 
+_TOLD: Final = (
+    ("noonmark.kafka.admin", "TopicError", ExitCode.UNREACHABLE),
+    ("noonmark.store.migrate", "SchemaError", ExitCode.PROBLEM),
+    ("noonmark.devstack.errors", "DevStackError", ExitCode.PROBLEM),
+)
+"""Errors that are sentences for users as they stand: module, name, and what the process exits with."""
+
+
 def explain(error: BaseException) -> CliError | None:
     """Turn an error that reached the top into a sentence, where its cause is known; else None."""
     if isinstance(error, CliError):
         return error
     if _is(error, "noonmark.settings", "SettingsError"):
         return CliError(f"{error}; `noonmark config check` shows every setting", ExitCode.USAGE)
-    if _is(error, "noonmark.kafka.admin", "TopicError"):
-        return CliError(str(error), ExitCode.UNREACHABLE)
-    if _is(error, "noonmark.store.migrate", "SchemaError") or _is(
-        error, "noonmark.devstack.errors", "DevStackError"
-    ):
-        return CliError(str(error))
+    for module, name, code in _TOLD:
+        if _is(error, module, name):
+            return CliError(str(error), code)
+    if _is(error, "noonmark.client.errors", "ClientError"):
+        return _of_client(error)
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EIO, errno.EDQUOT}:
         return CliError(
             f"the output could not be written: {error.strerror}; free some space, or write elsewhere"
         )
     return None
+
+
+_AWAY: Final = frozenset({502, 503, 504})
+"""Answers of a server, or of a proxy before it, that cannot serve for the moment."""
+
+
+def _of_client(error: BaseException) -> CliError:
+    """Say what the API refused, field by field, or that it gave no answer."""
+    if _is(error, "noonmark.client.errors", "NoAnswerError"):
+        return CliError(
+            f"{error}; `noonmark context show` tells where commands go, and why", ExitCode.UNREACHABLE
+        )
+    if not _is(error, "noonmark.client.errors", "ApiError"):
+        return CliError(str(error))
+    status: int = getattr(error, "status", 0)
+    detail: str = getattr(error, "detail", "")
+    fields: tuple[Any, ...] = getattr(error, "errors", ())
+    lines = [f"{getattr(error, 'title', '') or status}{f': {detail}' if detail else ''}"]
+    if len(fields) > 1 or not detail:
+        lines += [f"  {field_text(one)}" for one in fields]
+    if status >= 500:
+        lines.append(f"  request {getattr(error, 'request_id', None)}, for the log of the API")
+    return CliError("\n".join(lines), ExitCode.UNREACHABLE if status in _AWAY else ExitCode.PROBLEM)
+
+
+def field_text(one: Mapping[str, Any]) -> str:
+    """Return one field's problem of a problem document, in a line."""
+    expected = f"; expected {one['expected']}" if one.get("expected") else ""
+    return f"{one.get('pointer') or 'document'}: {one.get('message', '')}{expected}"
 
 
 def wrong_option(error: typer.BadParameter) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from noonmark.store.run_cancels import Cancels, RunKey, RunSelection
 
 _POLL_SECONDS: Final = 0.2
+MOST_REASON: Final = 500
 
 
 class CancellableState(StrEnum):
@@ -52,6 +53,9 @@ def cancel(
         typer.Option("--after", help="Only runs due from here on: 2h ago, a day (UTC), an instant."),
     ] = None,
     before: Annotated[str | None, typer.Option("--before", help="Only runs due before this.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="Why, for people: up to 500 characters. The runs keep it.")
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Until the workers have confirmed that nothing of them runs.")
     ] = False,
@@ -61,6 +65,8 @@ def cancel(
     as_json: AsJson = False,
 ) -> None:
     """Cancel runs: what waits, is queued or is to be retried ends at once, what runs is asked to stop."""
+    if reason is not None and not 0 < len(reason.strip()) <= MOST_REASON:
+        raise CliError(f"--reason takes 1 to {MOST_REASON} characters", ExitCode.USAGE)
     wanted = _selection(job, namespace, label=label, state=state, after=after, before=before)
     ids = [found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None]
     if ids and (job or namespace or label or after or before):
@@ -75,7 +81,7 @@ def cancel(
         may_ask(yes=yes, as_json=as_json)
     with writing(operator_settings()) as writer:
         targets, others = _by_id(writer, ids, wanted) if ids else (_by_filter(writer, wanted), [])
-        done = _carry_out(writer, targets, wanted, dry_run=dry_run, yes=yes)
+        done = _carry_out(writer, targets, wanted, reason, dry_run=dry_run, yes=yes)
         stopping = done.stopping + [run for run, state in others if state == "cancelling"]
         left = _await(writer, stopping, timeout) if wait else [run.id for run in done.stopping]
     if job is not None and not targets:
@@ -107,19 +113,32 @@ def _by_filter(writer: Writer, wanted: RunSelection) -> list[RunKey]:
 
 
 def _carry_out(
-    writer: Writer, found: Sequence[RunKey], wanted: RunSelection, *, dry_run: bool, yes: bool
+    writer: Writer,
+    found: Sequence[RunKey],
+    wanted: RunSelection,
+    reason: str | None,
+    *,
+    dry_run: bool,
+    yes: bool,
 ) -> Cancels:
+    from noonmark.cli.api import local_principal  # noqa: PLC0415
     from noonmark.store import run_cancels  # noqa: PLC0415
 
     done = run_cancels.Cancels()
     if dry_run or not found:
         return done
     agree(f"cancel {counted(len(found), 'run')}?", yes=yes)
+    because = run_cancels.because(f"by {local_principal().id}", reason)
     for begin in range(0, len(found), run_cancels.STEP):
         some = found[begin : begin + run_cancels.STEP]
         done.add(
             run_cancels.cancel(
-                writer.connection, writer.topics, some, states=wanted.states, shards=writer.shards
+                writer.connection,
+                writer.topics,
+                some,
+                states=wanted.states,
+                reason=because,
+                shards=writer.shards,
             )
         )
         progress(begin + len(some), len(found))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
+from uuid import UUID
 
 import typer
 
 from noonmark.cli.context import operator_settings, reading
 from noonmark.cli.options import AsJson, read_uuid
-from noonmark.cli.output import printable, show_json
+from noonmark.cli.output import as_json_line, printable, show_json
 from noonmark.cli.problems import CliError
+
+_LOOK_SECONDS: Final = 0.5
 
 Stream = StrEnum("Stream", {"LOG": "log", "STDOUT": "stdout", "STDERR": "stderr"})
 
@@ -23,6 +28,9 @@ def logs(
         Stream | None, typer.Option(help="Only this, as it was written: log is what `ctx.log` was given.")
     ] = None,
     *,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the run has ended, attempt by attempt.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what the attempts of a run printed and logged: the last 64 KB of each stream.
@@ -31,6 +39,9 @@ def logs(
     """
     run_id = read_uuid(run, "run")
     assert run_id is not None
+    if follow:
+        _follow(run_id, attempt, stream, as_json=as_json)
+        return
     from noonmark.store import run_views, views  # noqa: PLC0415
 
     with reading(operator_settings()) as connection:
@@ -48,6 +59,42 @@ def logs(
     else:
         assert known is not None
         print(_nothing(known, attempt))
+
+
+def _follow(run_id: UUID, attempt: int | None, stream: Stream | None, *, as_json: bool) -> None:
+    """Show attempts as they end, with `as_json` one document per line, until the run has ended.
+
+    Raises:
+        CliError: there is no such run.
+    """
+    from noonmark.core.transitions import VERDICTS  # noqa: PLC0415
+    from noonmark.store import run_views, views  # noqa: PLC0415
+
+    seen: set[int] = set()
+    settings = operator_settings()
+    while True:
+        with reading(settings) as connection:
+            # The state first: what is written before a run ends is then read after it.
+            run = views.show_run(connection, run_id)
+            found = run_views.run_logs(connection, run_id, attempt)
+        if run is None:
+            raise CliError(f"there is no run {run_id}: `noonmark run list` shows those there are")
+        fresh = [row for row in found if row["fence"] not in seen]
+        seen.update(row["fence"] for row in fresh)
+        if as_json:
+            for row in fresh:
+                print(as_json_line({"run": run_id, **row}), flush=True)
+        elif stream is not None:
+            for line in "".join(row[stream.value] for row in fresh).splitlines():
+                print(_shown(line), flush=True)
+        else:
+            _show(fresh)
+            sys.stdout.flush()
+        if run["state"] in VERDICTS:
+            if not as_json and stream is None:
+                print(f"== the run is {run['state']}")
+            return
+        time.sleep(_LOOK_SECONDS)
 
 
 def _show(attempts: Sequence[Mapping[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from noonmark.cli import run_cancel, run_complete
+from noonmark.cli import run_cancel, run_complete, run_retry
 from noonmark.cli.context import operator_settings, reading, require_job
 from noonmark.cli.options import (
     After,
@@ -40,8 +40,11 @@ from noonmark.cli.problems import CliError
 from noonmark.cli.run_logs import logs
 from noonmark.core.words import Lane, RunState
 
-app = typer.Typer(help="Show runs: what was due, and what became of it; cancel them.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show runs: what was due, and what became of it; cancel and retry them.", no_args_is_help=True
+)
 app.command()(run_cancel.cancel)
+app.command()(run_retry.retry)
 app.command()(run_complete.complete)
 
 State = StrEnum("State", {state.name: state.value for state in RunState})  # type: ignore[misc]
@@ -176,6 +179,8 @@ def show(
 
 def sheet(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
     """Return what is shown of a run, in the order in which it is asked for; without what it does not have."""
+    from noonmark.store.job_documents import FIRST_ONE_OFF  # noqa: PLC0415 - not needed to show help
+
     row = {name: value for name, value in run.items() if name not in {"attempts", "note"}}
     row |= _told(run.get("note"))
     delay, length = start_delay(run), took(run)
@@ -190,6 +195,8 @@ def sheet(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
         "took": duration(length) if length is not None else None,
     }
     row.pop("job_name", None)
+    if row.get("job_version", 0) >= FIRST_ONE_OFF:
+        row["job_version"] = "of this run alone: triggered with its own payload"
     # What a handler returned is JSON, where a bare truth value is spelt so.
     row |= {name: json.dumps(row[name]) for name in _GIVEN if isinstance(row.get(name), bool)}
     names = [name for name in _FIRST if name in row]

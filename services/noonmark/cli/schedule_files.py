@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from noonmark.cli.schedule_trouble import InputError
+from noonmark.cli.yaml_text import loader
 from noonmark.core.calendars import Calendar, CalendarError
 from noonmark.core.instants import shortened
 
@@ -140,7 +140,7 @@ def _yaml(text: str, file: str) -> list[Any]:
 
     found: list[Any] = []
     try:
-        for document in yaml.load_all(text, _loader()):
+        for document in yaml.load_all(text, loader()):
             if document is not None:
                 found.append(document)  # noqa: PERF401 - those before an error are kept
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -151,26 +151,3 @@ def _yaml(text: str, file: str) -> list[Any]:
             raise broken from None
         found.append(broken)
     return found
-
-
-def _loader() -> Any:
-    """Return a loader that reads plain words as JSON would.
-
-    YAML 1.1 makes dates of instants, true of `on`, and 9000 of 2:30:00; schedules are full of such words.
-    """
-    import yaml  # noqa: PLC0415
-
-    class Loader(yaml.SafeLoader):
-        """Null, true, false and numbers; all else is text."""
-
-        yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
-
-    for tag, pattern, first in (
-        ("null", r"(?:null|~|)", ["n", "~", ""]),
-        ("bool", r"(?:true|false)", ["t", "f"]),
-        ("int", r"-?(?:0|[1-9][0-9]*)", list("-0123456789")),
-        ("float", r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?", list("-0123456789")),
-        ("merge", r"<<", ["<"]),
-    ):
-        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"(?:{pattern})\Z"), first)
-    return Loader

@@ -15,6 +15,25 @@ if TYPE_CHECKING:
     from noonmark.settings import Settings
 
 
+def api(
+    *,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0: a free one.")] = None,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Serve the REST API."""
+    _serve(
+        "api",
+        api_host=host,
+        api_port=port,
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
+        log_level=log_level,
+    )
+
+
 def intake(
     metrics_port: MetricsPort = None, metrics_host: MetricsHost = None, log_level: LogLevel = None
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,9 +33,13 @@ def submit(
             " list, or one per line; - is stdin.",
         ),
     ],
+    *,
     source: Annotated[
         str, typer.Option(help="`source` of the events that documents become.")
     ] = "noonmark-cli",
+    namespace: Annotated[
+        str, typer.Option(help="What NOONMARK_PUBLISHER_KEY signs for where a document names no namespace.")
+    ] = "default",
     bulk: Annotated[
         bool, typer.Option("--bulk", help="Publish behind everybody else's submissions.")
     ] = False,
@@ -56,7 +61,7 @@ def submit(
 
         check_documents(settings, documents, source=source, as_json=as_json)
         return
-    sent = publish(settings, documents, source=source, bulk=bulk)
+    sent = publish(settings, documents, source=source, bulk=bulk, namespace=namespace)
     if as_json:
         show_json({"items": sent})
         return
@@ -113,9 +118,21 @@ def as_json_text(document: object, number: int) -> bytes:
 
 
 def publish(
-    settings: Settings, documents: Sequence[dict[str, Any]], *, source: str, bulk: bool = False
+    settings: Settings,
+    documents: Sequence[dict[str, Any]],
+    *,
+    source: str,
+    bulk: bool = False,
+    namespace: str = "default",
 ) -> list[dict[str, Any]]:
     """Publish job documents as create events, and whole events as they stand; wait until the broker has all.
+
+    Args:
+        settings: the address of Kafka, and the key to sign with, if there is one.
+        documents: job documents and events.
+        source: of the events that documents become.
+        bulk: behind everybody else's.
+        namespace: what is signed for where a document names none.
 
     Returns:
         Event id, source, type, job and position (topic/partition/offset) of each, in order.
@@ -125,13 +142,9 @@ def publish(
             before it may have been.
     """
     from noonmark.kafka.topics import Topics  # noqa: PLC0415
-    from noonmark.schemas.envelope import STRUCTURED_HEADERS  # noqa: PLC0415
 
     events = [event_of(document, number, source) for number, document in enumerate(documents, start=1)]
-    records = [
-        (key_of(event), as_json_text(event, number), STRUCTURED_HEADERS)
-        for number, event in enumerate(events, start=1)
-    ]
+    records = [_record(settings, event, number, namespace) for number, event in enumerate(events, start=1)]
     topics = Topics(settings.topic_prefix)
     positions = send(settings, topics.submissions_bulk if bulk else topics.submissions, records)
     return [
@@ -187,6 +200,36 @@ def create_of(document: dict[str, Any], source: str) -> dict[str, Any]:
 
     head = {"specversion": "1.0", "id": str(uuid7()), "source": source, "type": CREATE}
     return {**head, "datacontenttype": "application/json", "data": document}
+
+
+def _record(
+    settings: Settings, event: dict[str, Any], number: int, namespace: str
+) -> tuple[bytes, bytes, Sequence[tuple[str, bytes]]]:
+    """Return key, value and headers of an event's record, signed where there is a key to sign with.
+
+    Raises:
+        CliError: the event cannot be signed.
+    """
+    from noonmark.core.submission_signature import (  # noqa: PLC0415
+        PublisherKey,
+        SignedEvent,
+        SubmissionSignatureError,
+        signature_header,
+    )
+    from noonmark.schemas.envelope import STRUCTURED_HEADERS, parse_event  # noqa: PLC0415
+
+    value = as_json_text(event, number)
+    if not settings.publisher_key:
+        return key_of(event), value, STRUCTURED_HEADERS
+    read = parse_event(value, STRUCTURED_HEADERS, max_bytes=len(value))
+    signed = SignedEvent(read.source, read.id, read.type, read.sequence, value)
+    key = PublisherKey.parse(settings.publisher_key.get_secret_value())
+    place = str(event["data"].get("namespace") or namespace)
+    try:
+        header = signature_header(key, signed, namespace=place, now=time.time())
+    except SubmissionSignatureError as error:
+        raise CliError(f"document {number} cannot be signed: {error}", ExitCode.USAGE) from error
+    return key_of(event), value, [*STRUCTURED_HEADERS, header]
 
 
 def key_of(event: dict[str, Any]) -> bytes:

@@ -178,26 +178,15 @@ def _look_up(submission: Submission, ground: Ground) -> None:
     """
     from noonmark.schemas.refusal import Refused  # noqa: PLC0415
     from noonmark.schemas.submissions import CreateJob, UpdateJob  # noqa: PLC0415
-    from noonmark.store.job_requests import cannot_run, unknown_limit, unknown_pool  # noqa: PLC0415
+    from noonmark.store.job_requests import lacking  # noqa: PLC0415
 
     if ground.database is None or not isinstance(submission, CreateJob | UpdateJob):
         return
     spec = submission.spec
-    results = [unknown_limit(spec.limits, spec.namespace, ground.facts.limits_of(spec.namespace))]
-    if spec.pool not in ground.pools:
-        results.append(unknown_pool(spec.pool, ground.pools))
-    workers = ground.catalogues.get(spec.pool)
-    misfit = workers.misfit(spec.pool, spec.kind, spec.handler) if workers is not None else None
-    if misfit is not None:
-        results.append(cannot_run(misfit))
-    problems = [
-        replace(error, pointer="/data" + error.pointer)
-        for result in results
-        if result is not None and result.refused is not None
-        for error in result.refused.errors
-    ]
-    if problems:
-        raise Refused(problems)
+    limits = ground.facts.limits_of(spec.namespace)
+    found = lacking(spec, limits, ground.pools, ground.catalogues)
+    if found:
+        raise Refused(replace(error, pointer="/data" + error.pointer) for error in found)
 
 
 def _next_fire(submission: Submission, ground: Ground) -> tuple[datetime | None, str | None]:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 import psycopg
 
+from noonmark.core.topic_bindings import read_bindings
 from noonmark.core.words import Lane
 from noonmark.kafka.lag import LagProbe, LagReport, PartitionLag
 from noonmark.kafka.marks import TopicMarks
@@ -40,6 +41,8 @@ class LagLoop(DatabaseLoop):
         super().__init__(service, "lag", max_age_seconds=60.0)
         self._membership = membership
         self._topics = topics
+        further = topics.further_submissions(read_bindings(service.settings.bound_topics))
+        self._submissions = (topics.submissions, *further, topics.submissions_bulk)
         self._probe = LagProbe(kafka_config(service.settings))
         self._marks: dict[str, TopicMarks] = {}
         self._measure_at = 0.0
@@ -87,8 +90,7 @@ class LagLoop(DatabaseLoop):
                     (self._topics.group_worker(pool, lane), self._topics.runs(pool, lane))
                     for pool, lane in lanes
                 ),
-                (self._topics.group_intake, self._topics.submissions),
-                (self._topics.group_intake, self._topics.submissions_bulk),
+                *((self._topics.group_intake, topic) for topic in self._submissions),
             ]
         )
         for (_, topic), reason in report.failed.items():

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from noonmark.dispatcher.app_outbox import AppOutboxLoop
 from noonmark.dispatcher.lag import LagLoop
 from noonmark.dispatcher.relay import RelayLoop
 from noonmark.kafka.topics import Topics
+from noonmark.outbox.bindings import parse_bindings
 from noonmark.service.ownership import OwnershipLoop
 from noonmark.service.runner import Loop, Service, run_service
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
-from noonmark.store.hints import OUTBOX_CHANNEL, HintListener
+from noonmark.store.hints import OUTBOX_CHANNEL, HintListener, HintSender
 from noonmark.store.members import Membership
 
 
@@ -29,7 +31,17 @@ def build(service: Service) -> Sequence[Loop]:
         HintListener(settings.dsn, {OUTBOX_CHANNEL: relay.wake}),
         relay,
         LagLoop(service, membership, topics),
+        *app_outboxes(service, topics, shards=install.shards),
     ]
+
+
+def app_outboxes(service: Service, topics: Topics, *, shards: int) -> list[Loop]:
+    """Make a loop for each application's outbox: every dispatcher relays all of them, beside the others."""
+    bindings = parse_bindings(service.settings.app_outboxes.get_secret_value())
+    if not bindings:
+        return []
+    hints = HintSender(service.settings.dsn)
+    return [AppOutboxLoop(service, bound, topics, hints, shards=shards) for bound in bindings]
 
 
 def run(settings: Settings) -> int:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from noonmark.intake.clock import Moment
+import psycopg
+
+from noonmark.core.access import Principal
+from noonmark.intake.authorising import Doorkeeper, Reception, Unauthorised
+from noonmark.intake.masking import without_keys
 from noonmark.kafka.consumer import LaneConsumer
 from noonmark.kafka.records import UNREADABLE_HEADERS, Record
 from noonmark.schemas.envelope import Event, identify, parse_event
 from noonmark.schemas.refusal import FieldError, Refused
-from noonmark.schemas.submissions import TYPES, parse_submission
+from noonmark.schemas.submissions import TYPES, CancelRuns, parse_submission
+from noonmark.service.database_clock import Moment
 from noonmark.store.jobs import EventRef, Request
 from noonmark.store.rejections import RejectedRecord
 from noonmark.telemetry.logs import get_logger
@@ -31,29 +37,50 @@ class Checked:
         consumer: where they came from and are settled.
         records: all of them.
         moment: what they were checked with.
+        reception: how they were first read.
         requests: the sound ones, in order.
         sources: per request its record and the word of its type.
         refused: the others, each with the word of its type.
+        signers: who signed requests, by their places; a request that nobody signed is not in it.
+        denied: who asked for what they may not do, by places in `refused`.
+        checked_at: when they were, on the clock of `time.monotonic`.
     """
 
     consumer: LaneConsumer
     records: list[Record]
     moment: Moment
+    reception: Reception
     requests: list[Request] = field(default_factory=list)
     sources: list[tuple[Record, str]] = field(default_factory=list)
     refused: list[tuple[RejectedRecord, str]] = field(default_factory=list)
+    signers: dict[int, Principal] = field(default_factory=dict)
+    denied: dict[int, Principal] = field(default_factory=dict)
+    checked_at: float = field(default_factory=time.monotonic)
 
 
-def check(consumer: LaneConsumer, records: list[Record], moment: Moment, *, max_bytes: int) -> Checked:
+def check(
+    consumer: LaneConsumer,
+    records: list[Record],
+    moment: Moment,
+    *,
+    door: Doorkeeper,
+    max_bytes: int,
+    reception: Reception | None = None,
+) -> Checked:
     """Check a batch of records.
 
     Args:
         consumer: where they came from.
         records: as polled.
         moment: the database's time, ledger floor and facts.
+        door: lets events in.
         max_bytes: a larger value is refused unread.
+        reception: of a batch that is checked again.
+
+    Raises:
+        psycopg.OperationalError: somebody's key is not known, and the database is away.
     """
-    batch = Checked(consumer, records, moment)
+    batch = Checked(consumer, records, moment, reception or Reception(moment.now.timestamp()))
     for record in records:
         if len(record.value) > max_bytes:
             batch.refused.append((_too_large(record, max_bytes), UNKNOWN))
@@ -62,17 +89,30 @@ def check(consumer: LaneConsumer, records: list[Record], moment: Moment, *, max_
             verdict = Refused([FieldError("", "a header's key is not UTF-8", "header keys in UTF-8")])
             batch.refused.append((rejected_record(record, "malformed", verdict), UNKNOWN))
             continue
-        _check_one(batch, record, moment, max_bytes)
+        _check_one(batch, record, door, max_bytes)
     return batch
 
 
-def _check_one(batch: Checked, record: Record, moment: Moment, max_bytes: int) -> None:
+def _check_one(batch: Checked, record: Record, door: Doorkeeper, max_bytes: int) -> None:
     event: Event | None = None
+    moment = batch.moment
     try:
         event = parse_event(record.value or None, record.headers, max_bytes=max_bytes)
+        admitted = door.admit(record, event, batch.reception)
         submission = parse_submission(
-            event, now=moment.now, ledger_floor=moment.ledger_floor, facts=moment.facts
+            event,
+            now=moment.now,
+            ledger_floor=moment.ledger_floor,
+            facts=moment.facts,
+            namespace=admitted.namespace,
         )
+    except Unauthorised as refused:
+        if refused.principal is not None:
+            batch.denied[len(batch.refused)] = refused.principal
+        batch.refused.append((rejected_record(record, "unauthorised", refused, event), _word(event)))
+    except psycopg.OperationalError:
+        # Nothing is known against the event: the batch waits for the database.
+        raise
     except Refused as refused:
         reason = "malformed" if event is None else "invalid"
         batch.refused.append((rejected_record(record, reason, refused, event), _word(event)))
@@ -82,18 +122,24 @@ def _check_one(batch: Checked, record: Record, moment: Moment, max_bytes: int) -
         verdict = Refused([FieldError("", f"could not be checked: {type(error).__name__}")])
         batch.refused.append((rejected_record(record, "malformed", verdict, event), _word(event)))
     else:
-        batch.requests.append(Request(submission, EventRef(event.source, event.id, event.sequence)))
+        _, within, scope, principal = admitted
+        if principal is not None:
+            batch.signers[len(batch.requests)] = principal
+            if isinstance(submission, CancelRuns):
+                # The runs keep who it was; a source is only what a publisher says.
+                submission = replace(submission, actor=principal.name)
+        ref = EventRef(event.source, event.id, event.sequence, scope)
+        batch.requests.append(Request(submission, ref, within))
         batch.sources.append((record, _word(event)))
 
 
 def rejected_record(
     record: Record, reason: str, refused: Refused, event: Event | EventRef | None = None
 ) -> RejectedRecord:
-    """Say which record is refused and why."""
+    """Say which record is refused and why; of keys that it holds nothing is kept."""
     source, event_id = (event.source, event.id) if event else identify(record.value, record.headers)
-    return RejectedRecord(
-        record.topic, record.partition, record.offset, source, event_id, reason, refused, record.value
-    )
+    place = (record.topic, record.partition, record.offset)
+    return without_keys(RejectedRecord(*place, source, event_id, reason, refused, record.value))
 
 
 def _too_large(record: Record, max_bytes: int) -> RejectedRecord:
@@ -102,9 +148,8 @@ def _too_large(record: Record, max_bytes: int) -> RejectedRecord:
     )
     # Not parsed to find its name: that is what the limit is for.
     source, event_id = identify(None, record.headers)
-    return RejectedRecord(
-        record.topic, record.partition, record.offset, source, event_id, "too_large", refused, record.value
-    )
+    place = (record.topic, record.partition, record.offset)
+    return without_keys(RejectedRecord(*place, source, event_id, "too_large", refused, record.value))
 
 
 def _word(event: Event | None) -> str:

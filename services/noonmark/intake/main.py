@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from noonmark.intake.clock import DatabaseClock
+from noonmark.auth.authenticator import Authenticator
+from noonmark.core.topic_bindings import read_bindings
+from noonmark.intake.authorising import Doorkeeper
 from noonmark.intake.reading import ReadLoop
 from noonmark.intake.writing import WriteLoop
 from noonmark.kafka.topics import Topics
-from noonmark.service.runner import Loop, Service, run_service
+from noonmark.service.database_clock import DatabaseClock
+from noonmark.service.runner import Loop, Service, StartError, run_service
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
 from noonmark.store.hints import HintSender
@@ -19,9 +22,15 @@ def build(service: Service) -> Sequence[Loop]:
     settings = service.settings
     install = await_install(service)
     topics = Topics(settings.topic_prefix)
-    clock = DatabaseClock()
-    writer = WriteLoop(service, topics, clock, HintSender(settings.dsn), shards=install.shards)
-    return [writer, ReadLoop(service, topics, writer.handover, clock)]
+    bound = read_bindings(settings.bound_topics)
+    try:
+        further = topics.further_submissions(bound)
+    except ValueError as error:
+        raise StartError(f"NOONMARK_BOUND_TOPICS: {error}") from error
+    clock, door = DatabaseClock(), Doorkeeper(bound, Authenticator(settings.dsn, settings))
+    writer = WriteLoop(service, topics, clock, HintSender(settings.dsn), door, shards=install.shards)
+    reader = ReadLoop(service, topics, writer.handover, clock, door, further=further)
+    return [writer, reader]
 
 
 def run(settings: Settings) -> int:

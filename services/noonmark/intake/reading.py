@@ -1,15 +1,19 @@
-"""The reading loop: polls both topics, bulk only when the other gave nothing, and checks records."""
+"""The reading loop: polls all topics, bulk only when the others gave nothing, and checks records."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
+import psycopg
+
+from noonmark.intake.authorising import Doorkeeper
 from noonmark.intake.checking import check
-from noonmark.intake.clock import DatabaseClock, Moment
 from noonmark.intake.handover import Handover
 from noonmark.kafka.consumer import LaneConsumer
 from noonmark.kafka.records import Record
 from noonmark.kafka.topics import Topics
+from noonmark.service.database_clock import DatabaseClock, Moment
 from noonmark.service.runner import Service
 from noonmark.service.startup import kafka_config
 
@@ -23,18 +27,40 @@ class ReadLoop:
 
     name = "read"
 
-    def __init__(self, service: Service, topics: Topics, handover: Handover, clock: DatabaseClock) -> None:
-        """Register the loop; the consumers join when it runs."""
+    def __init__(
+        self,
+        service: Service,
+        topics: Topics,
+        handover: Handover,
+        clock: DatabaseClock,
+        door: Doorkeeper,
+        *,
+        further: Sequence[str] = (),
+    ) -> None:
+        """Register the loop; the consumers join when it runs.
+
+        Args:
+            service: what it is part of.
+            topics: of the installation.
+            handover: where checked batches go.
+            clock: the database's time.
+            door: lets events in.
+            further: topics that are read beside that of submissions, and before that of bulk.
+        """
         self._service = service
         self._topics = topics
         self._handover = handover
         self._clock = clock
+        self._door = door
+        self._further = further
+        self._unchecked: tuple[LaneConsumer, list[Record]] | None = None
         self._progress = service.health.progress(self.name, 30.0)
         service.health.require(_CONDITION, "no partition of the submissions is assigned yet")
 
     def run(self, stop: threading.Event) -> None:
         """Read until `stop` is set, then commit what is settled and leave the group."""
-        main, bulk = self._consumer(self._topics.submissions), self._consumer(self._topics.submissions_bulk)
+        main = self._consumer(self._topics.submissions, *self._further)
+        bulk = self._consumer(self._topics.submissions_bulk)
         try:
             while not stop.is_set():
                 self._turn(main, bulk)
@@ -55,6 +81,11 @@ class ReadLoop:
             main.poll_batch(0, waited)
             bulk.poll_batch(0, 0)
             return
+        if self._unchecked is not None:
+            main.poll_batch(0, _WAIT_SECONDS)
+            bulk.poll_batch(0, 0)
+            self._hand_over(*self._unchecked, moment)
+            return
         most = self._service.settings.intake_batch
         records = main.poll_batch(most, 0)
         if records:
@@ -70,14 +101,23 @@ class ReadLoop:
             self._hand_over(main, records, moment)
 
     def _hand_over(self, consumer: LaneConsumer, records: list[Record], moment: Moment) -> None:
-        checked = check(consumer, records, moment, max_bytes=self._service.settings.max_submission_bytes)
+        most = self._service.settings.max_submission_bytes
+        try:
+            checked = check(consumer, records, moment, door=self._door, max_bytes=most)
+        except psycopg.OperationalError as error:
+            # Somebody's key must be read. The writer, which says when the database is away, waits as well.
+            if self._unchecked is None:
+                self._service.log.warning("publisher_key_not_read", error=str(error).strip())
+            self._unchecked = (consumer, records)
+            return
+        self._unchecked = None
         self._handover.offer(checked)
 
-    def _consumer(self, topic: str) -> LaneConsumer:
+    def _consumer(self, *topics: str) -> LaneConsumer:
         settings = self._service.settings
         return LaneConsumer(
             kafka_config(settings),
-            topic,
+            topics,
             self._topics.group_intake,
             max_in_flight=4 * settings.intake_batch,
             headers=True,

@@ -10,12 +10,15 @@ import psycopg
 
 from noonmark.core.faults import hit
 from noonmark.core.words import Lane
+from noonmark.intake.auditing import audit_entries
+from noonmark.intake.authorising import Doorkeeper
 from noonmark.intake.checking import Checked, check, rejected_record
-from noonmark.intake.clock import DatabaseClock
 from noonmark.intake.handover import Handover
 from noonmark.kafka.topics import Topics
+from noonmark.service.database_clock import DatabaseClock
 from noonmark.service.dbloop import DatabaseLoop
 from noonmark.service.runner import Service
+from noonmark.store.audit import write_entries
 from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
 from noonmark.store.jobs import KnownFacts, Status, Taken, accept
@@ -24,6 +27,8 @@ from noonmark.store.time_facts import facts_number, share_time_facts
 from noonmark.telemetry.metrics import REJECTIONS, RUNS_SETTLED, SUBMISSIONS
 
 _LOOK_SECONDS = 5.0
+_BELIEVED_SECONDS = 1.0
+"""A signed batch that was checked longer ago is checked again: its key may have been revoked."""
 
 
 class WriteLoop(DatabaseLoop):
@@ -34,7 +39,14 @@ class WriteLoop(DatabaseLoop):
     """
 
     def __init__(
-        self, service: Service, topics: Topics, clock: DatabaseClock, hints: HintSender, *, shards: int
+        self,
+        service: Service,
+        topics: Topics,
+        clock: DatabaseClock,
+        hints: HintSender,
+        door: Doorkeeper,
+        *,
+        shards: int,
     ) -> None:
         """Register the loop; `handover` is where it gets its batches."""
         super().__init__(service, "write", max_age_seconds=60.0)
@@ -43,6 +55,7 @@ class WriteLoop(DatabaseLoop):
         self._events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
         self._clock = clock
         self._hints = hints
+        self._door = door
         self._shards = shards
         self._known = KnownFacts()
         self._look_at = 0.0
@@ -78,6 +91,9 @@ class WriteLoop(DatabaseLoop):
     def _write(
         self, connection: psycopg.Connection, batch: Checked
     ) -> tuple[Checked, Taken | None, list[RejectedRecord]]:
+        # It may have lain here while the database was away.
+        if batch.signers and time.monotonic() - batch.checked_at > _BELIEVED_SECONDS:
+            batch = self._check_again(connection, batch)
         while True:
             with connection.transaction():
                 share_time_facts(connection, wait=True)
@@ -85,11 +101,16 @@ class WriteLoop(DatabaseLoop):
                     taken, rejected = self._write_checked(connection, batch)
                     return batch, taken, rejected
             # A calendar or a namespace was changed since: checked again, outside any transaction.
-            self._clock.look(connection)
-            moment = self._clock.moment()
-            assert moment is not None
-            most = self._service.settings.max_submission_bytes
-            batch = check(batch.consumer, batch.records, moment, max_bytes=most)
+            batch = self._check_again(connection, batch)
+
+    def _check_again(self, connection: psycopg.Connection, batch: Checked) -> Checked:
+        self._clock.look(connection)
+        moment = self._clock.moment()
+        assert moment is not None
+        most = self._service.settings.max_submission_bytes
+        return check(
+            batch.consumer, batch.records, moment, door=self._door, max_bytes=most, reception=batch.reception
+        )
 
     def _write_checked(
         self, connection: psycopg.Connection, batch: Checked
@@ -106,13 +127,15 @@ class WriteLoop(DatabaseLoop):
                 facts=batch.moment.facts,
             )
             rejected += _turned_down(batch, taken)
-        record_rejections(
+        new = record_rejections(
             connection,
             rejected,
             topic=self._topics.rejections,
             cap_bytes=self._service.settings.rejection_bytes,
             shards=self._shards,
         )
+        if batch.signers or batch.denied:
+            write_entries(connection, audit_entries(batch, taken, new))
         hit("intake.before_commit")
         return taken, rejected
 

@@ -18,12 +18,14 @@ POINTS: Final = (
     "dispatcher.before_produce",
     "dispatcher.after_produce",
     "dispatcher.after_delete",
+    "dispatcher.after_accept",
     "worker.before_start",
     "worker.after_start",
     "worker.before_outcome",
     "worker.after_outcome",
 )
-"""Every point, named `<service>.<moment>`. `after_produce` is before the outbox rows are deleted;
+"""Every point, named `<service>.<moment>`. `after_produce` is before the outbox rows are deleted,
+`after_accept` before the rows of an application's outbox are;
 `after_commit` and `after_outcome` are before Kafka offsets are committed."""
 
 _armed: dict[str, int] = {}

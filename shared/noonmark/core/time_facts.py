@@ -35,6 +35,7 @@ class TimeFacts:
         calendars: by namespace and name.
         limits: names of limits, by namespace.
         capped: namespaces with a cap on their runs in flight.
+        bounded: namespaces with a quota of jobs.
     """
 
     number: int = 0
@@ -43,6 +44,7 @@ class TimeFacts:
     calendars: Mapping[str, Mapping[str, Calendar]] = field(default_factory=dict)
     limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
     capped: frozenset[str] = frozenset()
+    bounded: frozenset[str] = frozenset()
 
     def zone_of(self, namespace: str) -> str:
         """Return the zone of a schedule that names none."""

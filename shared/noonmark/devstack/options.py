@@ -14,8 +14,8 @@ StackKind = Literal["embedded", "containers"]
 DEFAULT_STATE_DIR: Final = Path(".noonmark")
 # -P: as with the installed command, the current folder is not on the module path unless --path says so.
 CLI: Final = (sys.executable, "-P", "-m", "noonmark.cli.main")
-# Above the 30 s a worker gives its runs to finish, see NOONMARK_DRAIN_SECONDS.
-_WORKER_SECONDS: Final = 40.0
+# Above the 30 s a worker gives its runs to finish, and the API its requests: NOONMARK_DRAIN_SECONDS.
+_DRAIN_SECONDS: Final = 40.0
 EXAMPLE_HANDLERS: Final = "examples.handlers"
 
 
@@ -28,18 +28,20 @@ class ServiceSpec:
         command: Program and arguments. It gets its address by NOONMARK_METRICS_PORT.
         ready_path: Polled there over HTTP until it answers 200.
         grace_seconds: How long it may take to end after SIGTERM before it is killed.
+        serves_api: It listens for the API's callers, too, at the port of NOONMARK_API_PORT.
     """
 
     name: str
     command: tuple[str, ...]
     ready_path: str = "/readyz"
     grace_seconds: float = 15.0
+    serves_api: bool = False
 
 
 def default_services(
     *, handlers: Sequence[str] = (), path: str | None = None, cwd: Path | None = None
 ) -> tuple[ServiceSpec, ...]:
-    """Intake, trigger, dispatcher and one worker of the pool `default`, in the order of their start.
+    """Intake, trigger, dispatcher, API and one worker of the pool `default`, in the order of their start.
 
     Args:
         handlers: Modules with handlers for the worker. Where none is given and the current folder
@@ -56,7 +58,8 @@ def default_services(
     if path is not None:
         worker += ["--path", path]
     plain = tuple(ServiceSpec(name, (*CLI, name)) for name in ("intake", "trigger", "dispatcher"))
-    return (*plain, ServiceSpec("worker", tuple(worker), grace_seconds=_WORKER_SECONDS))
+    api = ServiceSpec("api", (*CLI, "api"), grace_seconds=_DRAIN_SECONDS, serves_api=True)
+    return (*plain, api, ServiceSpec("worker", tuple(worker), grace_seconds=_DRAIN_SECONDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +73,11 @@ class StackOptions:
         as_json: Nothing but one JSON object on stdout.
         postgres_port: A fixed port; else the last one used, or a free one.
         kafka_port: Likewise.
+        api_port: Likewise.
         heap_mb: Heap of the broker, MB.
         migrate: The command that prepares the database and the topics.
         services: What to start, in order.
+        namespace: Where unsigned events of the submission topics act, unless NOONMARK_BOUND_TOPICS says it.
         ready_seconds: How long the services may take to become ready.
     """
 
@@ -82,9 +87,11 @@ class StackOptions:
     as_json: bool = False
     postgres_port: int | None = None
     kafka_port: int | None = None
+    api_port: int | None = None
     heap_mb: int = 512
     migrate: tuple[str, ...] = (*CLI, "db", "migrate")
     services: tuple[ServiceSpec, ...] = field(default_factory=default_services)
+    namespace: str = "default"
     ready_seconds: float = 60.0
 
     def to_json(self) -> str:

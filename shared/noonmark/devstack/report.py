@@ -65,7 +65,8 @@ class Reporter:
 
     def addresses(self, state: StackState) -> None:
         """Shows the addresses of a stack that is up; whole, so that they can be copied."""
-        rows = {"Postgres": state.database_url, "Kafka": state.kafka_bootstrap, **state.metrics}
+        rows = {"API": state.api_url, "API key": state.api_key_file}
+        rows |= {"Postgres": state.database_url, "Kafka": state.kafka_bootstrap, **state.metrics}
         rows["logs"] = state.log_dir
         width = max(len(name) for name in rows)
         for name, address in rows.items():

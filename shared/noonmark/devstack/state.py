@@ -56,6 +56,8 @@ class StackState:
         phase: starting, ready or stopping.
         database_url: Postgres, password included (the file is readable by its owner only).
         kafka_bootstrap: Kafka.
+        api_url: The API; empty where the stack has none.
+        api_key_file: File with a key for it, readable by its owner only.
         metrics: URL of each service's metrics.
         processes: Everything started, in order of the start.
         containers: Docker container ids by name, where the stack consists of containers.
@@ -68,6 +70,8 @@ class StackState:
     phase: Phase = "starting"
     database_url: str = ""
     kafka_bootstrap: str = ""
+    api_url: str = ""
+    api_key_file: str = ""
     metrics: dict[str, str] = field(default_factory=dict)
     processes: dict[str, ProcessEntry] = field(default_factory=dict)
     containers: dict[str, str] = field(default_factory=dict)
@@ -81,6 +85,8 @@ class StackState:
         return {
             "database_url": self.database_url,
             "kafka_bootstrap": self.kafka_bootstrap,
+            "api_url": self.api_url,
+            "api_key_file": self.api_key_file,
             "metrics": self.metrics,
             "state_dir": str(state_dir.resolve()),
             "log_dir": self.log_dir,

@@ -15,13 +15,14 @@ from typing import Final
 import psycopg
 
 from noonmark.devstack import processes, state
+from noonmark.devstack.access import KEY_FILE, ensure_key
 from noonmark.devstack.errors import DevStackError, disk_full, explain_os_error
 from noonmark.devstack.interrupts import Interrupts, StopRequested
 from noonmark.devstack.kafka_probe import require_reachable
 from noonmark.devstack.leftovers import end_leftovers
 from noonmark.devstack.options import StackOptions
 from noonmark.devstack.parts import KafkaPart, Part, PostgresPart, ServicePart
-from noonmark.devstack.ports import free_port
+from noonmark.devstack.ports import LOOPBACK, free_port, require_free
 from noonmark.devstack.processes import ProcessId
 from noonmark.devstack.report import Reporter
 from noonmark.devstack.state import ProcessEntry, StackState
@@ -29,8 +30,13 @@ from noonmark.devstack.state import ProcessEntry, StackState
 DATABASE_VARIABLE: Final = "NOONMARK_DATABASE_URL"
 KAFKA_VARIABLE: Final = "NOONMARK_KAFKA_BOOTSTRAP"
 _METRICS_VARIABLE = "NOONMARK_METRICS_PORT"
+_API_PORT_VARIABLE = "NOONMARK_API_PORT"
+_API_HOST_VARIABLE = "NOONMARK_API_HOST"
 _HTTP_VARIABLE = "NOONMARK_HTTP_ALLOW_NETWORKS"
 _LOOPBACK_NETWORKS = "127.0.0.0/8,::1/128"
+_PREFIX_VARIABLE = "NOONMARK_TOPIC_PREFIX"
+_PREFIX = "noonmark"
+_BOUND_VARIABLE = "NOONMARK_BOUND_TOPICS"
 _NEEDED_BYTES = 500_000_000
 _LOOK_SECONDS = 0.5
 _MIGRATE_SECONDS = 180.0
@@ -100,6 +106,7 @@ class Supervisor:
         self._state.database_url, self._state.kafka_bootstrap = database_url, bootstrap
         env = self._environment(database_url, bootstrap)
         self._migrate(env)
+        self._open_api(env)
         services = self._start_services(env)
         self._wait_ready(services)
         self._state.phase = "ready"
@@ -168,6 +175,18 @@ class Supervisor:
                 )
             result.append("migrated")
 
+    def _open_api(self, env: dict[str, str]) -> None:
+        """Finds the API a port, and its caller a key."""
+        if not any(spec.serves_api for spec in self._options.services):
+            return
+        wanted = self._options.api_port
+        port = require_free(wanted, name="the API", option="--api-port") if wanted else self._port("api-http")
+        env |= {_API_PORT_VARIABLE: str(port), _API_HOST_VARIABLE: LOOPBACK}
+        key_file = self._dir / KEY_FILE
+        ensure_key(self._state.database_url, key_file)
+        self._state.api_url, self._state.api_key_file = f"http://{LOOPBACK}:{port}", str(key_file)
+        self._save()
+
     def _start_services(self, env: dict[str, str]) -> list[ServicePart]:
         services: list[ServicePart] = []
         for spec in self._options.services:
@@ -204,6 +223,9 @@ class Supervisor:
         env = {name: value for name, value in os.environ.items() if name != _METRICS_VARIABLE}
         # The examples call targets on this machine, which the guard of the HTTP kind refuses otherwise.
         env.setdefault(_HTTP_VARIABLE, _LOOPBACK_NETWORKS)
+        # A plain Kafka client is enough here, and nowhere else: events need no signature.
+        prefix, place = env.get(_PREFIX_VARIABLE, _PREFIX), self._options.namespace
+        env.setdefault(_BOUND_VARIABLE, f"{prefix}.submissions={place},{prefix}.submissions.bulk={place}")
         env |= {DATABASE_VARIABLE: database_url, KAFKA_VARIABLE: bootstrap, "PYTHONUNBUFFERED": "1"}
         env[state.STACK_ID_VARIABLE] = self._state.stack_id
         return env

@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Message, TopicPartition
 
 from noonmark.kafka.commits import Committer
 from noonmark.kafka.config import KafkaConfig
@@ -242,6 +242,7 @@ class LaneConsumer:
                 continue
             position = offset + 1
             offsets.append(offset)
+            kind, stamp = message.timestamp()
             records.append(
                 Record(
                     topic,
@@ -250,8 +251,9 @@ class LaneConsumer:
                     epoch,
                     message.key(),
                     message.value() or b"",
-                    message.timestamp()[1],
+                    stamp,
                     _headers(message) if self._with_headers else None,
+                    kind == TIMESTAMP_LOG_APPEND_TIME,
                 )
             )
         self._track(topic, partition, offsets)

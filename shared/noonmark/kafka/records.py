@@ -26,6 +26,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         timestamp_ms: milliseconds since 1970 as the broker stamped it; 0 when there is none.
         headers: its headers, where the consumer was asked for them and there are any;
             `UNREADABLE_HEADERS` where they cannot be read.
+        is_stamped: the time stamp is the broker's own (LogAppendTime), not the publisher's.
     """
 
     topic: str
@@ -36,6 +37,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     value: bytes
     timestamp_ms: int
     headers: Headers | None = None
+    is_stamped: bool = False
 
 
 class ConsumerFailed(Exception):  # noqa: N818 - it names what happened, like the domain's other conditions

@@ -78,9 +78,28 @@ class Topics:
             return None
         return pool, lane
 
+    def further_submissions(self, bound: Iterable[str]) -> list[str]:
+        """Return which of the bound topics, by their full names, are not the two that there are always.
+
+        Raises:
+            ValueError: one of them is written by noonmark itself: what it says would come back as orders.
+        """
+        further = [name for name in bound if name not in {self.submissions, self.submissions_bulk}]
+        for name in further:
+            if name in {self.lifecycle, self.rejections, self.dead} or name.startswith(self._runs_prefix):
+                raise ValueError(f"topic {name!r} is written by noonmark itself and carries no submissions")
+        return further
+
+    def submission_specs(
+        self, names: Iterable[str], *, counts: PartitionCounts | None = None, replication: int = 1
+    ) -> list[TopicSpec]:
+        """Return further topics of submissions as they should be created."""
+        partitions = (counts or PartitionCounts()).submissions
+        return [_spec(name, partitions, replication, days=7, stamped=True) for name in names]
+
     @property
     def group_intake(self) -> str:
-        """The consumer group of both submission topics."""
+        """The consumer group of all topics of submissions."""
         return f"{self.prefix}.intake"
 
     def group_worker(self, pool: str, lane: Lane) -> str:

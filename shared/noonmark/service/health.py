@@ -59,6 +59,7 @@ class Health:
         self._clock = clock
         self._loops: dict[str, Progress] = {}
         self._conditions: dict[str, str] = {}
+        self._notes: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def progress(self, name: str, max_age_seconds: float) -> Progress:
@@ -94,6 +95,14 @@ class Health:
         with self._lock:
             self._conditions[condition] = "" if ready else missing
 
+    def note(self, name: str, trouble: str = "") -> None:
+        """Tell of something without which the process is ready all the same; "": there is no trouble.
+
+        `trouble` is a fixed phrase, shown to whoever may read `/readyz`.
+        """
+        with self._lock:
+            self._notes[name] = trouble
+
     def live(self) -> tuple[bool, dict[str, Any]]:
         """Return whether all loops make progress, and the body of `/livez`."""
         now = self._clock()
@@ -114,9 +123,11 @@ class Health:
         """Return whether the process can do its work, and the body of `/readyz`."""
         alive, body = self.live()
         with self._lock:
-            conditions = dict(self._conditions)
+            conditions, notes = dict(self._conditions), dict(self._notes)
         missing = {name: why for name, why in conditions.items() if why}
         body["conditions"] = {name: why or "ok" for name, why in conditions.items()}
+        if notes:
+            body["notes"] = {name: trouble or "ok" for name, trouble in notes.items()}
         if missing:
             body["missing"] = missing
             if alive:

@@ -332,7 +332,7 @@ def _stop_runs(
     if not runs:
         return {}
     with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
-        which = {**span(runs), "shards": [job.shard]}
+        which = {**span(runs), "shards": [job.shard], "reason": "with its backfill"}
         stopped = cursor.execute(statement("job_cancel_runs"), which).fetchall()
     ended = [run for run in stopped if run.state == RunState.CANCELLED]
     free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])

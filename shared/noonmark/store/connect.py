@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 _KEEPALIVE = {
     "connect_timeout": 5,
@@ -30,18 +31,19 @@ def connect(
     stand in between.
 
     Args:
-        dsn: libpq URL.
+        dsn: libpq URL; `options` in it count as well.
         application: shown in `pg_stat_activity`.
         autocommit: True where each statement is a transaction of its own.
         statement_timeout_seconds: the server ends a statement after this.
     """
+    given = conninfo_to_dict(dsn).get("options") or ""
     return psycopg.connect(
         dsn,
         autocommit=autocommit,
         prepare_threshold=None,
         application_name=f"noonmark-{application}",
         # Start-up options, not SET: a transaction pooler that ignores them leaves no session state behind.
-        options=f"-c statement_timeout={int(statement_timeout_seconds * 1000)}"
+        options=f"{given} -c statement_timeout={int(statement_timeout_seconds * 1000)}"
         f" -c lock_timeout={int(statement_timeout_seconds * 500)}"
         f" -c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c TimeZone=UTC",
         **_KEEPALIVE,  # type: ignore[arg-type]

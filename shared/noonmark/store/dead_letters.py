@@ -96,8 +96,10 @@ class _LockedRun(NamedTuple):
 Step = Callable[[Sequence[DeadRun]], Settled]
 
 
-def find(connection: psycopg.Connection, wanted: DeadSelection, *, limit: int = MOST) -> list[DeadRun]:
-    """Return the dead letters that are meant, in the order of their runs, at most `limit`."""
+def find(
+    connection: psycopg.Connection, wanted: DeadSelection, *, limit: int = MOST, after: UUID | None = None
+) -> list[DeadRun]:
+    """Return at most `limit` of the dead letters that are meant, by their runs, from behind one on."""
     with connection.cursor(row_factory=row_of(DeadRun)) as cursor:
         return cursor.execute(
             statement("dead_find"),
@@ -109,6 +111,7 @@ def find(connection: psycopg.Connection, wanted: DeadSelection, *, limit: int = 
                 "fingerprint": wanted.fingerprint,
                 "reason": wanted.reason,
                 "since": wanted.since,
+                "after": after,
                 "limit": limit,
             },
         ).fetchall()
@@ -135,7 +138,7 @@ def redrive(
     must not overlap or have limits, for the trigger to promote it, so that a redrive breaks neither.
 
     Args:
-        connection: no transaction open.
+        connection: a transaction may be open.
         topics: where the runs are announced.
         runs: at most `STEP`.
         shards: of the installation.
@@ -179,7 +182,7 @@ def discard(
     """Settle dead runs as `discarded`, in one transaction.
 
     Args:
-        connection: no transaction open.
+        connection: a transaction may be open.
         topics: where the verdicts are announced.
         runs: at most `STEP`.
         reason: why, for people; it takes the place of the reason of the death. None: that stays.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,9 +18,22 @@ _SAMPLE: Final = 300
 
 
 def list_dead(
-    connection: Connection, wanted: DeadSelection, *, limit: int = 50, before: UUID | None = None
+    connection: Connection,
+    wanted: DeadSelection,
+    *,
+    limit: int = 50,
+    before: UUID | None = None,
+    place: tuple[datetime, UUID] | None = None,
 ) -> Page[UUID]:
-    """List dead letters, the newest death first; `before` is the run of the last one of the page before."""
+    """List dead letters, the newest death first.
+
+    Args:
+        connection: of `views.reader`.
+        wanted: see there.
+        limit: letters at most.
+        before: run of the last one of the page before.
+        place: its death and run, for callers who know both: it may have gone since.
+    """
     d, j = t.dead_letters, t.jobs
     query = (
         select(*_columns(), j.c.handler)
@@ -27,12 +41,22 @@ def list_dead(
         .order_by(d.c.died_at.desc(), d.c.run_id.desc())
         .where(*_meant(wanted))
     )
+    if place is not None:
+        query = query.where(tuple_(d.c.died_at, d.c.run_id) < place)
     if before is not None:
         last = d.alias()
-        place = select(last.c.died_at, last.c.run_id).where(last.c.run_id == before).scalar_subquery()
-        query = query.where(tuple_(d.c.died_at, d.c.run_id) < place)
+        of_last = select(last.c.died_at, last.c.run_id).where(last.c.run_id == before).scalar_subquery()
+        query = query.where(tuple_(d.c.died_at, d.c.run_id) < of_last)
     rows = [dict(row) for row in connection.execute(query.limit(limit + 1)).mappings()]
     return Page(rows[:limit], rows[limit - 1]["run_id"] if len(rows) > limit else None)
+
+
+def count_dead(connection: Connection, wanted: DeadSelection, *, after: UUID | None = None) -> int:
+    """Count the dead letters that are meant; `after`: of runs behind this one."""
+    query = select(func.count()).select_from(t.dead_letters).where(*_meant(wanted))
+    if after is not None:
+        query = query.where(t.dead_letters.c.run_id > after)
+    return int(connection.execute(query).scalar_one())
 
 
 def group_dead(connection: Connection, wanted: DeadSelection, *, limit: int = 50) -> Sequence[Row]:

@@ -26,7 +26,7 @@ def stored_schedules(connection: Connection, jobs: Sequence[Mapping[str, Any]]) 
     """
     texts = {job["id"]: orjson.dumps(job["schedule"]).decode() for job in jobs if job["schedule"]}
     schedules = ScheduleTexts()
-    schedules.learn(_driver(connection), texts.values())
+    schedules.learn(driver_of(connection), texts.values())
     found: dict[UUID, Schedule] = {}
     for job_id, text in texts.items():
         try:
@@ -47,12 +47,13 @@ def held_instants(connection: Connection, job: Mapping[str, Any], schedule: Sche
     """
     if schedule is None:
         return None
-    row = _driver(connection).execute("select noonmark_now()").fetchone()
+    row = driver_of(connection).execute("select noonmark_now()").fetchone()
     assert row is not None
     return schedule.count(job["held_from"] - TICK, row[0])
 
 
-def _driver(connection: Connection) -> psycopg.Connection:
+def driver_of(connection: Connection) -> psycopg.Connection:
+    """Return the driver's connection of the same transaction."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, psycopg.Connection)
     return driver

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import psycopg
 from psycopg import sql
 
 from noonmark.core.words import Lane
 from noonmark.settings import Settings
+from noonmark.store.job_documents import FIRST_ONE_OFF
 from noonmark.store.limits import LONGEST_FILL_DAYS
 from noonmark.store.statements import statement
+
+_AT_ONCE: Final = 10_000
+_ROUNDS: Final = 20
+"""Together above what one API process writes in the minute between two rounds of housekeeping."""
 
 
 class RunTopicParser(Protocol):
@@ -64,7 +70,23 @@ def keep(connection: psycopg.Connection, settings: Settings) -> HouseReport:
     )
     for name, values in prunes:
         report.pruned_rows += connection.execute(statement(name), values).rowcount
+    report.pruned_rows += _prune_much(connection, "prune_idempotency", {})
+    report.pruned_rows += _prune_much(connection, "prune_audit", {"days": settings.audit_days})
     return report
+
+
+def _prune_much(connection: psycopg.Connection, name: str, values: Mapping[str, Any]) -> int:
+    """Delete rows of which each change of the API leaves one: in many short transactions."""
+    pruned = 0
+    for _ in range(_ROUNDS):
+        with connection.transaction():
+            # The trigger that keeps the audit log lets nobody else delete.
+            connection.execute("select set_config('noonmark.prunes_audit', 'yes', true)")
+            count = connection.execute(statement(name), {**values, "limit": _AT_ONCE}).rowcount
+        pruned += count
+        if count < _AT_ONCE:
+            break
+    return pruned
 
 
 def _drop_days(connection: psycopg.Connection, retention_days: int, report: HouseReport) -> None:
@@ -122,6 +144,13 @@ def drop_day(connection: psycopg.Connection, name: str) -> bool:
                 " and runs.id not in (select id from {table})) returning id)"
                 " delete from job_versions where job_id in (select id from gone)"
             ).format(table=table)
+        )
+        # What was made for one run alone goes with it.
+        connection.execute(
+            sql.SQL(
+                "delete from job_versions where (job_id, version) in"
+                " (select job_id, job_version from {table} where job_version >= {first})"
+            ).format(table=table, first=sql.Literal(FIRST_ONE_OFF))
         )
         # The drop needs the whole ledger for a moment, and every claim queues behind whoever waits for that.
         connection.execute("set local lock_timeout = '100ms'")

@@ -125,8 +125,20 @@ def once_due(spec: JobSpec, run_at: datetime, *, capped: bool = False) -> Due:
         and spec.start_deadline_seconds is None
         and spec.misfire.policy is not MisfirePolicy.SKIP
     )
-    text = f'{{"run_at":"{format_instant(run_at)}"}}'
+    text = once_text(run_at)
     return Due(text, run_at, run_at, TimerKind.ONCE if plain else TimerKind.PLANNED)
+
+
+def schedule_text(spec: JobSpec) -> str | None:
+    """Return what `jobs.schedule` holds of a document; None where it was due on arrival."""
+    if spec.schedule is not None:
+        return _schedule_text(spec.schedule)
+    return None if spec.run_at is None else once_text(spec.run_at)
+
+
+def once_text(run_at: datetime) -> str:
+    """Return what `jobs.schedule` holds of a job with one instant."""
+    return f'{{"run_at":"{format_instant(run_at)}"}}'
 
 
 def policy_text(spec: JobSpec) -> str | None:

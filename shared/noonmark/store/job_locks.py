@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 
 from noonmark.core.words import JobState, ResumeChoice
+from noonmark.schemas.documents import JobType
 from noonmark.schemas.refusal import printable
 from noonmark.schemas.submissions import JobRef
 from noonmark.store.job_requests import Reason, RejectedRequest, rejected
@@ -46,6 +47,8 @@ class LockedJob(NamedTuple):
     paused_by: str | None
     version: int
     event_sequence: int | None
+    kind: JobType
+    updated_at: datetime
 
     @property
     def recurring(self) -> bool:
@@ -65,8 +68,18 @@ class LiveRun(NamedTuple):
     reason: str | None
 
 
-def lock_job(connection: psycopg.Connection, ref: JobRef) -> LockedJob | None:
-    """Find the job that is meant and lock its timers, then its row; None if there is none."""
+def lock_job(
+    connection: psycopg.Connection, ref: JobRef, within: frozenset[str] | None = None
+) -> LockedJob | None:
+    """Find the job that is meant and lock its timers, then its row; None if there is none.
+
+    Args:
+        connection: in a transaction.
+        ref: which job.
+        within: a job of another namespace is not found, nor locked; None: of any.
+    """
+    if within is not None and not _is_within(connection, ref, within):
+        return None
     for _ in range(_TRIES):
         job_id = ref.job_id or _id_of_name(connection, ref)
         if job_id is None:
@@ -172,6 +185,14 @@ def refuse_in_state(job: LockedJob, verb: str) -> RejectedRequest:
     return RejectedRequest(
         rejected(Reason.CONFLICT, "", message, _ALLOWED.get(verb, ""))._replace(job_id=job.id)
     )
+
+
+def _is_within(connection: psycopg.Connection, ref: JobRef, within: frozenset[str]) -> bool:
+    if ref.job_id is None:
+        return ref.namespace in within
+    # A job never moves to another namespace, so what is read before the lock holds after it.
+    row = connection.execute("select namespace from jobs where id = %s", [ref.job_id]).fetchone()
+    return row is not None and row[0] in within
 
 
 def _id_of_name(connection: psycopg.Connection, ref: JobRef) -> UUID | None:

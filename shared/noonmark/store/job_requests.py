@@ -20,7 +20,7 @@ from noonmark.core.time_facts import TimeFacts
 from noonmark.schemas.job import JobSpec
 from noonmark.schemas.refusal import FieldError, Refused, printable, suggestion
 from noonmark.schemas.submissions import Submission
-from noonmark.store.catalogues import Misfit
+from noonmark.store.catalogues import Catalogue, Misfit
 from noonmark.store.events import EventTopics
 from noonmark.store.known import KnownFacts
 
@@ -32,24 +32,37 @@ _OF_THE_DATA: Final = ("22", "23", "44", "54", "P0")
 
 
 class EventRef(NamedTuple):
-    """The event that carried a submission: told apart by source and id, ordered per job by `sequence`."""
+    """The event that carried a submission: told apart by source and id, ordered per job by `sequence`.
+
+    `scope` is where source and id are unique: nobody can use up the names of events of another namespace.
+    """
 
     source: str
     id: str
     sequence: int | None
+    scope: str = ""
 
     @property
     def key(self) -> bytes:
         """The 16 bytes it is remembered by."""
-        # Neither part can hold U+0000, so no two pairs give one text.
-        return hashlib.blake2b(f"{self.source}\0{self.id}".encode(), digest_size=16).digest()
+        # No part can hold U+0000, so no two events give one text.
+        name = f"{self.source}\0{self.id}\0{self.scope}" if self.scope else f"{self.source}\0{self.id}"
+        return hashlib.blake2b(name.encode(), digest_size=16).digest()
 
 
 class Request(NamedTuple):
-    """A checked submission, and the event it came by; None: it is taken in without looking for repeats."""
+    """A checked submission.
+
+    Attributes:
+        submission: what is asked for.
+        event: what it came by; None: it is taken in without looking for repeats.
+        within: the only namespaces whose jobs and runs it may be about; None: all. A job or run elsewhere is
+            not found, exactly as one that does not exist.
+    """
 
     submission: Submission
     event: EventRef | None
+    within: frozenset[str] | None = None
 
 
 class Status(StrEnum):
@@ -72,6 +85,7 @@ class Reason(StrEnum):
     UNKNOWN_KIND = "unknown_kind"
     UNKNOWN_HANDLER = "unknown_handler"
     UNKNOWN_LIMIT = "unknown_limit"
+    QUOTA = "quota"
     NOT_FOUND = "not_found"
 
 
@@ -186,6 +200,32 @@ def unknown_limit(limits: Limits, namespace: str, known: frozenset[str]) -> Resu
                 else f"a limit made by `noonmark limit set NAME --namespace {namespace} --max-running N`",
             )
     return None
+
+
+def lacking(
+    spec: JobSpec, limits: frozenset[str], pools: frozenset[str], catalogues: Mapping[str, Catalogue]
+) -> list[FieldError]:
+    """Return what a job names that is not there, by which its creation would be rejected.
+
+    Args:
+        spec: of the job.
+        limits: those of its namespace.
+        pools: all there are.
+        catalogues: what the live workers of each pool can run.
+    """
+    workers = catalogues.get(spec.pool)
+    misfit = workers.misfit(spec.pool, spec.kind, spec.handler) if workers is not None else None
+    results = (
+        unknown_limit(spec.limits, spec.namespace, limits),
+        unknown_pool(spec.pool, pools) if spec.pool not in pools else None,
+        cannot_run(misfit) if misfit is not None else None,
+    )
+    return [
+        error
+        for result in results
+        if result is not None and result.refused is not None
+        for error in result.refused.errors
+    ]
 
 
 UNFIT: Final = Exception

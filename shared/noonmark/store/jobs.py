@@ -83,6 +83,10 @@ def _remember(
     for place, key in enumerate(keys):
         if key is not None and first.setdefault(key, place) != place:
             repeated.add(place)
+    if not first:
+        row = connection.execute("select noonmark_now()").fetchone()
+        assert row is not None
+        return row[0], repeated
     order = sorted(first)
     events = [event for event in (requests[first[key]].event for key in order) if event is not None]
     columns = {"sources": [event.source for event in events]}
@@ -118,7 +122,7 @@ def _may_need_zone_data(request: Request) -> bool:
 def _lock_names(connection: psycopg.Connection, requests: Sequence[Request]) -> None:
     """Order sequenced creates and cancels of the same names among all processes."""
     buckets: dict[int, bool] = {}
-    for submission, event in requests:
+    for submission, event, _ in requests:
         if event is None or event.sequence is None:
             continue
         if isinstance(submission, CreateJob) and submission.spec.schedule is not None:
@@ -141,7 +145,7 @@ def _take_in(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[i
     creates: list[Create] = []
     names: set[tuple[str, str | None]] = set()
     completions: list[tuple[int, CompleteRun]] = []
-    for place, (submission, event) in fresh:
+    for place, (submission, event, within) in fresh:
         if isinstance(submission, CompleteRun):
             completions.append((place, submission))
             continue
@@ -153,13 +157,13 @@ def _take_in(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[i
             continue
         if isinstance(submission, CancelRuns):
             # Nobody knows a run of the open group yet.
-            results[place] = cancel_runs(batch, submission)
+            results[place] = cancel_runs(batch, submission, event, within)
             continue
         # Only an order about a job of the open group must wait for it; by id nobody knows one of them yet.
         if submission.ref.job_id is None and (submission.ref.namespace, submission.ref.name) in names:
             create_jobs(batch, creates, results)
             creates, names = [], set()
-        results[place] = control(batch, submission, event)
+        results[place] = control(batch, submission, event, within)
     if creates:
         create_jobs(batch, creates, results)
     complete(batch, completions, results)

@@ -6,17 +6,28 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import orjson
+
 from noonmark.core.granting import Gate, gates_of
 from noonmark.core.ids import uuid7
 from noonmark.core.instants import parse_instant
 from noonmark.core.schedule import AnyOf, Interval, Schedule
 from noonmark.core.schedule_kinds import members_of, plain_number
 from noonmark.core.words import JobState, Origin, Overlap, RunState, SkipReason, WaitReason
-from noonmark.schemas.job import JobSpec
+from noonmark.schemas.job import JobSpec, payload_for
 from noonmark.schemas.job_schedule import schedule_of
 from noonmark.schemas.refusal import Refused
-from noonmark.schemas.submissions import UpdateJob
-from noonmark.store.job_forms import Due, first_due, labels_text, once_due, policy_text, work_text
+from noonmark.schemas.submissions import TriggerJob, UpdateJob
+from noonmark.store.job_forms import (
+    Due,
+    first_due,
+    labels_text,
+    once_due,
+    once_text,
+    policy_text,
+    schedule_text,
+    work_text,
+)
 from noonmark.store.job_locks import LockedJob, lock_again, note_sequence, refuse_in_state
 from noonmark.store.job_requests import (
     Batch,
@@ -44,8 +55,11 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     if job.state == JobState.CANCELLED:
         raise refuse_in_state(job, "updated")
     job = hold_for_namespace(batch, job)
-    spec = _in_step(_for_this_job(batch, order, job), job)
+    spec = _in_step(_for_this_job(batch, order, job), job, batch.now)
     _check(batch, job, spec)
+    if _says_the_same(batch, job, spec):
+        note_sequence(batch.connection, job, sequence)
+        return Result(Status.ACCEPTED, job.id)
     if job.recurring and job.state == JobState.ACTIVE:
         if not settle_due(batch, job):
             raise _behind(job)
@@ -54,23 +68,12 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     paused = job.state == JobState.PAUSED or job.namespace in batch.facts.paused
     due = _within_limit(batch, _next_due(batch, spec, job, paused=paused), job)
     state = JobState.COMPLETED if due.at is None else JobState.PAUSED if paused else JobState.ACTIVE
+    if _has_had_its_instant(batch, job, spec):
+        due, state = Due(schedule_text(spec), None, None), JobState(job.state)
     row = batch.connection.execute(
         statement("job_update"),
         {
-            "job_id": job.id,
-            "version": job.version,
-            "name": spec.name,
-            "kind": spec.kind,
-            "handler": spec.handler,
-            "lane": int(spec.lane),
-            "pool": spec.pool,
-            "schedule": due.schedule,
-            "policy": policy_text(spec),
-            "work": work_text(spec),
-            "labels": labels_text(spec),
-            "description": spec.description,
-            "owner": spec.owner,
-            "idempotency_key": spec.idempotency_key,
+            **_columns(job, spec, due.schedule),
             "unique_name": spec.schedule is not None,
             "state": state.value,
             "sequence": sequence,
@@ -89,11 +92,15 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     return Result(Status.ACCEPTED, job.id)
 
 
-def trigger(batch: Batch, job: LockedJob, event: EventRef | None) -> Result:
+def trigger(batch: Batch, job: LockedJob, order: TriggerJob, event: EventRef | None) -> Result:
     """Run a job once now: held while it is paused, and under the rules that its other runs are under."""
     if job.state == JobState.CANCELLED:
         raise refuse_in_state(job, "triggered")
     job = hold_for_namespace(batch, job)
+    note_sequence(batch.connection, job, event.sequence if event else None)
+    # What the run has of its own; the job stays what it is.
+    version = job.version if order.payload is None else _one_off(batch, job, order.payload)
+    job = job._replace(version=version, lane=job.lane if order.lane is None else int(order.lane))
     policy = job.policy or {}
     run_id = uuid7()
     start_by = _start_by(batch, policy.get("start_deadline_seconds"))
@@ -120,11 +127,71 @@ def trigger(batch: Batch, job: LockedJob, event: EventRef | None) -> Result:
     if gate is not None:
         line_up(batch.connection, [Lined(run_id, batch.now, job.id, job.lane, gate, start_by)])
         batch.freed = True
-    note_sequence(batch.connection, job, event.sequence if event else None)
     if state is RunState.SKIPPED:
         tell_skips(batch, job, [(run_id, batch.now)], origin=Origin.MANUAL, reason=SkipReason.OVERLAP)
     batch.queued |= state is not RunState.WAITING
     return Result(Status.ACCEPTED, job.id, run_id)
+
+
+def _one_off(batch: Batch, job: LockedJob, payload: bytes) -> int:
+    """Make the version that one run pins for its own payload."""
+    try:
+        checked = payload_for(job.kind, orjson.loads(payload))
+    except Refused as refused:
+        verdict = Result(Status.REJECTED, job.id, reason=Reason.INVALID, refused=refused)
+        raise RejectedRequest(verdict) from None
+    row = batch.connection.execute(
+        statement("job_one_off"), {"job_id": job.id, "version": job.version, "payload": checked.decode()}
+    ).fetchone()
+    assert row is not None, f"{job} changed under its lock"
+    version: int = row[0]
+    return version
+
+
+def _columns(job: LockedJob, spec: JobSpec, schedule: str | None) -> dict[str, object]:
+    """Return what the row of a job holds of a document."""
+    return {
+        "job_id": job.id,
+        "version": job.version,
+        "name": spec.name,
+        "kind": spec.kind,
+        "handler": spec.handler,
+        "lane": int(spec.lane),
+        "pool": spec.pool,
+        "schedule": schedule,
+        "policy": policy_text(spec),
+        "work": work_text(spec),
+        "labels": labels_text(spec),
+        "description": spec.description,
+        "owner": spec.owner,
+        "idempotency_key": spec.idempotency_key,
+    }
+
+
+def _has_had_its_instant(batch: Batch, job: LockedJob, spec: JobSpec) -> bool:
+    """Whether a one-time job keeps an instant that came already: an edit does not run it again."""
+    if spec.schedule is not None or schedule_text(spec) != _once_of(job) or job.state == JobState.BROKEN:
+        return False
+    left = batch.connection.execute(
+        "select 1 from timers where job_id = %s and kind in (0, 1, 3)", [job.id]
+    ).fetchone()
+    return left is None
+
+
+def _once_of(job: LockedJob) -> str | None:
+    """Return what is stored of a one-time job's instant, in the form that edits store it; None: it came."""
+    run_at = (job.schedule or {}).get("run_at")
+    return None if run_at is None else once_text(parse_instant(run_at))
+
+
+def _says_the_same(batch: Batch, job: LockedJob, spec: JobSpec) -> bool:
+    """Whether a document is the one that the job has; a broken job is made anew by it all the same."""
+    if job.state == JobState.BROKEN:
+        return False
+    found = batch.connection.execute(
+        statement("job_same"), _columns(job, spec, schedule_text(spec))
+    ).fetchone()
+    return found is not None
 
 
 def _check(batch: Batch, job: LockedJob, spec: JobSpec) -> None:
@@ -166,9 +233,15 @@ def _for_this_job(batch: Batch, order: UpdateJob, job: LockedJob) -> JobSpec:
     return replace(order.spec, schedule=schedule)
 
 
-def _in_step(spec: JobSpec, job: LockedJob) -> JobSpec:
-    """Keep the rhythm of an interval that is edited without a `start`: every edit would begin it anew."""
+def _in_step(spec: JobSpec, job: LockedJob, now: datetime) -> JobSpec:
+    """Keep what an edit leaves to the job: the rhythm of an interval without a `start`, an instant that came.
+
+    Every edit would begin the one anew, and run the other again.
+    """
     old = job.schedule or {}
+    if spec.schedule is None and spec.run_at is None and "run_at" in old:
+        came = parse_instant(old["run_at"])
+        return replace(spec, run_at=came) if came <= now else spec
     anchors = {
         member["every"]: parse_instant(member["anchor"])
         for member in (old, *old.get("any", ()))

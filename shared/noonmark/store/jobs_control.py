@@ -32,11 +32,20 @@ from noonmark.store.jobs_hold import bury_name, cancel, pause, resume
 Order = UpdateJob | CancelJob | PauseJob | ResumeJob | TriggerJob
 
 
-def control(batch: Batch, order: Order, event: EventRef | None) -> Result:
-    """Carry out one order in a savepoint of its own: what is wrong with it fails nothing else."""
+def control(
+    batch: Batch, order: Order, event: EventRef | None, within: frozenset[str] | None = None
+) -> Result:
+    """Carry out one order in a savepoint of its own: what is wrong with it fails nothing else.
+
+    Args:
+        batch: the transaction.
+        order: about one job.
+        event: that carried it.
+        within: the only namespaces whose jobs it may be about; None: all.
+    """
     try:
         with batch.connection.transaction():
-            return _control(batch, order, event)
+            return _control(batch, order, event, within)
     except RejectedRequest as verdict:
         return verdict.result
     except UNFIT as error:
@@ -45,22 +54,35 @@ def control(batch: Batch, order: Order, event: EventRef | None) -> Result:
         return unfit(error)
 
 
-def cancel_runs(batch: Batch, order: CancelRuns) -> Result:
-    """Cancel runs by their ids; all of them must be there, and those that have ended stay as they are."""
-    found = run_cancels.locate(batch.connection, order.run_ids)
+def cancel_runs(
+    batch: Batch, order: CancelRuns, event: EventRef | None, within: frozenset[str] | None = None
+) -> Result:
+    """Cancel runs by their ids; all of them must be there, and those that have ended stay as they are.
+
+    Args:
+        batch: the transaction.
+        order: which runs, why, and who asks.
+        event: it came by; its source asks, where nobody is named.
+        within: the only namespaces whose runs are there for it; None: all.
+    """
+    found = run_cancels.locate(batch.connection, order.run_ids, within)
     unknown = set(order.run_ids) - {run.id for run, _ in found}
     if unknown:
         first = next(place for place, run_id in enumerate(order.run_ids) if run_id in unknown)
         message = f"no run has the id {order.run_ids[first]}"
         return rejected(Reason.NOT_FOUND, f"/run_ids/{first}", message, "the id of a run")
-    done = run_cancels.cancel(batch.connection, batch.topics, [run for run, _ in found], shards=batch.shards)
+    who = order.actor or (event.source if event else None)
+    reason = run_cancels.because(f"by {who}", order.reason) if who else order.reason
+    done = run_cancels.cancel(
+        batch.connection, batch.topics, [run for run, _ in found], reason=reason, shards=batch.shards
+    )
     batch.queued |= bool(done.ended)
     return Result(Status.ACCEPTED)
 
 
-def _control(batch: Batch, order: Order, event: EventRef | None) -> Result:
+def _control(batch: Batch, order: Order, event: EventRef | None, within: frozenset[str] | None) -> Result:
     sequence = event.sequence if event else None
-    job = lock_job(batch.connection, order.ref)
+    job = lock_job(batch.connection, order.ref, within)
     if job is None:
         return _not_found(batch, order, sequence)
     if sequence is not None and job.event_sequence is not None and sequence <= job.event_sequence:
@@ -80,7 +102,7 @@ def _carry_out(batch: Batch, job: LockedJob, order: Order, event: EventRef | Non
         case ResumeJob():
             return resume(batch, job, order, sequence)
         case TriggerJob():
-            return trigger(batch, job, event)
+            return trigger(batch, job, order, event)
 
 
 def _not_found(batch: Batch, order: Order, sequence: int | None) -> Result:

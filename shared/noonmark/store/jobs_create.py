@@ -24,6 +24,7 @@ from noonmark.store.job_requests import (
     unknown_limit,
     unknown_pool,
 )
+from noonmark.store.quotas import over_quota, rooms_of
 from noonmark.store.statements import statement
 
 _TRIES = 3
@@ -64,6 +65,7 @@ def create_jobs(batch: Batch, creates: Sequence[Create], results: dict[int, Resu
     wanted = _runnable(batch, _of_known_pools(batch, creates, results), results)
     wanted = _of_known_limits(batch, wanted, results)
     wanted = _not_buried(batch, wanted, results)
+    wanted = _within_quotas(batch, wanted, results)
     if wanted:
         _write_or_halve(batch, wanted, results)
 
@@ -122,6 +124,25 @@ def _not_buried(batch: Batch, creates: Sequence[Create], results: dict[int, Resu
     for place in stale:
         results[place] = Result(Status.STALE)
     return [create for create in creates if create.place not in stale]
+
+
+def _within_quotas(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+    """Drop recurring jobs that are more than their namespace may have."""
+    bounded = [c for c in creates if c.spec.namespace in batch.facts.bounded and _unique_name(c.spec)]
+    if not bounded:
+        return creates
+    rooms = rooms_of(batch.connection, {create.spec.namespace for create in bounded})
+    over: set[int] = set()
+    for namespace, room in rooms.items():
+        mine = [create for create in bounded if create.spec.namespace == namespace]
+        if len(mine) <= room.free:
+            continue
+        # What is there already takes no room, and has its own answer.
+        new = _explain(batch, mine, results)
+        for create in new[max(room.free, 0) :]:
+            results[create.place] = over_quota(namespace, room)
+        over |= {create.place for create in mine} - {create.place for create in new[: max(room.free, 0)]}
+    return [create for create in creates if create.place not in over]
 
 
 def _write_or_halve(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> None:

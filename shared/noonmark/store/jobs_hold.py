@@ -19,6 +19,7 @@ from noonmark.store.job_requests import Batch, Reason, RejectedRequest, Result, 
 from noonmark.store.jobs_settle import settle_due
 from noonmark.store.jobs_skip import skip_due
 from noonmark.store.rows import ChangedRun, row_of
+from noonmark.store.run_cancels import because
 from noonmark.store.slots import free_slots
 from noonmark.store.statements import statement
 
@@ -73,7 +74,7 @@ def resume(batch: Batch, job: LockedJob, order: ResumeJob, sequence: int | None)
 
 
 def cancel(batch: Batch, job: LockedJob, order: CancelJob, sequence: int | None) -> Result:
-    """End a job: nothing of it is due any more, its runs end, and those that run are asked to stop."""
+    """End a job: nothing of it is due any more, its runs end; what runs finishes or is asked to stop."""
     connection = batch.connection
     if sequence is not None and job.unique_name and not bury_name(batch, job.namespace, job.name, sequence):
         return Result(Status.STALE, job.id)
@@ -85,11 +86,13 @@ def cancel(batch: Batch, job: LockedJob, order: CancelJob, sequence: int | None)
     left = skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
     if left is not None:
         connection.execute(statement("job_leave_timer"), {"job_id": job.id, "due": left})
-    runs = [run for run in lock_runs(connection, [job.id]) if run.state != RunState.CANCELLING]
+    left_alone = {RunState.CANCELLING} if order.stops_running else {RunState.CANCELLING, RunState.RUNNING}
+    runs = [run for run in lock_runs(connection, [job.id]) if run.state not in left_alone]
     if runs:
         with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
             stopped = cursor.execute(
-                statement("job_cancel_runs"), {**span(runs), "shards": [job.shard]}
+                statement("job_cancel_runs"),
+                {**span(runs), "shards": [job.shard], "reason": because("with its job", order.reason)},
             ).fetchall()
         ended = [run for run in stopped if run.state == RunState.CANCELLED]
         batch.freed |= free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])

@@ -14,6 +14,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, pool
 
 from noonmark.core.zones import zone_data_version
+from noonmark.store.api_role import RoleError, ensure_api_role, lend_statement, may_take_on
 from noonmark.store.connect import sqlalchemy_url
 from noonmark.store.pools import register_pool
 from noonmark.store.time_facts import active_zone_data
@@ -41,6 +42,8 @@ class SchemaStatus:
     """Version of the zone data that this process plans with."""
     active_zone_data: str | None
     """That which the installation plans with."""
+    lend_role: str | None = None
+    """The statement by which an administrator lends the API's role to this user; None: it has it."""
 
     @property
     def problems(self) -> list[str]:
@@ -57,6 +60,11 @@ class SchemaStatus:
             found.append(
                 "no ledger partition exists for tomorrow: start a trigger, or run `noonmark db migrate`"
             )
+        if self.current == self.wanted and self.lend_role is not None:
+            found.append(
+                "this user may not work as the API's role, so that no request could be answered: let an"
+                f" administrator of the server run `{self.lend_role}`"
+            )
         if self.current == self.wanted and self.zone_data != self.active_zone_data:
             found.append(differing_zone_data(self.zone_data, self.active_zone_data))
         return found
@@ -71,13 +79,17 @@ def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> N
         days_ahead: for how many days beyond today partitions are made.
 
     Raises:
-        SchemaError: the server is too old.
+        SchemaError: the server is too old, or the role of the API is missing and may not be made.
     """
-    with psycopg.connect(dsn) as connection:
+    with psycopg.connect(dsn, autocommit=True) as connection:
         if connection.info.server_version < MINIMUM_SERVER:
             raise SchemaError(
                 f"Postgres {connection.info.server_version // 10_000} is too old; noonmark needs 15 or newer"
             )
+        try:
+            ensure_api_role(connection)
+        except RoleError as error:
+            raise SchemaError(str(error)) from error
     command.upgrade(_config(dsn), "head")
     with psycopg.connect(dsn) as connection:
         connection.execute("insert into install (shards) values (%s) on conflict do nothing", [shards])
@@ -117,6 +129,7 @@ def status(dsn: str) -> SchemaStatus:
             days_ahead=days_ahead,
             zone_data=zone_data_version(),
             active_zone_data=active,
+            lend_role=None if may_take_on(raw) else lend_statement(raw),
         )
 
 

@@ -167,6 +167,7 @@ def _cancel(
                 "first": min(row[1] for row in found),
                 "last": max(row[1] for row in found),
                 "shards": sorted({row[2] for row in found}),
+                "reason": SkipReason.OVERLAP.value,
             },
         ).fetchall()
     ended = [run for run in stopped if run.state == RunState.CANCELLED]

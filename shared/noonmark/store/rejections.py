@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, NamedTuple
 
 import orjson
@@ -17,6 +18,10 @@ from noonmark.store.statements import statement
 
 _MOST_TOLD_BYTES: Final = 256 * 1024
 """More of a value would not fit into a message, as base64 and beside the problems."""
+
+
+Place = tuple[str, int, int]
+"""Topic, partition and offset of a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,8 @@ def record_rejections(
     topic: str,
     cap_bytes: int,
     shards: int,
-) -> int:
-    """Keep refused records and tell of them, inside the caller's transaction; return how many were new.
+) -> set[Place]:
+    """Keep refused records and tell of them, inside the caller's transaction; return the places that are new.
 
     A record that was kept before is neither kept nor told again.
 
@@ -64,9 +69,10 @@ def record_rejections(
         shards: of the installation.
     """
     if not records:
-        return 0
+        return set()
     kept = connection.execute(statement("job_rejections"), _columns(records, cap_bytes)).fetchall()
-    places = {(row[0], row[1], row[2]): row[3] for row in kept}
+    places: dict[Place, datetime] = {(row[0], row[1], row[2]): row[3] for row in kept}
+    new = set(places)
     events = []
     for record in records:
         at = places.pop((record.topic, record.partition, record.offset), None)
@@ -87,7 +93,7 @@ def record_rejections(
         # Those of one partition stay in order: one slice, one key.
         events.append(RawEvent(zlib.crc32(key) % shards, topic, key, value))
     insert_events(connection, events)
-    return len(kept)
+    return new
 
 
 class RefusedMessage(NamedTuple):

@@ -85,6 +85,11 @@ class _LockedRun(NamedTuple):
     shard: int
 
 
+def because(who: str, reason: str | None) -> str:
+    """Return what a cancelled run keeps as its reason: who or what ended it, and why, if that was said."""
+    return f"{who}: {reason}" if reason else who
+
+
 def find(connection: psycopg.Connection, wanted: RunSelection, *, limit: int = MOST) -> list[RunKey]:
     """Return the unfinished runs that are meant, the earliest instant first, at most `limit`."""
     with connection.cursor(row_factory=row_of(RunKey)) as cursor:
@@ -103,12 +108,20 @@ def find(connection: psycopg.Connection, wanted: RunSelection, *, limit: int = M
         ).fetchall()
 
 
-def locate(connection: psycopg.Connection, ids: Sequence[UUID]) -> list[tuple[RunKey, RunState]]:
-    """Return the runs of these ids with their states; those that are not there are left out."""
+def locate(
+    connection: psycopg.Connection, ids: Sequence[UUID], within: frozenset[str] | None = None
+) -> list[tuple[RunKey, RunState]]:
+    """Return the runs of these ids with their states; those that are not there are left out.
+
+    Args:
+        connection: read only.
+        ids: of runs.
+        within: runs of other namespaces are left out as well; None: of none.
+    """
     rows = connection.execute(
-        "select id, scheduled_for, state from runs where id = any (%s) order by id", [list(ids)]
+        "select id, scheduled_for, state, namespace from runs where id = any (%s) order by id", [list(ids)]
     ).fetchall()
-    return [(RunKey(row[0], row[1]), RunState(row[2])) for row in rows]
+    return [(RunKey(row[0], row[1]), RunState(row[2])) for row in rows if within is None or row[3] in within]
 
 
 def cancel(
@@ -117,6 +130,7 @@ def cancel(
     runs: Sequence[RunKey],
     *,
     states: Sequence[RunState] = CANCELLABLE,
+    reason: str | None = None,
     shards: int,
 ) -> Cancels:
     """Cancel those of the runs that are in one of the states, in one transaction.
@@ -126,6 +140,7 @@ def cancel(
         topics: where verdicts are announced.
         runs: at most `STEP`.
         states: a run that has left these is left alone.
+        reason: who asked and why, of `because`; the runs keep it.
         shards: of the installation.
     """
     if not runs:
@@ -136,7 +151,8 @@ def cancel(
             return Cancels()
         which = span([(run.id, run.scheduled_for) for run in locked])
         changed = cursor.execute(
-            statement("job_cancel_runs"), {**which, "shards": sorted({run.shard for run in locked})}
+            statement("job_cancel_runs"),
+            {**which, "shards": sorted({run.shard for run in locked}), "reason": reason},
         ).fetchall()
         assert len(changed) == len(locked), "runs changed under their lock"
         ended = [run for run in changed if run.state == RunState.CANCELLED]

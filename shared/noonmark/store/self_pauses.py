@@ -23,6 +23,9 @@ from noonmark.store.rows import row_of
 from noonmark.store.statements import statement
 from noonmark.store.time_facts import read_time_facts, share_time_facts
 
+REASON_PREFIX: Final = "paused itself: "
+"""Of the state reason of such a job, before what is to be told of its failures."""
+
 _MOST_REASON: Final = 500
 """Characters, as an operator's reason."""
 
@@ -39,7 +42,7 @@ class FailingJob(NamedTuple):
         """Why it is paused, for people."""
         runs = "run" if self.failures == 1 else "runs"
         why = self.error or "no error is known"
-        text = f"paused itself: {self.failures} {runs} in a row ended dead: {why}"
+        text = f"{REASON_PREFIX}{self.failures} {runs} in a row ended dead: {why}"
         return text if len(text) <= _MOST_REASON else text[: _MOST_REASON - 1] + "…"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Boolean, Double, Integer, LargeBinary, SmallInteger, Table, Text
+from sqlalchemy import ARRAY, BigInteger, Boolean, Double, Integer, LargeBinary, SmallInteger, Table, Text
 from sqlalchemy.dialects.postgresql import JSONB
 
 from noonmark.store.table_parts import INSTANT, may, metadata, must
@@ -17,6 +17,7 @@ install: Final = Table(
     must("created_at", INSTANT),
     must("ledger_floor", INSTANT),
     must("facts", BigInteger()),
+    must("cursor_key", LargeBinary()),
 )
 
 zone_data: Final = Table(
@@ -38,6 +39,7 @@ namespaces: Final = Table(
     may("paused_at", INSTANT),
     may("pause_reason", Text()),
     may("max_in_flight", Integer()),
+    may("max_jobs", Integer()),
     must("created_at", INSTANT),
     must("updated_at", INSTANT),
 )
@@ -96,4 +98,52 @@ signing_keys: Final = Table(
     must("secret", Text()),
     must("created_at", INSTANT),
     may("retired_at", INSTANT),
+)
+
+api_keys: Final = Table(
+    "api_keys",
+    metadata,
+    must("key_id", Text(), key=True),
+    must("name", Text()),
+    must("secret_hash", LargeBinary()),
+    may("signing_secret", LargeBinary()),
+    must("signs", Boolean()),
+    must("grants", JSONB()),
+    must("platform", Boolean()),
+    may("scopes", ARRAY(Text())),
+    may("rate_per_minute", Integer()),
+    must("created_at", INSTANT),
+    must("created_by", Text()),
+    may("expires_at", INSTANT),
+    may("last_used_at", INSTANT),
+    may("revoked_at", INSTANT),
+)
+
+audit_log: Final = Table(
+    "audit_log",
+    metadata,
+    must("id", BigInteger(), key=True),
+    must("at", INSTANT),
+    must("actor", Text()),
+    must("actor_name", Text()),
+    must("action", Text()),
+    may("namespace", Text()),
+    may("object", Text()),
+    must("outcome", Text()),
+    may("reason", Text()),
+    may("before", JSONB()),
+    may("after", JSONB()),
+    must("request_id", Text()),
+    may("address", Text()),
+)
+
+idempotency: Final = Table(
+    "idempotency",
+    metadata,
+    must("namespace", Text(), key=True),
+    must("key", Text(), key=True),
+    must("request_hash", LargeBinary()),
+    must("status", SmallInteger()),
+    must("body", JSONB()),
+    must("made_at", INSTANT),
 )

@@ -24,8 +24,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from noonmark.store.setup_tables import (
+    api_keys,
+    audit_log,
     calendar_contents,
     calendars,
+    idempotency,
     install,
     limits,
     namespaces,
@@ -45,16 +48,20 @@ from noonmark.store.transport_tables import (
 )
 
 __all__ = [
+    "api_keys",
     "attempt_logs",
     "attempts",
+    "audit_log",
     "backfills",
     "buckets",
     "calendar_contents",
     "calendars",
     "callbacks",
     "dead_letters",
+    "idempotency",
     "inbox",
     "install",
+    "job_labels",
     "job_versions",
     "jobs",
     "lease_watch",
@@ -116,12 +123,27 @@ job_versions: Final = Table(
     metadata,
     must("job_id", Uuid(), key=True),
     must("version", Integer(), key=True),
+    may("name", Text()),
     must("kind", Text()),
     may("handler", Text()),
+    may("lane", SmallInteger()),
+    may("pool", Text()),
     must("work", JSON()),
     may("schedule", JSONB()),
     may("policy", JSONB()),
+    may("labels", JSONB()),
+    may("description", Text()),
+    may("owner", Text()),
     must("replaced_at", INSTANT),
+)
+
+job_labels: Final = Table(
+    "job_labels",
+    metadata,
+    must("namespace", Text(), key=True),
+    must("key", Text(), key=True),
+    must("value", Text(), key=True),
+    must("job_id", Uuid(), key=True),
 )
 
 tombstones: Final = Table(

@@ -10,6 +10,7 @@ import psycopg
 
 from noonmark.core.calendars import Calendar, CalendarError
 from noonmark.core.time_facts import TimeFacts
+from noonmark.store.scope import outside_scope
 
 _LOCK: Final = 0x6E6F6F6E_74696D65
 """Advisory lock: shared by whoever plans or writes schedules, exclusive for whoever changes the facts."""
@@ -41,14 +42,24 @@ def facts_number(connection: psycopg.Connection) -> int:
 
 
 def read_time_facts(connection: psycopg.Connection) -> TimeFacts:
-    """Read default zones, pauses, calendars, limits and caps of all namespaces."""
+    """Read default zones, pauses, calendars, limits and caps of all namespaces, whatever the scope.
+
+    Processes keep them: what one tenant's requests may see must not be what another's are checked with.
+    """
+    with outside_scope(connection):
+        return _read_time_facts(connection)
+
+
+def _read_time_facts(connection: psycopg.Connection) -> TimeFacts:
     # The number first: a change that comes between makes it too low, and the facts are read again.
     number = facts_number(connection)
     zones: dict[str, str] = {}
     paused: set[str] = set()
     capped: set[str] = set()
-    for name, zone, held, has_cap in connection.execute(
-        "select name, timezone, paused_at is not null, max_in_flight is not null from namespaces"
+    bounded: set[str] = set()
+    for name, zone, held, has_cap, has_quota in connection.execute(
+        "select name, timezone, paused_at is not null, max_in_flight is not null, max_jobs is not null"
+        " from namespaces"
     ).fetchall():
         if zone != "UTC":
             zones[name] = zone
@@ -56,6 +67,8 @@ def read_time_facts(connection: psycopg.Connection) -> TimeFacts:
             paused.add(name)
         if has_cap:
             capped.add(name)
+        if has_quota:
+            bounded.add(name)
     calendars: defaultdict[str, dict[str, Calendar]] = defaultdict(dict)
     rows = connection.execute(
         "select namespace, name, body from calendars join calendar_contents using (digest)"
@@ -74,6 +87,7 @@ def read_time_facts(connection: psycopg.Connection) -> TimeFacts:
         dict(calendars),
         {namespace: frozenset(names) for namespace, names in limits.items()},
         frozenset(capped),
+        frozenset(bounded),
     )
 
 

@@ -9,23 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final, Generic, TypeVar
+from datetime import datetime
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    FromClause,
     Select,
     Table,
-    and_,
     case,
     create_engine,
-    exists,
     func,
-    literal,
-    null,
-    or_,
     pool,
     select,
 )
@@ -33,10 +29,7 @@ from sqlalchemy import (
 from noonmark.core.words import JobState, Lane, TimerKind
 from noonmark.store import tables as t
 from noonmark.store.connect import connect
-from noonmark.store.job_forms import NEVER
-
-NO_NEXT_INSTANT: Final = "no next instant: its calendars leave none"
-"""State reason of an active job whose timer waits for other calendars; nothing writes it into its row."""
+from noonmark.store.job_columns import job_columns, shown_state
 
 Row = Mapping[str, Any]
 Place = TypeVar("Place", UUID, int)
@@ -110,7 +103,7 @@ def list_runs(
     """List runs, the newest first, with the name of their job."""
     r, j = t.runs, t.jobs
     query = (
-        select(*_run_summary(), j.c.name.label("job_name"), j.c.kind, j.c.handler, _waits_for())
+        select(*run_summary(), j.c.name.label("job_name"), j.c.kind, j.c.handler, waits_for())
         .select_from(r.outerjoin(j, j.c.id == r.c.job_id).outerjoin(t.waits, t.waits.c.run_id == r.c.id))
         .order_by(r.c.id.desc())
     )
@@ -145,7 +138,7 @@ def show_run(connection: Connection, run_id: UUID) -> Row | None:
     )
     if found is None:
         return None
-    run = _with_lane(found)
+    run = with_lane(found)
     run["attempts"] = list_attempts(connection, [run_id])
     timers = t.timers
     # By the job's id, which is indexed; a timer is of one run, or of the next instant.
@@ -157,9 +150,7 @@ def show_run(connection: Connection, run_id: UUID) -> Row | None:
         t.callbacks.c.run_id == run_id, t.callbacks.c.fence == run["fence"]
     )
     run["report_until"] = connection.execute(report).scalar()
-    waits = connection.execute(
-        select(t.waits.c.since, _waits_for()).where(t.waits.c.run_id == run_id)
-    ).first()
+    waits = connection.execute(select(t.waits.c.since, waits_for()).where(t.waits.c.run_id == run_id)).first()
     run["waiting_since"], run["waits_for"] = waits or (None, None)
     dead = connection.execute(
         select(t.dead_letters.c.died_at).where(t.dead_letters.c.run_id == run_id)
@@ -182,10 +173,10 @@ def list_jobs(
 ) -> Page[UUID]:
     """List jobs, the newest first, each with its next due instant and its state as people understand it."""
     j = t.jobs
-    query = select(*_job_columns()).order_by(j.c.id.desc())
+    query = select(*job_columns()).order_by(j.c.id.desc())
     conditions: list[ColumnElement[bool]] = []
     if wanted.states:
-        conditions.append(_shown_state().in_([state.value for state in wanted.states]))
+        conditions.append(shown_state().in_([state.value for state in wanted.states]))
     if wanted.name is not None:
         conditions.append(j.c.name == wanted.name)
     if wanted.namespace is not None:
@@ -205,8 +196,8 @@ def find_jobs(
     conditions = [j.c.id == job] if job is not None else [j.c.name == name]
     if namespace is not None:
         conditions.append(j.c.namespace == namespace)
-    query = select(*_job_columns()).where(*conditions).order_by(j.c.id.desc()).limit(20)
-    return [_with_lane(row) for row in connection.execute(query).mappings()]
+    query = select(*job_columns()).where(*conditions).order_by(j.c.id.desc()).limit(20)
+    return [with_lane(row) for row in connection.execute(query).mappings()]
 
 
 def list_rejections(
@@ -291,82 +282,27 @@ def _of_job(wanted: RunFilter, table: Table) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _first_start() -> ColumnElement[Any]:
+def _first_start(r: FromClause = t.runs) -> ColumnElement[Any]:
     """When a run was first started: its row holds the latest attempt only."""
-    a, r = t.attempts, t.runs
+    a = t.attempts
     earlier = select(func.min(a.c.started_at)).where(a.c.run_id == r.c.id).scalar_subquery()
     return func.least(r.c.started_at, earlier).label("first_started_at")
 
 
-def _waits_for() -> ColumnElement[Any]:
+def waits_for() -> ColumnElement[Any]:
     """The limit that a run waits for, with the key that it is counted by there."""
     w = t.waits
     name, key = w.c.limit_name, w.c.limit_key
     return case((key.is_not(None), name + "/" + key), else_=name).label("waits_for")
 
 
-def _run_summary() -> list[ColumnElement[Any]]:
-    r = t.runs
+def run_summary(r: FromClause = t.runs) -> list[ColumnElement[Any]]:
+    """Columns of a listing of runs, of `runs` or of a subquery that holds all of its columns."""
     return [
         r.c.id, r.c.job_id, r.c.namespace, r.c.state, r.c.reason, r.c.attempt, r.c.fence, r.c.lane, r.c.pool,
         r.c.origin, r.c.scheduled_for, r.c.queued_at, r.c.started_at, r.c.finished_at, r.c.instants,
-        r.c.error, _first_start(),
+        r.c.error, _first_start(r),
     ]  # fmt: skip
-
-
-def _job_columns() -> list[ColumnElement[Any]]:
-    j = t.jobs
-    shown = [column for column in j.c if column.name not in {"state", "state_reason"}]
-    parked = _waits_for_calendars()
-    return [
-        *shown,
-        _shown_state().label("state"),
-        case((parked, NO_NEXT_INSTANT), else_=j.c.state_reason).label("state_reason"),
-        parked.label("no_next_instant"),
-        _next_due().label("next_due_at"),
-        _held_from().label("held_from"),
-    ]
-
-
-def _fire_timer() -> ColumnElement[bool]:
-    return and_(t.timers.c.job_id == t.jobs.c.id, t.timers.c.kind != TimerKind.RETRY.value)
-
-
-def _next_due() -> ColumnElement[Any]:
-    """The next instant; none while a pause holds it, and none where it must be found anew first."""
-    timers = t.timers
-    known = or_(timers.c.after_at.is_(None), timers.c.after_at != timers.c.scheduled_for)
-    wanted = and_(_fire_timer(), timers.c.fire_at < NEVER, known)
-    return select(func.min(timers.c.scheduled_for)).where(wanted).scalar_subquery()
-
-
-def _waits_for_calendars() -> ColumnElement[bool]:
-    """Whether the timer of an active job waits for ever at its last settled instant: no other one follows."""
-    timers = t.timers
-    parked = and_(_fire_timer(), timers.c.fire_at >= NEVER, timers.c.after_at == timers.c.scheduled_for)
-    return and_(t.jobs.c.state == JobState.ACTIVE.value, exists(select(null()).where(parked)))
-
-
-def _held_from() -> ColumnElement[Any]:
-    """From when on a pause holds the instants of a job; none where it holds none."""
-    timers = t.timers
-    settled = case(
-        (timers.c.after_at == timers.c.scheduled_for, timedelta(microseconds=1)), else_=timedelta()
-    )
-    wanted = and_(_fire_timer(), timers.c.fire_at >= NEVER)
-    return select(func.min(timers.c.scheduled_for + settled)).where(wanted).scalar_subquery()
-
-
-def _shown_state() -> ColumnElement[Any]:
-    """A one-time job is completed when no timer of it is left: nothing writes that into its row."""
-    j = t.jobs
-    one_time = or_(
-        j.c.schedule.is_(None),
-        func.jsonb_typeof(j.c.schedule) == "null",
-        func.jsonb_exists(j.c.schedule, literal("run_at")),
-    )
-    done = and_(j.c.state == JobState.ACTIVE.value, one_time, ~exists(select(null()).where(_fire_timer())))
-    return case((done, JobState.COMPLETED.value), else_=j.c.state)
 
 
 def _page(
@@ -378,12 +314,12 @@ def _page(
 ) -> Page[Place]:
     if before is not None:
         query = query.where(place < before)
-    rows = [_with_lane(row) for row in connection.execute(query.limit(limit + 1)).mappings()]
+    rows = [with_lane(row) for row in connection.execute(query.limit(limit + 1)).mappings()]
     name = place.key or ""
     return Page(rows[:limit], rows[limit - 1][name] if len(rows) > limit else None)
 
 
-def _with_lane(row: Mapping[Any, Any]) -> dict[str, Any]:
+def with_lane(row: Mapping[Any, Any]) -> dict[str, Any]:
     """Show the lane by its name."""
     found = dict(row)
     if "lane" in found:

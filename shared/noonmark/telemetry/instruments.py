@@ -61,6 +61,11 @@ class SnapshotGauge(Gauge):
         for labels, value in shown.items():
             self.labels(*labels).set(value)
 
+    def forget(self, *labels: str) -> None:
+        """Show this series no more, until it is set again."""
+        if labels in self._metrics:
+            self.remove(*labels)
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:

@@ -10,25 +10,29 @@ REJECTION_REASONS: Final = (
     "malformed",
     "invalid",
     "too_large",
+    "unauthorised",
     "conflict",
     "unknown_pool",
     "unknown_kind",
     "unknown_handler",
     "unknown_limit",
+    "quota",
     "not_found",
 )
 MESSAGE_REJECTION_REASONS: Final = (
     *("malformed", "too_large", "invalid", "bad_signature", "unknown_key", "wrong_topic"),
     "mismatch",
 )
-SERVICES: Final = ("intake", "trigger", "dispatcher", "worker")
+SERVICES: Final = ("api", "intake", "trigger", "dispatcher", "worker")
 
 LABELS: Final[dict[str, str]] = {
     "active": "`yes`, `no`",
     "kind": "kind of job: `http`, `grpc`, `script`, `python`, `kafka`",
     "lane": ", ".join(f"`{lane.label}`" for lane in Lane),
+    "method": "an HTTP method; `any` where no route has the path",
     "loop": "a named loop of the service, fixed in code",
     "outcome": ", ".join(f"`{outcome}`" for outcome in AttemptOutcome),
+    "outbox": "name of an application's outbox in `NOONMARK_APP_OUTBOXES`",
     "partition": "partition number of a topic made by noonmark",
     "pool": "a registered pool",
     "python": "version of Python",
@@ -41,6 +45,8 @@ LABELS: Final[dict[str, str]] = {
     + ")",
     "result": "`accepted`, `duplicate`, `stale`, `rejected`",
     "role": "`trigger` (shards), `dispatcher` (slices)",
+    "route": "the pattern of a route, as in the OpenAPI document; `none` where none has the path",
+    "status": "an HTTP status",
     "service": ", ".join(f"`{service}`" for service in SERVICES),
     "slice": "outbox slice number, fixed at install",
     "state": "a state of the thing counted, from docs/glossary.md",

@@ -12,28 +12,13 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Final
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    GCCollector,
-    ProcessCollector,
-    disable_created_metrics,
-)
-
-from noonmark.telemetry.instruments import BatchHistogram, Declared, SnapshotGauge
+from noonmark.telemetry.declaring import REGISTRY as REGISTRY  # noqa: PLC0414 - with the metrics on it
+from noonmark.telemetry.declaring import TABLE as TABLE  # noqa: PLC0414 - likewise
+from noonmark.telemetry.declaring import counter, gauge, histogram
 from noonmark.telemetry.labels import LABELS
-
-PREFIX: Final = "noonmark_"
-
-REGISTRY: Final = CollectorRegistry()
-"""What `/metrics` shows: the metrics below, and the process's own CPU, memory and files."""
-
-TABLE: Final[list[Declared]] = []
-"""All metrics, in the order of the page."""
 
 START_DELAY_BUCKETS: Final = (
     *(0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5),
@@ -62,40 +47,14 @@ _STATEMENT_BUCKETS: Final = (
 )
 _BATCH_BUCKETS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 
-# `_created` series double the output and say nothing that a restart does not show.
-disable_created_metrics()  # type: ignore[no-untyped-call]
-ProcessCollector(registry=REGISTRY)
-GCCollector(registry=REGISTRY)
-
-
-def _row(name: str, kind: str, labels: Sequence[str], meaning: str, action: str) -> str:
-    TABLE.append(Declared(PREFIX + name, kind, tuple(labels), meaning, action))
-    return PREFIX + name
-
-
-def _counter(name: str, labels: Sequence[str], meaning: str, action: str) -> Counter:
-    return Counter(_row(name, "counter", labels, meaning, action), meaning, labels, registry=REGISTRY)
-
-
-def _gauge(name: str, labels: Sequence[str], meaning: str, action: str) -> SnapshotGauge:
-    return SnapshotGauge(_row(name, "gauge", labels, meaning, action), meaning, labels, registry=REGISTRY)
-
-
-def _histogram(
-    name: str, labels: Sequence[str], buckets: Sequence[float], meaning: str, action: str
-) -> BatchHistogram:
-    full_name = _row(name, "histogram", labels, meaning, action)
-    return BatchHistogram(full_name, meaning, labels, registry=REGISTRY, buckets=buckets)
-
-
 # --- Runs -----------------------------------------------------------------------------------------
-RUNS_SETTLED = _counter(
+RUNS_SETTLED = counter(
     "runs_settled_total",
     ("state", "lane"),
     "Runs that reached a verdict, by the state they ended in.",
     "A rising share of `dead` or `unknown`: read `noonmark run list --state dead` and the last errors.",
 )
-START_DELAY = _histogram(
+START_DELAY = histogram(
     "start_delay_seconds",
     ("lane",),
     START_DELAY_BUCKETS,
@@ -103,44 +62,44 @@ START_DELAY = _histogram(
     "High while `start_backlog` is high: add workers or slots. High alone: look at `claim_seconds` and "
     "`outbox_oldest_seconds`.",
 )
-ATTEMPT_DURATION = _histogram(
+ATTEMPT_DURATION = histogram(
     "attempt_duration_seconds",
     ("kind", "outcome"),
     _DURATION_BUCKETS,
     "Seconds from the start of an attempt to its outcome.",
     "Compare with the jobs' timeouts; many `timed_out` means a slow target or a timeout that is too short.",
 )
-RUNS_IN_STATE = _gauge(
+RUNS_IN_STATE = gauge(
     "runs_in_state",
     ("state",),
     "Unfinished runs that are `waiting`, `queued` or `running`, counted in Postgres now and then.",
     "Growing `queued`: workers do not keep up. Growing `waiting`: look at the wait reasons.",
 )
-LOST_RUNS = _counter(
+LOST_RUNS = counter(
     "lost_runs_total",
     (),
     "Running runs taken from a worker whose lease ended.",
     "Find out why workers vanish: memory limit, node loss, a handler that kills its process.",
 )
-HANDED_BACK = _counter(
+HANDED_BACK = counter(
     "handed_back_total",
     (),
     "Runs a worker gave back unfinished, at a drain or because it did not hold them in memory.",
     "Normal at deployments; steady growth otherwise means `drain_seconds` is too short.",
 )
-RESENT_RUNS = _counter(
+RESENT_RUNS = counter(
     "resent_runs_total",
     (),
     "Queued runs sent again because their message had provably vanished.",
     "Any growth: a topic was deleted, truncated, or its retention is shorter than the backlog.",
 )
-PARKED_RUNS = _counter(
+PARKED_RUNS = counter(
     "parked_runs_total",
     (),
     "Runs set aside because Kafka refused their message for good (unknown topic, too large).",
     "Read the reason in `noonmark run list --state waiting`; make the pool's topics or shorten the payload.",
 )
-FENCED_WRITES = _counter(
+FENCED_WRITES = counter(
     "fenced_writes_total",
     ("service", "statement"),
     "Writes that matched no row because a newer fence, owner or epoch had taken over.",
@@ -148,82 +107,82 @@ FENCED_WRITES = _counter(
 )
 
 # --- Trigger --------------------------------------------------------------------------------------
-CLAIM_BATCH_SIZE = _histogram(
+CLAIM_BATCH_SIZE = histogram(
     "claim_batch_size",
     (),
     _BATCH_BUCKETS,
     "Due timers taken by one claim transaction.",
     "At `claim_batch` all the time: the trigger is behind; add a trigger process.",
 )
-CLAIM_SECONDS = _histogram(
+CLAIM_SECONDS = histogram(
     "claim_seconds",
     ("statement",),
     _STATEMENT_BUCKETS,
     "Seconds one claiming statement took in Postgres, round trip included.",
     "Rising with the same batch size: look for a held snapshot (oldest xmin), dead rows, vacuum.",
 )
-CLAIMED = _counter(
+CLAIMED = counter(
     "claimed_total",
     ("lane",),
     "Runs written by claims.",
     "Flat while jobs are due: see the trigger's `/livez` and `owned_shards`.",
 )
-PLANNING_BROKEN = _counter(
+PLANNING_BROKEN = counter(
     "planning_broken_total",
     (),
     "Jobs set to `broken` because their schedule could not be planned.",
     "Read `noonmark job list --state broken`; correct the schedule and apply the job again.",
 )
-BACKFILL_RUNS = _counter(
+BACKFILL_RUNS = counter(
     "backfill_runs_total",
     (),
     "Runs queued by backfills.",
     "Flat while `noonmark backfill list` shows running ones: read there what they wait for.",
 )
-LAPSED_WORKERS = _counter(
+LAPSED_WORKERS = counter(
     "lapsed_workers_total",
     (),
     "Workers whose lease ended without a goodbye.",
     "As for `lost_runs_total`; also check that workers reach Postgres.",
 )
-SELF_PAUSES = _counter(
+SELF_PAUSES = counter(
     "self_pauses_total",
     (),
     "Jobs that paused themselves after equal failures in a row (`pause_after_failures`).",
     "Read the reason in `noonmark job list --state paused -o wide`, mend the cause, resume the job.",
 )
-WAITING_RUNS = _gauge(
+WAITING_RUNS = gauge(
     "waiting_runs",
     ("reason",),
     "Runs that wait, by what they wait for; shown by one trigger.",
     "`limit`, `fairness`: `noonmark limit list` and `noonmark namespace list` say whose figures are too low.",
 )
-PROMOTED = _counter(
+PROMOTED = counter(
     "promoted_total",
     ("lane",),
     "Runs queued that had waited for room.",
     "Flat while `waiting_runs` grows: see there.",
 )
-PROMOTIONS_BLOCKED = _counter(
+PROMOTIONS_BLOCKED = counter(
     "promotions_blocked_total",
     ("reason",),
     "Looks at waiting runs that had to go on waiting.",
     "Far above `promoted_total`: runs that need several limits at once keep changing lines.",
 )
-ZONE_DATA_INFO = _gauge(
+ZONE_DATA_INFO = gauge(
     "zone_data_info",
     ("version", "active"),
     "Always 1; the labels say with which zone data this trigger plans, and whether they are the active ones.",
     '`active="no"`: it claims no job with a time zone. See docs/time-zones.md: `noonmark zones activate`, or '
     "restart it with the active version.",
 )
-OWNED_SHARDS = _gauge(
+OWNED_SHARDS = gauge(
     "owned_shards",
     ("role",),
     "Shards (trigger) or outbox slices (dispatcher) that this process owns.",
     "The sum over all processes must equal the number fixed at install; less for over 10 s: an owner hangs.",
 )
-OWNER_CHANGES = _counter(
+OWNER_CHANGES = counter(
     "owner_changes_total",
     ("role",),
     "Shards or slices won or lost by this process.",
@@ -231,72 +190,114 @@ OWNER_CHANGES = _counter(
 )
 
 # --- Dispatcher -----------------------------------------------------------------------------------
-RELAY_BATCH_SIZE = _histogram(
+RELAY_BATCH_SIZE = histogram(
     "relay_batch_size",
     (),
     _BATCH_BUCKETS,
     "Outbox rows sent by one relay round.",
     "At `relay_batch` all the time: add a dispatcher.",
 )
-RELAY_SECONDS = _histogram(
+RELAY_SECONDS = histogram(
     "relay_seconds",
     (),
     _STATEMENT_BUCKETS,
     "Seconds of one relay round: read, produce, acknowledgements, delete.",
     "Rising: look at the brokers' produce latency.",
 )
-OUTBOX_OLDEST = _gauge(
+OUTBOX_OLDEST = gauge(
     "outbox_oldest_seconds",
     ("slice",),
     "Age in seconds of the oldest unsent outbox row.",
     "Above `outbox_age_limit_seconds` claims stop: Kafka is away or refuses. See the dispatcher's log.",
 )
-OUTBOX_ROWS = _gauge(
+OUTBOX_ROWS = gauge(
     "outbox_rows",
     ("slice",),
     "Unsent outbox rows.",
     "As for `outbox_oldest_seconds`.",
 )
-EVENTS_REFUSED = _gauge(
+EVENTS_REFUSED = gauge(
     "events_refused",
     ("topic",),
     "Events in the outbox that Kafka refuses as they are: no such topic, too large, not allowed.",
     "Make the topic or grant WRITE: they are tried again each minute. "
     "See [kinds.md](kinds.md#refused-events).",
 )
-START_BACKLOG = _gauge(
+START_BACKLOG = gauge(
     "start_backlog",
     ("pool", "lane", "partition"),
     "Run messages not yet started. The figure for scaling and alerts.",
     "Growing: add workers to the pool or slots to its workers.",
 )
-START_BACKLOG_SECONDS = _gauge(
+START_BACKLOG_SECONDS = gauge(
     "start_backlog_seconds",
     ("pool", "lane"),
     "Age in seconds of the oldest run message not yet started.",
     "Compare with the lane's objective; growing in `low` only is the price of a busy `high`.",
 )
-COMMIT_LAG = _gauge(
+COMMIT_LAG = gauge(
     "commit_lag",
     ("pool", "lane", "partition"),
     "Messages after the committed offset, as Kafka's own tools show it. One long run can hold it.",
     "No alarm by itself; high with a flat `start_backlog` means a long run, not a delay.",
 )
-SUBMISSIONS_LAG = _gauge(
+SUBMISSIONS_LAG = gauge(
     "submissions_lag",
     ("topic", "partition"),
     "Submission events that intake has not committed yet.",
     "Growing: add intake processes, up to the number of partitions.",
 )
 
+# --- API ------------------------------------------------------------------------------------------
+API_REQUESTS = counter(
+    "api_requests_total",
+    ("route", "method", "status"),
+    "Requests answered by the API.",
+    "Many 5xx: its log names them by request id. Many 401 or 403: a client has wrong credentials.",
+)
+API_REQUEST_SECONDS = histogram(
+    "api_request_seconds",
+    ("route",),
+    (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+    "Seconds from a request's headers to the end of its answer.",
+    "Compare with the load of Postgres; raise NOONMARK_API_CONNECTIONS, or run more instances.",
+)
+
+# --- Outboxes of applications ---------------------------------------------------------------------
+APP_OUTBOX_OLDEST = gauge(
+    "app_outbox_oldest_seconds",
+    ("outbox",),
+    "Seconds for which the first waiting row of an application's outbox has waited. Every dispatcher measures"
+    " it: take the highest.",
+    "Growing: no dispatcher relays it; look at `app_outbox_reachable` and the dispatchers' log.",
+)
+APP_OUTBOX_ROWS = gauge(
+    "app_outbox_rows",
+    ("outbox", "state"),
+    "Rows of an application's outbox, `waiting` or `parked`, counted up to 100,000.",
+    "`parked`: `noonmark outbox status` shows what is wrong with them.",
+)
+APP_OUTBOX_RELAYED = counter(
+    "app_outbox_relayed_total",
+    ("outbox", "result"),
+    "Rows of an application's outbox that were dealt with; those `rejected` are parked.",
+    "Some `duplicate` follow a crash of a dispatcher; they are harmless.",
+)
+APP_OUTBOX_REACHABLE = gauge(
+    "app_outbox_reachable",
+    ("outbox",),
+    "1 while an application's outbox is being relayed, 0 while its database cannot be reached or refuses.",
+    "0 on every dispatcher: look at the application's database, and at the dispatchers' log.",
+)
+
 # --- Intake ---------------------------------------------------------------------------------------
-SUBMISSIONS = _counter(
+SUBMISSIONS = counter(
     "submissions_total",
     ("type", "result"),
     "Submission events taken in, by what became of them.",
     "Many `stale` or `duplicate`: a publisher sends again; it is harmless.",
 )
-REJECTIONS = _counter(
+REJECTIONS = counter(
     "rejections_total",
     ("reason",),
     "Submission events refused. Each has a row in `rejections` and an event on the rejections topic.",
@@ -304,32 +305,32 @@ REJECTIONS = _counter(
 )
 
 # --- Worker ---------------------------------------------------------------------------------------
-MESSAGE_REJECTED = _counter(
+MESSAGE_REJECTED = counter(
     "message_rejected_total",
     ("reason",),
     "Run messages that were not believed: broken, not signed by a dispatcher, or not what the ledger says.",
     "`noonmark rejection list` shows some. Any growth of `bad_signature`: someone else writes to the run "
     "topics, or keys differ between services.",
 )
-DUPLICATE_MESSAGES = _counter(
+DUPLICATE_MESSAGES = counter(
     "duplicate_messages_total",
     ("lane",),
     "Run messages that started nothing: repeated ones, and those of a queueing that is over.",
     "Some follow every crash, rebalance, pause or cancel. A steady rate: somebody replays the run topics.",
 )
-WORKER_SLOTS = _gauge(
+WORKER_SLOTS = gauge(
     "worker_slots",
     ("state",),
     "Execution slots of this worker, `free` or `busy`.",
     "No free slot for long while `start_backlog` grows: add workers.",
 )
-OFFSET_COMMIT_ERRORS = _counter(
+OFFSET_COMMIT_ERRORS = counter(
     "offsets_commit_errors_total",
     (),
     "Offset commits that Kafka refused. They are tried again; nothing is lost.",
     "Steady growth: rebalances without end, see the worker's log.",
 )
-HEARTBEAT_AGE = _gauge(
+HEARTBEAT_AGE = gauge(
     "heartbeat_age_seconds",
     (),
     "Seconds since Postgres last confirmed this worker's heartbeat.",
@@ -337,19 +338,19 @@ HEARTBEAT_AGE = _gauge(
 )
 
 # --- Every service --------------------------------------------------------------------------------
-LOOP_ITERATIONS = _counter(
+LOOP_ITERATIONS = counter(
     "loop_iterations_total",
     ("loop",),
     "Rounds made by a loop of the service.",
     "Very high with nothing to do: a loop that spins; report it.",
 )
-LAST_PROGRESS = _gauge(
+LAST_PROGRESS = gauge(
     "last_progress_timestamp_seconds",
     ("loop",),
     "Unix time at which the loop last made progress.",
     "Standing still: the loop hangs; `/livez` names it.",
 )
-BUILD_INFO = _gauge(
+BUILD_INFO = gauge(
     "build_info",
     ("version", "python"),
     "Always 1; the labels say what runs.",

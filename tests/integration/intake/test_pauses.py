@@ -15,11 +15,12 @@ from tests.integration.intake.world import SHARDS, TOPICS, World, create, event,
 
 from noonmark.core.words import Lane, ResumeChoice, RunState, TimerKind
 from noonmark.core.zones import zone_data_version
-from noonmark.store import claims, namespaces, promotion
+from noonmark.store import claims, namespace_batches, namespace_pauses, promotion
 from noonmark.store.connect import connect
 from noonmark.store.job_forms import NEVER
 from noonmark.store.jobs import Reason, Status
-from noonmark.store.namespaces import NamespaceError, pause_namespace, resume_namespace
+from noonmark.store.namespace_pauses import pause_namespace, resume_namespace
+from noonmark.store.namespaces import NamespaceError
 from noonmark.store.planned import ClaimResult
 from noonmark.store.planner import Planner
 from noonmark.store.zone_data import ensure_active
@@ -501,7 +502,7 @@ def test_a_cancel_inside_a_paused_namespace_ends_the_job_and_its_held_runs(pause
     pause_space(world)
     pauses.at("00:02:30")
     world.one(event("cancel", name="nightly"))
-    assert pauses.verdicts(job_id) == {("skipped", "paused"): 2, ("cancelled", None): 1}
+    assert pauses.verdicts(job_id) == {("skipped", "paused"): 2, ("cancelled", "with its job"): 1}
     assert (world.job(job_id)["state"], world.job(job_id)["paused_at"]) == ("cancelled", None)
     assert resume_namespace(world.connection, "default")[:3] == (True, 0, 0)
 
@@ -655,7 +656,7 @@ def test_an_order_that_comes_before_the_pause_got_to_its_job_finds_it_held(
     job_id = world.job_id(nightly(schedule=EVERY_MINUTE))
     world.one(event("trigger", name="nightly"))
     monkeypatch.setattr(
-        namespaces, "_batches", lambda *_: iter(())
+        namespace_pauses, "batches", lambda *_: iter(())
     )  # the process died after its first commit
     pause_namespace(world.connection, "default")
     assert world.job(job_id)["state"] == "active"
@@ -679,7 +680,7 @@ def test_two_who_pause_and_resume_at_once_end_in_one_state(pauses: Pauses) -> No
         other.join()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(namespaces, "_BATCH", 1)
+        patch.setattr(namespace_batches, "BATCH", 1)
         with pytest.raises(NamespaceError, match="namespace default was resumed by somebody else"):
             pause_namespace(world.connection, "default", progress=resume_meanwhile)
     assert {row["state"] for row in world.rows("select state from jobs")} == {"active"}

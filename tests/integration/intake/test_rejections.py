@@ -21,9 +21,10 @@ def refused(offset: int, value: bytes = b"{}", *problems: FieldError) -> Rejecte
 
 def record(world: World, *records: RejectedRecord, cap_bytes: int = 16) -> int:
     with world.connection.transaction():
-        return record_rejections(
+        new = record_rejections(
             world.connection, records, topic="t.rejections", cap_bytes=cap_bytes, shards=SHARDS
         )
+        return len(new)
 
 
 def test_a_refused_record_is_kept_and_told_once(world: World) -> None:

@@ -18,7 +18,8 @@ from noonmark.store.backfill_steps import StepLimits
 from noonmark.store.connect import connect
 from noonmark.store.job_requests import Reason, Status
 from noonmark.store.limits import Figures, LimitInUseError, delete_limit, list_limits, set_limit
-from noonmark.store.namespaces import pause_namespace, resume_namespace, set_max_in_flight
+from noonmark.store.namespace_pauses import pause_namespace, resume_namespace
+from noonmark.store.namespaces import set_max_in_flight
 from noonmark.store.planner import Planner
 from noonmark.store.schedule_texts import ScheduleTexts
 
@@ -164,7 +165,7 @@ def test_a_cancel_ends_what_waits_and_frees_what_is_held(world: World) -> None:
 
     assert world.taken(event("cancel", name="a")).freed
 
-    assert states(world, first) == [("cancelled", None)] * 2
+    assert states(world, first) == [("cancelled", "with its job")] * 2
     assert settle(world) == 1
     assert states(world, second) == [QUEUED]
     assert len(world.rows("select * from waits")) == 0
@@ -205,7 +206,7 @@ def test_a_manual_run_cancels_the_one_under_way_but_not_while_the_job_is_paused(
     assert states(world, job_id) == [("running", None), IN_LINE]
     world.one(event("trigger", name="nightly"))
 
-    assert states(world, job_id) == [("cancelling", None), ("skipped", "overlap"), IN_LINE]
+    assert states(world, job_id) == [("cancelling", "overlap"), ("skipped", "overlap"), IN_LINE]
 
 
 def test_a_limit_goes_only_when_nothing_that_may_run_names_it(world: World, one_at_a_time: None) -> None:

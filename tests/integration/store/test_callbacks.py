@@ -274,7 +274,7 @@ def test_a_cancel_ends_a_run_that_waits_for_its_target_at_once(world):
     called.answered()
     span = {"ids": [called.run.id], "first": called.run.scheduled_for, "last": called.run.scheduled_for}
 
-    world.db.execute(statement("job_cancel_runs"), {**span, "shards": [called.run.shard]})
+    world.db.execute(statement("job_cancel_runs"), {**span, "shards": [called.run.shard], "reason": None})
 
     assert called.row()["state"] == "cancelled"
     assert not called.report()

@@ -142,11 +142,15 @@ def resend(case):
 
 
 def hold(case):
-    case.world.db.execute(statement("job_hold_runs"), {**case.span(), "shards": [case.before["shard"]]})
+    case.world.db.execute(
+        statement("job_hold_runs"), {**case.span(), "shards": [case.before["shard"]], "reason": "by a test"}
+    )
 
 
 def cancel(case):
-    case.world.db.execute(statement("job_cancel_runs"), {**case.span(), "shards": [case.before["shard"]]})
+    case.world.db.execute(
+        statement("job_cancel_runs"), {**case.span(), "shards": [case.before["shard"]], "reason": "by a test"}
+    )
 
 
 def cancel_without_worker(case):

@@ -8,18 +8,11 @@ import pytest
 from noonmark.core.ids import uuid7
 from noonmark.core.words import Lane, ResumeChoice, RunState, TimerKind
 from noonmark.core.zones import ZoneError
-from noonmark.store import claims, namespaces
+from noonmark.store import claims, namespace_batches, namespace_pauses, namespaces
 from noonmark.store.connect import connect
 from noonmark.store.job_forms import NEVER
-from noonmark.store.namespaces import (
-    JobCount,
-    NamespaceNameError,
-    PauseResult,
-    list_namespaces,
-    pause_namespace,
-    resume_namespace,
-    set_timezone,
-)
+from noonmark.store.namespace_pauses import PauseResult, pause_namespace, resume_namespace
+from noonmark.store.namespaces import JobCount, NamespaceNameError, list_namespaces, set_timezone
 from noonmark.store.time_facts import facts_number, read_time_facts, share_time_facts
 
 CRON = {"cron": "0 9 * * *", "timezone": "UTC"}
@@ -166,7 +159,7 @@ def test_runs_and_retries_are_held_over_all_shards_in_one_pass(world):
 
 
 def test_thousands_of_jobs_are_held_and_freed_in_batches_that_tell_how_far_they_are(world, monkeypatch):
-    monkeypatch.setattr(namespaces, "_STRETCH", 700)
+    monkeypatch.setattr(namespace_batches, "_STRETCH", 700)
     world.copies(recurring(world), 2_499)
     told = []
     assert pause_namespace(world.db, "tests", progress=lambda *done: told.append(done)).jobs == 2_500
@@ -182,7 +175,7 @@ class LostError(Exception):
 
 
 def test_what_an_interrupted_call_left_is_done_when_it_is_given_again(world, monkeypatch):
-    monkeypatch.setattr(namespaces, "_BATCH", 10)
+    monkeypatch.setattr(namespace_batches, "BATCH", 10)
     world.copies(recurring(world), 24)
 
     def lost(*_):
@@ -237,7 +230,7 @@ def test_a_batch_that_loses_a_deadlock_to_a_worker_is_done_again(world, monkeypa
     first, second = (world.put_run(job_id=job, scheduled_for=world.now() - n * LATER) for n in (2, 1))
     worker = world.another()
     under_way = threading.Event()
-    held = namespaces.hold
+    held = namespace_pauses.hold
     tries = []
     query = "select cardinality(pg_blocking_pids(%s)) > 0"
 
@@ -250,7 +243,7 @@ def test_a_batch_that_loses_a_deadlock_to_a_worker_is_done_again(world, monkeypa
             until(lambda: world.value(query, worker.info.backend_pid))
         return held(connection, jobs, **more)
 
-    monkeypatch.setattr(namespaces, "hold", hold)
+    monkeypatch.setattr(namespace_pauses, "hold", hold)
     session = world.another()
     session.execute("set deadlock_timeout = '50ms'")
     pausing = threading.Thread(target=lambda: pause_namespace(session, "tests"))

@@ -17,7 +17,7 @@ QUEUED = ("queued", None)
 IN_LINE = ("waiting", "overlap")
 AT_LIMIT = ("waiting", "limit")
 SKIPPED = ("skipped", "overlap")
-CANCELLED = ("cancelled", None)
+CANCELLED = ("cancelled", "overlap")
 DONE = ("succeeded", None)
 
 
@@ -89,9 +89,9 @@ def test_cancel_running_asks_the_run_to_stop_and_the_newest_instant_runs_after_i
     (run,) = world.start(worker, queued(world))
 
     tick(world)
-    assert states(world, job_id) == [("cancelling", None), IN_LINE]
+    assert states(world, job_id) == [("cancelling", "overlap"), IN_LINE]
     tick(world)
-    assert states(world, job_id) == [("cancelling", None), SKIPPED, IN_LINE]
+    assert states(world, job_id) == [("cancelling", "overlap"), SKIPPED, IN_LINE]
     assert settle(world) == 0
 
     assert world.record(worker, [outcome(run, RunState.CANCELLED)]).freed

@@ -35,6 +35,8 @@ _RARE = {
     "job_runs_now": "inserts only",
     "dead_find": "reads the dead letters, for people; `runs` is a parameter of it",
     "job_insert": "inserts only",
+    "why_job": "one job by its key",
+    "why_path": "counts what one pool runs and the outbox up to its cap, for people",
     "job_leave_timer": "one job by its key",
     "job_timers": "inserts only",
     "insert_runs": "inserts only",
@@ -46,6 +48,9 @@ _RARE = {
     "job_update": "one job by its key",
     "job_set_state": "one job by its key",
     "job_lock": "one job by its key",
+    "job_same": "one job by its key",
+    "job_one_off": "one job by its key",
+    "job_version_rows": "one job by its key, for people",
     "job_runs_left": "the timer of one job by its index",
     "namespace_list": "jumps through the index on names, for people",
     "namespace_count_jobs": "reads the recurring jobs of one namespace, for people",
@@ -54,6 +59,7 @@ _RARE = {
     "take_limit_slots": "inserts only",
     "wait_counts": "reads all waits, every 5 s, in the leading trigger",
     "limit_list": "reads all limits, slots and waits once, for people",
+    "namespace_count_quotas": "counts in the index on names, no further than the quota of a namespace",
     "limit_users": "reads the jobs of one namespace once, for people",
     "expired_days": "reads the catalogue, not the ledger",
     "calendar_list": "reads all jobs once, for people",
@@ -252,12 +258,27 @@ class Filled:
             "job_drop_retries": {"ids": jobs},
             "job_live_runs": {"ids": jobs},
             "job_hold_runs": {**span(self.queued[:5]), "shards": [0]},
-            "job_cancel_runs": small,
+            "job_cancel_runs": {**small, "reason": None},
             "job_by_name": {"namespace": "tests", "name": "x"},
             "job_due_timers": {"job_id": self.timers[0][1], "never": NEVER},
             **self.cases_of_people(jobs),
             **self.cases_of_room(jobs),
             **self.cases_of_callbacks(me, running),
+            **self.cases_of_why(),
+        }
+
+    def cases_of_why(self) -> dict[str, dict[str, Any]]:
+        """Statements behind the question why a job has not run."""
+        waiting = self.waiting[:20]
+        keys = [UUID(int=n + 1) for n in range(20)]
+        return {
+            "why_recent": {"job_id": waiting[0][2], "most": 20},
+            "why_timer": {"job_id": waiting[0][2]},
+            "why_runs": span(waiting),
+            "why_runs of any day": {**span(waiting), "first": NEVER - timedelta(days=9999), "last": NEVER},
+            # Of each line, its slots and those before the run are counted.
+            "why_gates": {"run_ids": [waiting[0][0]], "keys": keys[:1]},
+            "why_holders": {"keys": keys, "most": 5},
         }
 
     def cases_of_callbacks(self, me: dict[str, Any], running: dict[str, Any]) -> dict[str, dict[str, Any]]:

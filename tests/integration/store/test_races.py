@@ -102,7 +102,7 @@ def test_the_newest_instant_stops_a_run_that_a_promotion_has_just_given_the_slot
         rival.waits()
     rival.ended()
 
-    assert states(world, job_id)[1:] == [("cancelled", None), ("waiting", "overlap")]
+    assert states(world, job_id)[1:] == [("cancelled", "overlap"), ("waiting", "overlap")]
     assert settle(world) == 1
     assert world.start(worker, [world.runs_of(job_id)[-1]["id"]])
 

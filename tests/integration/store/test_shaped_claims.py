@@ -11,6 +11,7 @@ from noonmark.core.schedule import load_schedule, parse_schedule
 from noonmark.core.words import TimerKind
 from noonmark.core.zones import zone_data_version
 from noonmark.store import views
+from noonmark.store.job_columns import NO_NEXT_INSTANT
 from noonmark.store.job_forms import NEVER
 from noonmark.store.planner import Planner
 from noonmark.store.time_facts import change_time_facts
@@ -166,7 +167,7 @@ def test_a_schedule_whose_calendar_runs_out_waits_for_the_calendars_change(world
     with views.reader(world.url) as connection:
         (shown,) = views.list_jobs(connection, views.JobFilter()).rows
     assert (shown["state"], shown["next_due_at"]) == ("active", None)
-    assert (shown["state_reason"], shown["no_next_instant"]) == (views.NO_NEXT_INSTANT, True)
+    assert (shown["state_reason"], shown["no_next_instant"]) == (NO_NEXT_INSTANT, True)
 
 
 def test_a_calendar_whose_content_is_gone_breaks_its_job_and_no_other(world):

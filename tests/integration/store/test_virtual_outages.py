@@ -201,7 +201,7 @@ def test_a_job_that_takes_the_name_of_one_that_was_deleted_makes_nothing_up(syst
     system.claim()
     claim_at(system, "2026-06-01T12:10:00Z")
 
-    assert ledger(system, first) == [Row(utc("2026-06-01T12:00:00Z"), "cancelled")]
+    assert ledger(system, first) == [Row(utc("2026-06-01T12:00:00Z"), "cancelled", "with its job")]
     assert [row.at for row in ledger(system, second)] == [utc("2026-06-01T12:10:00Z")]
 
 

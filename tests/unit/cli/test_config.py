@@ -115,6 +115,23 @@ def test_a_wrong_option_is_named_and_not_its_setting(bare):
         load_settings(worker_slots=0)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("NOONMARK_BOUND_TOPICS", "acme", "'acme' names no namespace: use topic=namespace"),
+        ("NOONMARK_BOUND_TOPICS", "a.b=acme,a.b=lab", "topic 'a.b' is bound to 'acme' and to 'lab'"),
+        ("NOONMARK_PUBLISHER_KEY", "nmk_abcdefghijkl_s3cret", "an API key, which never signs"),
+        ("NOONMARK_PUBLISHER_KEY", "nmp_s3cret", "use nmp_<key id>_<64 hex digits>"),
+    ],
+)
+def test_what_publishers_are_let_in_by_is_checked_and_never_shown(bare, monkeypatch, variable, value, told):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingsError) as refused:
+        load_settings()
+    assert told in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
 def test_config_check_says_which_value_is_wrong(bare):
     bare.setenv("NOONMARK_WORKER_SLOTS", "many")
     result = CliRunner().invoke(app, ["config", "check"])

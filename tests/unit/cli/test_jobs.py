@@ -1,16 +1,9 @@
 """How jobs are shown."""
 
-import json
-from datetime import UTC, datetime
-from uuid import UUID
-
 import pytest
 
-from noonmark.cli.job_orders import event_of, hint
 from noonmark.cli.jobs import document, next_due_text, schedule_text
 from noonmark.core.schedule import load_schedule
-from noonmark.schemas.envelope import STRUCTURED_HEADERS, parse_event
-from noonmark.schemas.submissions import CancelJob, JobRef, TriggerJob, parse_submission
 
 ROW = {
     "id": "j", "namespace": "default", "name": "a", "state": "active", "state_reason": None, "next_due_at": None,
@@ -75,36 +68,3 @@ def test_a_schedule_that_cannot_be_read_is_shown_as_it_is_stored():
 def test_a_job_whose_calendars_leave_nothing_has_no_next_instant_rather_than_an_unknown_one():
     assert next_due_text({"no_next_instant": True, "next_due_at": None}) == "none"
     assert next_due_text({"no_next_instant": False, "next_due_at": None}) == "-"
-
-
-@pytest.mark.parametrize(
-    ("order", "command"),
-    [
-        (("pause", "nightly", "shop"), "noonmark job show --namespace shop nightly"),
-        (("resume", "nightly", "default"), "noonmark job show --namespace default nightly"),
-        (("cancel", "a b", "shop"), "noonmark job show --namespace shop 'a b'"),
-        (("pause", "-x", "shop"), "noonmark job show --namespace shop -- -x"),
-        (("trigger", "nightly", "shop"), "noonmark run list --namespace shop --job nightly"),
-        (
-            ("pause", "01981f2a-7c00-7000-8000-0123456789ab", "default"),
-            "noonmark job show 01981f2a-7c00-7000-8000-0123456789ab",
-        ),
-    ],
-)
-def test_an_order_names_the_command_that_shows_what_becomes_of_it(order, command):
-    assert hint(*order) == command
-
-
-@pytest.mark.parametrize(
-    ("order", "asked"),
-    [
-        (("cancel", "a", "shop", {"reason": "moved"}), CancelJob(JobRef(None, "shop", "a"), "moved")),
-        (("cancel", "a", "default", {}), CancelJob(JobRef(None, "default", "a"), None)),
-        (("trigger", "a", "shop", {}), TriggerJob(JobRef(None, "shop", "a"))),
-        (("trigger", str(UUID(int=7)), "shop", {}), TriggerJob(JobRef(UUID(int=7), "default", None))),
-    ],
-)
-def test_an_order_is_an_event_that_intake_takes(order, asked):
-    value = json.dumps(event_of(*order, source="me")).encode()
-    now = datetime.now(UTC)
-    assert parse_submission(parse_event(value, STRUCTURED_HEADERS), now=now, ledger_floor=now) == asked

@@ -25,6 +25,12 @@ COMMANDS = [
     ["signing-key", "list"], ["signing-key", "show"], ["signing-key", "rotate"], ["signing-key", "retire"],
     ["namespace", "resume"], ["namespace", "delete"], ["limit", "set"],
     ["limit", "list"], ["limit", "delete"], ["zones", "show"], ["zones", "activate"],
+    ["job", "apply"], ["job", "create"], ["job", "edit"], ["job", "delete"], ["job", "versions"], ["job", "diff"],
+    ["run", "retry"], ["import", "crontab"], ["context", "add"], ["context", "list"], ["context", "use"],
+    ["context", "show"], ["context", "remove"], ["api"], ["why"], ["audit"], ["admin", "bootstrap"],
+    ["admin", "key", "create"], ["admin", "key", "list"], ["admin", "key", "revoke"], ["admin", "key", "show"],
+    ["outbox", "install"], ["outbox", "retry"], ["outbox", "status"],
+    ["dlq", "list"], ["dlq", "groups"], ["dlq", "show"], ["dlq", "redrive"], ["dlq", "discard"],
 ]  # fmt: skip
 
 
@@ -122,7 +128,8 @@ def test_a_service_with_a_wrong_address_ends_with_a_sentence_and_exit_code_2(tmp
 def test_help_waits_for_no_driver():
     program = (
         "import sys, noonmark.cli.main;"
-        "print(*sorted({'psycopg', 'sqlalchemy', 'confluent_kafka', 'pydantic', 'aiohttp', 'psutil', 'rich.console'}"
+        "print(*sorted({'psycopg', 'sqlalchemy', 'confluent_kafka', 'pydantic', 'aiohttp', 'psutil', 'rich.console',"
+        " 'httpx', 'fastapi', 'yaml', 'tomllib'}"
         " & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

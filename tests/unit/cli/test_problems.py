@@ -3,6 +3,7 @@
 import pytest
 
 from noonmark.cli.problems import CliError, ExitCode, broker_away, database_address, database_away, explain
+from noonmark.client import ApiError, NoAnswerError, WaitTimeoutError
 from noonmark.settings import SettingsError
 
 
@@ -51,3 +52,44 @@ def test_a_known_problem_stays_as_it_is():
 
 def test_what_nobody_foresaw_is_not_dressed_up():
     assert explain(ZeroDivisionError("oops")) is None
+
+
+def refused(status, **problem):
+    return explain(ApiError.of(status, "", {"title": "Not taken", **problem}, "r-1"))
+
+
+def test_what_the_api_refuses_is_told_field_by_field():
+    errors = [
+        {"pointer": "/schedule/cron", "message": "is no cron", "expected": "five fields"},
+        {"pointer": "", "message": "is empty", "expected": ""},
+    ]
+    problem = refused(422, detail="2 problems, each in `errors`", errors=errors)
+    assert problem.code is ExitCode.PROBLEM
+    assert str(problem).splitlines() == [
+        "Not taken: 2 problems, each in `errors`",
+        "  /schedule/cron: is no cron; expected five fields",
+        "  document: is empty",
+    ]
+
+
+def test_one_problem_is_one_line():
+    problem = refused(
+        403, detail="jobs:write needs the role editor", errors=[{"pointer": "", "message": "x"}]
+    )
+    assert str(problem) == "Not taken: jobs:write needs the role editor"
+
+
+def test_an_api_that_cannot_serve_is_unreachable_and_names_the_request():
+    problem = refused(503, detail="the database does not answer")
+    assert (problem.code, "request r-1" in str(problem)) == (ExitCode.UNREACHABLE, True)
+    assert refused(500).code is ExitCode.PROBLEM
+
+
+def test_an_api_that_gives_no_answer_is_unreachable():
+    problem = explain(NoAnswerError("noonmark at https://n.example.com cannot be reached"))
+    assert problem.code is ExitCode.UNREACHABLE
+    assert "`noonmark context show`" in str(problem)
+
+
+def test_what_was_waited_for_and_did_not_come_is_a_problem():
+    assert explain(WaitTimeoutError("run 1 is still queued after 5 s")).code is ExitCode.PROBLEM

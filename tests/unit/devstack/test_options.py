@@ -6,7 +6,7 @@ from noonmark.devstack.options import ServiceSpec, StackOptions, default_service
 
 def test_the_default_services_start_in_the_order_of_the_pipeline(tmp_path: Path) -> None:
     services = default_services(cwd=tmp_path)
-    assert [service.name for service in services] == ["intake", "trigger", "dispatcher", "worker"]
+    assert [service.name for service in services] == ["intake", "trigger", "dispatcher", "api", "worker"]
     assert all(service.command[0] == sys.executable for service in services)
     assert services[-1].command[-3:] == ("worker", "--pool", "default")
 
@@ -26,6 +26,7 @@ def test_the_examples_are_handled_where_they_are_and_nothing_else_was_asked_for(
 
 def test_a_worker_may_take_longer_to_end_than_it_gives_its_runs() -> None:
     assert default_services()[-1].grace_seconds > 30
+    assert [service.name for service in default_services() if service.serves_api] == ["api"]
 
 
 def test_options_reach_a_detached_supervisor_unchanged() -> None:

@@ -9,16 +9,18 @@ import orjson
 import pytest
 
 from noonmark.core.time_facts import TimeFacts
+from noonmark.intake.authorising import Authority, Doorkeeper
 from noonmark.intake.checking import Checked, check
-from noonmark.intake.clock import Moment
 from noonmark.kafka.consumer import LaneConsumer
 from noonmark.kafka.records import UNREADABLE_HEADERS, Record
 from noonmark.schemas.envelope import render_binary, render_structured
 from noonmark.schemas.submissions import CANCEL, CREATE, CreateJob
+from noonmark.service.database_clock import Moment
 from noonmark.store.jobs import EventRef
 
 MOMENT = Moment(datetime(2026, 6, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC), TimeFacts())
 NOBODY = cast("LaneConsumer", None)
+OPEN = Doorkeeper({"t.submissions": "*"}, cast("Authority", None))
 
 
 def record(value: bytes, offset: int = 0, headers: Any = None) -> Record:
@@ -26,7 +28,7 @@ def record(value: bytes, offset: int = 0, headers: Any = None) -> Record:
 
 
 def checked(*records: Record, max_bytes: int = 10_000) -> Checked:
-    return check(NOBODY, list(records), MOMENT, max_bytes=max_bytes)
+    return check(NOBODY, list(records), MOMENT, door=OPEN, max_bytes=max_bytes)
 
 
 def create(event_id: str = "e", **data: Any) -> bytes:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 from typing import cast
 
+from noonmark.intake.authorising import Reception
 from noonmark.intake.checking import Checked
-from noonmark.intake.clock import Moment
 from noonmark.intake.handover import Handover
 from noonmark.kafka.consumer import LaneConsumer
+from noonmark.service.database_clock import Moment
 
 
 def batch() -> Checked:
-    return Checked(cast("LaneConsumer", None), [], cast("Moment", None))
+    return Checked(cast("LaneConsumer", None), [], cast("Moment", None), Reception(0.0))
 
 
 def test_a_batch_stays_in_hand_until_it_is_done() -> None:

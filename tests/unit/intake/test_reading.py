@@ -6,19 +6,28 @@ import threading
 from datetime import UTC, datetime
 from typing import Any, cast
 
+import psycopg
 import pytest
 
 from noonmark.core.time_facts import TimeFacts
-from noonmark.intake.clock import DatabaseClock, Moment
+from noonmark.intake.authorising import Authority, Doorkeeper
 from noonmark.intake.handover import Handover
 from noonmark.intake.reading import ReadLoop
 from noonmark.kafka.consumer import LaneConsumer
 from noonmark.kafka.records import Record
 from noonmark.kafka.topics import Topics
+from noonmark.schemas.envelope import render_structured
+from noonmark.schemas.submissions import CREATE
+from noonmark.service.database_clock import DatabaseClock, Moment
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
 from noonmark.telemetry.logs import get_logger
+
+SIGNED = (
+    render_structured(id="e", source="/s", type=CREATE, data={}),
+    [("noonmark-signature", b"v1.abcdefghijkl.acme.1800000000." + b"A" * 43 + b"=")],
+)
 
 
 class Clock(DatabaseClock):
@@ -29,8 +38,9 @@ class Clock(DatabaseClock):
 class Source:
     """Hands out so many records, and notes how it was polled."""
 
-    def __init__(self, topic: str, records: int) -> None:
+    def __init__(self, topic: str, records: int, record: tuple[bytes, Any] = (b"{}", None)) -> None:
         self.topic = topic
+        self.value, self.headers = record
         self.left = records
         self.polls: list[int] = []
 
@@ -38,7 +48,7 @@ class Source:
         self.polls.append(most)
         count = min(most, self.left)
         self.left -= count
-        return [Record(self.topic, 0, i, 1, None, b"{}", 0) for i in range(count)]
+        return [Record(self.topic, 0, i, 1, None, self.value, 0, self.headers) for i in range(count)]
 
 
 @pytest.fixture
@@ -49,7 +59,7 @@ def handover() -> Handover:
 @pytest.fixture
 def loop(handover: Handover) -> ReadLoop:
     service = Service("intake", Settings(intake_batch=10), Health(), threading.Event(), get_logger())
-    return ReadLoop(service, Topics("t"), handover, Clock())
+    return ReadLoop(service, Topics("t"), handover, Clock(), Doorkeeper({}, cast("Authority", None)))
 
 
 def turn(loop: ReadLoop, main: Source, bulk: Source) -> None:
@@ -81,3 +91,32 @@ def test_without_room_nothing_is_taken_but_both_stay_in_their_group(
     turn(loop, main, bulk)
     assert (main.polls, bulk.polls) == ([0], [0])
     assert main.left == 5
+
+
+class Away:
+    """A database that answers again after so many questions about keys."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def principal_of_key(self, _key_id: str) -> None:
+        if self.times:
+            self.times -= 1
+            raise psycopg.OperationalError("the server is away")
+
+    def authenticate_jwt(self, _token: str) -> Any:
+        raise AssertionError
+
+
+def test_a_batch_whose_keys_cannot_be_read_is_kept_until_they_can(handover: Handover) -> None:
+    service = Service("intake", Settings(intake_batch=10), Health(), threading.Event(), get_logger())
+    loop = ReadLoop(service, Topics("t"), handover, Clock(), Doorkeeper({}, Away(2)))
+    main, bulk = Source("t.submissions", 1, SIGNED), Source("t.submissions.bulk", 0)
+    for _ in range(2):
+        turn(loop, main, bulk)
+        assert offered(handover) is None
+    turn(loop, main, bulk)
+    batch = handover.begin()
+    assert batch is not None
+    assert [(one.offset, one.reason) for one, _ in batch.refused] == [(0, "unauthorised")]
+    assert main.polls == [10, 0, 0], "nothing else is taken meanwhile, but it stays in its group"

@@ -60,3 +60,19 @@ def test_partition_counts_can_be_chosen():
     }
     assert specs["noonmark.submissions"].partitions == 2
     assert specs["noonmark.runs.default.high"].partitions == 12
+
+
+def test_bound_topics_beside_the_usual_two_are_further_topics_of_submissions() -> None:
+    topics = Topics("acme")
+    bound = ["acme.submissions", "acme.submissions.bulk", "acme.submissions.shop", "orders", "noonmark.dead"]
+    assert topics.further_submissions(bound) == ["acme.submissions.shop", "orders", "noonmark.dead"]
+    (spec,) = topics.submission_specs(["orders"], counts=PartitionCounts(submissions=3))
+    assert (spec.name, spec.partitions) == ("orders", 3)
+    # The expiry of signatures is judged by the broker's stamp.
+    assert spec.config["message.timestamp.type"] == "LogAppendTime"
+
+
+@pytest.mark.parametrize("name", ["a.lifecycle", "a.rejections", "a.dead", "a.runs.default.high", "a.runs.x"])
+def test_what_noonmark_writes_itself_never_comes_back_as_submissions(name: str) -> None:
+    with pytest.raises(ValueError, match="written by noonmark itself"):
+        Topics("a").further_submissions([name])

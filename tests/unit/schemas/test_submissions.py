@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from noonmark.core.calendars import Calendar
 from noonmark.core.time_facts import TimeFacts
-from noonmark.core.words import ResumeChoice
+from noonmark.core.words import Lane, ResumeChoice
 from noonmark.schemas import submissions as sub
 from noonmark.schemas.envelope import Event, parse_event, render_binary, render_structured
 from noonmark.schemas.job import parse_job
@@ -123,7 +123,10 @@ def test_zones_and_calendars_of_namespaces_reach_the_schedule(kind: str):
         (sub.PAUSE, {"name": "x", "missed": "all"}, "/data/missed", "unknown field"),
         (sub.CREATE, {**PYTHON, "name": "x", "schedule": ["0 9 * * *", {"crn": 1}]}, "/data/schedule/1/crn", "did you mean 'cron'?"),
         (sub.UPDATE, {**PYTHON, "name": "x", "schedule": {"cron": "0 25 * * *"}}, "/data/schedule/cron", "hour field: value '25'"),
-        (sub.TRIGGER, {"name": "x", "payload": {}}, "/data/payload", "unknown field"),
+        (sub.TRIGGER, {"name": "x", "payloads": {}}, "/data/payloads", "did you mean 'payload'?"),
+        (sub.TRIGGER, {"name": "x", "priority": 11}, "/data/priority", "an integer from 1 (most urgent) to 10"),
+        (sub.CANCEL, {"name": "x", "running": "kill"}, "/data/running", "stop or finish"),
+        (sub.PAUSE, {"name": "x", "running": "finish"}, "/data/running", "unknown field"),
         (sub.TRIGGER, {"job_id": JOB_ID + "0"}, "/data/job_id", "a UUID"),
         (sub.TRIGGER, {"name": "x", "namespace": "N"}, "/data/namespace", "1 to 63 of a-z"),
         ("noonmark.job.create.v2", PYTHON, "/type", "major version 2 of noonmark.job.create is not read here; noonmark.job.create.v1"),
@@ -168,3 +171,14 @@ def test_any_data_is_a_submission_or_refused(kind: str, data: dict[str, object])
         assert orjson.dumps(found.errors)
     else:
         assert isinstance(found, sub.Submission)
+
+
+def test_a_trigger_and_a_cancel_say_what_is_other_than_usual():
+    ref = sub.JobRef(None, "default", "x")
+    assert submit(sub.TRIGGER, {"name": "x"}) == sub.TriggerJob(ref)
+    given = {"name": "x", "payload": None, "priority": "High"}
+    assert submit(sub.TRIGGER, given) == sub.TriggerJob(ref, b"null", Lane.HIGH)
+    assert submit(sub.CANCEL, {"name": "x"}) == sub.CancelJob(ref, None, stops_running=True)
+    assert submit(sub.CANCEL, {"name": "x", "running": "finish"}) == sub.CancelJob(
+        ref, None, stops_running=False
+    )

@@ -154,3 +154,13 @@ def test_a_taken_port_is_reported_in_a_sentence(health):
 def test_a_foreign_address_is_reported_in_a_sentence(health):
     with pytest.raises(HealthServerError, match="set NOONMARK_METRICS_HOST to an address of this machine"):
         HealthServer(health, "192.0.2.1", 0)
+
+
+def test_trouble_that_is_only_noted_is_shown_and_leaves_the_process_ready():
+    health = Health()
+    assert "notes" not in health.ready()[1]
+    health.note("app_outbox_shop", "not relayed at present")
+    health.note("app_outbox_crm")
+    ready, body = health.ready()
+    assert ready
+    assert body["notes"] == {"app_outbox_shop": "not relayed at present", "app_outbox_crm": "ok"}

@@ -64,11 +64,12 @@ def play(state_dir: Path, examples: Path) -> int:
     with _signals_as_exit():
         _clear(state_dir)
         try:
-            if code := commands.up(_options(state_dir, examples)):
+            namespace = _namespace()
+            if code := commands.up(_options(state_dir, examples, namespace)):
                 return code
             target = Target(state_dir / "target.log")
             try:
-                faults = _show(state_dir, examples, display, target)
+                faults = _show(state_dir, examples, namespace, display, target)
             finally:
                 target.close()
         finally:
@@ -83,9 +84,9 @@ def play(state_dir: Path, examples: Path) -> int:
     return ExitCode.OK
 
 
-def _show(state_dir: Path, examples: Path, display: Display, target: Target) -> list[str]:
+def _show(state_dir: Path, examples: Path, namespace: str, display: Display, target: Target) -> list[str]:
     """Publish, follow and account for everything; return what is not as expected."""
-    stage = _set_stage(state_dir, display, target)
+    stage = _set_stage(state_dir, namespace, display, target)
     sent = _publish(stage, examples)
     wait_seconds = (stage.scene.minute - datetime.now(UTC)).total_seconds()
     display.line(
@@ -106,17 +107,19 @@ def _show(state_dir: Path, examples: Path, display: Display, target: Target) -> 
     return [*faults, f"expected lag 0, found {left}"] if left else faults
 
 
-def _set_stage(state_dir: Path, display: Display, target: Target) -> _Stage:
+def _namespace() -> str:
+    """Return where the demo's jobs go: on servers of somebody else, earlier demos may have left theirs."""
+    is_shared = "NOONMARK_DATABASE_URL" in os.environ or "NOONMARK_KAFKA_BOOTSTRAP" in os.environ
+    return f"demo-{str(uuid7())[-12:]}" if is_shared else "default"
+
+
+def _set_stage(state_dir: Path, namespace: str, display: Display, target: Target) -> _Stage:
     running = state.running(state_dir)
     if running is None:
         raise CliError(f"the demo's stack ended again; see {state_dir / 'logs'}")
     settings = load_settings(database_url=running.database_url, kafka_bootstrap=running.kafka_bootstrap)
-    mark = str(uuid7())
-    # On servers of somebody else, earlier demos may have left their jobs.
-    is_shared = "NOONMARK_DATABASE_URL" in os.environ or "NOONMARK_KAFKA_BOOTSTRAP" in os.environ
-    namespace = f"demo-{mark[-12:]}" if is_shared else "demo"
     scene = Scene.at(datetime.now(UTC), target_url=target.url, namespace=namespace)
-    return _Stage(settings, scene, f"demo/{mark}", display, target)
+    return _Stage(settings, scene, f"demo/{uuid7()}", display, target)
 
 
 def _publish(stage: _Stage, examples: Path) -> list[Sent]:
@@ -183,11 +186,11 @@ def _drained(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
         time.sleep(_LOOK_SECONDS)
 
 
-def _options(state_dir: Path, examples: Path) -> StackOptions:
+def _options(state_dir: Path, examples: Path, namespace: str) -> StackOptions:
     """Everything with shipped defaults; the worker loads the examples' handlers."""
     folder = examples.resolve()
     services = default_services(handlers=(f"{folder.name}.handlers",), path=str(folder.parent))
-    return StackOptions(state_dir=state_dir, detach=True, services=services)
+    return StackOptions(state_dir=state_dir, detach=True, services=services, namespace=namespace)
 
 
 def _clear(state_dir: Path) -> None:

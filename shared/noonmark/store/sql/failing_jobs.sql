@@ -10,11 +10,12 @@ from unnest(%(ids)b::uuid[]) as wanted (id),
          offset 0
      ) as job,
      lateral (
-         select count(*) as runs, count(distinct letter.fingerprint) as causes, (array_agg(ended.error))[1] as error,
+         select count(*) as runs, count(distinct letter.fingerprint) as causes,
+                (array_agg(ended.error order by ended.scheduled_for desc, ended.id desc))[1] as error,
                 bool_and(letter.run_id is not null and ended.job_version = job.version
                          and (job.resumed_at is null or ended.finished_at > job.resumed_at)) as all_count
          from (
-             select id, job_version, finished_at, error
+             select id, scheduled_for, job_version, finished_at, error
              from runs
              where job_id = job.id and state in ('succeeded', 'dead', 'unknown')
              order by scheduled_for desc, id desc

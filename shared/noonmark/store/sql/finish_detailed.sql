@@ -1,12 +1,13 @@
 -- Records outcomes that carry a result, an error or a retry, each with its own fence. They come as one JSON
 -- object by run id, [fence, state, reason, result, error, attempts given back], and are looked up per row: a
 -- join with them is planned by how many runs the guards seem to leave, and on a day without statistics that
--- reads all of the day for every outcome. `cancelled` is for runs that somebody asked to stop, or whose
--- handler itself ended them.
+-- reads all of the day for every outcome. `cancelled` is for runs that somebody asked to stop, whose reason
+-- stays, or whose handler itself ended them.
 update runs
 set (state, reason, finished_at, result, error, attempt) = (
     select case runs.state when 'cancelling' then 'cancelled' else done ->> 1 end,
-           case when runs.state = 'running' or done ->> 1 = 'cancelled' then done ->> 2 end,
+           case when runs.state = 'running' then done ->> 2
+                else coalesce(runs.reason, case when done ->> 1 = 'cancelled' then done ->> 2 end) end,
            case when runs.state = 'running' and done ->> 1 = 'retrying' then null else noonmark_now() end,
            (done ->> 3)::json,
            done ->> 4,

@@ -3,7 +3,7 @@
 with ended as (
     update runs
     set state = case when state = 'running' and owner <> 0 then 'cancelling' else 'cancelled' end,
-        reason = null,
+        reason = %(reason)s::text,
         finished_at = case when state = 'running' and owner <> 0 then null else noonmark_now() end,
         fence = fence + (state <> 'running' or owner = 0)::int
     where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s

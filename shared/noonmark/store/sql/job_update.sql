@@ -1,8 +1,9 @@
 -- Replaces what a job is. The old version is kept, for runs planned with it stay what they were. A job that was not
 -- paused before can be paused here only because its namespace is.
 with archived as (
-    insert into job_versions (job_id, version, kind, handler, work, schedule, policy, replaced_at)
-    select id, version, kind, handler, work, schedule, policy, noonmark_now()
+    insert into job_versions (job_id, version, name, kind, handler, lane, pool, work, schedule, policy, labels,
+                              description, owner, replaced_at)
+    select id, version, name, kind, handler, lane, pool, work, schedule, policy, labels, description, owner, noonmark_now()
     from jobs where id = %(job_id)s and version = %(version)s
 )
 update jobs

@@ -8,7 +8,8 @@ update runs
 set (state, reason, error, finished_at, queued_at, losses, attempt, fence, owner, epoch) = (
     select case when runs.state = 'cancelling' then 'cancelled' when once then 'unknown'
                 when runs.losses >= %(loss_budget)s then 'dead' else 'queued' end,
-           case when runs.state = 'running' and (once or runs.losses >= %(loss_budget)s) then 'lost' end,
+           case when runs.state = 'cancelling' then runs.reason
+                when once or runs.losses >= %(loss_budget)s then 'lost' end,
            case when runs.state = 'cancelling' then null
                 when once then 'the worker vanished while it ran this; nobody knows how far it came'
                 when runs.losses >= %(loss_budget)s

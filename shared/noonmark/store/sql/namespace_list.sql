@@ -7,7 +7,7 @@ with recursive used (name) as (
     from used where used.name is not null
 )
 select coalesce(known.name, used.name), coalesce(known.timezone, 'UTC'), known.paused_at, known.pause_reason,
-       known.max_in_flight, known.updated_at
+       known.max_in_flight, known.max_jobs, known.updated_at
 from namespaces as known full join (select name from used where name is not null) as used on used.name = known.name
 where %(name)s::text is null or coalesce(known.name, used.name) = %(name)s
 order by 1

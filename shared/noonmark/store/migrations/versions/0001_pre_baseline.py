@@ -15,7 +15,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".sql").read_text().replace("%", "%%"))
+    tables = Path(__file__).with_suffix(".sql")
+    for script in (tables, tables.with_stem(f"{tables.stem}_access")):
+        op.get_bind().exec_driver_sql(script.read_text().replace("%", "%%"))
 
 
 def downgrade() -> None:

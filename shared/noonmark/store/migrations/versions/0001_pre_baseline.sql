@@ -31,8 +31,61 @@ create table install (
     shards smallint not null check (shards between 1 and 1024),
     created_at timestamptz not null default now(),
     ledger_floor timestamptz not null default now() - interval '30 days',
-    facts bigint not null default 0
+    facts bigint not null default 0,
+    -- Signs the cursors of listings, so that every instance of the API can read those of another.
+    cursor_key bytea not null default decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')
 );
+
+-- Credentials of clients. Of a secret its SHA-256 alone is kept; a publisher's key also has the secret that its events
+-- are signed with, since a signature can only be checked by who has it.
+create table api_keys (
+    key_id text primary key,
+    name text not null,
+    secret_hash bytea not null check (length(secret_hash) = 32),
+    signing_secret bytea,
+    signs boolean not null generated always as (signing_secret is not null) stored,
+    grants jsonb not null default '{}',
+    platform boolean not null default false,
+    scopes text[],
+    rate_per_minute integer,
+    created_at timestamptz not null default noonmark_now(),
+    created_by text not null,
+    expires_at timestamptz,
+    last_used_at timestamptz,
+    revoked_at timestamptz
+) with (fillfactor = 70);
+
+-- What was done through the API or the command line, and what was refused: never changed, dropped after retention.
+create table audit_log (
+    id bigint generated always as identity primary key,
+    at timestamptz not null default noonmark_now(),
+    actor text not null,
+    actor_name text not null,
+    action text not null,
+    namespace text,
+    object text,
+    outcome text not null check (outcome in ('done', 'denied', 'failed')),
+    reason text,
+    before jsonb,
+    after jsonb,
+    request_id text not null,
+    address text
+);
+create index audit_log_namespace on audit_log (namespace, id);
+create index audit_log_object on audit_log (object, id) where object is not null;
+create index audit_log_at on audit_log using brin (at);
+
+-- Answers to requests that carried an Idempotency-Key, so that a repeat gets the same one.
+create table idempotency (
+    namespace text not null,
+    key text not null,
+    request_hash bytea not null,
+    status smallint not null,
+    body jsonb not null,
+    made_at timestamptz not null default noonmark_now(),
+    primary key (namespace, key)
+);
+create index idempotency_made_at on idempotency (made_at);
 
 -- Raised by every change of what schedules are read with (default zones, calendars, limits), so that a process that
 -- read them earlier knows it.
@@ -61,6 +114,7 @@ create table namespaces (
     paused_at timestamptz,
     pause_reason text,
     max_in_flight integer check (max_in_flight > 0),
+    max_jobs integer check (max_jobs > 0),
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now()
 );
@@ -157,16 +211,60 @@ create table jobs (
 
 create unique index jobs_name on jobs (namespace, name) where unique_name and state <> 'cancelled';
 create unique index jobs_idempotency_key on jobs (namespace, idempotency_key) where idempotency_key is not null;
+-- What listings walk, the newest first. Those for a field have only rows where it is set, so that others pay nothing; there
+-- is none for the handler, which nearly every job has: each index is paid for by every create.
+create index jobs_newest on jobs (namespace, id);
+create index jobs_named on jobs (namespace, name, id) where name is not null;
+create index jobs_owner on jobs (namespace, owner, id) where owner is not null;
+create index jobs_halted on jobs (namespace, state, id) where state <> 'active';
 
--- What a job was before an edit: a run pins the version it was planned with.
+-- The labels of jobs once more, one a row: a listing by label walks them in order, which no index on `jobs.labels` gives.
+create table job_labels (
+    namespace text not null,
+    key text not null,
+    value text not null,
+    job_id uuid not null,
+    primary key (namespace, key, value, job_id)
+);
+
+-- Keeps `job_labels` equal to `jobs.labels`, whoever writes those; jobs without labels never come here. A plan that was
+-- made while the table was small is kept by a session for long: it must be one for large tables.
+create function noonmark_label_job() returns trigger language plpgsql set enable_seqscan = off as $$
+begin
+    if tg_op <> 'INSERT' and old.labels is not null then
+        delete from job_labels using jsonb_each_text(old.labels) as pair
+        where namespace = old.namespace and job_labels.key = pair.key and job_labels.value = pair.value and job_id = old.id;
+    end if;
+    if tg_op <> 'DELETE' and new.labels is not null then
+        insert into job_labels (namespace, key, value, job_id)
+        select new.namespace, pair.key, pair.value, new.id from jsonb_each_text(new.labels) as pair;
+    end if;
+    return null;
+end
+$$;
+create trigger jobs_labels_made after insert on jobs
+    for each row when (new.labels is not null) execute function noonmark_label_job();
+create trigger jobs_labels_changed after update of labels on jobs
+    for each row when (old.labels is distinct from new.labels) execute function noonmark_label_job();
+create trigger jobs_labels_gone after delete on jobs
+    for each row when (old.labels is not null) execute function noonmark_label_job();
+
+-- What a job was before an edit: a run pins the version it was planned with. Versions from 1,000,000,000 on are of one
+-- run each, which somebody gave a payload of its own.
 create table job_versions (
     job_id uuid not null,
     version integer not null,
+    name text,
     kind text not null,
     handler text,
+    lane smallint,
+    pool text,
     work json not null,
     schedule jsonb,
     policy jsonb,
+    labels jsonb,
+    description text,
+    owner text,
     replaced_at timestamptz not null default now(),
     primary key (job_id, version)
 );
@@ -439,6 +537,49 @@ create table dead_letters (
 );
 create index dead_letters_died on dead_letters (died_at);
 create index dead_letters_job on dead_letters (job_id);
+create index dead_letters_namespace on dead_letters (namespace, died_at, run_id);
+create index dead_letters_run on dead_letters (namespace, run_id);
+create index dead_letters_cause on dead_letters (namespace, fingerprint, died_at, run_id);
+
+-- How far down a page of a listing of runs may look: the lowest id of a window of so many runs of any namespace below
+-- `before`, and what was made in the same millisecond. Nothing of these runs is told but when the last of them was made.
+create function noonmark_runs_floor(before uuid, first_day timestamptz, end_day timestamptz, budget integer) returns uuid
+    language plpgsql stable as $$
+declare
+    last uuid;
+begin
+    -- Planned with its values: the day's tables that cannot hold any of it are left out.
+    execute 'select id from runs where id < $1 and scheduled_for >= $2 and scheduled_for < $3
+             order by id desc offset $4 - 1 limit 1'
+        into last using before, first_day, end_day, budget;
+    return left(last::text, 13) || '-0000-0000-000000000000';
+end
+$$;
+
+-- The same of the runs that wait.
+create function noonmark_waits_floor(before uuid, budget integer) returns uuid
+    language sql stable as $$
+    select (left(run_id::text, 13) || '-0000-0000-000000000000')::uuid
+    from waits where run_id < before order by run_id desc offset budget - 1 limit 1
+$$;
+
+-- Runs that may be under way, of any namespace, the newest first: what workers hold, and what targets will report on.
+create function noonmark_live_runs(before uuid, budget integer)
+    returns table (run_id uuid, first_at timestamptz, last_at timestamptz)
+    language sql stable rows 1000 as $$
+    select held.id, first_scheduled_for, last_scheduled_for
+    from start_batches, unnest(run_ids) as held (id) where held.id < before
+    union all
+    select callbacks.run_id, scheduled_for, scheduled_for
+    from callbacks where deadline_at is not null and callbacks.run_id < before
+    order by 1 desc limit budget
+$$;
+
+-- How many started runs each worker has, at the most.
+create function noonmark_worker_load() returns table (worker bigint, runs bigint)
+    language sql stable rows 1000 as $$
+    select worker, sum(cardinality(run_ids))::bigint from start_batches group by worker
+$$;
 
 -- Event ids already taken in: a redelivered submission is a duplicate, not a second job.
 create table inbox (

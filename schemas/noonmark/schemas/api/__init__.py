@@ -1,0 +1,1 @@
+"""What the API answers: one module per resource."""

@@ -1,0 +1,73 @@
+"""Why has it not run? The answer of `/v1/jobs/{id}/why` and `/v1/runs/{id}/why`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from noonmark.core.why import Answer as Given
+from noonmark.core.why import Blocker, Weight
+from noonmark.core.why_facts import Facts
+from noonmark.schemas.api.common import Answer, JsonObject
+
+__all__ = ["Why", "WhyAnswer", "why_document"]
+
+
+class WhyAnswer(Answer):
+    """One answer. docs/why.md explains every code."""
+
+    code: Annotated[Blocker, Field(description="What the answer is about.")]
+    blocks: Annotated[
+        bool,
+        Field(description="It does not run before this has changed; else it says where it stands, or more."),
+    ]
+    sentence: Annotated[str, Field(description="What blocks, by whom or what, since or until when.")]
+    remedy: Annotated[str, Field(description="What to do.")]
+    facts: Annotated[
+        JsonObject,
+        Field(description="Ids, instants and figures behind the sentence; docs/why.md names them."),
+    ]
+
+
+class Why(Answer):
+    """Why a job or a run has not run, or what became of it."""
+
+    kind: Annotated[Literal["job", "run"], Field(description="What was asked about.")]
+    id: UUID
+    job_id: UUID
+    job_name: str | None
+    namespace: str
+    state: Annotated[str, Field(description="Of the job, or of the run.")]
+    asked_at: Annotated[datetime, Field(description="By the database's clock.")]
+    answers: Annotated[
+        list[WhyAnswer], Field(min_length=1, description="What really blocks first; there is always one.")
+    ]
+
+
+def why_document(facts: Facts, answers: list[Given]) -> Why:
+    """Make the document of what is known and was made of it."""
+    run, job = facts.run, facts.job
+    about = run if run is not None else job
+    assert about is not None
+    return Why(
+        kind="job" if run is None else "run",
+        id=about.id,
+        job_id=run.job_id if run is not None else about.id,
+        job_name=job.name if job is not None else None,
+        namespace=about.namespace,
+        state=about.state,
+        asked_at=facts.now,
+        answers=[
+            WhyAnswer(
+                code=one.code,
+                blocks=one.weight is Weight.BLOCKS,
+                sentence=one.sentence,
+                remedy=one.remedy,
+                facts=dict(one.facts),
+            )
+            for one in answers
+        ],
+    )

@@ -1,0 +1,86 @@
+"""The application: every route behind the gate."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from noonmark.api import problem
+from noonmark.api.gate import Authenticates, Gate
+from noonmark.api.openapi import operation_id
+from noonmark.api.parts import Parts
+from noonmark.api.routes import (
+    audit,
+    backfills,
+    calendars,
+    dead_letters,
+    documents,
+    events,
+    job_history,
+    job_orders,
+    jobs,
+    keys,
+    limits,
+    me,
+    namespaces,
+    previews,
+    rejections,
+    run_orders,
+    runs,
+    why,
+    workers,
+)
+
+ROUTERS = (
+    jobs.router,
+    job_orders.router,
+    job_history.router,
+    previews.router,
+    backfills.router,
+    documents.open_router,
+    documents.router,
+    why.router,
+    audit.router,
+    keys.router,
+    me.router,
+    runs.router,
+    run_orders.router,
+    events.router,
+    dead_letters.router,
+    rejections.router,
+    workers.router,
+    workers.pools_router,
+    workers.lanes_router,
+    calendars.router,
+    limits.router,
+    namespaces.router,
+)
+"""Of every resource; a route module that is not here is not served."""
+
+
+def build_api(parts: Parts | None = None) -> FastAPI:
+    """Make the routes, without the gate before them; they can be described without parts, too."""
+    app = FastAPI(
+        title="noonmark",
+        version="1",
+        description="Event-driven job scheduler: one recorded verdict per due instant.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=operation_id,
+    )
+    app.state.parts = parts
+    problem.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app
+
+
+def build_app(parts: Parts, authenticator: Authenticates) -> Gate:
+    """Make what is served.
+
+    Args:
+        parts: of the process.
+        authenticator: tells whose a request is.
+    """
+    return Gate(build_api(parts), authenticator, parts.settings)

@@ -1,0 +1,221 @@
+"""Making jobs: those that come at the same time are made together, each with its own answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+from sqlalchemy.exc import DBAPIError
+
+from noonmark.api.database import TRIES, Database, is_lost
+from noonmark.api.etags import etag_of
+from noonmark.api.gathering import PassOn
+from noonmark.api.problem import ProblemError
+from noonmark.api.replies import Key, Reply
+from noonmark.api.submitting import Submitter, parse
+from noonmark.schemas.refusal import Refused
+from noonmark.schemas.submissions import CREATE, CreateJob
+from noonmark.service.database_clock import Moment
+from noonmark.service.dberrors import DbFault, classify
+from noonmark.store.audit import AuditEntry, write_entries
+from noonmark.store.idempotency import answers_before, keep_answers
+from noonmark.store.job_requests import Request, Status, Taken
+from noonmark.store.job_stamps import JobStamp, stamps_of
+
+_CHECK_SECONDS: Final = 1.0
+"""Spent on checking in one transaction, which is idle meanwhile: what is left then has one of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A job that somebody asks for.
+
+    Attributes:
+        namespace: of the job; whoever asks may write there.
+        document: as it came, without anything unfit to store.
+        key: None: the request has no idempotency key.
+        entry: for the audit log, but for what was made.
+    """
+
+    namespace: str
+    document: Mapping[str, Any]
+    key: Key | None
+    entry: AuditEntry
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What becomes of wishes, by their place."""
+
+    wishes: Sequence[Wish]
+    answers: dict[int, Reply | Exception] = field(default_factory=dict)
+    asked: dict[int, CreateJob] = field(default_factory=dict)
+    """What the store was asked for."""
+    left: list[int] = field(default_factory=list)
+    """What there was no time to check."""
+
+
+class Creator:
+    """Makes jobs, one transaction for all that it is given. Safe to use from many threads."""
+
+    def __init__(self, database: Database, submitter: Submitter) -> None:
+        self._database = database
+        self._submitter = submitter
+
+    def __call__(self, wishes: Sequence[Wish], pass_on: PassOn) -> Sequence[Reply | Exception]:
+        """Answer each wish: what was made, or why it was not.
+
+        One that is refused fails nobody else. Where the database goes away, everybody is told so, and a
+        repeat with the same key finds what became of it.
+
+        Args:
+            wishes: of as many callers.
+            pass_on: called when all is written and only the commit is left.
+        """
+        first, again = _apart(wishes)
+        answers = dict(zip(first, self._make([wishes[place] for place in first], pass_on), strict=True))
+        if again:
+            # The same key twice at once: the second finds the answer to the first.
+            answers |= zip(again, self([wishes[place] for place in again], pass_on), strict=True)
+        return [answers[place] for place in range(len(wishes))]
+
+    def _make(self, wishes: Sequence[Wish], pass_on: PassOn) -> Sequence[Reply | Exception]:
+        for left in reversed(range(TRIES)):
+            try:
+                return self._transact(_Batch(wishes), pass_on)
+            except Exception as error:
+                if left and is_lost(error):
+                    continue
+                raw = error.orig if isinstance(error, DBAPIError) and error.orig else error
+                if len(wishes) == 1 or classify(raw) is not DbFault.PERMANENT:
+                    raise
+                return [answer for wish in wishes for answer in self._alone(wish, pass_on)]
+        raise AssertionError("unreachable")
+
+    def _alone(self, wish: Wish, pass_on: PassOn) -> Sequence[Reply | Exception]:
+        try:
+            return self._make([wish], pass_on)
+        except Exception as error:  # noqa: BLE001 - it is this one's answer
+            return [error]
+
+    def _transact(self, batch: _Batch, pass_on: PassOn) -> list[Reply | Exception]:
+        wishes, taken = batch.wishes, None
+        with self._database.changing({wish.namespace for wish in wishes}) as session:
+            _recall(session.raw, batch)
+            if len(batch.answers) < len(wishes):
+                taken = self._submitter.take_in(session.raw, lambda moment: _read(batch, moment))
+                _answer(session.raw, batch, taken)
+            pass_on()
+        if taken is not None:
+            self._submitter.told(taken)
+        batch.answers |= zip(
+            batch.left, self._later([wishes[place] for place in batch.left], pass_on), strict=True
+        )
+        return [batch.answers[place] for place in range(len(wishes))]
+
+    def _later(self, wishes: Sequence[Wish], pass_on: PassOn) -> Sequence[Reply | Exception]:
+        """Answer what was left of a batch whose others are committed."""
+        try:
+            return self._make(wishes, pass_on) if wishes else []
+        except Exception as error:  # noqa: BLE001 - it is the answer of these, and not of the others
+            return [error] * len(wishes)
+
+
+def _apart(wishes: Sequence[Wish]) -> tuple[list[int], list[int]]:
+    """Return the places of wishes whose keys differ, and of those with the key of another."""
+    seen, first, again = set(), list[int](), list[int]()
+    for place, wish in enumerate(wishes):
+        key = wish.key.of if wish.key else None
+        (again if key in seen else first).append(place)
+        if key is not None:
+            seen.add(key)
+    return first, again
+
+
+def _recall(connection: psycopg.Connection, batch: _Batch) -> None:
+    """Answer those whose key has an answer."""
+    before = answers_before(connection, [wish.key.of for wish in batch.wishes if wish.key])
+    entries = []
+    for place, wish in enumerate(batch.wishes):
+        if wish.key is not None and (kept := before.get(wish.key.of)) is not None:
+            try:
+                reply = batch.answers[place] = wish.key.reply_of(kept)
+            except ProblemError as problem:
+                batch.answers[place] = problem
+            else:
+                object_ = f"job:{reply.body['id']}"
+                entries.append(wish.entry._replace(object=object_, after={"replayed": True}))
+    write_entries(connection, entries)
+
+
+def _read(batch: _Batch, moment: Moment) -> list[Request]:
+    """Check what has no answer yet; what is refused has one then."""
+    until = time.monotonic() + _CHECK_SECONDS
+    for place, wish in enumerate(batch.wishes):
+        if place in batch.answers:
+            continue
+        if batch.asked and time.monotonic() >= until:
+            batch.left.append(place)
+            continue
+        try:
+            order = parse(CREATE, wish.document, moment)
+        except Refused as refused:
+            batch.answers[place] = ProblemError.of_refused(refused)
+        else:
+            assert isinstance(order, CreateJob)
+            batch.asked[place] = order
+    return [Request(order, None) for order in batch.asked.values()]
+
+
+def _answer(connection: psycopg.Connection, batch: _Batch, taken: Taken) -> None:
+    """Make the answers of what the store took, with their audit entries, and keep them under their keys."""
+    results = dict(zip(batch.asked, taken.results, strict=True))
+    found = [result.job_id for result in results.values() if result.status is Status.DUPLICATE]
+    stamps = stamps_of(connection, [job_id for job_id in found if job_id is not None])
+    entries, kept = [], []
+    for place, result in results.items():
+        wish, spec = batch.wishes[place], batch.asked[place].spec
+        if result.status is Status.REJECTED:
+            batch.answers[place] = ProblemError.of_result(result)
+            continue
+        assert result.job_id is not None
+        made = JobStamp(result.job_id, wish.namespace, spec.name, 1, taken.now)
+        reply = reply_of(stamps.get(result.job_id, made), created=result.status is Status.ACCEPTED)
+        batch.answers[place] = reply
+        entries.append(wish.entry._replace(object=f"job:{result.job_id}", after=_told(spec.kind, reply)))
+        if wish.key is not None:
+            kept.append((wish.key.of, reply.kept(wish.key.request_hash)))
+    write_entries(connection, entries)
+    keep_answers(connection, kept)
+
+
+def _told(kind: str, reply: Reply) -> dict[str, Any]:
+    return {"type": kind, **reply.body}
+
+
+def job_etag(version: int, updated_at: datetime) -> str:
+    """Return the entity tag of a job: it changes with whatever somebody changes of it, not with its runs."""
+    return etag_of("job", version, updated_at.astimezone(UTC).isoformat())
+
+
+def job_path(job_id: UUID) -> str:
+    """Return where a job is read."""
+    return f"/v1/jobs/{job_id}"
+
+
+def reply_of(stamp: JobStamp, *, created: bool) -> Reply:
+    """Return the answer to the request for a job; one that there was already is answered with 200."""
+    body = {
+        "id": str(stamp.id),
+        "namespace": stamp.namespace,
+        "name": stamp.name,
+        "version": stamp.version,
+        "created": created,
+    }
+    headers = {"Location": job_path(stamp.id), "ETag": job_etag(stamp.version, stamp.updated_at)}
+    return Reply(202 if created else 200, body, headers)

@@ -1,0 +1,54 @@
+"""What the routes work with: made once per process, handed to every request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from noonmark.api.creating import Wish
+from noonmark.api.database import Database
+from noonmark.api.gathering import Gatherer
+from noonmark.api.lags import LaneLags
+from noonmark.api.live import LiveRuns
+from noonmark.api.paging import Cursors
+from noonmark.api.rates import Rates
+from noonmark.api.replies import Reply
+from noonmark.api.submitting import Submitter
+from noonmark.kafka.backlog import LaneBacklogs
+from noonmark.kafka.topics import Topics
+from noonmark.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of one API process.
+
+    Attributes:
+        settings: as read at the start.
+        database: transactions that see what their caller may see.
+        submitter: takes in submissions as events are taken in.
+        cursors: of listings.
+        topics: names of topics.
+        backlogs: what stands in lanes, measured when somebody asks.
+        lags: of all subscriptions, likewise.
+        live: tells streams of what becomes of runs.
+        guesses: of reports on runs, which nobody is authenticated for.
+        creations: makes jobs: those that come at the same time in one transaction.
+    """
+
+    settings: Settings
+    database: Database
+    submitter: Submitter
+    cursors: Cursors
+    topics: Topics
+    backlogs: LaneBacklogs
+    creations: Gatherer[Wish, Reply]
+    live: LiveRuns
+    lags: LaneLags
+    guesses: Rates = field(default_factory=Rates)
+
+    def close(self) -> None:
+        """End streams, threads and connections."""
+        self.live.close()
+        self.lags.close()
+        self.submitter.close()
+        self.database.close()

@@ -1,0 +1,96 @@
+"""The documents that describe the interfaces: OpenAPI, AsyncAPI, and the JSON Schemas that they use."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, Response
+
+from noonmark.api import openapi
+from noonmark.api.problem import ProblemError
+from noonmark.api.routing import PROBLEMS, Caller, needs, resource
+from noonmark.schemas import asyncapi, export
+from noonmark.schemas.problem_types import NOT_FOUND
+
+TAG: Final = "documents"
+_URN: Final = "urn:noonmark:schema:"
+
+
+class SchemaResponse(Response):
+    """A JSON Schema."""
+
+    media_type = "application/schema+json"
+
+
+open_router = APIRouter(tags=[TAG], responses={"5XX": PROBLEMS["5XX"]})
+"""Of the paths that need no credentials: exactly those in `gate.OPEN_PATHS`."""
+
+router = resource(TAG, prefix="")
+
+
+@open_router.get("/healthz", response_class=JSONResponse)
+async def health() -> JSONResponse:
+    """Say that the process serves.
+
+    Whether it is ready to, `/readyz` of its metrics port says.
+    """
+    return JSONResponse({"status": "ok"})
+
+
+@open_router.get("/openapi.json", name="openapi")
+def read_openapi(request: Request) -> Response:
+    """Read this document."""
+    parts = request.app.state
+    if getattr(parts, "openapi_bytes", None) is None:
+        parts.openapi_bytes = openapi.encode(openapi.document(request.app))
+    return _document(request, parts.openapi_bytes, "application/json")
+
+
+@open_router.get("/asyncapi.json", name="asyncapi")
+def read_asyncapi(request: Request) -> Response:
+    """Read the AsyncAPI document of the topics."""
+    return _document(request, _asyncapi(), "application/json")
+
+
+@router.get(
+    "/schemas/{name}",
+    name="schema",
+    response_class=SchemaResponse,
+    responses={200: {"content": {SchemaResponse.media_type: {"schema": {"type": "object"}}}}},
+)
+def read_schema(request: Request, name: str, caller: Caller = needs(None)) -> Response:  # noqa: ARG001
+    """Read a JSON Schema: of job documents (`job`), or of a type of event (`noonmark.job.create.v1`).
+
+    The name may also be the `$id` of the schema, or end in `.json`.
+    """
+    files = _schemas()
+    wanted = name.removeprefix(_URN).removesuffix(".json")
+    content = files.get(wanted)
+    if content is None:
+        raise ProblemError(NOT_FOUND, f"there is no schema {name[:200]!r}; there are {', '.join(files)}")
+    return _document(request, content, SchemaResponse.media_type)
+
+
+def _document(request: Request, content: bytes, media_type: str) -> Response:
+    """Answer with a document that changes with the version of the server only."""
+    etag = f'"{hashlib.blake2b(content, digest_size=9).hexdigest()}"'
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, headers=headers, media_type=media_type)
+
+
+@cache
+def _schemas() -> dict[str, bytes]:
+    files = export.documents()
+    del files[export.ASYNCAPI_FILE]
+    return {name.removesuffix(".json"): content for name, content in files.items()}
+
+
+@cache
+def _asyncapi() -> bytes:
+    """Return the document; its references lead to the paths that the schemas are served at."""
+    return openapi.encode(asyncapi.document({name: f"schemas/{name}.json" for name in export.event_models()}))

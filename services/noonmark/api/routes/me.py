@@ -1,0 +1,29 @@
+"""Who am I?"""
+
+from __future__ import annotations
+
+from noonmark.api.routing import Caller, needs, resource
+from noonmark.core.access import Permission
+from noonmark.schemas.api.me import Me
+
+router = resource("me")
+
+
+@router.get("/me")
+def read(caller: Caller = needs(None)) -> Me:
+    """Say whom the credential stands for, and what it may do where."""
+    principal = caller.principal
+    rate = principal.rate_per_minute
+    return Me(
+        id=principal.id,
+        name=principal.name,
+        platform=principal.platform,
+        grants={place: role.label for place, role in sorted(principal.grants.items())},
+        scopes=None if principal.scopes is None else sorted(principal.scopes),
+        permissions={
+            place: [permission.value for permission in Permission if principal.may(permission, place)]
+            for place in (["*"] if principal.platform else sorted(principal.grants))
+        },
+        home=principal.home,
+        rate_per_minute=caller.parts.settings.api_rate_per_minute if rate is None else rate,
+    )

@@ -1,0 +1,239 @@
+"""Namespaces: their defaults and quotas, and the pause of all of their jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, LiteralString
+from uuid import UUID
+
+import psycopg
+from fastapi import Body, Path, Response
+
+from noonmark.api.etags import check_if_match, etag_of
+from noonmark.api.problem import ProblemError
+from noonmark.api.routing import Caller, IfMatch, needs, resource
+from noonmark.core.access import Permission
+from noonmark.core.words import ResumeChoice
+from noonmark.core.zones import ZoneError
+from noonmark.schemas.api.namespaces import (
+    Namespace,
+    NamespaceChange,
+    NamespaceDetail,
+    NamespacePause,
+    NamespaceResume,
+    Namespaces,
+    NamespaceSettings,
+)
+from noonmark.schemas.policy_documents import NAMESPACE_PATTERN
+from noonmark.schemas.problem_types import CONFLICT, NOT_FOUND
+from noonmark.schemas.refusal import FieldError, Refused
+from noonmark.store import namespace_pauses, namespaces
+from noonmark.store.jobs import Taken
+from noonmark.store.namespace_batches import TO_FREE, TO_HOLD, TO_PLAN, first_of
+from noonmark.store.namespaces import NamespaceError, NamespaceRow
+from noonmark.store.time_facts import change_time_facts
+
+router = resource("namespaces")
+
+Name = Annotated[str, Path(pattern=NAMESPACE_PATTERN, description="Name of the namespace.")]
+
+MOST: Final = 5_000
+"""Jobs that one call holds or frees, or a few more."""
+
+_SET: Final = ("timezone", "max_in_flight", "max_jobs")
+
+
+@router.get("/namespaces")
+def list_namespaces(caller: Caller = needs(Permission.SETTINGS_READ)) -> Namespaces:
+    """List the namespaces that the credential has a role in and that were set, or have a recurring job."""
+    with caller.reading() as session:
+        rows = namespaces.list_namespaces(session.raw)
+    seen = [row for row in rows if caller.may(Permission.SETTINGS_READ, row.name)]
+    return Namespaces(items=[Namespace.model_validate(_shown(row)) for row in seen])
+
+
+@router.get("/namespaces/{name}")
+def read_namespace(
+    name: Name, response: Response, caller: Caller = needs(Permission.SETTINGS_READ)
+) -> NamespaceDetail:
+    """Read a namespace with its quotas and defaults, and its recurring jobs counted by state."""
+    caller.require(name)
+    with caller.reading() as session:
+        row = _read(session.raw, name)
+        counts = namespaces.count_jobs(session.raw, name)
+    jobs: dict[str, int] = {}
+    for state, paused_by, count in counts:
+        key = f"{state}_by_{paused_by}" if paused_by else state
+        jobs[key] = jobs.get(key, 0) + count
+    response.headers["ETag"] = _etag(row)
+    return NamespaceDetail.model_validate({**_shown(row), "recurring_jobs": jobs})
+
+
+@router.put("/namespaces/{name}")
+def put_namespace(
+    name: Name,
+    settings: NamespaceSettings,
+    response: Response,
+    if_match: IfMatch = None,
+    caller: Caller = needs(Permission.SETTINGS_WRITE, "namespace.put"),
+) -> Namespace:
+    """Set the defaults and quotas of a namespace; what is left out returns to its default.
+
+    Jobs that exist keep their zone, and stay where there are more than `max_jobs`. A cap on runs in flight
+    holds for every run that comes due from now on.
+    """
+    with caller.changing(name) as act:
+        raw = act.session.raw
+        act.object = f"namespace:{name}"
+        # First the lock of all such changes: what is compared here is still so when it is replaced.
+        change_time_facts(raw)
+        before = _read(raw, name)
+        check_if_match(if_match, _etag(before))
+        try:
+            namespaces.set_timezone(raw, name, settings.timezone)
+        except ZoneError as error:
+            raise Refused([FieldError("/timezone", error.message)]) from error
+        namespaces.mark_cap(raw, name, settings.max_in_flight)
+        namespaces.set_max_jobs(raw, name, settings.max_jobs)
+        after = _read(raw, name)
+        act.before, act.after = _told(before), _told(after)
+    if settings.max_in_flight is not None:
+        _step_by_step(caller, name, TO_PLAN, namespaces.plan_some)
+    response.headers["ETag"] = _etag(after)
+    return Namespace.model_validate(_shown(after))
+
+
+@router.delete("/namespaces/{name}", status_code=204)
+def delete_namespace(
+    name: Name, if_match: IfMatch = None, caller: Caller = needs(Permission.PLATFORM, "namespace.delete")
+) -> None:
+    """Give a namespace its defaults back; its jobs stay. Refused while it is paused, or has calendars."""
+    with caller.changing(name) as act:
+        raw = act.session.raw
+        act.object = f"namespace:{name}"
+        change_time_facts(raw)
+        before = _read(raw, name)
+        check_if_match(if_match, _etag(before))
+        if before.updated_at is None:
+            raise ProblemError(NOT_FOUND, f"nothing is set for a namespace {name!r}")
+        try:
+            namespaces.delete_namespace(raw, name)
+        except NamespaceError as error:
+            raise ProblemError(CONFLICT, str(error)) from error
+        act.before = _told(before)
+
+
+@router.post("/namespaces/{name}/pause")
+def pause_namespace(
+    name: Name,
+    body: Annotated[NamespacePause | None, Body()] = None,
+    caller: Caller = needs(Permission.SETTINGS_WRITE, "namespace.pause"),
+) -> NamespaceChange:
+    """Hold all jobs of a namespace, also those that are made from now on. Runs under way go on.
+
+    One call holds some thousands of the jobs that exist; while `complete` is false, repeat it.
+    """
+    with caller.changing(name) as act:
+        act.object = f"namespace:{name}"
+        before = _read(act.session.raw, name)
+        changed = namespace_pauses.mark_paused(act.session.raw, name, body.reason if body else None)
+        act.before, act.after = _told(before), _told(_read(act.session.raw, name))
+    jobs = runs = 0
+
+    def hold(raw: psycopg.Connection, ids: Sequence[UUID]) -> None:
+        nonlocal jobs, runs
+        held, waiting = namespace_pauses.hold_some(raw, name, ids)
+        jobs, runs = jobs + held, runs + waiting
+
+    complete = _step_by_step(caller, name, TO_HOLD, hold)
+    return NamespaceChange(
+        name=name,
+        state="paused",
+        changed=changed,
+        jobs=jobs,
+        runs=runs,
+        jobs_with_held_instants=0,
+        complete=complete,
+    )
+
+
+@router.post("/namespaces/{name}/resume")
+def resume_namespace(
+    name: Name,
+    body: Annotated[NamespaceResume | None, Body()] = None,
+    caller: Caller = needs(Permission.SETTINGS_WRITE, "namespace.resume"),
+) -> NamespaceChange:
+    """Let the jobs of a namespace go on that its pause held, and queue their runs.
+
+    Jobs that were paused on their own account stay paused. One call frees some thousands of them; while
+    `complete` is false, repeat it with the same choice.
+    """
+    missed = ResumeChoice(body.missed if body else ResumeChoice.SKIP)
+    with caller.changing(name) as act:
+        act.object = f"namespace:{name}"
+        before = _read(act.session.raw, name)
+        changed = namespace_pauses.mark_resumed(act.session.raw, name)
+        after = _read(act.session.raw, name)
+        act.before, act.after = _told(before), {**_told(after), "missed": missed.value}
+    jobs = runs = late = 0
+
+    def free(raw: psycopg.Connection, ids: Sequence[UUID]) -> None:
+        nonlocal jobs, runs, late
+        freed, queued, had_instants = namespace_pauses.free_some(raw, name, ids, missed)
+        jobs, runs, late = jobs + freed, runs + queued, late + had_instants
+
+    complete = _step_by_step(caller, name, TO_FREE, free)
+    if jobs or runs:
+        caller.parts.submitter.told(
+            Taken([], after.updated_at or datetime.now(UTC), queued=True, due_soon=True, freed=True)
+        )
+    return NamespaceChange(
+        name=name,
+        state="active",
+        changed=changed,
+        jobs=jobs,
+        runs=runs,
+        jobs_with_held_instants=late,
+        complete=complete,
+    )
+
+
+def _step_by_step(
+    caller: Caller,
+    name: str,
+    look: LiteralString,
+    work: Callable[[psycopg.Connection, Sequence[UUID]], None],
+) -> bool:
+    """Work through the first of the jobs that are meant, a transaction for each batch; tell if that was all.
+
+    Intake waits for one batch at most. The order stands in the audit log already.
+    """
+    with caller.parts.database.reading((name,)) as session:
+        found, complete = first_of(session.raw, look, name, MOST)
+    for ids in found:
+        try:
+            with caller.parts.database.changing((name,)) as session:
+                work(session.raw, ids)
+        except NamespaceError as error:
+            raise ProblemError(CONFLICT, str(error)) from error
+    return complete
+
+
+def _read(connection: psycopg.Connection, name: str) -> NamespaceRow:
+    """Return what is set for a namespace; of one without anything, the defaults."""
+    found = namespaces.list_namespaces(connection, name)
+    return found[0] if found else NamespaceRow(name, "UTC", None, None, None, None, None)
+
+
+def _etag(row: NamespaceRow) -> str:
+    return etag_of("namespace", *(getattr(row, field) for field in _SET), row.paused_at)
+
+
+def _told(row: NamespaceRow) -> dict[str, Any]:
+    told = {field: getattr(row, field) for field in _SET}
+    return {**told, "paused": row.paused_at is not None, "pause_reason": row.pause_reason}
+
+
+def _shown(row: NamespaceRow) -> dict[str, Any]:
+    return {**row._asdict(), "state": "paused" if row.paused_at is not None else "active"}

@@ -1,0 +1,61 @@
+"""Records of Kafka that were not taken: a matter of the platform, for they name no namespace for sure."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from fastapi import Path, Query
+
+from noonmark.api.paging import DEFAULT_LIMIT, CursorText, Limit
+from noonmark.api.problem import ProblemError
+from noonmark.api.queries import Text
+from noonmark.api.routing import Caller, needs, resource
+from noonmark.core.access import Permission
+from noonmark.schemas.api.common import Page
+from noonmark.schemas.api.rejections import Rejection, RejectionDetail
+from noonmark.schemas.problem_types import NOT_FOUND
+from noonmark.store import views
+
+router = resource("rejections")
+
+_LISTING: Final = "rejections"
+_EXCERPT: Final = 200
+
+
+@router.get("/rejections")
+def list_rejections(
+    source: Annotated[Text | None, Query(description="Only events of this publisher.")] = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: CursorText = None,
+    caller: Caller = needs(Permission.PLATFORM),
+) -> Page[Rejection]:
+    """List refused submissions, the newest first."""
+    filters = {"source": source}
+    place = caller.parts.cursors.read(_LISTING, filters, cursor)
+    with caller.reading() as session:
+        page = views.list_rejections(session.sql, source=source, limit=limit, before=place)
+    return Page(
+        items=[Rejection.model_validate(_shown(row)) for row in page.rows],
+        next_cursor=caller.parts.cursors.make(_LISTING, filters, page.next) if page.next else None,
+    )
+
+
+@router.get("/rejections/{rejection_id}")
+def read_rejection(
+    rejection_id: Annotated[int, Path(ge=1, lt=2**63)], caller: Caller = needs(Permission.PLATFORM)
+) -> RejectionDetail:
+    """Read a refused submission: every problem, and what was kept of the record."""
+    with caller.reading() as session:
+        found = views.find_rejection(session.sql, rejection_id)
+    if found is None:
+        raise ProblemError(NOT_FOUND, f"there is no rejection {rejection_id}")
+    value = found["value"]
+    kept = base64.b64encode(value).decode() if value is not None else None
+    return RejectionDetail.model_validate({**_shown(found), "value_base64": kept})
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    text = (row["value"] or b"").decode("utf-8", errors="replace")
+    return {**row, "offset": row["record_offset"], "excerpt": text[:_EXCERPT]}

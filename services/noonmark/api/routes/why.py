@@ -1,0 +1,61 @@
+"""Why has it not run? Asked of a job, or of one of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from uuid import UUID
+
+import psycopg
+
+from noonmark.api.problem import ProblemError
+from noonmark.api.routing import Caller, needs, resource
+from noonmark.core.access import Permission
+from noonmark.core.why_facts import Bounds, Facts
+from noonmark.core.why_jobs import explain, lane_in_question, without_errors
+from noonmark.schemas.api.why import Why, why_document
+from noonmark.schemas.problem_types import NOT_FOUND
+from noonmark.store.why import Setup, facts_of_job, facts_of_run
+
+router = resource("why")
+
+Gather = Callable[[psycopg.Connection, UUID, Setup], Facts | None]
+
+
+@router.get("/jobs/{job_id}/why", name="job")
+def why_job(job_id: UUID, caller: Caller = needs(Permission.JOBS_READ)) -> Why:
+    """Say why a job has not run: what really blocks first, each with what to do about it."""
+    return _answer(caller, job_id, facts_of_job, f"there is no job {job_id}")
+
+
+@router.get("/runs/{run_id}/why", name="run")
+@router.get("/executions/{run_id}/why", name="run_execution")
+def why_run(run_id: UUID, caller: Caller = needs(Permission.RUNS_READ)) -> Why:
+    """Say why a run has not run, or what became of it."""
+    return _answer(caller, run_id, facts_of_run, f"there is no run {run_id}")
+
+
+def _answer(caller: Caller, target: UUID, gather: Gather, missing: str) -> Why:
+    # Of all namespaces: what stands in the outbox before a run is others' as well. Of these there are figures
+    # alone; runs that are named hold slots of the namespace's own limits.
+    with caller.parts.database.reading(None) as session:
+        facts = gather(session.raw, target, _setup(caller))
+    about = facts.run or facts.job if facts is not None else None
+    if facts is None or about is None or caller.principal.role_in(about.namespace) is None:
+        raise ProblemError(NOT_FOUND, missing)
+    caller.require(about.namespace)
+    # After the transaction: Kafka may take its time.
+    if (lane := lane_in_question(facts)) is not None:
+        facts = replace(facts, backlog=caller.parts.backlogs.measure(*lane))
+    if not caller.may(Permission.PAYLOADS_READ, about.namespace):
+        facts = without_errors(facts)
+    return why_document(facts, explain(facts))
+
+
+def _setup(caller: Caller) -> Setup:
+    settings = caller.parts.settings
+    return Setup(
+        settings.owner_timeout_seconds,
+        Bounds(settings.outbox_age_limit_seconds, settings.outbox_depth_limit),
+        caller.parts.topics.runs,
+    )

@@ -1,0 +1,62 @@
+"""Workers, pools, and what waits for them. They are the installation's, and serve every namespace."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from noonmark.api.lags import LagsUnavailable
+from noonmark.api.problem import ProblemError
+from noonmark.api.queries import PoolName
+from noonmark.api.routing import Caller, needs, resource
+from noonmark.core.access import Permission
+from noonmark.schemas.api.lanes import Lane, Lanes
+from noonmark.schemas.api.workers import Pool, Pools, Worker, Workers
+from noonmark.schemas.problem_types import UNAVAILABLE
+from noonmark.store import worker_views
+from noonmark.store.pools import pool_names
+
+router = resource("workers")
+pools_router = resource("pools")
+lanes_router = resource("lanes")
+
+
+@router.get("/workers")
+def list_workers(
+    pool: PoolName = None,
+    ended: Annotated[
+        bool, Query(description="Also those that left, or gave no sign of life any more.")
+    ] = False,
+    caller: Caller = needs(Permission.WORKERS_READ),
+) -> Workers:
+    """List workers: who executes runs, since when, and how long ago each gave a sign of life."""
+    with caller.reading() as session:
+        rows = worker_views.list_workers(session.sql, pool=pool, everyone=ended)
+    return Workers(items=[Worker.model_validate(dict(row)) for row in rows])
+
+
+@pools_router.get("/pools")
+def list_pools(caller: Caller = needs(Permission.WORKERS_READ)) -> Pools:
+    """List the pools that jobs can name, with their live workers."""
+    with caller.reading() as session:
+        rows = worker_views.list_pools(session.sql)
+    return Pools(items=[Pool.model_validate(dict(row)) for row in rows])
+
+
+@lanes_router.get("/lanes")
+def list_lanes(pool: PoolName = None, caller: Caller = needs(Permission.WORKERS_READ)) -> Lanes:
+    """Measure what stands in Kafka before intake and workers, in messages and in seconds.
+
+    503 where Kafka does not answer within 3 s.
+    """
+    with caller.reading() as session:
+        names = pool_names(session.raw)
+    try:
+        found = caller.parts.lags.measure(names)
+    except LagsUnavailable as error:
+        raise ProblemError(
+            UNAVAILABLE, f"Kafka does not answer: {error}", headers={"Retry-After": "2"}
+        ) from error
+    items = [lane for lane in found.lanes if pool is None or lane["pool"] == pool]
+    return Lanes(items=[Lane.model_validate(lane) for lane in items], failed=list(found.failed))

@@ -1,0 +1,263 @@
+"""Relays jobs that applications enqueued in their own databases: each taken in once, then deleted there."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.faults import hit
+from noonmark.kafka.topics import Topics
+from noonmark.outbox.bindings import AppOutbox
+from noonmark.outbox.table import app_statement
+from noonmark.schemas.job import parse_job
+from noonmark.schemas.refusal import FieldError, Refused, kind_of, printable, shown
+from noonmark.schemas.screening import parse_json
+from noonmark.schemas.submissions import CreateJob
+from noonmark.service.backoff import Backoff
+from noonmark.service.database_clock import DatabaseClock, Moment
+from noonmark.service.runner import Service
+from noonmark.store.connect import connect
+from noonmark.store.events import EventTopics
+from noonmark.store.hints import HintSender
+from noonmark.store.jobs import EventRef, KnownFacts, Request, Result, Status, Taken, accept
+from noonmark.store.time_facts import share_time_facts
+from noonmark.telemetry.metrics import (
+    APP_OUTBOX_OLDEST,
+    APP_OUTBOX_REACHABLE,
+    APP_OUTBOX_RELAYED,
+    APP_OUTBOX_ROWS,
+)
+
+_BATCH: Final = 500
+_BATCH_BYTES: Final = 8 * 1024 * 1024
+"""Of documents that are held at once; a larger one comes alone."""
+
+_CHECK_SECONDS: Final = 1.0
+"""Spent on checking one batch: what is left then has the next one. Both transactions are idle meanwhile, and
+the databases end those that stay so for long."""
+
+_IDLE_SECONDS: Final = 0.25
+_MEASURE_SECONDS: Final = 5.0
+_CAP: Final = 100_000
+"""Rows that are counted at most."""
+
+_LONGEST_ERROR: Final = 4000
+
+
+class Row(NamedTuple):
+    """A row of an application's outbox; `document` is None where it is larger than any submission may be."""
+
+    id: UUID
+    namespace: str | None
+    idempotency_key: str
+    document: str | None
+
+
+class AppOutboxLoop:
+    """Relays one application's outbox, on connections and in a thread of its own.
+
+    Rows are locked there, their jobs committed here, then the rows deleted there. Whatever dies in between,
+    the rows are relayed again, and the inbox knows them; where they come back after the inbox has forgotten
+    them, the job's idempotency key does. Trouble with one application's database is nobody else's.
+    """
+
+    def __init__(
+        self, service: Service, bound: AppOutbox, topics: Topics, hints: HintSender, *, shards: int
+    ) -> None:
+        """Register the loop; the connections are opened when it runs."""
+        self.name = f"app_outbox_{bound.name}"
+        self._service = service
+        self._bound = bound
+        self._log = service.log.bind(loop=self.name)
+        self._progress = service.health.progress(self.name, 120.0)
+        self._events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
+        self._hints = hints
+        self._shards = shards
+        self._known = KnownFacts()
+        self._clock = DatabaseClock()
+        self._measure_at = 0.0
+        self._most_rows = _BATCH
+        self._note("not reached yet")
+
+    def run(self, stop: threading.Event) -> None:
+        """Relay until `stop` is set, through every outage of either database."""
+        backoff = Backoff(first_seconds=0.2, cap_seconds=20.0)
+        while not stop.is_set():
+            try:
+                with (
+                    connect(self._bound.url, application=self.name, autocommit=True) as theirs,
+                    connect(self._service.settings.dsn, application=self.name, autocommit=True) as ours,
+                ):
+                    self._passes(theirs, ours, stop, backoff)
+            except Exception as error:  # noqa: BLE001 - nothing here is a reason to end what others need
+                self._failed(error)
+                backoff.wait(stop)
+
+    def run_once(self, theirs: psycopg.Connection, ours: psycopg.Connection) -> int:
+        """Relay one batch; return how many rows are dealt with."""
+        with theirs.transaction():
+            rows = self._take(theirs)
+            if not rows:
+                return 0
+            verdicts = self._relay(ours, rows)
+            hit("dispatcher.after_accept")
+            self._settle(theirs, rows[: len(verdicts)], verdicts)
+        self._most_rows = _next_size(rows, len(verdicts))
+        return len(verdicts)
+
+    def measure(self, theirs: psycopg.Connection) -> None:
+        """Show how far the application's rows are behind."""
+        found = theirs.execute(app_statement("measure"), {"cap": _CAP}).fetchone()
+        assert found is not None
+        waiting, parked, oldest = found
+        name = self._bound.name
+        APP_OUTBOX_ROWS.labels(name, "waiting").set(waiting)
+        APP_OUTBOX_ROWS.labels(name, "parked").set(parked)
+        APP_OUTBOX_OLDEST.labels(name).set(max(0.0, oldest or 0.0))
+
+    def _passes(
+        self, theirs: psycopg.Connection, ours: psycopg.Connection, stop: threading.Event, backoff: Backoff
+    ) -> None:
+        while not stop.is_set():
+            relayed = self.run_once(theirs, ours)
+            if time.monotonic() >= self._measure_at:
+                self.measure(theirs)
+                self._measure_at = time.monotonic() + _MEASURE_SECONDS
+            self._progress.beat()
+            backoff.reset()
+            self._note("")
+            if not relayed:
+                stop.wait(_IDLE_SECONDS)
+
+    def _take(self, theirs: psycopg.Connection) -> list[Row]:
+        limits = {
+            "most_rows": self._most_rows,
+            "most_bytes": self._service.settings.max_submission_bytes,
+            "batch_bytes": _BATCH_BYTES,
+        }
+        return [Row(*row) for row in theirs.execute(app_statement("take"), limits).fetchall()]
+
+    def _relay(self, ours: psycopg.Connection, rows: Sequence[Row]) -> list[Result]:
+        """Commit the jobs of a batch; return verdicts, for each row or for the first of them."""
+        with ours.transaction():
+            share_time_facts(ours, wait=True)
+            # Under the lock nothing that documents are checked with changes before the commit.
+            self._clock.look(ours)
+            moment = self._clock.moment()
+            assert moment is not None
+            checked: list[Request | Result] = []
+            until = time.monotonic() + _CHECK_SECONDS
+            for row in rows:
+                checked.append(self._check(row, moment))
+                if time.monotonic() > until:
+                    break
+            requests = [one for one in checked if isinstance(one, Request)]
+            taken = self._accept(ours, requests, moment)
+        self._tell(taken)
+        accepted = iter(taken.results)
+        return [next(accepted) if isinstance(one, Request) else one for one in checked]
+
+    def _accept(self, ours: psycopg.Connection, requests: Sequence[Request], moment: Moment) -> Taken:
+        if not requests:
+            return Taken([], moment.now, queued=False, due_soon=False)
+        return accept(
+            ours,
+            requests,
+            shards=self._shards,
+            topics=self._events,
+            known=self._known,
+            facts=moment.facts,
+        )
+
+    def _check(self, row: Row, moment: Moment) -> Request | Result:
+        """Make the request of a row; what is wrong with it must not stop the others."""
+        try:
+            document = self._document(row)
+            spec = parse_job(
+                document, now=moment.now, ledger_floor=moment.ledger_floor, facts=moment.facts, screened=True
+            )
+        except Refused as refused:
+            return Result(Status.REJECTED, refused=refused)
+        except Exception as error:  # noqa: BLE001 - whatever one row does to us, the others are relayed
+            self._log.exception("row_not_checked", row=str(row.id))
+            verdict = Refused([FieldError("", f"could not be checked: {type(error).__name__}")])
+            return Result(Status.REJECTED, refused=verdict)
+        return Request(CreateJob(spec), EventRef(f"outbox:{self._bound.name}", str(row.id), None))
+
+    def _document(self, row: Row) -> dict[str, object]:
+        """Read the document of a row, and put it into the namespace that the outbox is bound to.
+
+        Raises:
+            Refused: it is no document, or names another namespace.
+        """
+        if row.document is None:
+            most = self._service.settings.max_submission_bytes
+            raise Refused([FieldError("", "is too large", f"at most {most} bytes of JSON")])
+        document = parse_json(row.document.encode())
+        if not isinstance(document, dict):
+            raise Refused([FieldError("", f"is {kind_of(document)}", "a job document: a JSON object")])
+        bound = self._bound.namespace
+        for named in (document.get("namespace"), row.namespace):
+            if named is not None and named != bound:
+                told = f"{shown(named)} is not the namespace of this outbox"
+                raise Refused([FieldError("/namespace", told, f"{bound}, or the field left out")])
+        return {**document, "namespace": bound, "idempotency_key": row.idempotency_key}
+
+    def _settle(self, theirs: psycopg.Connection, rows: Sequence[Row], verdicts: Sequence[Result]) -> None:
+        """Delete the rows whose jobs are committed, and set aside those that are refused."""
+        parked = [
+            (row.id, _storable(str(verdict.refused), theirs.info.encoding))
+            for row, verdict in zip(rows, verdicts, strict=True)
+            if verdict.status is Status.REJECTED
+        ]
+        refused = {row_id for row_id, _ in parked}
+        done = [row.id for row in rows if row.id not in refused]
+        if done:
+            theirs.execute(app_statement("remove"), {"ids": done})
+        if parked:
+            ids, errors = zip(*parked, strict=True)
+            theirs.execute(app_statement("park"), {"ids": list(ids), "errors": list(errors)})
+            self._log.warning("outbox_rows_parked", count=len(parked), row=str(ids[0]), reason=errors[0])
+        for status, count in Counter(verdict.status for verdict in verdicts).items():
+            APP_OUTBOX_RELAYED.labels(self._bound.name, status.value).inc(count)
+
+    def _tell(self, taken: Taken) -> None:
+        """Hint the services, after the commit."""
+        if taken.queued:
+            self._hints.outbox()
+        if taken.due_soon:
+            self._hints.due()
+        if taken.freed:
+            self._hints.freed()
+
+    def _failed(self, error: Exception) -> None:
+        """Keep on trying: neither database's trouble is a reason to end what the process does for others."""
+        self._progress.beat()
+        self._note("not relayed at present: see the log")
+        # What was measured before it went away would look as if somebody still did.
+        APP_OUTBOX_OLDEST.forget(self._bound.name)
+        if isinstance(error, psycopg.Error):
+            self._log.warning("outbox_not_relayed", error=str(error).strip(), sqlstate=error.sqlstate)
+        else:
+            self._log.error("outbox_not_relayed", exc_info=error)
+
+    def _note(self, trouble: str) -> None:
+        self._service.health.note(self.name, trouble)
+        APP_OUTBOX_REACHABLE.labels(self._bound.name).set(not trouble)
+
+
+def _next_size(rows: Sequence[Row], dealt_with: int) -> int:
+    """Return how many rows to lock next: those that are left over are only kept from other dispatchers."""
+    is_large = sum(len(row.document or "") for row in rows) >= _BATCH_BYTES // 2
+    return min(_BATCH, 2 * dealt_with) if is_large or dealt_with < len(rows) else _BATCH
+
+
+def _storable(text: str, encoding: str) -> str:
+    """Return a text that a database of any encoding can take."""
+    return printable(text)[:_LONGEST_ERROR].encode(encoding, "backslashreplace").decode(encoding)

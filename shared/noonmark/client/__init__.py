@@ -1,0 +1,59 @@
+"""What applications import to talk to noonmark.
+
+    from noonmark.client import Client
+
+    with Client("https://noonmark.example.com") as noonmark:
+        job = noonmark.jobs.create({"type": "http", "run_at": "2031-01-01T09:00:00Z", "payload": {...}})
+
+`AsyncClient` has the same methods, to be awaited; `Publisher` publishes submissions to Kafka. Each is loaded
+when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from noonmark.client.answers import Answer, Page
+    from noonmark.client.clients import AsyncClient, Client
+    from noonmark.client.errors import ApiError, ClientError, NoAnswerError, WaitTimeoutError
+    from noonmark.client.publisher import Published, Publisher, PublishError
+    from noonmark.client.streams import ServerEvent
+
+_HOMES: Final = {
+    "Answer": "answers",
+    "ApiError": "errors",
+    "AsyncClient": "clients",
+    "Client": "clients",
+    "ClientError": "errors",
+    "NoAnswerError": "errors",
+    "Page": "answers",
+    "PublishError": "publisher",
+    "Published": "publisher",
+    "Publisher": "publisher",
+    "ServerEvent": "streams",
+    "WaitTimeoutError": "errors",
+}
+
+__all__ = [
+    "Answer",
+    "ApiError",
+    "AsyncClient",
+    "Client",
+    "ClientError",
+    "NoAnswerError",
+    "Page",
+    "PublishError",
+    "Published",
+    "Publisher",
+    "ServerEvent",
+    "WaitTimeoutError",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for: an application that only publishes needs no HTTP library, and the reverse."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

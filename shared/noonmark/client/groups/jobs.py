@@ -1,0 +1,275 @@
+"""Jobs: made, read, changed, and asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+from noonmark.client.answers import IDEMPOTENCY_KEY, Call, Page
+from noonmark.client.binding import D, Group, listing, operation
+from noonmark.client.parsing import document, items, page, path
+from noonmark.client.types.backfills import Backfill, BackfillPlan
+from noonmark.client.types.jobs import (
+    Job,
+    JobDiff,
+    JobMade,
+    JobsMade,
+    JobTriggered,
+    JobVersion,
+    PreviewAnswer,
+)
+from noonmark.client.types.runs import RunSummary
+from noonmark.client.types.why import Why
+
+Document = Mapping[str, Any]
+"""A job document; docs/job-document.md names its fields."""
+
+Id = UUID | str
+
+
+class Jobs(Group[D]):
+    """`client.jobs`."""
+
+    @operation
+    def create(self, job: Document, *, idempotency_key: str | None = None) -> Call[JobMade]:
+        """Make a job; it is kept when this returns.
+
+        Args:
+            job: the job document; its namespace is the client's where it names none.
+            idempotency_key: a second call with the same key and document makes nothing new and gets the first
+                answer. One is made up where none is given, so that the call can be repeated safely.
+
+        Raises:
+            ApiError: it was refused; `errors` names each wrong field.
+        """
+        headers = {IDEMPOTENCY_KEY: idempotency_key or str(uuid4())}
+        return Call("POST", path("jobs"), document, json=self._placed(job), headers=headers)
+
+    @operation
+    def bulk_create(self, jobs: Sequence[Document], *, idempotency_key: str | None = None) -> Call[JobsMade]:
+        """Make up to 10,000 jobs at once; each is accepted or rejected by itself.
+
+        Returns:
+            `accepted` and `rejected` count them, `items` says for each of them its `status`, and its `id` or
+            its `problem`.
+        """
+        body = {"jobs": [self._placed(job) for job in jobs]}
+        headers = {IDEMPOTENCY_KEY: idempotency_key or str(uuid4())}
+        return Call("POST", path("jobs", "bulk"), document, json=body, headers=headers)
+
+    @operation
+    def get(self, job_id: Id) -> Call[Job]:
+        """Read a job with every default spelt out, its next and its last run."""
+        return Call("GET", path("jobs", job_id), document)
+
+    @listing
+    def list(
+        self,
+        *,
+        namespace: str | None = None,
+        name: str | None = None,
+        search: str | None = None,
+        state: str | Sequence[str] | None = None,
+        type: str | None = None,  # noqa: A002 - the field of the job document
+        handler: str | None = None,
+        owner: str | None = None,
+        priority: str | None = None,
+        pool: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        recurring: bool | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[Job]]:
+        """List jobs: iterate over all, or take a `page()` of them.
+
+        Args:
+            namespace: where to look.
+            name: exactly this.
+            search: part of a name or of a label.
+            state: one of, or several of, active, paused, completed, cancelled, broken.
+            type: of what kind.
+            handler: of Python jobs.
+            owner: exactly this.
+            priority: high, normal or low.
+            pool: exactly this.
+            labels: all of these.
+            recurring: those with a schedule, or those without.
+            limit: of one page, 1 to 200.
+        """
+        params = {
+            "namespace": namespace or self.namespace,
+            "name": name,
+            "search": search,
+            "state": state,
+            "type": type,
+            "handler": handler,
+            "owner": owner,
+            "priority": priority,
+            "pool": pool,
+            "label": [f"{key}={value}" for key, value in labels.items()] if labels else None,
+            "recurring": recurring,
+            "limit": limit,
+        }
+        return Call("GET", path("jobs"), page, params)
+
+    @operation
+    def replace(self, job_id: Id, job: Document, *, if_match: str | None = None) -> Call[Job]:
+        """Give a job another document, whole: what is left out returns to its default.
+
+        Args:
+            job_id: which one.
+            job: the new document.
+            if_match: the job's `etag` as it was read; the change is refused (412) if it is another by now.
+        """
+        return Call("PUT", path("jobs", job_id), document, json=dict(job), headers={"If-Match": if_match})
+
+    @operation
+    def patch(self, job_id: Id, changes: Document, *, if_match: str | None = None) -> Call[Job]:
+        """Change some fields of a job (RFC 7396: null takes a field away); claimed runs keep theirs."""
+        headers = {"If-Match": if_match, "Content-Type": "application/merge-patch+json"}
+        return Call("PATCH", path("jobs", job_id), document, json=dict(changes), headers=headers)
+
+    @operation
+    def delete(self, job_id: Id, *, if_match: str | None = None) -> Call[Job]:
+        """End a job: nothing of it is due any more, and what is not yet running is cancelled."""
+        return Call("DELETE", path("jobs", job_id), document, headers={"If-Match": if_match})
+
+    @operation
+    def cancel(self, job_id: Id, reason: str | None = None, *, if_match: str | None = None) -> Call[Job]:
+        """End a job, and cancel its unfinished runs."""
+        return self._order(job_id, "cancel", {"reason": reason}, if_match)
+
+    @operation
+    def pause(self, job_id: Id, reason: str | None = None, *, if_match: str | None = None) -> Call[Job]:
+        """Hold a job until it is resumed."""
+        return self._order(job_id, "pause", {"reason": reason}, if_match)
+
+    @operation
+    def resume(
+        self, job_id: Id, missed: Literal["skip", "latest", "all"], *, if_match: str | None = None
+    ) -> Call[Job]:
+        """Let a paused job go on.
+
+        Args:
+            job_id: which one.
+            missed: what becomes of the instants that came due in the pause.
+            if_match: the job's `etag` as it was read.
+        """
+        return self._order(job_id, "resume", {"missed": missed}, if_match)
+
+    @operation
+    def trigger(
+        self,
+        job_id: Id,
+        *,
+        payload: Any = None,
+        priority: str | int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[JobTriggered]:
+        """Run a job once now, beside its schedule; returns the `run_id`.
+
+        Args:
+            job_id: which one.
+            payload: in place of the job's own.
+            priority: in place of the job's own.
+            idempotency_key: see `create`.
+        """
+        given = {"payload": payload, "priority": priority}
+        body = {name: value for name, value in given.items() if value is not None}
+        headers = {IDEMPOTENCY_KEY: idempotency_key or str(uuid4())}
+        return Call("POST", path("jobs", job_id, "trigger"), document, json=body, headers=headers)
+
+    @operation
+    def preview(
+        self,
+        job: Id | Document,
+        *,
+        count: int | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> Call[PreviewAnswer]:
+        """Show the next fires of a job, or of a document that no job was made of yet.
+
+        Args:
+            job: an id, or a job document.
+            count: how many fires.
+            start: those after this instant; now by default.
+            end: none after this instant.
+        """
+        since, until = start.isoformat() if start else None, end.isoformat() if end else None
+        bounds = {"count": count, "from": since, "until": until}
+        if not isinstance(job, Mapping):
+            return Call("GET", path("jobs", job, "preview"), document, bounds)
+        given = {"document": self._placed(job), **bounds}
+        body = {name: value for name, value in given.items() if value is not None}
+        return Call("POST", path("preview"), document, json=body, harmless=True)
+
+    @operation
+    def versions(self, job_id: Id) -> Call[Sequence[JobVersion]]:
+        """Return the versions that a job has had."""
+        return Call("GET", path("jobs", job_id, "versions"), items)
+
+    @operation
+    def version(self, job_id: Id, number: int) -> Call[JobVersion]:
+        """Read one version of a job."""
+        return Call("GET", path("jobs", job_id, "versions", number), document)
+
+    @operation
+    def diff(self, job_id: Id, since: int, until: int) -> Call[JobDiff]:
+        """Say what changed between two versions of a job."""
+        return Call("GET", path("jobs", job_id, "diff"), document, {"from": since, "to": until})
+
+    @operation
+    def why(self, job_id: Id) -> Call[Why]:
+        """Say why a job has not run."""
+        return Call("GET", path("jobs", job_id, "why"), document)
+
+    @listing
+    def runs(self, job_id: Id, *, limit: int | None = None) -> Call[Page[RunSummary]]:
+        """List the runs of a job, the newest first."""
+        return Call("GET", path("jobs", job_id, "runs"), page, {"limit": limit})
+
+    @listing
+    def backfills(
+        self, job_id: Id, *, state: str | Sequence[str] | None = None, limit: int | None = None
+    ) -> Call[Page[Backfill]]:
+        """List the backfills of a job, the newest first."""
+        params = {"state": state, "limit": limit}
+        return Call("GET", path("jobs", job_id, "backfills"), page, params)
+
+    @operation
+    def backfill(
+        self,
+        job_id: Id,
+        start: datetime,
+        end: datetime | None = None,
+        *,
+        mode: str | None = None,
+        dry_run: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Call[BackfillPlan]:
+        """Run a job for the instants of a time that has passed.
+
+        Args:
+            job_id: which one.
+            start: the first instant that is meant.
+            end: the instant before which it ends; now by default.
+            mode: missing (the default: what never ran), missing_and_failed, or all.
+            dry_run: only say what would be made.
+            idempotency_key: see `create`.
+        """
+        until = end.isoformat() if end else None
+        given = {"from": start.isoformat(), "until": until, "mode": mode, "dry_run": dry_run}
+        body = {name: value for name, value in given.items() if value is not None}
+        headers = {IDEMPOTENCY_KEY: idempotency_key or str(uuid4())}
+        return Call("POST", path("jobs", job_id, "backfills"), document, json=body, headers=headers)
+
+    def _placed(self, job: Document) -> dict[str, Any]:
+        """Return a document that names the client's namespace where it names none."""
+        return {**({"namespace": self.namespace} if self.namespace else {}), **job}
+
+    def _order(self, job_id: Id, order: str, body: Mapping[str, Any], if_match: str | None) -> Call[Job]:
+        said = {name: value for name, value in body.items() if value is not None}
+        headers = {"If-Match": if_match, IDEMPOTENCY_KEY: str(uuid4())}
+        return Call("POST", path("jobs", job_id, order), document, json=said, headers=headers)

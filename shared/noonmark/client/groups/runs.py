@@ -1,0 +1,269 @@
+"""Runs: read, waited for, followed, cancelled, retried; and those that are dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from noonmark.client.answers import Call, Page
+from noonmark.client.binding import D, Group, listing, operation
+from noonmark.client.errors import WaitTimeoutError
+from noonmark.client.following import streaming
+from noonmark.client.parsing import document, items, page, path
+from noonmark.client.steps import Steps, Wait, execute
+from noonmark.client.types.dead_letters import (
+    DeadLetter,
+    DeadLetterChange,
+    DeadLetterDetail,
+    DeadLetterGroup,
+)
+from noonmark.client.types.runs import Run, RunChange, RunLogs, RunSummary
+from noonmark.client.types.why import Why
+
+Id = UUID | str
+
+ENDED: Final = frozenset({"succeeded", "dead", "unknown", "cancelled", "skipped", "discarded"})
+"""States in which nothing more happens to a run by itself."""
+
+_FIRST_LOOK_SECONDS: Final = 0.1
+_SLOWEST_LOOK_SECONDS: Final = 5.0
+
+
+class Runs(Group[D]):
+    """`client.runs`."""
+
+    @operation
+    def get(self, run_id: Id) -> Call[Run]:
+        """Read a run with its attempts."""
+        return Call("GET", path("runs", run_id), document)
+
+    @listing
+    def list(
+        self,
+        *,
+        namespace: str | None = None,
+        job_id: Id | None = None,
+        job_name: str | None = None,
+        state: str | Sequence[str] | None = None,
+        reason: str | Sequence[str] | None = None,
+        priority: str | Sequence[str] | None = None,
+        pool: str | None = None,
+        origin: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[RunSummary]]:
+        """List runs, the newest first: iterate over all, or take a `page()` of them.
+
+        Args:
+            namespace: where to look.
+            job_id: of this job alone.
+            job_name: of the recurring job of this name, else of one-time jobs of it.
+            state: one of, or several of, the states of a run.
+            reason: why a run waits, was skipped, is dead or was cancelled; one or several.
+            priority: high, normal or low; one or several.
+            pool: exactly this.
+            origin: what asked for it: schedule, manual, backfill or event.
+            since: the earliest due instant.
+            until: the due instant before which they end.
+            limit: of one page, 1 to 200.
+        """
+        params = {
+            "namespace": namespace or self.namespace,
+            "job_id": job_id,
+            "job_name": job_name,
+            "state": state,
+            "reason": reason,
+            "priority": priority,
+            "pool": pool,
+            "origin": origin,
+            "since": since,
+            "until": until,
+            "limit": limit,
+        }
+        return Call("GET", path("runs"), page, params)
+
+    @operation
+    def logs(self, run_id: Id, *, attempt: int | None = None) -> Call[RunLogs]:
+        """Read what the attempts of a run, or one of them, printed and logged."""
+        return Call("GET", path("runs", run_id, "logs"), document, {"attempt": attempt})
+
+    @operation
+    def cancel(
+        self, run_id: Id, reason: str | None = None, *, if_match: str | None = None
+    ) -> Call[RunChange]:
+        """Cancel a run: at once where no worker has it, else its worker is asked to stop."""
+        body = {"reason": reason} if reason else {}
+        headers = {"If-Match": if_match}
+        # One that is cancelled stays as it is.
+        return Call(
+            "POST", path("runs", run_id, "cancel"), document, json=body, headers=headers, harmless=True
+        )
+
+    @operation
+    def retry(self, run_id: Id, *, if_match: str | None = None) -> Call[RunChange]:
+        """Give a dead run another life. Not repeated by itself: after a success the run is dead no more."""
+        headers = {"If-Match": if_match}
+        return Call("POST", path("runs", run_id, "retry"), document, json={}, headers=headers)
+
+    @operation
+    def why(self, run_id: Id) -> Call[Why]:
+        """Say why a run has not been executed."""
+        return Call("GET", path("runs", run_id, "why"), document)
+
+    @operation
+    def wait(self, run_id: Id, timeout: float = 300.0) -> Steps[Run]:
+        """Wait until a run has ended, however it ended; returns the run.
+
+        Args:
+            run_id: which one.
+            timeout: seconds.
+
+        Raises:
+            WaitTimeoutError: it has not ended in this time.
+        """
+        retries = self.driver.retries
+        end = retries.monotonic() + timeout
+        pause = _FIRST_LOOK_SECONDS
+        while True:
+            look: Call[Run] = Call("GET", path("runs", run_id), document)
+            run = yield from execute(look, retries, self.driver.timeout)
+            if run["state"] in ENDED:
+                return run
+            left = end - retries.monotonic()
+            if left <= 0:
+                raise WaitTimeoutError(f"run {run_id} is still {run['state']} after {timeout:g} s")
+            yield Wait(min(pause, left))
+            pause = min(pause * 1.5, _SLOWEST_LOOK_SECONDS)
+
+    @streaming
+    def events(self, *, namespace: str | None = None, job_id: Id | None = None) -> Call[Any]:
+        """Follow what becomes of runs, as it happens; the stream is taken up again where it breaks.
+
+        Args:
+            namespace: where.
+            job_id: of this job alone.
+        """
+        params = {"namespace": namespace or self.namespace, "job": job_id}
+        return Call("GET", path("events"), document, params)
+
+
+class DeadLetters(Group[D]):
+    """`client.dead_letters`: runs whose attempts are used up."""
+
+    @listing
+    def list(
+        self,
+        *,
+        namespace: str | None = None,
+        job_id: Id | None = None,
+        job_name: str | None = None,
+        fingerprint: str | None = None,
+        reason: str | None = None,
+        since: datetime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[DeadLetter]]:
+        """List dead letters, the newest death first: iterate over all, or take a `page()` of them.
+
+        Args:
+            namespace: where to look.
+            job_id: of this job alone.
+            job_name: of jobs of this name.
+            fingerprint: of the same failure.
+            reason: of the death.
+            since: died at or after this instant.
+            limit: of one page, 1 to 200.
+        """
+        params = {
+            "namespace": namespace or self.namespace,
+            "job_id": job_id,
+            "job_name": job_name,
+            "fingerprint": fingerprint,
+            "reason": reason,
+            "since": since,
+            "limit": limit,
+        }
+        return Call("GET", path("dead-letters"), page, params)
+
+    @operation
+    def groups(
+        self,
+        *,
+        namespace: str | None = None,
+        job_id: Id | None = None,
+        job_name: str | None = None,
+        reason: str | None = None,
+        since: datetime | None = None,
+        limit: int | None = None,
+    ) -> Call[Sequence[DeadLetterGroup]]:
+        """Count dead letters by the fingerprint of their failure, the most frequent first.
+
+        The arguments are those of `list`.
+        """
+        params = {
+            "namespace": namespace or self.namespace,
+            "job_id": job_id,
+            "job_name": job_name,
+            "reason": reason,
+            "since": since,
+            "limit": limit,
+        }
+        return Call("GET", path("dead-letters", "groups"), items, params)
+
+    @operation
+    def get(self, run_id: Id) -> Call[DeadLetterDetail]:
+        """Read a dead letter with its history."""
+        return Call("GET", path("dead-letters", run_id), document)
+
+    @operation
+    def redrive(
+        self,
+        chosen: Mapping[str, Any],
+        *,
+        dry_run: bool = False,
+        after: Id | None = None,
+        limit: int | None = None,
+    ) -> Call[DeadLetterChange]:
+        """Have dead runs tried again, at most 1,000 in one call.
+
+        Args:
+            chosen: the filter; nothing in it means all of the namespace.
+            dry_run: only count them.
+            after: `next_after` of the call before, to go on there.
+            limit: runs that this call looks at.
+        """
+        return self._over("redrive", chosen, {"dry_run": dry_run, "after": after, "limit": limit})
+
+    @operation
+    def discard(
+        self,
+        chosen: Mapping[str, Any],
+        *,
+        reason: str | None = None,
+        dry_run: bool = False,
+        after: Id | None = None,
+        limit: int | None = None,
+    ) -> Call[DeadLetterChange]:
+        """Give dead runs up for good, at most 1,000 in one call.
+
+        Args:
+            chosen: the filter; nothing in it means all of the namespace.
+            reason: for people.
+            dry_run: only count them.
+            after: `next_after` of the call before, to go on there.
+            limit: runs that this call looks at.
+        """
+        more = {"dry_run": dry_run, "after": after, "limit": limit, "reason": reason}
+        return self._over("discard", chosen, more)
+
+    def _over(self, order: str, chosen: Mapping[str, Any], more: Mapping[str, Any]) -> Call[DeadLetterChange]:
+        place = {"namespace": self.namespace} if self.namespace else {}
+        given = {
+            name: str(value) if name == "after" else value
+            for name, value in more.items()
+            if value is not None
+        }
+        body = {"filter": {**place, **chosen}, **given}
+        return Call("POST", path("dead-letters", order), document, json=body, harmless=bool(more["dry_run"]))

@@ -1,0 +1,258 @@
+"""What jobs and runs depend on: namespaces, calendars, limits, workers, keys; and who did what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from noonmark.client.answers import Call, Page
+from noonmark.client.binding import D, Group, listing, operation
+from noonmark.client.parsing import document, items, nothing, page, path
+from noonmark.client.types.audit import AuditItem
+from noonmark.client.types.backfills import Backfill, BackfillCancelled
+from noonmark.client.types.keys import Key, NewKey
+from noonmark.client.types.lanes import Lane
+from noonmark.client.types.me import Me
+from noonmark.client.types.namespaces import Namespace, NamespaceChange, NamespaceDetail
+from noonmark.client.types.rejections import Rejection, RejectionDetail
+from noonmark.client.types.workers import Pool, Worker
+
+
+class Namespaces(Group[D]):
+    """`client.namespaces`."""
+
+    @operation
+    def list(self) -> Call[Sequence[Namespace]]:
+        """Return the namespaces that the key has a role in."""
+        return Call("GET", path("namespaces"), items)
+
+    @operation
+    def get(self, name: str) -> Call[NamespaceDetail]:
+        """Read a namespace with its quotas and defaults."""
+        return Call("GET", path("namespaces", name), document)
+
+    @operation
+    def put(self, name: str, body: Mapping[str, Any], *, if_match: str | None = None) -> Call[Namespace]:
+        """Make a namespace, or change it: what is left out returns to its default."""
+        headers = {"If-Match": if_match}
+        return Call("PUT", path("namespaces", name), document, json=dict(body), headers=headers)
+
+    @operation
+    def delete(self, name: str, *, if_match: str | None = None) -> Call[None]:
+        """Remove a namespace without jobs."""
+        return Call("DELETE", path("namespaces", name), nothing, headers={"If-Match": if_match})
+
+    @operation
+    def pause(self, name: str, reason: str | None = None) -> Call[NamespaceChange]:
+        """Hold all jobs of a namespace."""
+        body = {"reason": reason} if reason else {}
+        return Call("POST", path("namespaces", name, "pause"), document, json=body, harmless=True)
+
+    @operation
+    def resume(self, name: str, missed: Literal["skip", "latest", "all"]) -> Call[NamespaceChange]:
+        """Let the jobs of a namespace go on; `missed` as for `jobs.resume`."""
+        return Call("POST", path("namespaces", name, "resume"), document, json={"missed": missed})
+
+
+class Named(Group[D]):
+    """Things of a namespace that have a name: calendars and limits."""
+
+    KIND: str
+
+    @operation
+    def list(self, *, namespace: str | None = None) -> Call[Sequence[dict[str, Any]]]:
+        """Return all of a namespace."""
+        return Call("GET", path(self.KIND), items, self._place(namespace))
+
+    @operation
+    def get(self, name: str, *, namespace: str | None = None) -> Call[dict[str, Any]]:
+        """Read one."""
+        return Call("GET", path(self.KIND, name), document, self._place(namespace))
+
+    @operation
+    def put(
+        self,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        namespace: str | None = None,
+        if_match: str | None = None,
+    ) -> Call[dict[str, Any]]:
+        """Make one, or change it."""
+        place, headers = self._place(namespace), {"If-Match": if_match}
+        return Call("PUT", path(self.KIND, name), document, place, json=dict(body), headers=headers)
+
+    @operation
+    def delete(self, name: str, *, namespace: str | None = None, if_match: str | None = None) -> Call[None]:
+        """Remove one that no job names."""
+        place, headers = self._place(namespace), {"If-Match": if_match}
+        return Call("DELETE", path(self.KIND, name), nothing, place, headers=headers)
+
+    def _place(self, namespace: str | None) -> dict[str, Any]:
+        return {"namespace": namespace or self.namespace}
+
+
+class Calendars(Named[D]):
+    """`client.calendars`: days on which jobs run, or do not."""
+
+    KIND = "calendars"
+
+
+class Limits(Named[D]):
+    """`client.limits`: how many runs there may be at once, and how fast they may start."""
+
+    KIND = "limits"
+
+
+class Workers(Group[D]):
+    """`client.workers`."""
+
+    @operation
+    def list(self, *, pool: str | None = None, ended: bool | None = None) -> Call[Sequence[Worker]]:
+        """Return the workers of all pools or of one, and what they can run.
+
+        Args:
+            pool: only its workers.
+            ended: also those that have left or were lost.
+        """
+        return Call("GET", path("workers"), items, {"pool": pool, "ended": ended})
+
+
+class Pools(Group[D]):
+    """`client.pools`: which workers can run a job."""
+
+    @operation
+    def list(self) -> Call[Sequence[Pool]]:
+        """Return the pools that jobs can name."""
+        return Call("GET", path("pools"), items)
+
+
+class Lanes(Group[D]):
+    """`client.lanes`: what waits for workers, by pool and priority."""
+
+    @operation
+    def list(self, *, pool: str | None = None) -> Call[Sequence[Lane]]:
+        """Return each lane of all pools or of one, with its backlog."""
+        return Call("GET", path("lanes"), items, {"pool": pool})
+
+
+class Rejections(Group[D]):
+    """`client.rejections`: events on Kafka that were not taken."""
+
+    @listing
+    def list(self, *, source: str | None = None, limit: int | None = None) -> Call[Page[Rejection]]:
+        """List them, the newest first: iterate over all, or take a `page()` of them.
+
+        Args:
+            source: only events of this source.
+            limit: of one page, 1 to 200.
+        """
+        return Call("GET", path("rejections"), page, {"source": source, "limit": limit})
+
+    @operation
+    def get(self, rejection_id: str) -> Call[RejectionDetail]:
+        """Read one with its problems and the bytes that came."""
+        return Call("GET", path("rejections", rejection_id), document)
+
+
+class Backfills(Group[D]):
+    """`client.backfills`; `client.jobs.backfill` makes one."""
+
+    @operation
+    def get(self, backfill_id: str) -> Call[Backfill]:
+        """Read how far a backfill is."""
+        return Call("GET", path("backfills", backfill_id), document)
+
+    @operation
+    def cancel(
+        self, backfill_id: str, reason: str | None = None, *, runs: bool = False
+    ) -> Call[BackfillCancelled]:
+        """Stop a backfill.
+
+        Args:
+            backfill_id: which one.
+            reason: for people.
+            runs: also end what it has queued; else that runs.
+        """
+        body = {"runs": runs, **({"reason": reason} if reason else {})}
+        return Call("POST", path("backfills", backfill_id, "cancel"), document, json=body, harmless=True)
+
+
+class Keys(Group[D]):
+    """`client.keys`: API keys."""
+
+    @operation
+    def create(self, body: Mapping[str, Any]) -> Call[NewKey]:
+        """Make a key; its secret is in this answer and nowhere else, so the call is never repeated."""
+        return Call("POST", path("keys"), document, json=dict(body))
+
+    @listing
+    def list(
+        self, *, namespace: str | None = None, ended: bool | None = None, limit: int | None = None
+    ) -> Call[Page[Key]]:
+        """List keys without their secrets.
+
+        Args:
+            namespace: those with a role there.
+            ended: revoked and expired ones too.
+            limit: of one page, 1 to 200.
+        """
+        params = {"namespace": namespace or self.namespace, "ended": ended, "limit": limit}
+        return Call("GET", path("keys"), page, params)
+
+    @operation
+    def me(self) -> Call[Me]:
+        """Say whose the client's own key is, and what it may do."""
+        return Call("GET", path("me"), document)
+
+    @operation
+    def get(self, key_id: str) -> Call[Key]:
+        """Read a key, without its secret."""
+        return Call("GET", path("keys", key_id), document)
+
+    @operation
+    def revoke(self, key_id: str) -> Call[None]:
+        """Make a key invalid at once."""
+        return Call("DELETE", path("keys", key_id), nothing)
+
+
+class Audit(Group[D]):
+    """`client.audit`: who changed what, and who was not allowed to."""
+
+    @listing
+    def list(
+        self,
+        *,
+        namespace: str | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        object: str | None = None,  # noqa: A002 - the field's name
+        outcome: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[AuditItem]]:
+        """List entries, the newest first: iterate over all, or take a `page()` of them.
+
+        Args:
+            namespace: where it was done.
+            actor: id of who did it, such as `key:<key id>`.
+            action: what was done, such as `job.pause`.
+            object: what it was done to, such as `job:<id>`.
+            outcome: whether it was done, denied or has failed.
+            since: the earliest time.
+            until: the time before which they end.
+            limit: of one page, 1 to 200.
+        """
+        params = {
+            "namespace": namespace or self.namespace,
+            "actor": actor,
+            "action": action,
+            "object": object,
+            "outcome": outcome,
+            "since": since,
+            "until": until,
+            "limit": limit,
+        }
+        return Call("GET", path("audit"), page, params)

@@ -1,0 +1,7 @@
+-- How many rows wait and are parked, up to a cap that keeps it cheap, and for how many seconds the first has waited.
+select (select count(*) from (
+            select from noonmark_outbox where parked_at is null limit %(cap)s) as waiting),
+       (select count(*) from (
+            select from noonmark_outbox where parked_at is not null limit %(cap)s) as parked),
+       (select extract(epoch from clock_timestamp() - created_at)::float8
+        from noonmark_outbox where parked_at is null order by seq limit 1)

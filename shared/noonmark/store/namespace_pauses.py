@@ -1,0 +1,207 @@
+"""Pauses of namespaces: all of their jobs at once.
+
+A pause marks the namespace first, in a transaction that no intake overlaps: from its commit on new jobs are
+made held. Those that exist follow in batches. Whatever ends the work in between, the same order given again
+finishes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.words import JobState, ResumeChoice
+from noonmark.store.job_forms import NEVER
+from noonmark.store.job_pauses import free, hold
+from noonmark.store.namespace_batches import TO_FREE, TO_HOLD, batches
+from noonmark.store.namespaces import NamespaceError, check_name, is_paused
+from noonmark.store.rows import row_of
+from noonmark.store.statements import statement
+from noonmark.store.time_facts import change_time_facts
+
+_Counts = TypeVar("_Counts", bound=tuple[int, ...])
+
+_TRIES: Final = 5
+
+_GOING: Final = (JobState.ACTIVE, JobState.COMPLETED, JobState.BROKEN)
+"""States of jobs that may have runs which nobody holds."""
+
+Progress = Callable[[int, int], None]
+"""Told after each batch how many jobs and runs are done so far."""
+
+
+class PauseResult(NamedTuple):
+    """What pausing or resuming a namespace did.
+
+    Attributes:
+        changed: the namespace was not paused, or not active, before.
+        jobs: how many jobs are held, or go on, by this call.
+        runs: how many of their runs wait, or are queued again.
+        jobs_with_held_instants: of a resume, how many of its jobs had instants that came due in the pause:
+            they get their verdicts with the next claims.
+    """
+
+    changed: bool
+    jobs: int
+    runs: int
+    jobs_with_held_instants: int = 0
+
+
+class _Job(NamedTuple):
+    id: UUID
+    state: str
+    paused_by: str | None
+    shard: int
+    recurring: bool
+
+
+def pause_namespace(
+    connection: psycopg.Connection, name: str, reason: str | None = None, *, progress: Progress | None = None
+) -> PauseResult:
+    """Hold all jobs of a namespace, those that exist and those made from now on.
+
+    Jobs that are paused on their own account stay so, also after the namespace's resume. Runs that are under
+    way go on. Given again, it holds what an earlier call did not get to.
+
+    Args:
+        connection: in autocommit, no transaction open.
+        name: of the namespace; one without any job may be paused.
+        reason: for people; None keeps the one of an earlier call.
+        progress: told of each batch.
+
+    Raises:
+        NamespaceNameError: the name is none for a namespace.
+        NamespaceError: somebody resumes it at the same time.
+    """
+    changed = mark_paused(connection, name, reason)
+    jobs = runs = 0
+    for ids in batches(connection, TO_HOLD, name):
+        held, waiting = hold_some(connection, name, ids)
+        jobs, runs = jobs + held, runs + waiting
+        if progress is not None:
+            progress(jobs, runs)
+    return PauseResult(changed, jobs, runs)
+
+
+def resume_namespace(
+    connection: psycopg.Connection,
+    name: str,
+    missed: ResumeChoice = ResumeChoice.SKIP,
+    *,
+    progress: Progress | None = None,
+) -> PauseResult:
+    """Let the jobs of a namespace go on that its pause held.
+
+    Given again, also of a namespace that is not paused, it frees what an earlier call did not get to.
+
+    Args:
+        connection: in autocommit, no transaction open.
+        name: of the namespace.
+        missed: what becomes of the instants that the pause held.
+        progress: told of each batch.
+
+    Raises:
+        NamespaceNameError: the name is none for a namespace.
+        NamespaceError: somebody pauses it again at the same time.
+    """
+    changed = mark_resumed(connection, name)
+    jobs = runs = late = 0
+    for ids in batches(connection, TO_FREE, name):
+        freed, queued, had_instants = free_some(connection, name, ids, missed)
+        jobs, runs, late = jobs + freed, runs + queued, late + had_instants
+        if progress is not None:
+            progress(jobs, runs)
+    return PauseResult(changed, jobs, runs, late)
+
+
+def mark_paused(connection: psycopg.Connection, name: str, reason: str | None) -> bool:
+    """Do the first part of a pause, in a transaction; False where it was paused. `hold_some` is the rest."""
+    check_name(name)
+    with connection.transaction():
+        change_time_facts(connection)
+        before = is_paused(connection, name)
+        connection.execute(statement("namespace_put"), {"name": name})
+        connection.execute(statement("namespace_mark_paused"), {"name": name, "reason": reason})
+    return not before
+
+
+def mark_resumed(connection: psycopg.Connection, name: str) -> bool:
+    """Do the first part of a resume, in a transaction; False if it was not paused; `free_some` follows."""
+    check_name(name)
+    with connection.transaction():
+        change_time_facts(connection)
+        return connection.execute(statement("namespace_mark_resumed"), {"name": name}).fetchone() is not None
+
+
+def hold_some(connection: psycopg.Connection, name: str, ids: Sequence[UUID]) -> tuple[int, int]:
+    """Hold some jobs of a namespace that is paused; return how many jobs and runs."""
+    return _in_batch(connection, name, ids, _hold_batch, paused=True)
+
+
+def free_some(
+    connection: psycopg.Connection, name: str, ids: Sequence[UUID], missed: ResumeChoice
+) -> tuple[int, int, int]:
+    """Let some jobs of a namespace go on that is not paused; return how many, their runs, the late ones."""
+
+    def free_batch(open_: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int, int]:
+        return _free_batch(open_, found, missed)
+
+    return _in_batch(connection, name, ids, free_batch, paused=False)
+
+
+def _in_batch(
+    connection: psycopg.Connection,
+    name: str,
+    ids: Sequence[UUID],
+    work: Callable[[psycopg.Connection, Sequence[_Job]], _Counts],
+    *,
+    paused: bool,
+) -> _Counts:
+    """Do one batch in a transaction that locks timers, then jobs; again if it lost a deadlock to a worker."""
+    for left in reversed(range(_TRIES)):
+        try:
+            with connection.transaction():
+                change_time_facts(connection)
+                if is_paused(connection, name) != paused:
+                    done = "resumed" if paused else "paused again"
+                    raise NamespaceError(f"namespace {name} was {done} by somebody else in the meantime")
+                connection.execute(statement("job_lock_timers"), {"ids": list(ids)})
+                with connection.cursor(row_factory=row_of(_Job)) as cursor:
+                    found = cursor.execute(statement("namespace_lock_jobs"), {"ids": list(ids)}).fetchall()
+                return work(connection, found)
+        except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
+            if not left:
+                raise
+    raise AssertionError  # the last try returns or raises
+
+
+def _hold_batch(connection: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int]:
+    active = [job for job in found if job.state == JobState.ACTIVE]
+    connection.execute(statement("namespace_hold_jobs"), {"ids": [job.id for job in active]})
+    # What is completed or broken has runs to hold, and nothing else.
+    held = [job for job in found if job.state in _GOING]
+    waiting = hold(
+        connection,
+        [job.id for job in held],
+        recurring=[job.id for job in active if job.recurring],
+        shards=[job.shard for job in held],
+    )
+    return len(active), waiting
+
+
+def _free_batch(
+    connection: psycopg.Connection, found: Sequence[_Job], missed: ResumeChoice
+) -> tuple[int, int, int]:
+    freed = connection.execute(
+        statement("namespace_free_jobs"), {"ids": [job.id for job in found], "missed": missed.value}
+    ).fetchall()
+    # Of the others only runs were held: they are completed or broken, or the pause never got to them.
+    others = [job.id for job in found if job.state in _GOING]
+    late = connection.execute(
+        statement("namespace_count_held"), {"ids": [row[0] for row in freed], "never": NEVER}
+    ).fetchone()
+    assert late is not None
+    return len(freed), free(connection, [*(row[0] for row in freed), *others]), late[0]

@@ -1,0 +1,46 @@
+"""Quotas of namespaces: how many recurring jobs they may have that are not cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import psycopg
+
+from noonmark.store.job_requests import Reason, Result, rejected
+from noonmark.store.statements import statement
+
+
+class Room(NamedTuple):
+    """A quota, and how many more jobs it lets in."""
+
+    most: int
+    free: int
+
+
+def rooms_of(connection: psycopg.Connection, namespaces: Collection[str]) -> dict[str, Room]:
+    """Lock the quotas of namespaces until the open transaction ends, and count what they still let in.
+
+    Args:
+        connection: in a transaction at READ COMMITTED.
+        namespaces: those without a quota are left out of the answer.
+    """
+    quotas = connection.execute(statement("namespace_lock_quotas"), {"names": sorted(namespaces)}).fetchall()
+    if not quotas:
+        return {}
+    counted = connection.execute(
+        statement("namespace_count_quotas"),
+        {"names": [name for name, _ in quotas], "most": [most for _, most in quotas]},
+    ).fetchall()
+    most_of: dict[str, int] = dict(quotas)
+    return {name: Room(most_of[name], most_of[name] - count) for name, count in counted}
+
+
+def over_quota(namespace: str, room: Room) -> Result:
+    """Make the answer to a job that is one too many."""
+    return rejected(
+        Reason.QUOTA,
+        "",
+        f"namespace {namespace!r} may have {room.most:,} recurring jobs, and has no room for another",
+        "cancel jobs that are not needed, or ask an admin for a higher max_jobs",
+    )

@@ -1,0 +1,8 @@
+-- Entries of the audit log that were kept long enough, the oldest first and a bounded number at a time: ids rise with time,
+-- so no further index by time is needed. The caller has said in this transaction that it prunes.
+delete from audit_log
+where ctid = any (array(
+    select oldest.ctid
+    from (select ctid, at from audit_log order by id limit %(limit)s) as oldest
+    where oldest.at < noonmark_now() - make_interval(days => %(days)s)
+))

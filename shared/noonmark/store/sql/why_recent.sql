@@ -1,0 +1,13 @@
+-- The latest runs of a job, and whatever of it waits: in a line, for a retry, for a report. There is no index on `state`,
+-- so runs are found by the job's key, by their rows in `waits`, by their timers.
+select id, scheduled_for from (
+    select id, scheduled_for from runs where job_id = %(job_id)s order by scheduled_for desc, id desc limit %(most)s
+) as latest
+union
+select run_id, scheduled_for from (
+    select run_id, scheduled_for from waits where job_id = %(job_id)s order by since limit %(most)s
+) as waiting
+union
+select run_id, scheduled_for from (
+    select run_id, scheduled_for from timers where job_id = %(job_id)s and run_id is not null order by fire_at limit %(most)s
+) as timed

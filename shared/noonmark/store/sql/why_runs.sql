@@ -1,0 +1,23 @@
+-- Runs by their ids, with what stands about them elsewhere: place in line, next attempt, time for a report, unsent message,
+-- worker. Of the outbox only the rows of a queued run's own slice and lane are read.
+select run.id, run.job_id, run.scheduled_for, run.last_scheduled_for, run.state, run.reason, run.attempt, run.instants,
+       run.lane, run.pool, run.shard, run.namespace, run.queued_at, run.started_at, run.finished_at, run.start_by, run.owner,
+       run.error, wait.since as waiting_since, wait.key, wait.limit_name, wait.limit_key,
+       (select min(fire_at) from timers where job_id = run.job_id and run_id = run.id and kind = 2) as retry_at,
+       (select deadline_at from callbacks where run_id = run.id and fence = run.fence) as report_until,
+       case when run.state = 'queued' then (
+           select min(created_at) from outbox where slice = run.shard and lane = run.lane and run_id = run.id
+       ) end as unsent_since,
+       worker.host, worker.pid, worker.beat_at
+from unnest(%(ids)b::uuid[]) as wanted (id),
+     lateral (
+         select * from runs
+         where id = wanted.id and scheduled_for between %(first)s::timestamptz and %(last)s::timestamptz offset 0
+     ) as run
+     left join lateral (
+         select since, key, limit_name, limit_key from waits where run_id = run.id offset 0
+     ) as wait on true
+     left join lateral (
+         select host, pid, beat_at from workers where id = run.owner and run.state in ('running', 'cancelling') offset 0
+     ) as worker on true
+order by run.scheduled_for desc, run.id desc

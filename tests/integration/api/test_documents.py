@@ -1,0 +1,65 @@
+"""The documents that describe the interfaces, as the API serves them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.asgi import Caller, calling
+
+from noonmark.api.app import build_app
+from noonmark.auth.authenticator import Authenticator
+
+pytestmark = pytest.mark.postgres
+
+EXPORTED = Path(__file__).parents[3] / "schemas" / "json"
+
+
+@pytest.fixture
+def call(parts, settings):
+    authenticator = Authenticator(settings.dsn, settings)
+    with calling(build_app(parts, authenticator)) as caller:
+        yield caller
+    authenticator.close()
+
+
+def test_openapi_is_served_as_it_is_exported(call: Caller):
+    answer = call("GET", "/openapi.json")
+    assert answer.body == (EXPORTED / "openapi.json").read_bytes()
+    assert answer.headers["content-type"] == "application/json"
+    again = call("GET", "/openapi.json", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_every_schema_that_asyncapi_refers_to_is_served_where_it_says(call: Caller, token):
+    document = call("GET", "/asyncapi.json").json()
+    exported = json.loads((EXPORTED / "asyncapi.json").read_bytes())
+    assert document["channels"] == exported["channels"]
+    references = {
+        name: message["payload"]["schema"]["$ref"]
+        for name, message in document["components"]["messages"].items()
+    }
+    assert references.keys() == exported["components"]["messages"].keys()
+    key = token("viewer")
+    for name, reference in references.items():
+        answer = call("GET", reference.removeprefix("."), key=key)
+        assert answer.json()["$id"] == f"urn:noonmark:schema:{name}"
+        assert answer.headers["content-type"] == "application/schema+json"
+
+
+def test_every_exported_schema_is_served_by_its_name_its_file_and_its_id(call: Caller, token):
+    key = token("viewer")
+    files = [file for file in EXPORTED.glob("*.json") if file.name not in {"asyncapi.json", "openapi.json"}]
+    assert len(files) > 10
+    for file in files:
+        for name in (
+            file.stem,
+            file.name,
+            f"urn:noonmark:schema:{file.stem}",
+            f"urn%3Anoonmark%3Aschema%3A{file.stem}",
+        ):
+            assert call("GET", f"/schemas/{name}", key=key).body == file.read_bytes(), name
+    missing = call("GET", "/schemas/jop", key=key)
+    assert missing.status == 404
+    assert "noonmark.job.create.v1" in missing.json()["detail"]

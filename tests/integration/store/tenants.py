@@ -1,0 +1,97 @@
+"""Two tenants with a row of each in every table that holds rows of tenants."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.ids import uuid7
+
+TENANTS = ("acme", "rival")
+
+# Of one tenant; `%(job)s` is its job, `%(run)s` its run, `%(n)s` its namespace.
+_ROWS = """
+insert into namespaces (name) values (%(n)s);
+insert into limits (namespace, name, max_running) values (%(n)s, 'api', 1);
+insert into calendar_contents (digest, body) values (%(n)s, '{}');
+insert into calendars (namespace, name, digest) values (%(n)s, 'holidays', %(n)s);
+insert into signing_keys (namespace, key_id, secret) values (%(n)s, '1', 'whsec_x');
+insert into idempotency (namespace, key, request_hash, status, body) values (%(n)s, 'k', '', 202, '{}');
+insert into audit_log (actor, actor_name, action, namespace, outcome, request_id)
+    values ('key:x', 'x', 'job.create', %(n)s, 'done', 'r');
+insert into api_keys (key_id, name, secret_hash, grants, created_by)
+    values (%(n)s, 'x', sha256('x'), jsonb_build_object(%(n)s::text, 'viewer'), 'x');
+insert into tombstones (namespace, name, event_sequence) values (%(n)s, 'gone', 1);
+insert into jobs (id, namespace, kind, lane, pool, shard, work, labels, unique_name, state, version, created_at, updated_at)
+    values (%(job)s, %(n)s, 'python', 1, 'default', 0, '{}', '{"team": "x"}', false, 'active', 2, now(), now());
+insert into job_versions (job_id, version, kind, work) values (%(job)s, 1, 'python', '{}');
+insert into timers (fire_at, scheduled_for, job_id, job_version, shard, lane, kind, namespace, pool)
+    values (now(), now(), %(job)s, 1, 0, 1, 0, %(n)s, 'default');
+insert into runs (id, scheduled_for, job_id, job_version, fence, lane, shard, state, origin, namespace, pool)
+    values (%(run)s, now(), %(job)s, 1, 1, 1, 0, 'waiting', 'schedule', %(n)s, 'default');
+insert into backfills (id, job_id, namespace, pool, shard, job_version, schedule, mode, from_at, until_at, ended_to, state,
+                       total, created_at, updated_at)
+    values (%(run)s, %(job)s, %(n)s, 'default', 0, 1, '{}', 'all', now(), now(), now(), 'done', 1, now(), now());
+insert into slots (key, slot_no, run_id, taken_at) values (%(job)s, 0, %(run)s, now());
+insert into limit_slots (key, slot_no, run_id, namespace) values (%(job)s, 0, %(run)s, %(n)s);
+insert into buckets (key, tokens, filled_at) values (%(job)s, 1, now());
+insert into waits (run_id, scheduled_for, job_id, reason, since, key, namespace)
+    select id, scheduled_for, job_id, 'limit', now(), %(job)s, %(n)s from runs where id = %(run)s;
+insert into callbacks (run_id, scheduled_for, job_id, fence, worker, token_hash, opened_at)
+    select id, scheduled_for, job_id, 1, 1, sha256('x'), now() from runs where id = %(run)s;
+insert into attempts (run_id, scheduled_for, fence, attempt, outcome, finished_at)
+    select id, scheduled_for, 1, 1, 'failed', now() from runs where id = %(run)s;
+insert into attempt_logs (run_id, scheduled_for, fence, attempt, stdout, stderr, log, dropped, written_at)
+    select id, scheduled_for, 1, 1, '', '', '', 0, now() from runs where id = %(run)s;
+insert into run_notes (run_id, scheduled_for, fence, message, written_at)
+    select id, scheduled_for, 1, '', now() from runs where id = %(run)s;
+insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, fingerprint, died_at)
+    values (%(run)s, now(), %(job)s, %(n)s, 1, 'x', 'x', now());
+insert into outbox (slice, lane, created_at, run_id, job_id, namespace) values (0, 1, now(), %(run)s, %(job)s, %(n)s);
+insert into start_batches (worker, epoch, first_scheduled_for, last_scheduled_for, started_at, overdue_at, run_ids)
+    values (1, 1, now(), now(), now(), now(), array[%(run)s::uuid]);
+insert into inbox (event_key, received_at, source, event_id) values (%(run)s, now(), %(n)s, 'x');
+insert into rejections (topic, partition, record_offset, reason, errors, truncated, received_at)
+    values (%(n)s, 0, 0, 'x', '[]', false, now());
+"""
+
+OF_TENANTS = {
+    *("namespaces", "limits", "calendar_contents", "calendars", "idempotency", "audit_log", "api_keys"),
+    *(
+        "tombstones",
+        "jobs",
+        "job_versions",
+        "timers",
+        "job_labels",
+        "runs",
+        "backfills",
+        "slots",
+        "limit_slots",
+        "buckets",
+    ),
+    *("waits", "callbacks", "attempts", "attempt_logs", "run_notes", "dead_letters", "outbox"),
+}
+"""Tables of which a tenant sees rows, and of those planted exactly one."""
+
+OF_THE_INSTALLATION = {"inbox", "rejections", "start_batches"}
+"""Tables that the role may read, and only those who see everything see rows of."""
+
+HIDDEN = {"pool_keys", "signing_keys"}
+"""Tables that the role may not even name."""
+
+OF_EVERYBODY = {"install", "zone_data", "pools", "workers", "members", "lease_watch", "topic_progress"}
+
+
+def plant(db: psycopg.Connection, tenants: tuple[str, ...] = TENANTS) -> dict[str, tuple[UUID, UUID]]:
+    """Give each tenant a row in every table; return the ids of its job and its run."""
+    ids: dict[str, tuple[UUID, UUID]] = {}
+    for tenant in tenants:
+        job, run = ids[tenant] = (uuid7(), uuid7())
+        values: dict[str, Any] = {"n": tenant, "job": job, "run": run}
+        with db.transaction():
+            for statement in _ROWS.split(";\n"):
+                if statement.strip():
+                    db.execute(statement, values)  # type: ignore[arg-type]
+    return ids

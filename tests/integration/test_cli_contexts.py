@@ -1,0 +1,106 @@
+"""Commands that ask a server, by a context or by the environment, instead of the database."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import uvicorn
+from tests.support.cli import call
+from tests.support.keys import make_token
+
+from noonmark.api.app import build_app
+from noonmark.api.main import make_parts, read_cursor_key
+from noonmark.auth.authenticator import Authenticator
+from noonmark.settings import Settings
+
+pytestmark = pytest.mark.postgres
+
+JOB = "name: tick\ntype: python\nhandler: a.b\nschedule: '@hourly'\n"
+
+
+@pytest.fixture
+def address(emptied_database: str) -> Iterator[str]:
+    """A server over the emptied database, and its address."""
+    with psycopg.connect(emptied_database, autocommit=True) as connection:
+        row = connection.execute("select shards from install").fetchone()
+        assert row is not None
+        key = read_cursor_key(connection)
+    settings = Settings.load(database_url=emptied_database)
+    parts = make_parts(settings, shards=row[0], cursor_key=key)
+    authenticator = Authenticator(settings.dsn, settings)
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(build_app(parts, authenticator), lifespan="off", log_config=None))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(20)
+    listening.close()
+    authenticator.close()
+    parts.close()
+
+
+@pytest.fixture
+def context(
+    command_line: None, address: str, emptied_database: str, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
+    """Makes a context with a key of a role, and no database in the environment."""
+    monkeypatch.delenv("NOONMARK_DATABASE_URL")
+    monkeypatch.setenv("NOONMARK_CONFIG", str(Path("config.toml").absolute()))
+
+    def make(name: str, role: str, namespace: str = "shop") -> None:
+        with psycopg.connect(emptied_database, autocommit=True) as connection:
+            key = make_token(connection, role, namespace)
+        call("context", "add", name, "--url", address, "--key", "-", "--use", stdin=key + "\n")
+        Path("jobs.yaml").write_text(JOB)
+
+    return make
+
+
+def test_what_is_applied_by_a_context_is_made_by_its_server_in_the_namespace_of_its_key(
+    context, emptied_database
+):
+    context("shop", "editor")
+    report = json.loads(call("job", "apply", "-f", "jobs.yaml", "--json").stdout)
+    assert [(one["namespace"], one["name"], one["action"]) for one in report["items"]] == [
+        ("shop", "tick", "created")
+    ]
+    assert json.loads(call("job", "apply", "-f", "jobs.yaml", "--json").stdout)["unchanged"] == 1
+    call("job", "pause", "tick")
+    with psycopg.connect(emptied_database) as connection:
+        assert connection.execute("select namespace, name, state from jobs").fetchall() == [
+            ("shop", "tick", "paused")
+        ]
+
+
+def test_what_a_role_does_not_allow_is_told_and_changes_nothing(context, emptied_database):
+    context("shop", "operator")
+    told = call("job", "apply", "-f", "jobs.yaml", code=1).stderr
+    assert "jobs:write" in told
+    with psycopg.connect(emptied_database) as connection:
+        assert connection.execute("select count(*) from jobs").fetchone() == (0,)
+
+
+def test_a_key_that_is_not_valid_is_told(context, monkeypatch, address):
+    monkeypatch.setenv("NOONMARK_API_URL", address)
+    monkeypatch.setenv("NOONMARK_API_KEY", "nmk_" + "a" * 12 + "_" + "B" * 43)
+    Path("jobs.yaml").write_text(JOB)
+    told = call("job", "apply", "-f", "jobs.yaml", code=1).stderr
+    assert "Credentials are missing or not valid" in told
+    assert "B" * 43 not in told
+
+
+def test_a_server_that_is_away_is_code_3(context, monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("NOONMARK_API_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        monkeypatch.setenv("NOONMARK_API_KEY", "k")
+        told = call("job", "pause", "tick", code=3).stderr
+    assert "cannot be reached" in told
+    assert "noonmark context show" in told

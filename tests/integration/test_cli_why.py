@@ -1,0 +1,69 @@
+"""`noonmark why …` as operators run it: by name, by id of a job, by id of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.intake.world import open_world
+from tests.integration.why.scene import Scene
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def scene(emptied_database: str, tmp_path: Path) -> Iterator[Scene]:
+    with open_world(emptied_database) as world:
+        made = Scene(world, tmp_path)
+        made.everybody()
+        yield made
+
+
+def test_a_job_is_asked_about_by_name_or_id(noonmark: Callable[..., str], scene: Scene) -> None:
+    job = scene.minutely()
+    scene.order("pause", job, reason="target is down")
+
+    told = noonmark("why", "tick")
+
+    assert told.splitlines() == [
+        "job tick in namespace default is paused",
+        "",
+        f"The job is paused since {scene.told(0)}: target is down",
+        "",
+        "What to do:",
+        "- `noonmark job resume tick --namespace default`; `--missed` says what becomes of the instants held.",
+    ]
+    assert noonmark("why", str(job)) == told
+    assert noonmark("why", "tick", "--namespace", "default") == told
+
+
+def test_a_run_is_asked_about_by_its_id_and_scripts_get_the_document(
+    noonmark: Callable[..., str], scene: Scene
+) -> None:
+    run = scene.run(scene.submit())
+    scene.clock(30, "trigger", "worker")
+
+    found = json.loads(noonmark("why", str(run), "--json"))
+
+    assert (found["kind"], found["id"]) == ("run", str(run))
+    assert found["answers"][0]["code"] == "dispatcher_stopped"
+
+
+def test_what_is_not_there_is_told_with_where_to_look(noonmark: Callable[..., str], scene: Scene) -> None:
+    del scene
+    nobody = "00000000-0000-0000-0000-000000000001"
+    assert "there is no job and no run" in noonmark("why", nobody, code=1)
+    assert "there is no job 'nightly' in namespace shop" in noonmark(
+        "why", "nightly", "--namespace", "shop", code=1
+    )
+
+
+def test_a_name_that_several_jobs_share_asks_for_an_id(noonmark: Callable[..., str], scene: Scene) -> None:
+    jobs = [scene.submit(name="mail", run_at=scene.told(3600)) for _ in range(2)]
+
+    told = noonmark("why", "mail", code=1)
+
+    assert "several jobs are called 'mail'" in told
+    assert all(str(job) in told for job in jobs)

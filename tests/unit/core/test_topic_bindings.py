@@ -1,0 +1,33 @@
+"""Which topics need no signature: `topic=namespace`, and nothing that could mean two things."""
+
+from __future__ import annotations
+
+import pytest
+
+from noonmark.core.topic_bindings import read_bindings
+
+
+def test_bindings_are_read():
+    given = ("noonmark.submissions=default", " own.Topic_1 = acme-2 ", "open=*", "open=*")
+    assert read_bindings(given) == {"noonmark.submissions": "default", "own.Topic_1": "acme-2", "open": "*"}
+    assert read_bindings(()) == {}
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        (("acme",), "names no namespace"),
+        (("topic=",), "names no namespace"),
+        (("=acme",), "names no topic"),
+        (("a topic=acme",), "names no topic"),
+        (("noonmark.*=acme",), "names no topic"),
+        (("topic=Acme",), "names no namespace"),
+        (("topic=a=b",), "names no namespace"),
+        (("topic=**",), "names no namespace"),
+        (("topic=a", "topic=b"), "bound to 'a' and to 'b'"),
+        (("topic=a", "topic=*"), r"bound to 'a' and to '\*'"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(items, told):
+    with pytest.raises(ValueError, match=told):
+        read_bindings(items)
