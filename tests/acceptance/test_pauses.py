@@ -91,7 +91,7 @@ def test_what_a_pause_held_runs_after_the_resume_once_each_or_is_accounted_for(
     )
     noonmark.wait(lambda: operator.tick()["held_instants"] >= 1, "an instant to pass that the pause holds")
     shown = operator.tick()
-    assert (shown["state"], shown["paused_by"], shown["next_due_at"]) == ("paused", "namespace", None)
+    assert (shown["state"], shown["paused_by"], shown["next_run_at"]) == ("paused", "namespace", None)
     assert len(noonmark.calls("shop")) == ran
     (refusal,) = operator("rejection", "list")["items"]
     assert refusal["reason"] == "conflict"

@@ -79,6 +79,33 @@ def test_what_is_applied_by_a_context_is_made_by_its_server_in_the_namespace_of_
         ]
 
 
+def test_what_a_server_has_is_read_by_a_context_alone(context, emptied_database):
+    context("shop", "editor")
+    call("job", "apply", "-f", "jobs.yaml")
+    run = json.loads(call("job", "trigger", "tick", "--json").stdout)["run_id"]
+
+    assert "tick" in call("job", "list").stdout
+    assert json.loads(call("job", "show", "tick", "--json").stdout)["namespace"] == "shop"
+    (listed,) = json.loads(call("run", "list", "--job", "tick", "--json").stdout)["items"]
+    assert listed["id"] == run
+    assert "manual" in call("run", "show", run).stdout
+    assert "its attempts wrote nothing" in call("run", "logs", run).stdout
+    with psycopg.connect(emptied_database, autocommit=True) as connection:
+        connection.execute(
+            "insert into workers (pool, host, pid, lease_seconds, beat_at) values ('default', 'box', 1, 15, now())"
+        )
+    assert " box " in call("workers").stdout
+    assert "there is no job 'tock': " in call("job", "show", "tock", code=1).stderr
+
+
+def test_the_payload_and_the_rejections_of_others_are_not_read(context):
+    context("shop", "editor")
+    call("job", "apply", "-f", "jobs.yaml")
+    context("looker", "viewer")
+    assert "(hidden: the key may not read payloads)" in call("job", "show", "tick").stdout
+    assert "platform" in call("rejection", "list", code=1).stderr
+
+
 def test_what_a_role_does_not_allow_is_told_and_changes_nothing(context, emptied_database):
     context("shop", "operator")
     told = call("job", "apply", "-f", "jobs.yaml", code=1).stderr

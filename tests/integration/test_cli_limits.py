@@ -79,8 +79,8 @@ def test_listings_say_what_a_run_waits_for(noonmark, jobs):
     assert "limit stripe/c 1" in noonmark("run", "list", "--state", "waiting")
     run = noonmark("run", "show", rows[0]["id"])
     assert "waits_for" in run.replace(" ", "_") or "waits for" in run
-    assert json.loads(noonmark("job", "show", "nightly", "--json"))["limits"] == ["stripe"]
-    assert json.loads(noonmark("job", "show", "keyed", "--json"))["limits"] == [
+    assert json.loads(noonmark("job", "show", "nightly", "--json"))["document"]["limits"] == ["stripe"]
+    assert json.loads(noonmark("job", "show", "keyed", "--json"))["document"]["limits"] == [
         {"name": "stripe", "key": "c 1"}
     ]
     assert str(job_id) in noonmark("job", "show", "nightly")

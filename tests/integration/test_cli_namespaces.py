@@ -73,17 +73,17 @@ def test_a_paused_job_is_shown_with_who_paused_it_and_how_much_is_held(noonmark,
         connection.execute(
             "update jobs set schedule = jsonb_set(schedule, '{anchor}', '\"2026-01-01T00:00:00Z\"') where name = 'a'"
         )
-    shown = json.loads(noonmark("job", "show", "a", "--json"))
-    assert (shown["state"], shown["paused_by"], shown["next_due_at"]) == ("paused", "namespace", None)
+    shown = json.loads(noonmark("job", "show", "a", "--namespace", "shop", "--json"))
+    assert (shown["state"], shown["paused_by"], shown["next_run_at"]) == ("paused", "namespace", None)
     assert shown["paused_at"] is not None
     assert shown["held_instants"] in (9, 10)
     assert noonmark("namespace", "resume", "shop").splitlines() == [
         "namespace shop is resumed: 3 jobs go on, 0 runs queued",
         "1 job had instants held: they get their verdicts with the next claims",
     ]
-    shown = json.loads(noonmark("job", "show", "a", "--json"))
+    shown = json.loads(noonmark("job", "show", "a", "--namespace", "shop", "--json"))
     assert (shown["state"], shown["paused_by"], shown["paused_at"]) == ("active", None, None)
-    assert "held_instants" not in shown
+    assert shown["held_instants"] is None
 
 
 def test_a_namespace_without_any_job_is_named_with_one_that_may_have_been_meant(noonmark, jobs):
@@ -126,5 +126,30 @@ def test_an_interrupted_resume_keeps_a_namespace_from_being_deleted(noonmark, jo
 
 def test_a_paused_one_time_job_keeps_its_due_instant(noonmark, jobs):
     noonmark("namespace", "pause", "shop")
-    (one,) = [one for one in json.loads(noonmark("job", "list", "--json"))["items"] if one["run_at"]]
-    assert (one["state"], one["next_due_at"]) == ("paused", LATER)
+    listed = json.loads(noonmark("job", "list", "--namespace", "shop", "--json"))["items"]
+    (one,) = [one for one in listed if one["document"]["run_at"]]
+    assert (one["state"], one["next_run_at"]) == ("paused", LATER)
+
+
+def test_held_instants_that_are_counted_one_by_one_are_not_counted_without_end(
+    noonmark, jobs, emptied_database
+):
+    jobs.take(nightly("c", namespace="shop", schedule={"any": [{"every": 60}, {"cron": "30 3 * * *"}]}))
+    noonmark("namespace", "pause", "shop")
+
+    def held(days):
+        with psycopg.connect(emptied_database, autocommit=True) as connection:
+            connection.execute(
+                "update timers set scheduled_for = noonmark_now() - %s * interval '1 day'"
+                " where job_id = (select id from jobs where name = 'c')",
+                [days],
+            )
+            connection.execute(
+                "update jobs set schedule = replace(schedule::text, schedule #>> '{any,0,anchor}',"
+                " '2026-01-01T00:00:00Z')::jsonb where name = 'c'"
+            )
+        shown = noonmark("job", "show", "c", "--namespace", "shop", "--json")
+        return json.loads(shown)["held_instants"]
+
+    assert held(1) in (1440, 1441)
+    assert held(30) is None

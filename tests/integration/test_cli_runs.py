@@ -1,6 +1,7 @@
 """What `noonmark run show` and `run logs` say about the attempts of a run."""
 
 import json
+from datetime import timedelta
 from types import SimpleNamespace
 from uuid import uuid4
 
@@ -10,6 +11,9 @@ from tests.integration.test_cli_reads import NOW, add_job, add_runs
 from tests.support.cli import call
 
 from noonmark.cli import run_logs
+
+DUE = NOW - timedelta(seconds=1)
+"""When the one run of `add_runs` is due; what is kept of its attempts has it too."""
 
 
 @pytest.fixture
@@ -28,7 +32,7 @@ def run(database):
     database.execute(
         "insert into attempts (run_id, scheduled_for, fence, attempt, worker, outcome, error, started_at, finished_at)"
         " values (%s, %s, 1, 1, 6, 'failed', 'ValueError: no', %s, %s)",
-        [run, NOW, NOW, NOW],
+        [run, DUE, NOW, NOW],
     )
     return run
 
@@ -36,7 +40,7 @@ def run(database):
 def add_log(database, run, fence, *, stdout="", stderr="", log="", dropped=0):
     database.execute(
         "insert into attempt_logs values (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
-        [run, NOW, fence, fence, stdout, stderr, log, dropped, NOW],
+        [run, DUE, fence, fence, stdout, stderr, log, dropped, NOW],
     )
 
 
@@ -74,13 +78,14 @@ def test_a_running_attempt_is_shown_without_an_outcome(database):
 def test_progress_and_checkpoint_are_shown(database, run):
     database.execute(
         "insert into run_notes values (%s, %s, 2, 0.4, 'page 40 of 100', '{\"page\": 40}', '2026-06-01T09:00:00Z')",
-        [run, NOW],
+        [run, DUE],
     )
     text = call("run", "show", str(run)).stdout
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "progress 40% page 40 of 100 (told at 2026-06-01T09:00:00.000Z)" in lines
-    note = json.loads(call("run", "show", str(run), "--json").stdout)["note"]
-    assert (note["progress"], note["message"], note["checkpoint"]) == (0.4, "page 40 of 100", {"page": 40})
+    shown = json.loads(call("run", "show", str(run), "--json").stdout)
+    assert (shown["progress"]["share"], shown["progress"]["message"]) == (0.4, "page 40 of 100")
+    assert shown["checkpoint"] == {"page": 40}
 
 
 def test_logs_are_shown_by_attempt_and_stream(database, run):

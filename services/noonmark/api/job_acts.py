@@ -37,19 +37,26 @@ _PLAIN: Final = (
 )  # fmt: skip
 
 
-def job_answer(row: Row, schedule: Schedule | None, *, payload: bool) -> Job:
+def job_answer(row: Row, schedule: Schedule | None, *, payload: bool, held: int | None = None) -> Job:
     """Return a job as it is answered.
 
     Args:
         row: of `job_listing`.
         schedule: its stored schedule, read.
         payload: whether the payload is shown.
+        held: how many instants a pause holds of it, where they were counted.
     """
     document = document_of(row, schedule)
     if not payload:
         document["payload"] = None
     plain = {name: row[name] for name in _PLAIN}
-    return Job(**plain, next_run_at=row["next_due_at"], payload_hidden=not payload, document=document)
+    return Job(
+        **plain,
+        next_run_at=row["next_due_at"],
+        held_instants=held,
+        payload_hidden=not payload,
+        document=document,
+    )
 
 
 def read_job(session: Session, job_id: UUID) -> tuple[Row, Schedule | None]:
@@ -182,7 +189,9 @@ def _shown(row: Row, schedule: Schedule | None, *, payload: bool) -> Reply:
 
 def audited(row: Row, schedule: Schedule | None) -> dict[str, Any]:
     """Return a job as the audit log keeps it: of its payload only a digest, for it may hold secrets."""
-    shown = job_answer(row, schedule, payload=False).model_dump(mode="json", exclude={"payload_hidden"})
+    shown = job_answer(row, schedule, payload=False).model_dump(
+        mode="json", exclude={"payload_hidden", "held_instants"}
+    )
     document = shown["document"]
     del document["payload"]
     payload = orjson.dumps((row["work"] or {}).get("payload"), option=orjson.OPT_SORT_KEYS)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import typer
 
+from noonmark.cli.answers import MISSING, or_missing
 from noonmark.cli.options import as_uuid
 from noonmark.cli.problems import CliError
 
@@ -19,6 +21,7 @@ InNamespace = Annotated[
     str | None,
     typer.Option("--namespace", help="Namespace of a job that is named; else that of the context or key."),
 ]
+_MOST_NAMED = 5
 _LIVE = ("active", "paused", "completed", "broken")
 
 
@@ -46,6 +49,58 @@ def id_of(client: Client, job: str, namespace: str | None) -> str:
             " jobs are named by their id"
         )
     return str(found["id"])
+
+
+def any_id_of(client: Client, job: str, namespace: str | None) -> str:
+    """Return the id of the job that is meant, of a one-time job too where no other has its name.
+
+    Raises:
+        CliError: no job has this name, or several one-time jobs do.
+    """
+    if as_uuid(job) is not None:
+        return job
+    if (recurring := find_named(client, job, namespace)) is not None:
+        return str(recurring["id"])
+    found = list(client.jobs.list(name=job, namespace=namespace, limit=_MOST_NAMED).page().items)
+    if not found:
+        raise CliError(missing_job(client, job, namespace))
+    living = [one for one in found if one["state"] != "cancelled"] or found[:1]
+    if len(living) > 1:
+        ids = ", ".join(str(one["id"]) for one in living)
+        raise CliError(f"several jobs are called {job!r}: give the id of one of them ({ids})")
+    return str(living[0]["id"])
+
+
+def require_named(client: Client, job: str, namespace: str | None) -> None:
+    """Tell a job that has nothing to list from one that is not there.
+
+    Raises:
+        CliError: no job has this id, or this name in the namespace.
+    """
+    if as_uuid(job) is not None:
+        with or_missing(missing_job(client, job, None)):
+            client.jobs.get(job)
+    elif not client.jobs.list(name=job, namespace=namespace, limit=1).page().items:
+        raise CliError(missing_job(client, job, namespace))
+
+
+def namespace_of(client: Client, job_id: UUID) -> str | None:
+    """Return the namespace of a job; None where it is gone, as runs of it may not be."""
+    from noonmark.client import ApiError  # noqa: PLC0415 - httpx takes a while to load
+
+    try:
+        return client.jobs.get(job_id)["namespace"]
+    except ApiError as error:
+        if error.status != MISSING:
+            raise
+        return None
+
+
+def missing_job(client: Client, job: str, namespace: str | None) -> str:
+    """Say that a job is not there; of one that is named also where, if anything says which namespace."""
+    place = (namespace or client.namespace) if as_uuid(job) is None else None
+    where = f" in namespace {place}" if place else ""
+    return f"there is no job {job!r}{where}: `noonmark job list` shows those there are"
 
 
 def read_job(client: Client, job_id: str) -> Answer:

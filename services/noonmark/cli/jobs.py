@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from noonmark.cli import apply, job_edit, job_orders, job_versions
-from noonmark.cli.context import operator_settings, reading
+from noonmark.cli.answers import gather, or_missing, with_instants
+from noonmark.cli.context import operator_settings
+from noonmark.cli.job_ref import any_id_of, missing_job
 from noonmark.cli.options import (
-    After,
+    AfterCursor,
     AsJson,
     LaneOption,
     Limit,
-    Namespace,
+    OneNamespace,
     Output,
     OutputOption,
-    as_uuid,
-    read_uuid,
 )
 from noonmark.cli.output import Column, field, shortened, show_fields, show_json, show_list, text
-from noonmark.cli.problems import CliError
-from noonmark.core.words import JobState, Lane
-
-if TYPE_CHECKING:
-    from noonmark.core.schedule import Schedule
+from noonmark.core.words import NO_NEXT_INSTANT, JobState
 
 app = typer.Typer(
     help="Make, show and change jobs: what is to be run, and when; pause, resume, trigger and cancel them."
@@ -47,6 +42,8 @@ for _command in (
     job_versions.diff,
 ):
     app.command()(_command)
+
+_NOT_ALWAYS = frozenset({"document", "payload_hidden", "held_instants"})
 
 State = StrEnum("State", {state.name: state.value for state in JobState})  # type: ignore[misc]
 
@@ -79,25 +76,38 @@ def _rule_text(schedule: Mapping[str, Any]) -> str:
     return f"at {schedule['run_at']}" if schedule.get("run_at") else "-"
 
 
-def next_due_text(row: Mapping[str, Any]) -> str:
+def due_text(document: Mapping[str, Any]) -> str:
+    """Return when the job of a document is due, in a few words."""
+    run_at = document["run_at"]
+    return schedule_text({"run_at": run_at} if run_at else document["schedule"])
+
+
+def next_due_text(job: Mapping[str, Any]) -> str:
     """Return the next instant; `none` where the calendars of an active job leave none."""
-    return "none" if row["no_next_instant"] else text(row["next_due_at"])
+    if job["next_run_at"] is None and job["state_reason"] == NO_NEXT_INSTANT:
+        return "none"
+    return text(job["next_run_at"])
+
+
+def _given(name: str, title: str = "", *, wide: bool = False) -> Column:
+    """Make a column that shows one field of the job's document."""
+    return Column(title or name.upper(), lambda job: text(job["document"][name]), wide)
 
 
 _COLUMNS = (
     field("id", "JOB"),
-    Column("NAME", lambda row: shortened(row["name"], 40), elastic=True),
-    field("kind", "TYPE"),
-    field("lane"),
+    Column("NAME", lambda job: shortened(job["name"], 40), elastic=True),
+    _given("type"),
+    _given("priority", "LANE"),
     field("state"),
-    Column("SCHEDULE", lambda row: schedule_text(row["schedule"])),
+    Column("SCHEDULE", lambda job: due_text(job["document"])),
     Column("NEXT DUE", next_due_text),
-    field("namespace", wide=True, varies=True),
-    field("pool", wide=True),
-    field("handler", wide=True),
+    field("namespace", wide=True),
+    _given("pool", wide=True),
+    _given("handler", wide=True),
     field("version", wide=True, numeric=True),
     field("created_at", "CREATED", wide=True),
-    Column("REASON", lambda row: shortened(row["state_reason"], 80), wide=True, cut=True),
+    Column("REASON", lambda job: shortened(job["state_reason"], 80), wide=True, cut=True),
 )
 
 
@@ -106,139 +116,60 @@ def list_(
     *,
     state: Annotated[list[State] | None, typer.Option(help="Only jobs in this state; repeatable.")] = None,
     name: Annotated[str | None, typer.Option(help="Only jobs of this name.")] = None,
-    namespace: Namespace = None,
+    namespace: OneNamespace = None,
     lane: LaneOption = None,
     limit: Limit = 50,
-    after: After = None,
+    after: AfterCursor = None,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """List jobs, the newest first."""
-    place = read_uuid(after, "--after")
-    from noonmark.store import views  # noqa: PLC0415
-    from noonmark.store.held_views import stored_schedules  # noqa: PLC0415
+    """List jobs of a namespace, the newest first."""
+    from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
 
-    wanted = views.JobFilter(
-        states=[JobState(one.value) for one in state or ()],
-        name=name,
-        namespace=namespace,
-        lanes=[Lane.from_priority(one) for one in lane or ()],
-    )
-    with reading(operator_settings()) as connection:
-        page = views.list_jobs(connection, wanted, limit=limit, before=place)
-        schedules = stored_schedules(connection, page.rows) if as_json else {}
+    with client(operator_settings()) as api:
+        rows, following = gather(
+            lambda size: api.jobs.list(
+                namespace=namespace,
+                name=name,
+                state=[one.value for one in state or ()],
+                priority=[one.value for one in lane or ()],
+                limit=size,
+            ),
+            limit,
+            after,
+        )
     if as_json:
-        items = [document(row, schedules.get(row["id"])) for row in page.rows]
-        show_json({"items": items, "next": page.next})
+        show_json({"items": rows, "next_cursor": following})
         return
-    footer = f"more: --after {page.next}" if page.next else ""
-    show_list(page.rows, _COLUMNS, wide=output is Output.WIDE, footer=footer)
+    footer = f"more: --after {following}" if following else ""
+    show_list([with_instants(row) for row in rows], _COLUMNS, wide=output is Output.WIDE, footer=footer)
 
 
 @app.command()
 def show(
     job: Annotated[str, typer.Argument(metavar="ID|NAME", help="Id or name of the job.")],
-    namespace: Namespace = None,
+    namespace: OneNamespace = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one job with every default spelt out."""
-    job_id = as_uuid(job)
-    from noonmark.store import views  # noqa: PLC0415
-    from noonmark.store.held_views import held_instants, stored_schedules  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    with reading(operator_settings()) as connection:
-        name = job if job_id is None else None
-        found = views.find_jobs(connection, job=job_id, name=name, namespace=namespace)
-        schedules = stored_schedules(connection, found)
-        held = {
-            row["id"]: held_instants(connection, row, schedules.get(row["id"]))
-            for row in found
-            if row["state"] == JobState.PAUSED and row["held_from"]
-        }
-    if not found:
-        raise CliError(f"there is no job {job!r}: `noonmark job list` shows those there are")
-    if len(found) > 1 and len({row["namespace"] for row in found if row["unique_name"]}) > 1:
-        spaces = ", ".join(sorted({row["namespace"] for row in found}))
-        raise CliError(f"several namespaces have a job {job!r} ({spaces}): say which with --namespace")
-    if len(found) > 1 and not any(row["unique_name"] for row in found):
-        ids = ", ".join(str(row["id"]) for row in found)
-        raise CliError(f"several one-time jobs are called {job!r}: show one by its id, of {ids}")
-    chosen = next((row for row in found if row["unique_name"]), found[0])
-    shown = document(chosen, schedules.get(chosen["id"]))
-    if chosen["id"] in held:
-        shown["held_instants"] = held[chosen["id"]]
+    with client(operator_settings()) as api:
+        job_id = any_id_of(api, job, namespace)
+        with or_missing(missing_job(api, job, namespace)):
+            found = api.jobs.get(job_id)
     if as_json:
-        show_json(shown)
+        show_json(found)
         return
-    show_fields(shown)
+    show_fields(sheet(found))
 
 
-def document(row: Mapping[str, Any], schedule: Schedule | None = None) -> dict[str, Any]:
-    """Return the job document of a stored job with every default spelt out, and what became of it.
-
-    Args:
-        row: of `views.list_jobs` or `views.find_jobs`.
-        schedule: its stored schedule, read; None where it has none, or it cannot be read: then it is shown as
-            it is stored.
-    """
-    stored = row["schedule"] or {}
-    run_at = stored.get("run_at")
-    work, policy = row["work"] or {}, row["policy"] or {}
-    misfire = _misfire(policy.get("misfire") or {}, schedule)
-    return {
-        "id": row["id"],
-        "namespace": row["namespace"],
-        "name": row["name"],
-        "state": row["state"],
-        "state_reason": row["state_reason"],
-        "paused_at": row["paused_at"],
-        "paused_by": row["paused_by"],
-        "next_due_at": row["next_due_at"],
-        "version": row["version"],
-        "created_at": row["created_at"],
-        "updated_at": row["updated_at"],
-        "type": row["kind"],
-        "handler": row["handler"],
-        "payload": work.get("payload"),
-        "schedule": None if run_at is not None else _schedule_document(schedule) or stored or None,
-        "run_at": run_at,
-        "priority": row["lane"],
-        "pool": row["pool"],
-        "timeout_seconds": work.get("timeout_seconds"),
-        "retry": work.get("retry"),
-        "misfire": misfire,
-        "overlap": policy.get("overlap", "allow"),
-        "limits": [
-            name if key is None else {"name": name, "key": key} for name, key in policy.get("limits", ())
-        ],
-        "delivery": "at_least_once",
-        "start_deadline_seconds": policy.get("start_deadline_seconds"),
-        "labels": row["labels"] or {},
-        "idempotency_key": row["idempotency_key"],
-        "description": row["description"],
-        "owner": row["owner"],
-    }
-
-
-def _schedule_document(schedule: Schedule | None) -> dict[str, object] | None:
-    if schedule is None:
-        return None
-    from noonmark.core.schedule import document_of  # noqa: PLC0415 - for this command only
-
-    return document_of(schedule)
-
-
-def _misfire(stored: Mapping[str, Any], schedule: Schedule | None) -> dict[str, Any]:
-    """Spell out the misfire rule; the look-back by default depends on the schedule's period."""
-    from noonmark.core.planning import Misfire  # noqa: PLC0415 - for this command only
-
-    rule = Misfire(**stored)
-    look_back = rule.look_back_seconds
-    if look_back is None and schedule is not None:
-        look_back = rule.look_back_at(schedule, datetime.now(UTC))
-    # None is no limit, as for one-time jobs. Of a schedule that cannot be read nobody knows.
-    return {
-        "policy": rule.policy.value,
-        "grace_seconds": rule.grace_seconds,
-        "look_back_seconds": look_back,
-    }
+def sheet(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is shown of a job: how it stands, then its document with every default spelt out."""
+    shown = {name: value for name, value in with_instants(job).items() if name not in _NOT_ALWAYS}
+    shown |= {name: value for name, value in job["document"].items() if name not in shown}
+    if job["payload_hidden"]:
+        shown["payload"] = "(hidden: the key may not read payloads)"
+    if job["held_instants"] is not None:
+        shown["held_instants"] = job["held_instants"]
+    return shown

@@ -42,6 +42,13 @@ LaneOption = Annotated[list[LaneName] | None, typer.Option("--lane", help="Only 
 After = Annotated[
     str | None, typer.Option("--after", help="Go on below this row: the `next` of the page before.")
 ]
+AfterCursor = Annotated[
+    str | None, typer.Option("--after", help="Go on there: the `next_cursor` of the page before.")
+]
+OneNamespace = Annotated[
+    str | None,
+    typer.Option("--namespace", help="Of this namespace; else that of the context or key, else `default`."),
+]
 Since = Annotated[
     str | None,
     typer.Option(

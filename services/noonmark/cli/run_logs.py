@@ -6,15 +6,18 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 import typer
 
-from noonmark.cli.context import operator_settings, reading
+from noonmark.cli.answers import or_missing
+from noonmark.cli.context import operator_settings
 from noonmark.cli.options import AsJson, read_uuid
 from noonmark.cli.output import as_json_line, printable, show_json
-from noonmark.cli.problems import CliError
+
+if TYPE_CHECKING:
+    from noonmark.client import Client
 
 _LOOK_SECONDS: Final = 0.5
 
@@ -39,62 +42,59 @@ def logs(
     """
     run_id = read_uuid(run, "run")
     assert run_id is not None
-    if follow:
-        _follow(run_id, attempt, stream, as_json=as_json)
-        return
-    from noonmark.store import run_views, views  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
 
-    with reading(operator_settings()) as connection:
-        found = run_views.run_logs(connection, run_id, attempt)
-        known = views.show_run(connection, run_id) if not found else None
-    if not found and known is None:
-        raise CliError(f"there is no run {run_id}: `noonmark run list` shows those there are")
+    with client(operator_settings()) as api, or_missing(missing_run(run_id)):
+        if follow:
+            _follow(api, run_id, attempt, stream, as_json=as_json)
+            return
+        told = api.runs.logs(run_id, attempt=attempt)
+        found = told["attempts"]
+        nothing = "" if found or as_json else _nothing(api.runs.get(run_id), attempt)
     if as_json:
-        show_json({"run": run_id, "attempts": found})
+        show_json(told)
     elif stream is not None:
-        for line in "".join(row[stream.value] for row in found).splitlines():
-            print(_shown(line))
+        _print_stream(found, stream)
     elif found:
         _show(found)
     else:
-        assert known is not None
-        print(_nothing(known, attempt))
+        print(nothing)
 
 
-def _follow(run_id: UUID, attempt: int | None, stream: Stream | None, *, as_json: bool) -> None:
-    """Show attempts as they end, with `as_json` one document per line, until the run has ended.
+def missing_run(run_id: UUID) -> str:
+    """Say that a run is not there."""
+    return f"there is no run {run_id}: `noonmark run list` shows those there are"
 
-    Raises:
-        CliError: there is no such run.
-    """
+
+def _follow(api: Client, run_id: UUID, attempt: int | None, stream: Stream | None, *, as_json: bool) -> None:
+    """Show attempts as they end, with `as_json` one document per line, until the run has ended."""
     from noonmark.core.transitions import VERDICTS  # noqa: PLC0415
-    from noonmark.store import run_views, views  # noqa: PLC0415
 
     seen: set[int] = set()
-    settings = operator_settings()
     while True:
-        with reading(settings) as connection:
-            # The state first: what is written before a run ends is then read after it.
-            run = views.show_run(connection, run_id)
-            found = run_views.run_logs(connection, run_id, attempt)
-        if run is None:
-            raise CliError(f"there is no run {run_id}: `noonmark run list` shows those there are")
+        # The state first: what is written before a run ends is then read after it.
+        state = api.runs.get(run_id)["state"]
+        found = api.runs.logs(run_id, attempt=attempt)["attempts"]
         fresh = [row for row in found if row["fence"] not in seen]
         seen.update(row["fence"] for row in fresh)
         if as_json:
             for row in fresh:
-                print(as_json_line({"run": run_id, **row}), flush=True)
+                print(as_json_line({"run_id": run_id, **row}))
         elif stream is not None:
-            for line in "".join(row[stream.value] for row in fresh).splitlines():
-                print(_shown(line), flush=True)
+            _print_stream(fresh, stream)
         else:
             _show(fresh)
-            sys.stdout.flush()
-        if run["state"] in VERDICTS:
+        sys.stdout.flush()
+        if state in VERDICTS:
             if not as_json and stream is None:
-                print(f"== the run is {run['state']}")
+                print(f"== the run is {state}")
             return
         time.sleep(_LOOK_SECONDS)
+
+
+def _print_stream(attempts: Sequence[Mapping[str, Any]], stream: Stream) -> None:
+    for line in "".join(row[stream.value] for row in attempts).splitlines():
+        print(_shown(line))
 
 
 def _show(attempts: Sequence[Mapping[str, Any]]) -> None:

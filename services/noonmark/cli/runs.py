@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from noonmark.cli import run_cancel, run_complete, run_retry
-from noonmark.cli.context import operator_settings, reading, require_job
+from noonmark.cli.answers import gather, or_missing, with_instants
+from noonmark.cli.context import operator_settings
+from noonmark.cli.job_ref import namespace_of, require_named
 from noonmark.cli.options import (
-    After,
+    AfterCursor,
     AsJson,
     LaneOption,
     Limit,
-    Namespace,
+    OneNamespace,
     Output,
     OutputOption,
     Since,
@@ -36,9 +37,8 @@ from noonmark.cli.output import (
     show_list,
     text,
 )
-from noonmark.cli.problems import CliError
-from noonmark.cli.run_logs import logs
-from noonmark.core.words import Lane, RunState
+from noonmark.cli.run_logs import logs, missing_run
+from noonmark.core.words import RunState
 
 app = typer.Typer(
     help="Show runs: what was due, and what became of it; cancel and retry them.", no_args_is_help=True
@@ -50,17 +50,9 @@ app.command()(run_complete.complete)
 State = StrEnum("State", {state.name: state.value for state in RunState})  # type: ignore[misc]
 
 
-def start_delay(row: Mapping[str, Any]) -> float | None:
-    """Return the seconds from the due instant to the first start, whatever followed; None before it."""
-    return _seconds(row["scheduled_for"], row["first_started_at"])
-
-
 def took(row: Mapping[str, Any]) -> float | None:
-    """Return the seconds that the latest attempt took; None while it has not ended."""
-    return _seconds(row["started_at"], row["finished_at"])
-
-
-def _seconds(begin: datetime | None, end: datetime | None) -> float | None:
+    """Return the seconds that an attempt took; None while it has not ended."""
+    begin, end = row["started_at"], row["finished_at"]
     return (end - begin).total_seconds() if begin is not None and end is not None else None
 
 
@@ -72,16 +64,16 @@ def job_label(row: Mapping[str, Any]) -> str:
 _COLUMNS = (
     field("id", "RUN"),
     Column("JOB", lambda row: shortened(job_label(row), 40), elastic=True),
-    field("lane"),
+    field("priority", "LANE"),
     field("state"),
     Column("REASON", lambda row: text(" ".join(filter(None, (row["reason"], row.get("waits_for")))) or None)),
     field("attempt", "ATTEMPTS", numeric=True),
     field("scheduled_for", "DUE"),
-    Column("DELAY", lambda row: duration(start_delay(row)), numeric=True),
-    Column("TOOK", lambda row: duration(took(row)), numeric=True),
-    field("namespace", wide=True, varies=True),
+    Column("DELAY", lambda row: duration(row["start_delay_seconds"]), numeric=True),
+    Column("TOOK", lambda row: duration(row["took_seconds"]), numeric=True),
+    field("namespace", wide=True),
     field("pool", wide=True),
-    field("kind", "TYPE", wide=True),
+    field("type", wide=True),
     field("handler", wide=True),
     field("origin", wide=True),
     field("fence", wide=True, numeric=True),
@@ -99,37 +91,43 @@ def list_(
         typer.Option(help="Only runs with this reason, such as overlap or coalesced; repeatable."),
     ] = None,
     job: Annotated[str | None, typer.Option(help="Only runs of this job: its id or name.")] = None,
-    namespace: Namespace = None,
+    namespace: OneNamespace = None,
     lane: LaneOption = None,
     since: Since = None,
     limit: Limit = 50,
-    after: After = None,
+    after: AfterCursor = None,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """List runs, the newest first."""
+    """List runs of a namespace, the newest first; those of one job by their due instants."""
+    due_since = read_since(since)
     job_id = as_uuid(job) if job is not None else None
-    due_since, place = read_since(since), read_uuid(after, "--after")
-    from noonmark.store import views  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
 
-    wanted = views.RunFilter(
-        states=[one.value for one in state or ()],
-        reasons=reason or (),
-        job=job_id,
-        job_name=job if job_id is None else None,
-        namespace=namespace,
-        lanes=[Lane.from_priority(one) for one in lane or ()],
-        since=due_since,
-    )
-    with reading(operator_settings()) as connection:
-        page = views.list_runs(connection, wanted, limit=limit, before=place)
-        if job is not None and not page.rows:
-            require_job(connection, job, namespace)
+    with client(operator_settings()) as api:
+        # The id of a job says where it is.
+        place = namespace if namespace or job_id is None else namespace_of(api, job_id)
+        rows, following = gather(
+            lambda size: api.runs.list(
+                namespace=place,
+                job_id=job_id,
+                job_name=job if job_id is None else None,
+                state=[one.value for one in state or ()],
+                reason=reason,
+                priority=[one.value for one in lane or ()],
+                since=due_since,
+                limit=size,
+            ),
+            limit,
+            after,
+        )
+        if job is not None and not rows:
+            require_named(api, job, namespace)
     if as_json:
-        show_json({"items": [_with_durations(row) for row in page.rows], "next": page.next})
+        show_json({"items": rows, "next_cursor": following})
         return
-    footer = f"more: --after {page.next}" if page.next else ""
-    show_list(page.rows, _COLUMNS, wide=output is Output.WIDE, footer=footer)
+    footer = f"more: --after {following}" if following else ""
+    show_list([with_instants(row) for row in rows], _COLUMNS, wide=output is Output.WIDE, footer=footer)
 
 
 _FIRST = (
@@ -143,8 +141,15 @@ _FIRST = (
 _GIVEN = ("result", "checkpoint")
 """What handlers gave: JSON of any form."""
 
-_INTERNAL = ("worker", "epoch", "shard", "holds_slot", "losses", "instants", "request_id")
+_HIDDEN = "(hidden: the key may not read payloads)"
+
+_INTERNAL = ("worker", "losses", "instants", "request_id")
 """What helps to follow a run through the logs and tables, and nobody else."""
+
+_TOLD_OTHERWISE = frozenset(
+    {"job_name", "attempts", "start_delay_seconds", "took_seconds", "error_hidden", "result_hidden"}
+    | {"checkpoint_hidden"}
+)
 
 
 @app.command()
@@ -156,18 +161,15 @@ def show(
     """Show one run with its attempts; with `-o wide` also what is internal."""
     run_id = read_uuid(run, "run")
     assert run_id is not None
-    from noonmark.store import run_views, views  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    with reading(operator_settings()) as connection:
-        found = views.show_run(connection, run_id)
-        if found is None:
-            raise CliError(f"there is no run {run_id}: `noonmark run list` shows those there are")
-        attempts = run_views.run_attempts(connection, found)
-        found = {**found, "attempts": attempts, "note": run_views.run_note(connection, run_id)}
+    with client(operator_settings()) as api, or_missing(missing_run(run_id)):
+        found = api.runs.get(run_id)
     if as_json:
-        show_json(_with_durations(found))
+        show_json(found)
         return
     show_fields(sheet(found, wide=output is Output.WIDE), precise=True)
+    attempts = [with_instants(one) for one in found["attempts"]]
     written = any(row["log_bytes"] for row in attempts)
     # The one attempt of a run that went well is told in the lines above.
     if written or len(attempts) > 1 or any(row["error"] for row in attempts):
@@ -181,44 +183,37 @@ def sheet(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
     """Return what is shown of a run, in the order in which it is asked for; without what it does not have."""
     from noonmark.store.job_documents import FIRST_ONE_OFF  # noqa: PLC0415 - not needed to show help
 
-    row = {name: value for name, value in run.items() if name not in {"attempts", "note"}}
-    row |= _told(run.get("note"))
-    delay, length = start_delay(run), took(run)
-    last = run["attempts"][-1] if run["attempts"] else None
-    if length is None and last is not None and last["started_at"] == run["started_at"]:
+    row = {name: value for name, value in with_instants(run).items() if name not in _TOLD_OTHERWISE}
+    delay, length = run["start_delay_seconds"], run["took_seconds"]
+    last = with_instants(run["attempts"][-1]) if run["attempts"] else None
+    if length is None and last is not None and last["started_at"] == row["started_at"]:
         # A run that is to be retried has no end of its own yet.
         length = took(last)
     row |= {
         "job": job_label(run),
-        "worker": row.pop("owner", None) or None,
+        "worker": last["worker"] if last is not None and last["fence"] == run["fence"] else None,
+        "progress": _progress(run["progress"]),
         "start_delay": duration(delay) if delay is not None else None,
         "took": duration(length) if length is not None else None,
     }
-    row.pop("job_name", None)
-    if row.get("job_version", 0) >= FIRST_ONE_OFF:
+    if run["job_version"] >= FIRST_ONE_OFF:
         row["job_version"] = "of this run alone: triggered with its own payload"
     # What a handler returned is JSON, where a bare truth value is spelt so.
     row |= {name: json.dumps(row[name]) for name in _GIVEN if isinstance(row.get(name), bool)}
+    row |= {name: _HIDDEN for name in (*_GIVEN, "error") if run[f"{name}_hidden"]}
     names = [name for name in _FIRST if name in row]
     names += [name for name in row if name not in _FIRST and name not in _INTERNAL]
     names += [name for name in _INTERNAL if wide and name in row]
     return {name: row[name] for name in names if row[name] is not None}
 
 
-def _told(note: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return how far a run is, in a line, and what its next attempt will find."""
-    if note is None:
-        return {}
-    share = f"{note['progress']:.0%}" if note["progress"] is not None else ""
-    words = " ".join(part for part in (share, note["message"]) if part)
-    return {
-        "progress": f"{words} (told at {precise_instant(note['written_at'])})" if words else None,
-        "checkpoint": note["checkpoint"],
-    }
-
-
-def _with_durations(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, "start_delay_seconds": start_delay(row), "took_seconds": took(row)}
+def _progress(told: Mapping[str, Any] | None) -> str | None:
+    """Return how far a run is, in a line."""
+    if told is None:
+        return None
+    share = f"{told['share']:.0%}" if told["share"] is not None else ""
+    words = " ".join(part for part in (share, told["message"]) if part)
+    return f"{words} (told at {precise_instant(with_instants(told)['written_at'])})"
 
 
 def _size(kept: Mapping[str, int] | None) -> str:

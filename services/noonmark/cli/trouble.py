@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from noonmark.cli.context import operator_settings, reading
-from noonmark.cli.options import AsJson, Limit, Output, OutputOption
+from noonmark.cli.answers import gather, or_missing, with_instants
+from noonmark.cli.context import operator_settings
+from noonmark.cli.options import AfterCursor, AsJson, Limit, Output, OutputOption
 from noonmark.cli.output import Column, field, printable, shortened, show_fields, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode
 
@@ -32,12 +34,7 @@ def reasons(row: Mapping[str, Any]) -> list[str]:
 
 def position(row: Mapping[str, Any]) -> str:
     """Return where the event stands in Kafka: topic/partition/offset."""
-    return f"{row['topic']}/{row['partition']}/{row['record_offset']}"
-
-
-def excerpt(row: Mapping[str, Any]) -> str:
-    """Return the beginning of the event as text."""
-    return shortened((row["value"] or b"").decode("utf-8", errors="replace"), _EXCERPT)
+    return f"{row['topic']}/{row['partition']}/{row['offset']}"
 
 
 _REJECTION_COLUMNS = (
@@ -48,7 +45,7 @@ _REJECTION_COLUMNS = (
     Column("PROBLEMS", lambda row: ". ".join(reasons(row)), cut=True),
     Column("POSITION", position, wide=True),
     field("event_source", "SOURCE", wide=True),
-    Column("EXCERPT", excerpt, wide=True, cut=True),
+    Column("EXCERPT", lambda row: shortened(row["excerpt"], _EXCERPT), wide=True, cut=True),
 )
 
 
@@ -57,24 +54,21 @@ def list_rejections(
     *,
     source: Annotated[str | None, typer.Option(help="Only events of this publisher.")] = None,
     limit: Limit = 50,
-    after: Annotated[str | None, typer.Option("--after", help="Go on below this row.")] = None,
+    after: AfterCursor = None,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
     """List refused submissions, the newest first; `noonmark rejection show ID` shows one in full."""
-    if after is not None and not after.isdecimal():
-        raise CliError(f"--after {after!r} is no number: take the `next` of the page before", ExitCode.USAGE)
-    from noonmark.store import views  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
 
-    with reading(operator_settings()) as connection:
-        page = views.list_rejections(
-            connection, source=source, limit=limit, before=int(after) if after else None
-        )
+    with client(operator_settings()) as api:
+        rows, following = gather(lambda size: api.rejections.list(source=source, limit=size), limit, after)
     if as_json:
-        show_json({"items": page.rows, "next": page.next})
+        show_json({"items": rows, "next_cursor": following})
         return
-    footer = f"more: --after {page.next}" if page.next else ""
-    show_list(page.rows, _REJECTION_COLUMNS, wide=output is Output.WIDE, footer=footer)
+    footer = f"more: --after {following}" if following else ""
+    shown = [with_instants(row) for row in rows]
+    show_list(shown, _REJECTION_COLUMNS, wide=output is Output.WIDE, footer=footer)
 
 
 @rejections.command("show")
@@ -89,19 +83,18 @@ def show_rejection(
             " `noonmark rejection list`",
             ExitCode.USAGE,
         )
-    from noonmark.store import views  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    with reading(operator_settings()) as connection:
-        found = views.find_rejection(connection, int(rejection))
-    if found is None:
-        raise CliError(f"there is no rejection {rejection}: `noonmark rejection list` shows those there are")
+    told = f"there is no rejection {rejection}: `noonmark rejection list` shows those there are"
+    with client(operator_settings()) as api, or_missing(told):
+        found = api.rejections.get(rejection)
     if as_json:
         show_json(found)
         return
     show_fields(
         {
             "id": found["id"],
-            "received": found["received_at"],
+            "received": with_instants(found)["received_at"],
             "position": position(found),
             "source": found["event_source"],
             "event": found["event_id"],
@@ -112,7 +105,7 @@ def show_rejection(
     print("\nproblems")
     for problem in reasons(found):
         print(f"  {problem}")
-    kept = (found["value"] or b"").decode("utf-8", errors="replace")
+    kept = base64.b64decode(found["value_base64"] or "").decode("utf-8", errors="replace")
     print("\nthe event, as far as it was kept" if found["truncated"] else "\nthe event")
     for line in kept.splitlines():
         print(f"  {printable(line)}")

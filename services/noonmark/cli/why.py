@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from uuid import UUID
 
 import typer
 
 from noonmark.cli.context import operator_settings
+from noonmark.cli.job_ref import any_id_of
 from noonmark.cli.options import AsJson, Namespace, as_uuid
 from noonmark.cli.output import printable, show_json
 from noonmark.cli.problems import CliError
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from noonmark.client import Client
 
 _MISSING: Final = 404
-_MOST_NAMED: Final = 5
 
 
 def why(
@@ -46,7 +45,7 @@ def ask(api: Client, target: str, namespace: str | None) -> Mapping[str, Any]:
 
     wanted = as_uuid(target)
     if wanted is None:
-        return api.jobs.why(_named(api, target, namespace))
+        return api.jobs.why(any_id_of(api, target, namespace))
     for of in (api.jobs.why, api.runs.why):
         try:
             return of(wanted)
@@ -56,19 +55,6 @@ def ask(api: Client, target: str, namespace: str | None) -> Mapping[str, Any]:
     raise CliError(
         f"there is no job and no run {target}: `noonmark job list` and `noonmark run list` show them"
     )
-
-
-def _named(api: Client, name: str, namespace: str | None) -> UUID:
-    found = list(api.jobs.list(name=name, namespace=namespace, limit=_MOST_NAMED).page().items)
-    if not found:
-        where = f" in namespace {namespace}" if namespace is not None else ""
-        raise CliError(f"there is no job {name!r}{where}: `noonmark job list` shows those there are")
-    # The name of a recurring job is its own until it is cancelled; those of one-time jobs may be shared.
-    living = [job for job in found if job["state"] != "cancelled"] or found[:1]
-    if len(living) > 1:
-        ids = ", ".join(str(job["id"]) for job in living)
-        raise CliError(f"several jobs are called {name!r}: give the id of one of them ({ids})")
-    return UUID(str(living[0]["id"]))
 
 
 def lines(found: Mapping[str, Any]) -> list[str]:

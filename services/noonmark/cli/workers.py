@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from noonmark.cli.context import operator_settings, reading
+from noonmark.cli.answers import with_instants
+from noonmark.cli.context import operator_settings
 from noonmark.cli.options import AsJson
-from noonmark.cli.output import field, show_json, show_list
+from noonmark.cli.output import Column, duration, field, show_json, show_list
 
 _COLUMNS = (
     field("id", "WORKER", numeric=True),
@@ -17,7 +18,7 @@ _COLUMNS = (
     field("pid", numeric=True),
     field("state"),
     field("started_runs", "HELD", numeric=True),
-    field("silent_for", "LAST BEAT", numeric=True),
+    Column("LAST BEAT", lambda row: duration(row["silent_seconds"]), numeric=True),
     field("lease_seconds", "LEASE S", numeric=True),
     field("epoch", numeric=True),
     field("started_at", "SINCE"),
@@ -28,13 +29,12 @@ def workers(
     everyone: Annotated[bool, typer.Option("--all", help="Also those that left or lapsed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List workers: how long ago each last gave a sign of life, and how many runs it holds."""
-    from noonmark.store import views  # noqa: PLC0415
+    """List workers, 1,000 at most: how long ago each gave a sign of life, and how many runs it holds."""
+    from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
 
-    with reading(operator_settings()) as connection:
-        rows = views.list_workers(connection, everyone=everyone)
+    with client(operator_settings()) as api:
+        rows = api.workers.list(ended=everyone)
     if as_json:
-        items = [{**row, "silent_for": row["silent_for"].total_seconds()} for row in rows]
-        show_json({"items": items})
+        show_json({"items": rows})
         return
-    show_list(rows, _COLUMNS)
+    show_list([with_instants(row) for row in rows], _COLUMNS)

@@ -47,6 +47,10 @@ class JobState(StrEnum):
     BROKEN = "broken"
 
 
+NO_NEXT_INSTANT: Final = "no next instant: its calendars leave none"
+"""State reason of an active job whose timer waits for other calendars; nothing writes it into its row."""
+
+
 class RunState(StrEnum):
     """Where a run stands. `noonmark.core.transitions` holds the moves between these."""
 

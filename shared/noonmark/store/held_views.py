@@ -6,7 +6,7 @@ Held instants get their ledger rows at the resume.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import orjson
@@ -14,15 +14,18 @@ import psycopg
 from sqlalchemy import Connection
 
 from noonmark.core.schedule import TICK, Schedule, ScheduleError
+from noonmark.core.words import JobState
 from noonmark.store.schedule_texts import ScheduleTexts
+
+_MOST_WALKED: Final = 10_000
 
 
 def stored_schedules(connection: Connection, jobs: Sequence[Mapping[str, Any]]) -> dict[UUID, Schedule]:
     """Return the schedules of those jobs that have one which can be read, by the job's id.
 
     Args:
-        connection: of `views.reader`.
-        jobs: rows of `views.list_jobs` or `views.find_jobs`.
+        connection: any, inside a transaction.
+        jobs: rows of `job_listing`.
     """
     texts = {job["id"]: orjson.dumps(job["schedule"]).decode() for job in jobs if job["schedule"]}
     schedules = ScheduleTexts()
@@ -38,18 +41,27 @@ def stored_schedules(connection: Connection, jobs: Sequence[Mapping[str, Any]]) 
 
 
 def held_instants(connection: Connection, job: Mapping[str, Any], schedule: Schedule | None) -> int | None:
-    """Count the instants that came due while a job was paused; None where its schedule cannot be read.
+    """Count the instants that came due while a job was paused.
 
     Args:
-        connection: of `views.reader`.
-        job: a row of `views.find_jobs` whose `held_from` is set.
+        connection: any, inside a transaction.
+        job: a row of `job_listing.find_job`.
         schedule: that of `stored_schedules`.
+
+    Returns:
+        None where a pause holds none of it, its schedule cannot be read, or they can only be counted one by
+        one and are more than 10,000.
     """
-    if schedule is None:
+    if schedule is None or job["state"] != JobState.PAUSED or job["held_from"] is None:
         return None
     row = driver_of(connection).execute("select noonmark_now()").fetchone()
     assert row is not None
-    return schedule.count(job["held_from"] - TICK, row[0])
+    since = job["held_from"] - TICK
+    if not schedule.walks:
+        return schedule.count(since, row[0])
+    # Whoever may read a job must not keep a server busy with one that was paused years ago.
+    found = len(schedule.between(since, row[0], _MOST_WALKED + 1))
+    return found if found <= _MOST_WALKED else None
 
 
 def driver_of(connection: Connection) -> psycopg.Connection:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, and_, case, exists, func, literal, null, or_, select
 
-from noonmark.core.words import JobState, TimerKind
+from noonmark.core.words import NO_NEXT_INSTANT, JobState, TimerKind
 from noonmark.store import tables as t
 from noonmark.store.job_forms import NEVER
-
-NO_NEXT_INSTANT: Final = "no next instant: its calendars leave none"
-"""State reason of an active job whose timer waits for other calendars; nothing writes it into its row."""
 
 
 def job_columns() -> list[ColumnElement[Any]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -18,7 +17,6 @@ from sqlalchemy import (
     Connection,
     FromClause,
     Select,
-    Table,
     case,
     create_engine,
     func,
@@ -26,10 +24,10 @@ from sqlalchemy import (
     select,
 )
 
-from noonmark.core.words import JobState, Lane, TimerKind
+from noonmark.core.words import Lane, TimerKind
 from noonmark.store import tables as t
 from noonmark.store.connect import connect
-from noonmark.store.job_columns import job_columns, shown_state
+from noonmark.store.job_columns import job_columns
 
 Row = Mapping[str, Any]
 Place = TypeVar("Place", UUID, int)
@@ -50,39 +48,6 @@ class Page(Generic[Place]):
     next: Place | None
 
 
-@dataclass(frozen=True, slots=True)
-class RunFilter:
-    """Which runs are wanted; what is None does not matter.
-
-    Attributes:
-        states: any of these.
-        reasons: any of these.
-        job: id of the job.
-        job_name: name of the job, in any namespace unless that is given too.
-        lanes: any of these.
-        since: scheduled at or after this instant.
-    """
-
-    states: Sequence[str] = ()
-    job: UUID | None = None
-    job_name: str | None = None
-    namespace: str | None = None
-    lanes: Sequence[Lane] = ()
-    pool: str | None = None
-    since: datetime | None = None
-    reasons: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    """Which jobs are wanted: any of the states and lanes; what is None or empty does not matter."""
-
-    states: Sequence[JobState] = ()
-    name: str | None = None
-    namespace: str | None = None
-    lanes: Sequence[Lane] = ()
-
-
 @contextmanager
 def reader(dsn: str, *, statement_timeout_seconds: float = 30) -> Iterator[Connection]:
     """Open one read-only transaction, all of whose statements see the same moment."""
@@ -97,31 +62,16 @@ def reader(dsn: str, *, statement_timeout_seconds: float = 30) -> Iterator[Conne
         yield connection
 
 
-def list_runs(
-    connection: Connection, wanted: RunFilter, *, limit: int = 50, before: UUID | None = None
-) -> Page[UUID]:
-    """List runs, the newest first, with the name of their job."""
+def list_runs(connection: Connection, namespace: str, *, limit: int) -> list[Row]:
+    """List runs of a namespace, the newest first, with the name of their job."""
     r, j = t.runs, t.jobs
     query = (
         select(*run_summary(), j.c.name.label("job_name"), j.c.kind, j.c.handler, waits_for())
         .select_from(r.outerjoin(j, j.c.id == r.c.job_id).outerjoin(t.waits, t.waits.c.run_id == r.c.id))
+        .where(r.c.namespace == namespace)
         .order_by(r.c.id.desc())
     )
-    conditions: list[ColumnElement[bool]] = []
-    if wanted.states:
-        conditions.append(r.c.state.in_(wanted.states))
-    if wanted.reasons:
-        conditions.append(r.c.reason.in_(wanted.reasons))
-    conditions += _of_job(wanted, r)
-    if wanted.lanes:
-        conditions.append(r.c.lane.in_([lane.value for lane in wanted.lanes]))
-    if wanted.pool is not None:
-        conditions.append(r.c.pool == wanted.pool)
-    if wanted.since is not None:
-        conditions.append(r.c.scheduled_for >= wanted.since)
-    if before is not None:
-        conditions.append(r.c.id < before)
-    return _page(connection, query.where(*conditions), r.c.id, limit)
+    return [with_lane(row) for row in connection.execute(query.limit(limit)).mappings()]
 
 
 def show_run(connection: Connection, run_id: UUID) -> Row | None:
@@ -168,24 +118,11 @@ def list_attempts(connection: Connection, run_ids: Sequence[UUID]) -> list[Row]:
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def list_jobs(
-    connection: Connection, wanted: JobFilter, *, limit: int = 50, before: UUID | None = None
-) -> Page[UUID]:
-    """List jobs, the newest first, each with its next due instant and its state as people understand it."""
+def list_jobs(connection: Connection, namespace: str, *, limit: int) -> list[Row]:
+    """List jobs of a namespace, the newest first, each with its next due instant and its state as shown."""
     j = t.jobs
-    query = select(*job_columns()).order_by(j.c.id.desc())
-    conditions: list[ColumnElement[bool]] = []
-    if wanted.states:
-        conditions.append(shown_state().in_([state.value for state in wanted.states]))
-    if wanted.name is not None:
-        conditions.append(j.c.name == wanted.name)
-    if wanted.namespace is not None:
-        conditions.append(j.c.namespace == wanted.namespace)
-    if wanted.lanes:
-        conditions.append(j.c.lane.in_([lane.value for lane in wanted.lanes]))
-    if before is not None:
-        conditions.append(j.c.id < before)
-    return _page(connection, query.where(*conditions), j.c.id, limit)
+    query = select(*job_columns()).where(j.c.namespace == namespace).order_by(j.c.id.desc())
+    return [with_lane(row) for row in connection.execute(query.limit(limit)).mappings()]
 
 
 def find_jobs(
@@ -226,26 +163,6 @@ def find_rejection(connection: Connection, rejection: int) -> Row | None:
     return dict(found) if found is not None else None
 
 
-def list_workers(connection: Connection, *, everyone: bool = False) -> list[Row]:
-    """List workers by the age of their last beat; with `everyone` also those that left or lapsed."""
-    w = t.workers
-    state = case((w.c.left_at.is_not(None), "left"), (w.c.lapsed_at.is_not(None), "lapsed"), else_="alive")
-    batches = (
-        select(func.coalesce(func.sum(func.cardinality(t.start_batches.c.run_ids)), 0))
-        .where(t.start_batches.c.worker == w.c.id)
-        .scalar_subquery()
-    )
-    query = select(
-        w,
-        state.label("state"),
-        (func.noonmark_now() - w.c.beat_at).label("silent_for"),
-        batches.label("started_runs"),
-    ).order_by(w.c.id.desc())
-    if not everyone:
-        query = query.where(w.c.left_at.is_(None), w.c.lapsed_at.is_(None))
-    return [dict(row) for row in connection.execute(query).mappings()]
-
-
 def list_pool_keys(connection: Connection, pool_name: str) -> list[Row]:
     """List the signing keys of a pool, newest first, without their secrets."""
     k = t.pool_keys
@@ -264,22 +181,6 @@ def list_pools(connection: Connection) -> list[Row]:
         p, workers.scalar_subquery().label("workers"), keys.scalar_subquery().label("keys")
     ).order_by(p.c.name)
     return [dict(row) for row in connection.execute(query).mappings()]
-
-
-def _of_job(wanted: RunFilter, table: Table) -> list[ColumnElement[bool]]:
-    """Narrow down to a job, by its id or name, and a namespace."""
-    j = t.jobs
-    conditions: list[ColumnElement[bool]] = []
-    if wanted.job is not None:
-        conditions.append(table.c.job_id == wanted.job)
-    if wanted.job_name is not None:
-        named = [j.c.name == wanted.job_name]
-        if wanted.namespace is not None:
-            named.append(j.c.namespace == wanted.namespace)
-        conditions.append(table.c.job_id.in_(select(j.c.id).where(*named)))
-    if wanted.namespace is not None:
-        conditions.append(table.c.namespace == wanted.namespace)
-    return conditions
 
 
 def _first_start(r: FromClause = t.runs) -> ColumnElement[Any]:

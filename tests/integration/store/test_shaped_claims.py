@@ -8,10 +8,9 @@ from tests.integration.store.test_planned_claims import claim, every, next_at, r
 
 from noonmark.core.jitter import Jitter
 from noonmark.core.schedule import load_schedule, parse_schedule
-from noonmark.core.words import TimerKind
+from noonmark.core.words import NO_NEXT_INSTANT, TimerKind
 from noonmark.core.zones import zone_data_version
 from noonmark.store import views
-from noonmark.store.job_columns import NO_NEXT_INSTANT
 from noonmark.store.job_forms import NEVER
 from noonmark.store.planner import Planner
 from noonmark.store.time_facts import change_time_facts
@@ -165,7 +164,7 @@ def test_a_schedule_whose_calendar_runs_out_waits_for_the_calendars_change(world
     assert world.value("select state from jobs where id = %s", job_id) == "active"
     assert world.value("select scheduled_for = after_at from timers")
     with views.reader(world.url) as connection:
-        (shown,) = views.list_jobs(connection, views.JobFilter()).rows
+        (shown,) = views.find_jobs(connection, job=job_id)
     assert (shown["state"], shown["next_due_at"]) == ("active", None)
     assert (shown["state_reason"], shown["no_next_instant"]) == (NO_NEXT_INSTANT, True)
 

@@ -1,15 +1,16 @@
 """How jobs are shown."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from noonmark.cli.jobs import document, next_due_text, schedule_text
-from noonmark.core.schedule import load_schedule
+from noonmark.cli.jobs import due_text, next_due_text, schedule_text, sheet
 
-ROW = {
-    "id": "j", "namespace": "default", "name": "a", "state": "active", "state_reason": None, "next_due_at": None,
-    "paused_at": None, "paused_by": None, "version": 1, "created_at": None, "updated_at": None, "kind": "python", "handler": "mails.send",
-    "schedule": None, "work": {"payload": {}, "timeout_seconds": 3600, "retry": {"max_retries": 3}}, "policy": None,
-    "lane": "normal", "pool": "default", "labels": None, "idempotency_key": None, "description": None, "owner": None,
+JOB = {
+    "id": "j", "namespace": "shop", "name": "a", "state": "paused", "state_reason": None, "paused_by": "job",
+    "paused_at": "2026-06-01T09:00:00Z", "version": 1, "created_at": "2026-06-01T08:00:00.5Z", "next_run_at": None,
+    "last_run_at": None, "held_instants": 3, "payload_hidden": False,
+    "document": {"name": "a", "namespace": "shop", "payload": {"user": 7}, "schedule": {"every": 60}, "run_at": None},
 }  # fmt: skip
 
 
@@ -39,32 +40,28 @@ def test_a_schedule_is_told_in_a_few_words(schedule, shown):
     assert schedule_text(schedule) == shown
 
 
-def test_a_stored_job_is_shown_in_the_vocabulary_of_submissions():
-    once = {"run_at": "2026-06-01T09:00:00Z"}
-    shown = document({**ROW, "schedule": once}, load_schedule(once))
-    assert (shown["type"], shown["priority"], shown["run_at"]) == ("python", "normal", "2026-06-01T09:00:00Z")
-    assert shown["schedule"] is None
-    assert shown["retry"] == {"max_retries": 3}
-    assert shown["misfire"] == {"policy": "fire_latest", "grace_seconds": 60.0, "look_back_seconds": None}
-    assert shown["overlap"] == "allow"
+def test_a_job_is_shown_with_how_it_stands_and_then_its_document():
+    shown = sheet(JOB)
+    assert list(shown)[:4] == ["id", "namespace", "name", "state"]
+    assert list(shown)[-4:] == ["payload", "schedule", "run_at", "held_instants"]
+    assert (shown["held_instants"], shown["payload"], shown["version"]) == (3, {"user": 7}, 1)
+    assert shown["paused_at"] == datetime(2026, 6, 1, 9, tzinfo=UTC)
 
 
-def test_the_rhythm_of_an_interval_is_its_start():
-    every = {"every": "P2D", "anchor": "2026-06-01T09:00:00Z"}
-    shown = document({**ROW, "schedule": every, "policy": {"overlap": "skip"}}, load_schedule(every))
-    assert (shown["schedule"]["every"], shown["schedule"]["start"]) == (172_800, "2026-06-01T09:00:00Z")
-    assert "anchor" not in shown["schedule"]
-    assert shown["misfire"]["look_back_seconds"] == 172_800
-    assert shown["overlap"] == "skip"
+def test_what_a_pause_does_not_hold_is_not_told_and_what_may_not_be_read_is_said_to_be_hidden():
+    hidden = {**JOB, "held_instants": None, "payload_hidden": True, "document": {"payload": None}}
+    shown = sheet(hidden)
+    assert "held_instants" not in shown
+    assert shown["payload"] == "(hidden: the key may not read payloads)"
 
 
-def test_a_schedule_that_cannot_be_read_is_shown_as_it_is_stored():
-    damaged = {"cron": "61 * * * *"}
-    shown = document({**ROW, "schedule": damaged, "state": "broken"})
-    assert shown["schedule"] == damaged
-    assert shown["misfire"]["look_back_seconds"] is None
+def test_a_one_time_job_is_listed_with_its_instant():
+    assert due_text({"run_at": "2026-06-01T09:00:00Z", "schedule": None}) == "at 2026-06-01T09:00:00Z"
+    assert due_text({"run_at": None, "schedule": None}) == "now"
+    assert due_text({"run_at": None, "schedule": {"every": 60}}) == "every 60 s"
 
 
 def test_a_job_whose_calendars_leave_nothing_has_no_next_instant_rather_than_an_unknown_one():
-    assert next_due_text({"no_next_instant": True, "next_due_at": None}) == "none"
-    assert next_due_text({"no_next_instant": False, "next_due_at": None}) == "-"
+    none = {"next_run_at": None, "state_reason": "no next instant: its calendars leave none"}
+    assert next_due_text(none) == "none"
+    assert next_due_text({"next_run_at": None, "state_reason": None}) == "-"

@@ -93,11 +93,22 @@ def test_time_spans_of_the_database_are_durations():
     assert output.text(timedelta(milliseconds=1500)) == "1.5 s"
 
 
+RUN = {
+    "id": "1", "job_id": "2", "job_name": None, "job_version": 1, "fence": 1, "attempts": [], "progress": None,
+    "result": None, "checkpoint": None, "error": None, "started_at": None, "finished_at": None,
+    "result_hidden": False, "checkpoint_hidden": False, "error_hidden": False,
+    "start_delay_seconds": None, "took_seconds": None,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(("result", "shown"), [(True, "true"), (False, "false"), ("yes", "yes"), (3, 3)])
 def test_what_a_handler_gave_is_shown_as_it_gave_it(result, shown):
-    run = {
-        "id": "1", "job_id": "2", "attempts": [], "result": result,
-        "scheduled_for": None, "first_started_at": None, "started_at": None, "finished_at": None,
-    }  # fmt: skip
+    assert sheet({**RUN, "result": result}, wide=False)["result"] == shown
 
-    assert sheet(run, wide=False)["result"] == shown
+
+def test_a_run_is_shown_with_what_it_has_and_with_what_may_not_be_read():
+    run = {**RUN, "progress": {"share": None, "message": "half", "written_at": "2026-06-01T09:00:00Z"}}
+    shown = sheet({**run, "error_hidden": True}, wide=False)
+    assert (shown["job"], shown["error"]) == ("2", "(hidden: the key may not read payloads)")
+    assert shown["progress"] == "half (told at 2026-06-01T09:00:00.000Z)"
+    assert not {"result", "worker", "took", "error_hidden"} & set(shown)

@@ -40,6 +40,13 @@ class Job(Answer):
         datetime | None, Field(description="The next instant; null: none comes, or a pause holds it.")
     ]
     last_run_at: Annotated[datetime | None, Field(description="When a run was last started.")]
+    held_instants: Annotated[
+        int | None,
+        Field(
+            description="Of a paused job that is read by itself: how many instants came due in the pause; "
+            "null: it holds none, or they cannot be counted."
+        ),
+    ]
     payload_hidden: Annotated[
         bool,
         Field(

@@ -40,7 +40,7 @@ from noonmark.schemas.problem_types import MALFORMED, UNAVAILABLE
 from noonmark.schemas.refusal import FieldError, Refused
 from noonmark.schemas.submissions import CANCEL, UPDATE
 from noonmark.store.audit import Outcome
-from noonmark.store.held_views import stored_schedules
+from noonmark.store.held_views import held_instants, stored_schedules
 from noonmark.store.job_listing import JobsWanted, list_jobs
 
 router = resource("jobs")
@@ -157,9 +157,12 @@ def read(job_id: UUID, response: Response, caller: Caller = needs(Permission.JOB
     """Read a job with every default spelt out."""
     with caller.reading() as session:
         row, schedule = read_job(session, job_id)
-    caller.require(row["namespace"])
+        caller.require(row["namespace"])
+        held = held_instants(session.sql, row, schedule)
     response.headers["ETag"] = etag_of_job(row)
-    return job_answer(row, schedule, payload=caller.may(Permission.PAYLOADS_READ, row["namespace"]))
+    return job_answer(
+        row, schedule, payload=caller.may(Permission.PAYLOADS_READ, row["namespace"]), held=held
+    )
 
 
 @router.put("/jobs/{job_id:uuid}", response_model=Job)

@@ -85,8 +85,8 @@ def read(settings: Settings, source: str, namespace: str) -> Snapshot:
     with reading(settings) as connection:
         received = frozenset(views.received_events(connection, source))
         rejected = {row["event_id"]: row for row in views.list_rejections(connection, source=source).rows}
-        jobs = views.list_jobs(connection, views.JobFilter(namespace=namespace), limit=200).rows
-        runs = views.list_runs(connection, views.RunFilter(namespace=namespace), limit=1000).rows
+        jobs = views.list_jobs(connection, namespace, limit=200)
+        runs = views.list_runs(connection, namespace, limit=1000)
         attempts = views.list_attempts(connection, [row["id"] for row in runs])
     by_name: dict[str, list[Row]] = defaultdict(list)
     for row in jobs:

@@ -75,7 +75,7 @@ class Jobs(Group[D]):
         type: str | None = None,  # noqa: A002 - the field of the job document
         handler: str | None = None,
         owner: str | None = None,
-        priority: str | None = None,
+        priority: str | Sequence[str] | None = None,
         pool: str | None = None,
         labels: Mapping[str, str] | None = None,
         recurring: bool | None = None,
@@ -91,7 +91,7 @@ class Jobs(Group[D]):
             type: of what kind.
             handler: of Python jobs.
             owner: exactly this.
-            priority: high, normal or low.
+            priority: high, normal or low; one or several.
             pool: exactly this.
             labels: all of these.
             recurring: those with a schedule, or those without.

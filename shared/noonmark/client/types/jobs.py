@@ -42,6 +42,11 @@ class Job(TypedDict):
     last_run_at: str | None
     """When a run was last started."""
 
+    held_instants: int | None
+    """Of a paused job that is read by itself: how many instants came due in the pause; null: it holds
+    none, or they cannot be counted.
+    """
+
     payload_hidden: bool
     """The document's payload is not shown: the credential may not read payloads, or this is an item of a
     listing.
