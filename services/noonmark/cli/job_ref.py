@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import typer
 
@@ -46,6 +47,46 @@ def id_of(client: Client, job: str, namespace: str | None) -> str:
             " jobs are named by their id"
         )
     return str(found["id"])
+
+
+def home_of(client: Client, job_id: UUID | None) -> str | None:
+    """Return the namespace of a job; None where it is gone, or none is meant."""
+    from noonmark.client import ApiError  # noqa: PLC0415 - httpx takes a while to load
+
+    if job_id is None:
+        return None
+    try:
+        return client.jobs.get(job_id)["namespace"]
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return None
+
+
+def require_job(client: Client, job: UUID | str | None, namespace: str | None) -> None:
+    """Tell a job that has nothing to list from one that is not there.
+
+    Raises:
+        CliError: no job has this id, or this name in the namespace.
+    """
+    if job is None:
+        return
+    job_id = job if isinstance(job, UUID) else as_uuid(job)
+    if job_id is not None:
+        there = home_of(client, job_id) is not None
+    else:
+        listed = client.jobs.list(namespace=namespace, name=str(job), limit=200)
+        there = next(iter(listed), None) is not None
+    if not there:
+        raise CliError(f"there is no job {str(job)!r}: `noonmark job list` shows those there are")
+
+
+def namespace_of(client: Client, named: str | None) -> str:
+    """Return the namespace that requests mean, for sentences about what is not in it."""
+    if place := named or client.namespace:
+        return place
+    grants = client.keys.me()["grants"]
+    return next(iter(grants)) if len(grants) == 1 and "*" not in grants else "default"
 
 
 def read_job(client: Client, job_id: str) -> Answer:
