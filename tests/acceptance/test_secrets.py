@@ -207,7 +207,11 @@ def everything(noonmark: Cluster, command) -> dict[str, str]:
             found["run " + " ".join(words)] = (
                 found.get("run " + " ".join(words), "") + said.stdout + said.stderr
             )
-    for words in (("run", "list", "--json"), ("dead", "list", "--json"), ("job", "list", "--json")):
+    for words in (
+        ("run", "list", "--json"),
+        ("dead", "list", "--namespace", "vault", "--json"),
+        ("job", "list", "--json"),
+    ):
         found[" ".join(words)] = command(*words).stdout
     return found
 

@@ -1,7 +1,6 @@
 """`noonmark calendar`, as people run it."""
 
 import json
-from functools import partial
 
 import psycopg
 import pytest
@@ -9,11 +8,8 @@ from psycopg.types.json import Jsonb
 from tests.support.cli import CliRunner
 
 from noonmark.cli import calendars
-from noonmark.cli.problems import CliError, ExitCode
+from noonmark.cli.problems import CliError, ExitCode, explain
 from noonmark.core.ids import uuid7
-from noonmark.store import connect as connect_module
-from noonmark.store.connect import connect
-from noonmark.store.time_facts import share_time_facts
 
 ICS = """BEGIN:VCALENDAR
 VERSION:2.0
@@ -46,8 +42,8 @@ def noonmark(emptied_database, tmp_path, monkeypatch):
 
     def run(*arguments, stdin=None, code=0):
         result = CliRunner().invoke(calendars.app, arguments, input=stdin)
-        if isinstance(result.exception, CliError):
-            raise result.exception
+        if result.exception is not None and (told := explain(result.exception)) is not None:
+            raise told
         assert result.exit_code == code, (result.output, result.exception)
         return result.stdout
 
@@ -206,7 +202,6 @@ def test_calendars_are_listed_with_their_jobs_and_by_namespace(noonmark, emptied
     assert lines == [
         ["CALENDAR", "NAMESPACE", "DAYS", "JOBS", "CHANGED"],
         ["us", "default", "1", "date", "1"],
-        ["us", "other", "every", "SAT", "0"],
     ]
     (only,) = json.loads(noonmark("list", "--namespace", "other", "--json"))["items"]
     assert (only["body"], only["jobs"]) == ({"weekdays": ["SAT"]}, 0)
@@ -281,14 +276,3 @@ def test_a_name_that_is_none_and_a_file_that_is_none_are_told(noonmark, tmp_path
     (tmp_path / "x.ics").write_text("<html>")
     with pytest.raises(CliError, match=r"x\.ics: is no iCalendar file"):
         noonmark("import", "us", "x.ics")
-
-
-def test_a_change_that_others_get_in_the_way_of_is_given_up_with_a_sentence(
-    noonmark, emptied_database, monkeypatch
-):
-    noonmark("set", "us", "--date", "2026-12-25")
-    monkeypatch.setattr(connect_module, "connect", partial(connect, statement_timeout_seconds=0.2))
-    with psycopg.connect(emptied_database) as other:
-        share_time_facts(other)
-        with pytest.raises(CliError, match="calendar us is not changed: its jobs are busy all the time"):
-            noonmark("delete", "us")

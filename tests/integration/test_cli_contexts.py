@@ -106,6 +106,45 @@ def test_the_payload_and_the_rejections_of_others_are_not_read(context):
     assert "platform" in call("rejection", "list", code=1).stderr
 
 
+def test_orders_and_settings_by_a_context_reach_its_server_and_the_audit_log_names_the_key(
+    context, emptied_database
+):
+    context("shop", "admin")
+    call("limit", "set", "mail", "--rate", "5/s")
+    assert "namespace 'shop' has no limit 'post'" in call("limit", "delete", "post", code=1).stderr
+    call("calendar", "set", "days", "--date", "2026-12-25")
+    assert "'gone' in namespace shop" in call("calendar", "show", "gone", code=1).stderr
+    call("namespace", "set", "shop", "--max-jobs", "9")
+    call("namespace", "pause", "shop", "--reason", "moving")
+    call("job", "apply", "-f", "jobs.yaml")
+    with psycopg.connect(emptied_database) as connection:
+        job = connection.execute("select id from jobs").fetchone()
+        assert job is not None
+    call("job", "trigger", str(job[0]))
+    cancelled = json.loads(
+        call("run", "cancel", "--job", "tick", "--reason", "enough", "--yes", "--json").stdout
+    )
+    assert (cancelled["matched"], cancelled["ended"]) == (1, 1)
+    for words in (("dead", "list"), ("dead", "groups"), ("dead", "redrive", "--all", "--yes")):
+        call(*words)
+    with psycopg.connect(emptied_database) as connection:
+        rows = connection.execute(
+            "select action, count(*) from audit_log where actor like 'key:%' and namespace = 'shop' group by 1"
+        ).fetchall()
+    assert dict(rows) == dict.fromkeys(
+        (
+            "limit.put",
+            "calendar.put",
+            "namespace.put",
+            "namespace.pause",
+            "job.create",
+            "job.trigger",
+            "run.cancel",
+        ),
+        1,
+    )
+
+
 def test_what_a_role_does_not_allow_is_told_and_changes_nothing(context, emptied_database):
     context("shop", "operator")
     told = call("job", "apply", "-f", "jobs.yaml", code=1).stderr

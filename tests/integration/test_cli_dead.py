@@ -13,6 +13,7 @@ from tests.support.cli import Called, call
 from noonmark.core.words import RunState
 from noonmark.store import work
 
+HERE = ("--namespace", "tests")
 LIVE = ("waiting", "queued", "retrying")
 
 
@@ -46,12 +47,12 @@ def shown(*words: str, code: int = 0):
 def test_letters_are_listed_grouped_and_shown_with_their_history(world):
     runs = died(world, "order 1 has no lines", "order 2 has no lines", "KeyError: 'x'")
 
-    groups = shown("dead", "groups")["items"]
-    assert [(group["runs"], group["kind"]) for group in groups] == [(2, "python"), (1, "python")]
+    groups = shown("dead", "groups", *HERE)["items"]
+    assert [(group["runs"], group["type"]) for group in groups] == [(2, "python"), (1, "python")]
     assert groups[0]["error"] == "order 1 has no lines"
-    listed = shown("dead", "list", "--fingerprint", groups[0]["fingerprint"])["items"]
+    listed = shown("dead", "list", *HERE, "--fingerprint", groups[0]["fingerprint"])["items"]
     assert {item["run_id"] for item in listed} == {str(run) for run in runs[:2]}
-    assert shown("dead", "list", "--job", "invoices", "--reason", "lost")["items"] == []
+    assert shown("dead", "list", *HERE, "--job", "invoices", "--reason", "lost")["items"] == []
     one = shown("dead", "show", str(runs[2]))
     assert (one["job_name"], one["reason"], one["error"]) == (
         "invoices",
@@ -67,17 +68,17 @@ def test_letters_are_listed_grouped_and_shown_with_their_history(world):
 
 def test_a_redrive_by_cause_asks_first_and_tells_what_it_did(world):
     runs = died(world, "order 1 has no lines", "order 2 has no lines", "KeyError: 'x'")
-    cause = shown("dead", "groups")["items"][0]["fingerprint"]
+    cause = shown("dead", "groups", *HERE)["items"][0]["fingerprint"]
 
-    planned = shown("dead", "redrive", "--fingerprint", cause, "--dry-run")
+    planned = shown("dead", "redrive", *HERE, "--fingerprint", cause, "--dry-run")
     assert (planned["dry_run"], planned["matched"], planned["runs"]) == (True, 2, {})
-    refused = call("dead", "redrive", "--fingerprint", cause, code=2)
+    refused = call("dead", "redrive", *HERE, "--fingerprint", cause, code=2)
     assert "--dry-run" in refused.stderr
-    done = shown("dead", "redrive", "--fingerprint", cause, "--yes")
+    done = shown("dead", "redrive", *HERE, "--fingerprint", cause, "--yes")
 
     assert (done["matched"], done["runs"], done["refused"]) == (2, {"queued": 2}, {})
     assert [world.run(run)["state"] for run in runs] == ["queued", "queued", "dead"]
-    assert "redrive of 1 dead run: 1 queued" in call("dead", "redrive", "--all", "--yes").stdout
+    assert "redrive of 1 dead run: 1 queued" in call("dead", "redrive", *HERE, "--all", "--yes").stdout
 
 
 def test_a_run_that_is_named_and_not_dead_is_a_problem(world):
@@ -93,9 +94,9 @@ def test_a_run_that_is_named_and_not_dead_is_a_problem(world):
 def test_at_most_so_many_and_so_many_a_second(world, monkeypatch):
     died(world, *["boom"] * 5)
     naps = []
-    monkeypatch.setattr("noonmark.cli.dead.time.sleep", naps.append)
+    monkeypatch.setattr("noonmark.cli.dead_orders.time.sleep", naps.append)
 
-    done = shown("dead", "redrive", "--all", "--max", "3", "--rate", "1", "--yes")
+    done = shown("dead", "redrive", *HERE, "--all", "--max", "3", "--rate", "1", "--yes")
 
     assert (done["matched"], done["runs"]) == (3, {"queued": 3})
     assert naps == [1, 1]
@@ -105,7 +106,7 @@ def test_at_most_so_many_and_so_many_a_second(world, monkeypatch):
 def test_discarded_ones_say_why(world):
     runs = died(world, "boom", "boom")
 
-    done = shown("dead", "discard", "--job", "invoices", "--reason", "known outage", "--yes")
+    done = shown("dead", "discard", *HERE, "--job", "invoices", "--reason", "known outage", "--yes")
 
     assert done["runs"] == {"discarded": 2}
     assert {world.run(run)["reason"] for run in runs} == {"known outage"}
@@ -138,6 +139,12 @@ def test_a_job_that_is_not_there_is_told(world, words):
     assert "there is no job 'invoice'" in call(*words, "--job", "invoice", *consent, code=1).stderr
 
 
+def test_the_help_says_that_an_edit_of_the_job_does_not_reach_a_redriven_run():
+    told = " ".join(call("dead", "redrive", "--help").stdout.split())
+    assert "keeps its old document" in told
+    assert "noonmark job trigger" in told
+
+
 @pytest.mark.parametrize("verb", ["redrive", "discard"])
 def test_nothing_is_meant_by_nothing(world, verb):
     died(world, "boom")
@@ -155,16 +162,16 @@ def test_live_runs_are_cancelled_by_filter_and_by_id(world):
     ]
     (running,) = world.started(world.worker(), job_id=job_id, request_id="r")
 
-    planned = shown("run", "cancel", "--label", "team=a", "--dry-run")
+    planned = shown("run", "cancel", *HERE, "--label", "team=a", "--dry-run")
     assert planned["matched"] == 4
-    assert "--dry-run" in call("run", "cancel", "--job", "x", code=2).stderr
-    done = shown("run", "cancel", "--job", "x", "--state", "queued", "--state", "retrying", "--yes")
+    assert "--dry-run" in call("run", "cancel", *HERE, "--job", "x", code=2).stderr
+    done = shown("run", "cancel", *HERE, "--job", "x", "--state", "queued", "--state", "retrying", "--yes")
     assert (done["ended"], done["stopping"]) == (2, 0)
     done = shown("run", "cancel", str(runs[0]), str(running.id), "--reason", "enough")
 
     assert (done["matched"], done["ended"], done["not_confirmed"]) == (2, 1, [str(running.id)])
     for run in (runs[0], running.id):
-        assert re.fullmatch(r"by local:\S+: enough", world.run(run)["reason"])
+        assert re.fullmatch(r"by local:\S+ \(\S+\): enough", world.run(run)["reason"])
     assert world.run(running.id)["state"] == "cancelling"
     assert "500 characters" in call("run", "cancel", str(running.id), "--reason", " ", code=2).stderr
 
@@ -200,7 +207,7 @@ def test_a_run_that_has_ended_is_left_alone_and_told(world):
 def test_a_filter_that_means_nothing_is_told(world):
     died(world, "boom")
 
-    done = call("run", "cancel", "--job", "invoices", "--yes")
+    done = call("run", "cancel", *HERE, "--job", "invoices", "--yes")
     assert done.stdout == "no run that could be cancelled is meant: nothing was changed\n"
 
 

@@ -407,7 +407,7 @@ def test_dead_letters_come_newest_death_first_page_by_page_and_can_be_narrowed_d
 
     ids = [str(run) for run in runs]
     first, place = listed("-n", "2")
-    assert (first, place) == (ids[:2], ids[1])
+    assert first == ids[:2]
     assert listed("-n", "2", "--after", place) == (ids[2:], None)
     assert listed("--job", "a")[0] == ids[:2]
     assert listed("--job", str(jobs[1]))[0] == ids[2:]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from noonmark.cli.context import database_errors
-from noonmark.cli.problems import CliError, ExitCode
+from noonmark.cli.problems import CliError, ExitCode, explain
 from noonmark.cli.targets import target_of
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 IN_PROCESS_URL: Final = "http://in-process.localhost"
 """The address that the client is given where no server stands behind it."""
+
+_UNPROCESSABLE: Final = 422
 
 
 @contextmanager
@@ -43,6 +45,23 @@ def client(settings: Settings) -> Iterator[Client]:
         return
     with database_errors(settings), _in_process(settings, target.namespace) as opened:
         yield opened
+
+
+@contextmanager
+def wrong_usage() -> Iterator[None]:
+    """Let a document that the API finds wrong be wrong usage: it was made of the command's options.
+
+    Raises:
+        CliError: in place of the API's answer, with its words.
+    """
+    from noonmark.client import ApiError  # noqa: PLC0415
+
+    try:
+        yield
+    except ApiError as error:
+        if error.status != _UNPROCESSABLE:
+            raise
+        raise CliError(str(explain(error)), ExitCode.USAGE) from error
 
 
 def local_principal() -> Principal:

@@ -11,6 +11,7 @@ from uuid import UUID
 import typer
 
 from noonmark.cli.context import changing, operator_settings, reading
+from noonmark.cli.job_ref import InNamespace, id_of
 from noonmark.cli.options import AsJson, Limit, Namespace, as_uuid, read_uuid
 from noonmark.cli.output import (
     Column,
@@ -21,11 +22,14 @@ from noonmark.cli.output import (
     show_fields,
     show_json,
     show_list,
+    with_instants,
 )
 from noonmark.cli.problems import CliError, ExitCode
 from noonmark.core.words import BackfillMode, BackfillState
 
 if TYPE_CHECKING:
+    from noonmark.client import Client
+    from noonmark.client.types.backfills import Backfill
     from noonmark.settings import Settings
     from noonmark.store.backfills import BackfillPlan
 
@@ -75,7 +79,9 @@ def plan(
         show_json({"items": rows, "next": planned.next, **_summary(planned)})
         return
     show_list(rows, _INSTANT_COLUMNS)
-    print(_sentence(planned), *_note(planned), sep="\n")
+    asked = planned.range
+    told = _sentence(planned.to_run, planned.total, asked.from_at, asked.until_at, planned.mode.value)
+    print(told, *_note(planned), sep="\n")
     if planned.next is not None:
         print(f"more: --after {instant_text(planned.next)}")
 
@@ -87,7 +93,7 @@ def start(
     from_: _From,
     until: _Until = None,
     mode: _Mode = BackfillMode.MISSING,
-    namespace: Namespace = None,
+    namespace: InNamespace = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -97,24 +103,29 @@ def start(
             "nobody can be asked here: look at `noonmark backfill plan`, then start with --yes",
             ExitCode.USAGE,
         )
-    settings = operator_settings()
-    planned = _plan(settings, job, namespace, (from_, until, mode), after=None, limit=1)
-    if not yes:
-        print(_sentence(planned), *_note(planned), sep="\n")
-        typer.confirm("Start it?", abort=True)
-    from noonmark.core.backfill import BackfillError  # noqa: PLC0415
-    from noonmark.store import backfills  # noqa: PLC0415
+    from_at = _read_at(from_, "--from")
+    until_at = _read_at(until, "--until") if until is not None else None
+    from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
 
-    with changing(settings) as connection:
-        try:
-            backfill_id = backfills.start(connection, planned, requested_by=_person())
-        except BackfillError as error:
-            raise CliError(str(error)) from error
+    with client(operator_settings()) as api:
+        job_id = id_of(api, job, namespace)
+        if not yes:
+            planned = api.jobs.backfill(job_id, from_at, until_at, mode=mode.value, dry_run=True)
+            print(_foreseen(planned), *([f"note: {planned['note']}"] if planned["note"] else []), sep="\n")
+            typer.confirm("Start it?", abort=True)
+        started = api.jobs.backfill(job_id, from_at, until_at, mode=mode.value)
     if as_json:
-        show_json({"id": backfill_id, **_summary(planned)})
+        # As `plan` shows it: `instants` is how many there are in the range.
+        shown = {name: value for name, value in started.items() if name != "total"}
+        show_json({**shown, "instants": started["total"]})
         return
-    print(f"backfill {backfill_id} started: {_sentence(planned)}")
-    print(f"`noonmark backfill show {backfill_id}` tells how far it is")
+    print(f"backfill {started['id']} started: {_foreseen(started)}")
+    print(f"`noonmark backfill show {started['id']}` tells how far it is")
+
+
+def _foreseen(planned: Mapping[str, Any]) -> str:
+    begin, end = (datetime.fromisoformat(planned[name]) for name in ("from_at", "until_at"))
+    return _sentence(planned["to_run"], planned["total"], begin, end, planned["mode"])
 
 
 _COLUMNS = (
@@ -169,16 +180,14 @@ def list_(
 def show(backfill: _Id, as_json: AsJson = False) -> None:
     """Show how far a backfill is, what it waits for, and what became of its runs."""
     backfill_id = _read_id(backfill)
-    from noonmark.store import backfill_views  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    with reading(operator_settings()) as connection:
-        found = backfill_views.show_backfill(connection, backfill_id)
-    if found is None:
-        raise CliError(f"there is no backfill {backfill_id}: `noonmark backfill list` shows those there are")
+    with client(operator_settings()) as api:
+        found = _read(api, backfill_id)
     if as_json:
         show_json(found)
         return
-    show_fields(sheet(found))
+    show_fields(sheet(with_instants(found, "from_at", "until_at", "created_at", "updated_at", "finished_at")))
 
 
 def sheet(backfill: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,29 +221,20 @@ def cancel(
 ) -> None:
     """End a backfill: nothing more is queued. What is queued runs, unless --runs ends that too."""
     backfill_id = _read_id(backfill)
-    from noonmark.core.backfill import BackfillError  # noqa: PLC0415
-    from noonmark.kafka.topics import Topics  # noqa: PLC0415
-    from noonmark.store import backfills  # noqa: PLC0415
-    from noonmark.store.events import EventTopics  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    settings = operator_settings()
-    topics = Topics(settings.topic_prefix)
-    with changing(settings) as connection:
-        told = None
-        if runs:
-            row = connection.execute("select shards from install").fetchone()
-            assert row is not None
-            told = (EventTopics(lifecycle=topics.lifecycle, dead=topics.dead), int(row[0]))
-        try:
-            done = backfills.cancel(connection, backfill_id, reason=reason, runs_in=told)
-        except BackfillError as error:
-            raise CliError(str(error)) from error
+    with client(operator_settings()) as api:
+        before = _read(api, backfill_id)["state"]
+        done = api.backfills.cancel(str(backfill_id), reason, runs=runs)
+    ended_now = before == "running"
     if as_json:
-        show_json({"id": backfill_id, **done._asdict()})
+        show_json(
+            {"id": backfill_id, "done": ended_now, "ended": done["ended"], "stopping": done["stopping"]}
+        )
         return
-    print(f"backfill {backfill_id} {'is cancelled' if done.done else 'had ended before'}")
+    print(f"backfill {backfill_id} {'is cancelled' if ended_now else 'had ended before'}")
     if runs:
-        print(f"{done.ended} of its runs were ended, {done.stopping} that run were asked to stop")
+        print(f"{done['ended']} of its runs were ended, {done['stopping']} that run were asked to stop")
 
 
 _INSTANT_COLUMNS = (
@@ -282,11 +282,9 @@ def _note(planned: BackfillPlan) -> list[str]:
     return [f"note: {planned.note}"] if planned.note else []
 
 
-def _sentence(planned: BackfillPlan) -> str:
-    asked = planned.range
+def _sentence(to_run: int, total: int, begin: datetime, end: datetime, mode: str) -> str:
     return (
-        f"{planned.to_run} of the {planned.total} instants from {instant(asked.from_at)} to before"
-        f" {instant(asked.until_at)} would run ({planned.mode.value})"
+        f"{to_run} of the {total} instants from {instant(begin)} to before {instant(end)} would run ({mode})"
     )
 
 
@@ -370,12 +368,19 @@ def _read_id(given: str) -> UUID:
     return found
 
 
-def _person() -> str | None:
-    """Return who asks, as far as this host knows."""
-    import getpass  # noqa: PLC0415 - for this command only
-    import socket  # noqa: PLC0415
+def _read(client: Client, backfill_id: UUID) -> Backfill:
+    """Read a backfill.
+
+    Raises:
+        CliError: there is none.
+    """
+    from noonmark.client import ApiError  # noqa: PLC0415
 
     try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
-    except (OSError, KeyError, ImportError):
-        return None
+        return client.backfills.get(str(backfill_id))
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        raise CliError(
+            f"there is no backfill {backfill_id}: `noonmark backfill list` shows those there are"
+        ) from error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from noonmark.cli.output import Row, show_json
@@ -11,12 +12,23 @@ from noonmark.cli.problems import CliError, ExitCode
 
 if TYPE_CHECKING:
     from noonmark.core.calendars import Calendar
-    from noonmark.store.calendars import CalendarChange, CalendarUsers, Edit
+
+    Edit = Callable[[Calendar | None, str], Calendar]
+    """Makes the new contents of a calendar of those that it has, None: there is none, and its namespace."""
 
 _SHOWN: Final = 10
-_KEYS: Final = ("dates", "ranges", "weekdays", "yearly")
+KEYS: Final = ("dates", "ranges", "weekdays", "yearly")
 _DONE: Final = {"created": "is made", "changed": "is changed", "unchanged": "has these days already"}
 _FORESEEN: Final = {**_DONE, "created": "would be made", "changed": "would be changed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a calendar held, what it holds now, or would, and what the API told of the change."""
+
+    before: Calendar | None
+    now: Calendar
+    told: Mapping[str, Any]
 
 
 def read_ranges(ranges: Sequence[str]) -> list[dict[str, str]]:
@@ -50,11 +62,10 @@ def summary(body: Row) -> str:
     return ", ".join(parts) or "no day"
 
 
-def entries_edit(namespace: str, name: str, add: Sequence[str], remove: Sequence[str]) -> Edit:
+def entries_edit(name: str, add: Sequence[str], remove: Sequence[str]) -> Edit:
     """Return the edit that adds and removes single entries of a calendar that exists.
 
     Args:
-        namespace: of the calendar.
         name: of the calendar.
         add: days, ranges, weekdays and days of every year, as options write them.
         remove: likewise.
@@ -66,7 +77,7 @@ def entries_edit(namespace: str, name: str, add: Sequence[str], remove: Sequence
 
     more, less = _read_entries(add, "--add"), _read_entries(remove, "--remove")
 
-    def edit(before: Calendar | None) -> Calendar:
+    def edit(before: Calendar | None, namespace: str) -> Calendar:
         if before is None:
             raise CalendarError(
                 "",
@@ -87,7 +98,7 @@ def entries_edit(namespace: str, name: str, add: Sequence[str], remove: Sequence
                     for one in (*getattr(before, key), *getattr(more, key))
                     if one not in getattr(less, key)
                 )
-                for key in _KEYS
+                for key in KEYS
             }
         )
 
@@ -105,7 +116,7 @@ def _read_entries(given: Sequence[str], option: str) -> Calendar:
     """Read entries of any form, told apart by it."""
     from noonmark.core.calendars import WEEKDAYS, Calendar, CalendarError  # noqa: PLC0415
 
-    body: dict[str, list[Any]] = {key: [] for key in _KEYS}
+    body: dict[str, list[Any]] = {key: [] for key in KEYS}
     for entry in given:
         if ".." in entry:
             body["ranges"] += read_ranges([entry])
@@ -127,73 +138,58 @@ def _read_entries(given: Sequence[str], option: str) -> Calendar:
         raise CliError(f"{option}: {error.message}", ExitCode.USAGE) from error
 
 
-def show_change(
-    namespace: str,
-    name: str,
-    told: tuple[CalendarChange, CalendarUsers, str | None],
-    *,
-    dry_run: bool,
-    as_json: bool,
-    read: dict[str, Any] | None,
-) -> None:
+def show_change(change: Change, hint: str | None, *, as_json: bool, read: dict[str, Any] | None) -> None:
     """Show what became of a calendar, or would: its entries, its jobs, and those that it leaves no instant.
 
     Args:
-        namespace: of the calendar.
-        name: of the calendar.
-        told: the change, the jobs that use it, and a hint where its namespace has none.
-        dry_run: nothing was changed.
+        change: what it was and is, and what the API told.
+        hint: where its namespace has no job.
         as_json: for scripts.
         read: of an import, what was read.
     """
-    change, users, hint = told
+    told = change.told
     added, removed = _difference(change)
     if as_json:
-        written_out_to = read and read["written_out_to"]
-        shown = {
-            "namespace": namespace, "name": name, "dry_run": dry_run, "change": change.change,
-            "digest": change.digest, "added": added, "removed": removed,
-            "jobs": len(users.names) if dry_run else change.jobs, "replanned": change.replanned,
-            "used_by": users.names, "without_next_instant": users.without_next,
-            "not_all_looked_at": users.more,
-        }  # fmt: skip
+        shown = {**told, "added": added, "removed": removed}
         if read:
-            shown |= {**read, "written_out_to": written_out_to.isoformat() if written_out_to else None}
+            end = read["written_out_to"]
+            shown |= {**read, "written_out_to": end.isoformat() if end else None}
         show_json(shown)
         return
     if read:
         print(f"{read['events']} events read, {read['cancelled']} of them cancelled")
-    done = (_FORESEEN if dry_run else _DONE)[change.change]
-    print(f"calendar {name} {done}: {summary(change.now.body())}")
+    done = (_FORESEEN if told["dry_run"] else _DONE)[told["change"]]
+    print(f"calendar {told['name']} {done}: {summary(change.now.body())}")
     if change.before is not None and (added or removed):
         print("; ".join(_counted(*part) for part in ((added, "added"), (removed, "removed")) if part[0]))
-    _show_users(change, users, dry_run=dry_run)
+    _show_users(told)
     if hint:
         print(hint)
     if read and read["written_out_to"] is not None:
         print(f"recurring events are written out to {read['written_out_to']}: import them again before")
 
 
-def _show_users(change: CalendarChange, users: CalendarUsers, *, dry_run: bool) -> None:
-    if not users.names or change.change == "unchanged":
+def _show_users(told: Mapping[str, Any]) -> None:
+    used_by, jobs, without_next = told["used_by"], told["jobs"], told["without_next_instant"]
+    if not used_by or told["change"] == "unchanged":
         return
-    total = f"more than {len(users.names):,}" if users.more else str(len(users.names))
-    if dry_run:
-        print(f"jobs that use it: {total}: {_named(users.names)}")
+    if told["dry_run"]:
+        total = f"more than {jobs:,}" if told["not_all_looked_at"] else str(jobs)
+        print(f"jobs that use it: {total}: {_named(used_by, jobs)}")
     else:
         # Those that were counted when it was changed, all of them.
-        planned = f"{change.jobs}, of which {change.replanned} are planned anew"
-        print(f"jobs that use it: {planned}: {_named(users.names)}")
-    if users.without_next:
-        have = "would have" if dry_run else "have"
-        looked = f" of the first {len(users.names):,}" if users.more else ""
+        planned = f"{jobs}, of which {told['replanned']} are planned anew"
+        print(f"jobs that use it: {planned}: {_named(used_by, jobs)}")
+    if without_next:
+        have = "would have" if told["dry_run"] else "have"
+        looked = " of the first that were looked at" if told["not_all_looked_at"] else ""
         print(
-            f"warning: {len(users.without_next)}{looked} {have} no next instant any more:"
-            f" {_named(users.without_next)}"
+            f"warning: {len(without_next)}{looked} {have} no next instant any more:"
+            f" {_named(without_next, len(without_next))}"
         )
 
 
-def _difference(change: CalendarChange) -> tuple[list[str], list[str]]:
+def _difference(change: Change) -> tuple[list[str], list[str]]:
     before = entries(change.before) if change.before is not None else []
     now = entries(change.now)
     had, has = set(before), set(now)
@@ -201,9 +197,11 @@ def _difference(change: CalendarChange) -> tuple[list[str], list[str]]:
 
 
 def _counted(found: Sequence[str], what: str) -> str:
-    return f"{len(found)} {what}: {_named(found)}"
+    return f"{len(found)} {what}: {_named(found, len(found))}"
 
 
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _named(names: Sequence[str], total: int) -> str:
+    """Name the first of so many."""
+    shown = names[:_SHOWN]
+    more = f" and {total - len(shown):,} more" if total > len(shown) else ""
+    return ", ".join(shown) + more

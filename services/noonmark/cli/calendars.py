@@ -7,32 +7,35 @@ import sys
 from datetime import UTC, date, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import quote
 
 import typer
 
 from noonmark.cli import calendar_edits
-from noonmark.cli.context import changing, operator_settings
-from noonmark.cli.options import AsJson, Namespace
-from noonmark.cli.output import Column, Row, field, show_fields, show_json, show_list
+from noonmark.cli.context import operator_settings
+from noonmark.cli.job_ref import namespace_of
+from noonmark.cli.namespace_hints import without_jobs
+from noonmark.cli.options import AsJson
+from noonmark.cli.output import Column, Row, field, show_fields, show_json, show_list, with_instants
 from noonmark.cli.problems import CliError, ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import psycopg
-
+    from noonmark.cli.calendar_edits import Edit
+    from noonmark.client import Client
+    from noonmark.client.answers import Answer
     from noonmark.core.calendars import Calendar
-    from noonmark.store.calendars import CalendarChange, CalendarRow, CalendarUsers, Edit
 
 app = typer.Typer(help="Name sets of days that schedules leave out, or keep to.", no_args_is_help=True)
 
 _MAX_FILE_BYTES: Final = 2_000_000
-_TRIES: Final = 3
-_Done = TypeVar("_Done")
+_TRIES: Final = 5
 
 Name = Annotated[str, typer.Argument(help="1 to 63 of a-z, 0-9, '.', '-' and '_'.")]
-InNamespace = Annotated[str, typer.Option("--namespace", help="Namespace that the calendar belongs to.")]
+InNamespace = Annotated[
+    str | None,
+    typer.Option("--namespace", help="Namespace of the calendar; without it that of the context or key."),
+]
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would change.")]
 
@@ -75,7 +78,7 @@ def set_(
     remove: Annotated[
         list[str] | None, typer.Option("--remove", help="An entry that it has no more; repeatable.")
     ] = None,
-    namespace: InNamespace = "default",
+    namespace: InNamespace = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -100,7 +103,7 @@ def set_(
                 "give --add and --remove, or all days: --file, --date, … replace a calendar as a whole",
                 ExitCode.USAGE,
             )
-        edit = calendar_edits.entries_edit(namespace, name, add or [], remove or [])
+        edit = calendar_edits.entries_edit(name, add or [], remove or [])
         _change_contents(namespace, name, edit, dry_run=dry_run, as_json=as_json)
         return
     if file is None and not body:
@@ -108,7 +111,7 @@ def set_(
     if file is not None:
         body = _read_file(file)
     calendar = _parse(body, "standard input" if file == "-" else file)
-    _change_contents(namespace, name, lambda _: calendar, dry_run=dry_run, as_json=as_json)
+    _change_contents(namespace, name, lambda *_: calendar, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("import")
@@ -119,7 +122,7 @@ def import_(
     years: Annotated[
         int, typer.Option(min=1, max=100, help="Write recurring events out for so many years ahead.")
     ] = 10,
-    namespace: InNamespace = "default",
+    namespace: InNamespace = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -138,17 +141,20 @@ def import_(
     except IcsError as error:
         raise CliError(f"{file}: {error}", ExitCode.USAGE) from error
     read = {"events": found.events, "cancelled": found.cancelled, "written_out_to": found.written_out_to}
-    _change_contents(namespace, name, lambda _: found.calendar, dry_run=dry_run, as_json=as_json, read=read)
+    _change_contents(namespace, name, lambda *_: found.calendar, dry_run=dry_run, as_json=as_json, read=read)
 
 
 @app.command("list")
-def list_(namespace: Namespace = None, as_json: AsJson = False) -> None:
+def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
     """List calendars with the number of jobs that use each."""
-    rows = [_document(row) for row in _rows(namespace)]
+    from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
+
+    with client(operator_settings()) as api:
+        rows = [_document(row) for row in api.calendars.list(namespace=namespace)]
     if as_json:
         show_json({"items": rows})
         return
-    show_list(rows, _COLUMNS)
+    show_list([with_instants(row, "updated_at") for row in rows], _COLUMNS)
 
 
 @app.command()
@@ -157,17 +163,16 @@ def show(
     year: Annotated[
         int | None, typer.Option(min=1970, max=2199, help="List every day of the calendar in this year.")
     ] = None,
-    namespace: InNamespace = "default",
+    namespace: InNamespace = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what is in a calendar."""
+    from noonmark.cli.api import client  # noqa: PLC0415
     from noonmark.core.calendars import Calendar  # noqa: PLC0415
 
-    rows = _rows(namespace, name)
-    if not rows:
-        raise _missing(namespace, name)
-    document = _document(rows[0])
-    calendar = Calendar.parse(rows[0].body)
+    with client(operator_settings()) as api:
+        document = _document(_read(api, namespace, name).data)
+    calendar = Calendar.parse(document["body"])
     days = list(calendar.days(date(year, 1, 1), date(year, 12, 31))) if year is not None else []
     if as_json:
         listed = {} if year is None else {"year": year, "days": [day.isoformat() for day in days]}
@@ -179,16 +184,13 @@ def show(
 
 
 @app.command()
-def delete(name: Name, namespace: InNamespace = "default") -> None:
+def delete(name: Name, namespace: InNamespace = None) -> None:
     """Delete a calendar that no job uses."""
-    from noonmark.store.calendars import CalendarInUseError, delete_calendar  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    try:
-        deleted = _change(name, lambda connection: delete_calendar(connection, namespace, name))
-    except CalendarInUseError as error:
-        raise CliError(str(error)) from error
-    if not deleted:
-        raise _missing(namespace, name)
+    with client(operator_settings()) as api:
+        _read(api, namespace, name)
+        api.calendars.delete(name, namespace=namespace)
     print(f"calendar {name} is deleted")
 
 
@@ -229,7 +231,7 @@ def _parse(body: object, place: str | None) -> Calendar:
 
 
 def _change_contents(
-    namespace: str,
+    namespace: str | None,
     name: str,
     edit: Edit,
     *,
@@ -238,49 +240,83 @@ def _change_contents(
     read: dict[str, Any] | None = None,
 ) -> None:
     """Change what a calendar holds, or only look, and show what becomes of it and of its jobs."""
+    from noonmark.cli.api import client  # noqa: PLC0415
     from noonmark.core.calendars import CalendarError  # noqa: PLC0415
-    from noonmark.store.calendars import (  # noqa: PLC0415
-        calendar_users,
-        edit_calendar,
-        preview_calendar,
-    )
-    from noonmark.store.namespaces import without_jobs  # noqa: PLC0415
-
-    change_or_look = preview_calendar if dry_run else edit_calendar
-
-    def work(connection: psycopg.Connection) -> tuple[CalendarChange, CalendarUsers, str | None]:
-        change = change_or_look(connection, namespace, name, edit)
-        users = calendar_users(connection, namespace, name, change.now)
-        return change, users, None if users.names else without_jobs(connection, namespace)
+    from noonmark.store.calendars import check_name  # noqa: PLC0415
 
     try:
-        change, users, hint = _change(name, work)
+        check_name(name)
+        with client(operator_settings()) as api:
+            change = _put(api, namespace, name, edit, dry_run=dry_run)
+            hint = None if change.told["used_by"] else without_jobs(api, change.told["namespace"])
     except CalendarError as error:
         raise CliError(error.message, ExitCode.USAGE) from error
-    calendar_edits.show_change(
-        namespace, name, (change, users, hint), dry_run=dry_run, as_json=as_json, read=read
-    )
+    calendar_edits.show_change(change, hint, as_json=as_json, read=read)
 
 
-def _change(name: str, change: Callable[[psycopg.Connection], _Done]) -> _Done:
-    """Make a change; what others got in the way of is tried again."""
-    import psycopg  # noqa: PLC0415
+def _put(
+    api: Client, namespace: str | None, name: str, edit: Edit, *, dry_run: bool
+) -> calendar_edits.Change:
+    """Replace a calendar by what an edit makes of it, as long as it is the one that was edited.
 
-    settings = operator_settings()
-    with changing(settings) as connection:
-        for _ in range(_TRIES):
-            try:
-                return change(connection)
-            except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
-                continue
-    raise CliError(f"calendar {name} is not changed: its jobs are busy all the time; try again in a moment")
+    Raises:
+        CliError: others change it all the time.
+        CalendarError: of the edit.
+    """
+    from noonmark.cli.api import wrong_usage  # noqa: PLC0415
+    from noonmark.client import ApiError  # noqa: PLC0415
+    from noonmark.core.calendars import Calendar  # noqa: PLC0415
+
+    for _ in range(_TRIES):
+        try:
+            found = _read(api, namespace, name)
+        except CliError:
+            found = None
+        place = found.data["namespace"] if found else namespace_of(api, namespace)
+        before = Calendar.parse(_document(found.data)["body"]) if found else None
+        now = edit(before, place)
+        params = {"namespace": namespace or api.namespace, "dry_run": dry_run}
+        headers = {"If-Match": found.etag if found else None}
+        try:
+            with wrong_usage():
+                answer = api.request(
+                    "PUT", f"/v1/calendars/{name}", json=now.body(), params=params, headers=headers
+                )
+        except ApiError as error:
+            if error.status != 412:
+                raise
+            # Others have changed it since it was read.
+            continue
+        return calendar_edits.Change(before, now, answer.data)
+    raise CliError(f"calendar {name} is not changed: others change it all the time; try again in a moment")
+
+
+def _read(api: Client, namespace: str | None, name: str) -> Answer:
+    """Read a calendar with its ETag.
+
+    Raises:
+        CliError: there is none.
+    """
+    from noonmark.client import ApiError  # noqa: PLC0415
+
+    params = {"namespace": namespace or api.namespace}
+    try:
+        return api.request("GET", f"/v1/calendars/{quote(name, safe='')}", params=params)
+    except ApiError as error:
+        if error.status not in {404, 422}:
+            raise
+        place = namespace_of(api, namespace)
+        raise CliError(
+            f"there is no calendar {name!r} in namespace {place}: `noonmark calendar list` shows those there"
+            " are"
+        ) from error
 
 
 def _show_days(document: Row, calendar: Calendar) -> None:
     body = document["body"]
     shown = {key: document[key] for key in ("name", "namespace", "digest", "updated_at", "jobs")}
     shown |= {key: ", ".join(body[key]) for key in ("weekdays", "yearly") if body.get(key)}
-    show_fields(shown)
+    show_fields(with_instants(shown, "updated_at"))
     lines = [(day, _with_weekday(day)) for day in calendar.dates]
     lines += [
         (one.first, f"{_with_weekday(one.first)} to {_with_weekday(one.last)}") for one in calendar.ranges
@@ -291,23 +327,10 @@ def _show_days(document: Row, calendar: Calendar) -> None:
         print(line)
 
 
-def _rows(namespace: str | None, name: str | None = None) -> list[CalendarRow]:
-    from noonmark.store.calendars import list_calendars  # noqa: PLC0415
-
-    settings = operator_settings()
-    with changing(settings) as connection:
-        return list_calendars(connection, namespace, name)
-
-
-def _document(row: CalendarRow) -> dict[str, Any]:
-    return row._asdict()
-
-
-def _missing(namespace: str, name: str) -> CliError:
-    return CliError(
-        f"there is no calendar {name!r} in namespace {namespace}:"
-        " `noonmark calendar list` shows those there are"
-    )
+def _document(row: Row) -> dict[str, Any]:
+    """Return a calendar with its days apart, in their JSON form."""
+    body = {key: row[key] for key in calendar_edits.KEYS if row.get(key)}
+    return {**{key: value for key, value in row.items() if key not in calendar_edits.KEYS}, "body": body}
 
 
 def _with_weekday(day: date) -> str:

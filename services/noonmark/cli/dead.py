@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import re
-import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from uuid import UUID
 
 import typer
 
-from noonmark.cli.context import operator_settings, reading, require_job
-from noonmark.cli.options import (
-    After,
-    AsJson,
-    Limit,
-    Namespace,
-    Output,
-    OutputOption,
-    as_uuid,
-    read_since,
-    read_uuid,
-)
-from noonmark.cli.orders import DryRun, Writer, Yes, agree, may_ask, progress, writing
+from noonmark.cli.context import operator_settings
+from noonmark.cli.dead_orders import Chosen, carry_out
+from noonmark.cli.job_ref import home_of, require_job
+from noonmark.cli.options import AsJson, Limit, Output, OutputOption, as_uuid, read_since, read_uuid
+from noonmark.cli.orders import DryRun, Yes
 from noonmark.cli.output import (
     Column,
-    counted,
     field,
     printable,
     shortened,
     show_fields,
     show_json,
     show_list,
+    with_instants,
 )
 from noonmark.cli.problems import CliError, ExitCode
 from noonmark.cli.runs import ATTEMPT_COLUMNS, job_label
@@ -41,7 +29,7 @@ from noonmark.core.retry import DeadReason
 from noonmark.core.words import AttemptOutcome
 
 if TYPE_CHECKING:
-    from noonmark.store.dead_letters import DeadRun, DeadSelection, Settled
+    from noonmark.client import Client
 
 app = typer.Typer(help="Show runs whose attempts are used up; redrive or discard them.", no_args_is_help=True)
 
@@ -64,14 +52,24 @@ _Since = Annotated[
         "--since", help="Only what died from here on: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
     ),
 ]
-_All = Annotated[bool, typer.Option("--all", help="All dead letters, where nothing else narrows them down.")]
+_All = Annotated[
+    bool, typer.Option("--all", help="All of the namespace, where nothing else narrows them down.")
+]
+_Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", help="Only this namespace; without it that of the context or key."),
+]
+_After = Annotated[
+    str | None,
+    typer.Option("--after", help="Go on below the page before: its `next`, with the same filter."),
+]
 _Max = Annotated[int | None, typer.Option("--max", min=1, help="At most so many runs.")]
 
 _REASONS: Final = (*DeadReason, AttemptOutcome.REJECTED, AttemptOutcome.LOST)
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{16}")
 
-_SHOWN_REFUSED: Final = 100
-"""Refused runs that are named; of more the reasons are counted."""
+_PAGE: Final = 200
+"""Rows that the API shows in one answer, at most."""
 
 _COLUMNS = (
     field("died_at", "DIED"),
@@ -82,8 +80,8 @@ _COLUMNS = (
     field("fingerprint", "CAUSE"),
     Column("ERROR", lambda row: shortened(row["error"], 80), cut=True),
     field("scheduled_for", "DUE", wide=True),
-    field("namespace", wide=True, varies=True),
-    field("kind", "TYPE", wide=True),
+    field("namespace", wide=True),
+    field("type", "TYPE", wide=True),
     field("job_id", "JOB ID", wide=True),
 )
 
@@ -92,38 +90,62 @@ _COLUMNS = (
 def list_(
     *,
     job: _Job = None,
-    namespace: Namespace = None,
+    namespace: _Namespace = None,
     fingerprint: _Fingerprint = None,
     reason: _DeathReason = None,
     since: _Since = None,
     limit: Limit = 50,
-    after: After = None,
+    after: _After = None,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
     """List dead letters, the newest death first."""
-    wanted, place = (
-        _selection(None, job, namespace, fingerprint=fingerprint, reason=reason, since=since),
-        read_uuid(after, "--after"),
-    )
-    from noonmark.store import dead_views  # noqa: PLC0415
+    wanted = _chosen(None, job, namespace, fingerprint=fingerprint, reason=reason, since=since)
+    from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
 
-    with reading(operator_settings()) as connection:
-        page = dead_views.list_dead(connection, wanted, limit=limit, before=place)
-        if job is not None and not page.rows:
-            require_job(connection, job, namespace)
+    with client(operator_settings()) as api:
+        rows, following = _read(api, wanted, limit, after)
+        if not rows:
+            require_job(api, job, namespace)
     if as_json:
-        show_json({"items": page.rows, "next": page.next})
+        show_json({"items": rows, "next": following})
         return
-    footer = f"more: --after {page.next}" if page.next else ""
-    show_list(page.rows, _COLUMNS, wide=output is Output.WIDE, footer=footer)
+    footer = f"more: --after {following}" if following else ""
+    if following and wanted.since is not None and since != wanted.since.isoformat():
+        # What was `2h ago` is another instant at the next call.
+        footer += f" --since {wanted.since.isoformat()}"
+    shown = [with_instants(row, "died_at", "scheduled_for") for row in rows]
+    show_list(shown, _COLUMNS, wide=output is Output.WIDE, footer=footer)
+
+
+def _read(
+    api: Client, wanted: Chosen, limit: int, after: str | None
+) -> tuple[list[Mapping[str, Any]], str | None]:
+    """Return up to `limit` dead letters, and where the next begins; None: there are no more."""
+    namespace = wanted.namespace or home_of(api, wanted.job_id)
+    rows: list[Mapping[str, Any]] = []
+    while True:
+        listing = api.dead_letters.list(
+            namespace=namespace,
+            job_id=wanted.job_id,
+            job_name=wanted.job_name,
+            fingerprint=wanted.fingerprint,
+            reason=wanted.reason,
+            since=wanted.since,
+            limit=min(limit - len(rows), _PAGE),
+        )
+        page = listing.page(after)
+        rows += page.items
+        after = page.next_cursor
+        if after is None or len(rows) >= limit:
+            return rows, after
 
 
 _GROUP_COLUMNS = (
     field("fingerprint", "CAUSE"),
     field("runs", numeric=True),
     field("jobs", numeric=True),
-    field("kind", "TYPE"),
+    field("type", "TYPE"),
     field("first_died_at", "FIRST"),
     field("last_died_at", "LAST"),
     Column("ERROR", lambda row: shortened(row["error"], 120), cut=True),
@@ -134,24 +156,31 @@ _GROUP_COLUMNS = (
 def groups(
     *,
     job: _Job = None,
-    namespace: Namespace = None,
+    namespace: _Namespace = None,
     reason: _DeathReason = None,
     since: _Since = None,
-    limit: Limit = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=_PAGE, help="Most causes.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Count dead letters by their cause, the most frequent first."""
-    wanted = _selection(None, job, namespace, fingerprint=None, reason=reason, since=since)
-    from noonmark.store import dead_views  # noqa: PLC0415
+    wanted = _chosen(None, job, namespace, fingerprint=None, reason=reason, since=since)
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    with reading(operator_settings()) as connection:
-        rows = dead_views.group_dead(connection, wanted, limit=limit)
-        if job is not None and not rows:
-            require_job(connection, job, namespace)
+    with client(operator_settings()) as api:
+        rows = api.dead_letters.groups(
+            namespace=namespace or home_of(api, wanted.job_id),
+            job_id=wanted.job_id,
+            job_name=wanted.job_name,
+            reason=reason,
+            since=wanted.since,
+            limit=limit,
+        )
+        if not rows:
+            require_job(api, job, namespace)
     if as_json:
         show_json({"items": rows})
         return
-    show_list(rows, _GROUP_COLUMNS)
+    show_list([with_instants(row, "first_died_at", "last_died_at") for row in rows], _GROUP_COLUMNS)
 
 
 @app.command()
@@ -161,21 +190,35 @@ def show(
     """Show one dead letter: why the run died, every attempt of it, and what these wrote."""
     run_id = read_uuid(run, "run")
     assert run_id is not None
-    from noonmark.store import dead_views  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415
+    from noonmark.client import ApiError  # noqa: PLC0415
 
-    with reading(operator_settings()) as connection:
-        found = dead_views.show_dead(connection, run_id)
-    if found is None:
-        raise CliError(f"run {run_id} has no dead letter: `noonmark dead list` shows those there are")
+    with client(operator_settings()) as api:
+        try:
+            found = api.dead_letters.get(run_id)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            raise CliError(
+                f"run {run_id} has no dead letter: `noonmark dead list` shows those there are"
+            ) from error
+        try:
+            logs = api.runs.logs(run_id)["attempts"]
+        except ApiError as error:
+            # Who may see the run need not be allowed to see what it wrote.
+            if error.status != 403:
+                raise
+            logs = []
     if as_json:
-        show_json(found)
+        show_json({**found, "logs": logs})
         return
+    told = with_instants(found, "scheduled_for", "died_at")
     show_fields(
-        {k: v for k, v in found.items() if k not in {"history", "logs"} and v is not None}, precise=True
+        {k: v for k, v in told.items() if k != "history" and v is not None and v is not False}, precise=True
     )
     print("\nattempts that did not succeed")
-    show_list(found["history"], ATTEMPT_COLUMNS)
-    for log in found["logs"]:
+    show_list([with_instants(row, "started_at", "finished_at") for row in found["history"]], ATTEMPT_COLUMNS)
+    for log in logs:
         _show_log(log)
 
 
@@ -192,7 +235,7 @@ def redrive(
     runs: _Runs = None,
     *,
     job: _Job = None,
-    namespace: Namespace = None,
+    namespace: _Namespace = None,
     fingerprint: _Fingerprint = None,
     reason: _DeathReason = None,
     since: _Since = None,
@@ -205,17 +248,16 @@ def redrive(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Queue dead runs again, with new budgets. What must not run now waits; what cannot run is refused."""
+    """Queue dead runs again, with new budgets. What must not run now waits; what cannot run is refused.
+
+    A redriven run keeps its old document: the version of the job that it was planned with. A job that was
+    mended by an edit runs as it is now by `noonmark job trigger`.
+    """
     wanted = _narrowed(
-        _selection(runs, job, namespace, fingerprint=fingerprint, reason=reason, since=since),
+        _chosen(runs, job, namespace, fingerprint=fingerprint, reason=reason, since=since),
         everything=everything,
     )
-    from noonmark.store import dead_letters  # noqa: PLC0415
-
-    def step(writer: Writer, some: Sequence[DeadRun]) -> Settled:
-        return dead_letters.redrive(writer.connection, writer.topics, some, shards=writer.shards)
-
-    _carry_out("redrive", wanted, step, most, rate, dry_run=dry_run, yes=yes, as_json=as_json)
+    carry_out("redrive", wanted, most, rate, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 @app.command()
@@ -223,7 +265,7 @@ def discard(
     runs: _Runs = None,
     *,
     job: _Job = None,
-    namespace: Namespace = None,
+    namespace: _Namespace = None,
     fingerprint: _Fingerprint = None,
     died_of: Annotated[
         str | None, typer.Option("--died-of", help="Only this reason of death, such as rejected or lost.")
@@ -247,81 +289,13 @@ def discard(
             ExitCode.USAGE,
         )
     wanted = _narrowed(
-        _selection(runs, job, namespace, fingerprint=fingerprint, reason=died_of, since=since),
+        _chosen(runs, job, namespace, fingerprint=fingerprint, reason=died_of, since=since),
         everything=everything,
     )
-    from noonmark.store import dead_letters  # noqa: PLC0415
-
-    def step(writer: Writer, some: Sequence[DeadRun]) -> Settled:
-        return dead_letters.discard(
-            writer.connection, writer.topics, some, reason=reason, shards=writer.shards
-        )
-
-    _carry_out("discard", wanted, step, most, None, dry_run=dry_run, yes=yes, as_json=as_json)
+    carry_out("discard", wanted, most, None, because=reason, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-def _carry_out(
-    verb: str,
-    wanted: DeadSelection,
-    step: Callable[[Writer, Sequence[DeadRun]], Settled],
-    most: int | None,
-    rate: int | None,
-    *,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    """Find what is meant, ask, and change it step by step."""
-    from noonmark.store import dead_letters  # noqa: PLC0415
-
-    if not dry_run:
-        may_ask(yes=yes, as_json=as_json)
-    done = dead_letters.Settled()
-    with writing(operator_settings()) as writer:
-        found = dead_letters.find(writer.connection, wanted, limit=most or dead_letters.MOST)
-        missing = set(wanted.runs or ()) - {run.run_id for run in found}
-        if most is None:
-            done.refused.update((run_id, dead_letters.Refusal.NOT_DEAD) for run_id in sorted(missing))
-        if not dry_run and found:
-            agree(f"{verb} {counted(len(found), 'dead run')}?", yes=yes)
-            size = min(dead_letters.STEP, rate or dead_letters.STEP)
-            for some in dead_letters.in_steps(found, partial(step, writer), size=size):
-                done.add(some)
-                progress(done.done + len(done.refused), len(found))
-                if rate is not None and done.done + len(done.refused) < len(found):
-                    time.sleep(1)
-    if not found and (job := wanted.job or wanted.name) is not None:
-        with reading(operator_settings()) as connection:
-            require_job(connection, str(job), wanted.namespace)
-    _report(verb, len(found), done, dry_run=dry_run, as_json=as_json)
-    if wanted.runs is not None and done.refused:
-        raise typer.Exit(ExitCode.PROBLEM)
-
-
-def _report(verb: str, matched: int, done: Settled, *, dry_run: bool, as_json: bool) -> None:
-    why = Counter(reason.value for reason in done.refused.values())
-    named = list(done.refused.items())[:_SHOWN_REFUSED]
-    if as_json:
-        refused = [{"run_id": run_id, "reason": reason.value} for run_id, reason in named]
-        show_json(
-            {"dry_run": dry_run, "matched": matched, "runs": dict(done.states), "refused": dict(why)}
-            | {"refused_runs": refused}
-        )
-        return
-    if dry_run:
-        print(f"{verb} would be about {counted(matched, 'dead run')}; nothing was changed")
-    else:
-        states = (
-            ", ".join(f"{count} {state}" for state, count in sorted(done.states.items())) or "none changed"
-        )
-        print(f"{verb} of {counted(matched, 'dead run')}: {states}")
-    for run_id, reason in named[:20]:
-        print(f"refused: {run_id} ({reason.value})")
-    if len(done.refused) > 20:
-        print("refused in all: " + ", ".join(f"{count} {reason}" for reason, count in why.items()))
-
-
-def _selection(
+def _chosen(
     runs: Sequence[str] | None,
     job: str | None,
     namespace: str | None,
@@ -329,12 +303,8 @@ def _selection(
     fingerprint: str | None,
     reason: str | None,
     since: str | None,
-) -> DeadSelection:
-    from noonmark.store.dead_letters import DeadSelection  # noqa: PLC0415
-
-    ids: list[UUID] | None = None
-    if runs:
-        ids = [found for run in dict.fromkeys(runs) if (found := read_uuid(run, "run")) is not None]
+) -> Chosen:
+    ids = tuple(found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None)
     if fingerprint is not None and _FINGERPRINT.fullmatch(fingerprint) is None:
         raise CliError(
             f"--fingerprint {fingerprint!r} is none: take 16 hexadecimal digits from the column CAUSE of"
@@ -344,10 +314,10 @@ def _selection(
     if reason is not None and reason not in _REASONS:
         raise CliError(f"nothing dies of {reason!r}: the reasons are {', '.join(_REASONS)}", ExitCode.USAGE)
     job_id = as_uuid(job) if job is not None else None
-    return DeadSelection(
+    return Chosen(
         runs=ids,
-        job=job_id,
-        name=job if job_id is None else None,
+        job_id=job_id,
+        job_name=job if job_id is None else None,
         namespace=namespace,
         fingerprint=fingerprint,
         reason=reason,
@@ -355,15 +325,13 @@ def _selection(
     )
 
 
-def _narrowed(wanted: DeadSelection, *, everything: bool) -> DeadSelection:
+def _narrowed(wanted: Chosen, *, everything: bool) -> Chosen:
     """Insist that it was said which runs are meant.
 
     Raises:
         CliError: nothing narrows them down and --all was not given, or it was given beside ids.
     """
-    from noonmark.store.dead_letters import DeadSelection  # noqa: PLC0415
-
-    if wanted == DeadSelection() and not everything:
+    if wanted == Chosen() and not everything:
         raise CliError(
             "say which runs are meant: their ids, or --job, --namespace, --fingerprint, a reason or --since;"
             " --all means all of them",

@@ -71,23 +71,12 @@ def any_id_of(client: Client, job: str, namespace: str | None) -> str:
     return str(living[0]["id"])
 
 
-def require_named(client: Client, job: str, namespace: str | None) -> None:
-    """Tell a job that has nothing to list from one that is not there.
-
-    Raises:
-        CliError: no job has this id, or this name in the namespace.
-    """
-    if as_uuid(job) is not None:
-        with or_missing(missing_job(client, job, None)):
-            client.jobs.get(job)
-    elif not client.jobs.list(name=job, namespace=namespace, limit=1).page().items:
-        raise CliError(missing_job(client, job, namespace))
-
-
-def namespace_of(client: Client, job_id: UUID) -> str | None:
-    """Return the namespace of a job; None where it is gone, as runs of it may not be."""
+def home_of(client: Client, job_id: UUID | None) -> str | None:
+    """Return the namespace of a job; None where it is gone, or none is meant."""
     from noonmark.client import ApiError  # noqa: PLC0415 - httpx takes a while to load
 
+    if job_id is None:
+        return None
     try:
         return client.jobs.get(job_id)["namespace"]
     except ApiError as error:
@@ -96,11 +85,35 @@ def namespace_of(client: Client, job_id: UUID) -> str | None:
         return None
 
 
+def require_job(client: Client, job: UUID | str | None, namespace: str | None) -> None:
+    """Tell a job that has nothing to list from one that is not there.
+
+    Raises:
+        CliError: no job has this id, or this name in the namespace.
+    """
+    if job is None:
+        return
+    named = str(job)
+    if as_uuid(named) is not None:
+        with or_missing(missing_job(client, named, None)):
+            client.jobs.get(named)
+    elif not client.jobs.list(name=named, namespace=namespace, limit=1).page().items:
+        raise CliError(missing_job(client, named, namespace))
+
+
 def missing_job(client: Client, job: str, namespace: str | None) -> str:
     """Say that a job is not there; of one that is named also where, if anything says which namespace."""
     place = (namespace or client.namespace) if as_uuid(job) is None else None
     where = f" in namespace {place}" if place else ""
     return f"there is no job {job!r}{where}: `noonmark job list` shows those there are"
+
+
+def namespace_of(client: Client, named: str | None) -> str:
+    """Return the namespace that requests mean, for sentences about what is not in it."""
+    if place := named or client.namespace:
+        return place
+    grants = client.keys.me()["grants"]
+    return next(iter(grants)) if len(grants) == 1 and "*" not in grants else "default"
 
 
 def read_job(client: Client, job_id: str) -> Answer:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from noonmark.cli.context import changing, operator_settings
-from noonmark.cli.options import AsJson, Namespace
-from noonmark.cli.output import Column, field, show_json, show_list
+from noonmark.cli.context import operator_settings
+from noonmark.cli.job_ref import namespace_of
+from noonmark.cli.options import AsJson
+from noonmark.cli.output import Column, field, show_json, show_list, with_instants
 from noonmark.cli.problems import CliError, ExitCode
-
-if TYPE_CHECKING:
-    import psycopg
 
 app = typer.Typer(
     help="Bound how many runs of jobs go on at a time, and begin in a time.", no_args_is_help=True
 )
 
 Name = Annotated[str, typer.Argument(help="1 to 63 of a-z, 0-9, '-' and '_'.")]
-InNamespace = Annotated[str, typer.Option("--namespace", help="Namespace that the limit belongs to.")]
+InNamespace = Annotated[
+    str | None,
+    typer.Option("--namespace", help="Namespace of the limit; without it that of the context or key."),
+]
 
 
 def _rate(row: Any) -> str:
@@ -46,7 +45,7 @@ _COLUMNS = (
 def set_(
     *,
     name: Name,
-    namespace: InNamespace = "default",
+    namespace: InNamespace = None,
     max_running: Annotated[
         int | None, typer.Option(metavar="N", help="Most runs under way at a time, for each key.")
     ] = None,
@@ -66,15 +65,20 @@ def set_(
 
     Jobs name it in their field `limits`. Runs that wait for it see other figures at once.
     """
-    from noonmark.store.limits import Figures, parse_rate, set_limit  # noqa: PLC0415
+    from noonmark.cli.api import client, wrong_usage  # noqa: PLC0415 - httpx takes a while to load
 
-    with _connected() as connection:
-        count, seconds = parse_rate(rate) if rate is not None else (None, None)
-        figures = Figures(max_running, count, seconds, burst)
-        changed = set_limit(connection, namespace, name, figures)
+    figures = _figures(name, namespace, max_running, rate, burst)
+    given = {"max_running": max_running, "rate": rate, "burst": burst}
+    with client(operator_settings()) as api:
+        before = next((one for one in api.limits.list(namespace=namespace) if one["name"] == name), None)
+        with wrong_usage():
+            now = api.limits.put(name, given, namespace=namespace)
+    changed = before is None or any(before[one] != now[one] for one in figures)
+    namespace = now["namespace"]
     if as_json:
-        show_json({"namespace": namespace, "name": name, **figures._asdict(), "changed": changed})
+        show_json({"namespace": namespace, "name": name, **figures, "changed": changed})
         return
+    count, seconds = figures["rate_count"], figures["rate_seconds"]
     allows = [f"{max_running:,} at a time"] if max_running is not None else []
     if count is not None:
         allows.append(f"{count:,} in {seconds:g} s" + (f", {burst:,} at once" if burst is not None else ""))
@@ -84,45 +88,51 @@ def set_(
 
 
 @app.command("list")
-def list_(namespace: Namespace = None, as_json: AsJson = False) -> None:
+def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
     """List limits, with how many of their slots are in use and how many runs wait, over all keys."""
-    from noonmark.store.limits import list_limits  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    with _connected() as connection:
-        rows = [row._asdict() for row in list_limits(connection, namespace)]
+    with client(operator_settings()) as api:
+        rows = api.limits.list(namespace=namespace)
     if as_json:
         show_json({"items": rows})
         return
-    show_list(rows, _COLUMNS)
+    show_list([with_instants(row, "updated_at") for row in rows], _COLUMNS)
 
 
 @app.command()
-def delete(name: Name, namespace: InNamespace = "default", as_json: AsJson = False) -> None:
+def delete(name: Name, namespace: InNamespace = None, as_json: AsJson = False) -> None:
     """Delete a limit. Refused while a job that may still run names it."""
-    from noonmark.store.limits import delete_limit  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    with _connected() as connection:
-        deleted = delete_limit(connection, namespace, name)
-    if not deleted:
-        raise CliError(
-            f"namespace {namespace!r} has no limit {name!r}: `noonmark limit list` shows those there are"
-        )
+    with client(operator_settings()) as api:
+        found = next((one for one in api.limits.list(namespace=namespace) if one["name"] == name), None)
+        if found is None:
+            place = namespace_of(api, namespace)
+            raise CliError(
+                f"namespace {place!r} has no limit {name!r}: `noonmark limit list` shows those there are"
+            )
+        api.limits.delete(name, namespace=namespace)
     if as_json:
-        show_json({"namespace": namespace, "name": name, "deleted": True})
+        show_json({"namespace": found["namespace"], "name": name, "deleted": True})
     else:
-        print(f"limit {name} of namespace {namespace} is deleted")
+        print(f"limit {name} of namespace {found['namespace']} is deleted")
 
 
-@contextmanager
-def _connected() -> Iterator[psycopg.Connection]:
-    """Open a connection; what is wrong with what was asked for ends in a sentence."""
-    from noonmark.store.limits import LimitError, LimitInUseError  # noqa: PLC0415
+def _figures(
+    name: str, namespace: str | None, max_running: int | None, rate: str | None, burst: int | None
+) -> dict[str, Any]:
+    """Read what options say, which are then spoken of by their names.
 
-    settings = operator_settings()
+    Raises:
+        CliError: it makes no limit.
+    """
+    from noonmark.store.limits import Figures, LimitError, check_limit, parse_rate  # noqa: PLC0415
+
     try:
-        with changing(settings) as connection:
-            yield connection
-    except LimitInUseError as error:
-        raise CliError(str(error)) from error
+        count, seconds = parse_rate(rate) if rate is not None else (None, None)
+        figures = Figures(max_running, count, seconds, burst)
+        check_limit(namespace or "default", name, figures)
     except LimitError as error:
         raise CliError(str(error), ExitCode.USAGE) from error
+    return figures._asdict()

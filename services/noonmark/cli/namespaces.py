@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from noonmark.cli.context import changing, operator_settings
+from noonmark.cli.context import operator_settings
+from noonmark.cli.namespace_hints import without_jobs
 from noonmark.cli.options import AsJson, Missed
-from noonmark.cli.output import Column, Row, field, shortened, show_fields, show_json, show_list
+from noonmark.cli.output import (
+    Column,
+    counted,
+    field,
+    shortened,
+    show_fields,
+    show_json,
+    show_list,
+    with_instants,
+)
 from noonmark.cli.problems import CliError, ExitCode
 from noonmark.core.words import ResumeChoice
 
 if TYPE_CHECKING:
-    import psycopg
-
-    from noonmark.store.namespace_pauses import PauseResult
+    from noonmark.client import Client
+    from noonmark.client.types.namespaces import NamespaceChange
 
 app = typer.Typer(
     help="Set the default zone and the cap of a namespace; pause and resume all of its jobs.",
@@ -26,6 +34,8 @@ app = typer.Typer(
 )
 
 _CAP_DIGITS = 9
+_TRIES: Final = 5
+_SET: Final = ("timezone", "max_in_flight", "max_jobs")
 
 Name = Annotated[str, typer.Argument(help="Name of the namespace.")]
 
@@ -34,7 +44,7 @@ _COLUMNS = (
     field("timezone"),
     field("max_in_flight", "MAX IN FLIGHT", numeric=True),
     field("max_jobs", "MAX JOBS", numeric=True),
-    Column("STATE", lambda row: "paused" if row["paused_at"] else "active"),
+    field("state"),
     field("paused_at", "PAUSED"),
     Column("REASON", lambda row: shortened(row["pause_reason"], 80), cut=True),
 )
@@ -66,46 +76,63 @@ def set_(
     Jobs that exist keep the zone they were made with, and stay where there are more than the quota; the cap
     holds for every run that comes due from now on.
     """
-    from noonmark.store.namespaces import (  # noqa: PLC0415
-        set_max_in_flight,
-        set_max_jobs,
-        set_timezone,
-        without_jobs,
-    )
-
     if timezone is None and max_in_flight is None and max_jobs is None:
         raise CliError("nothing to set: give --timezone, --max-in-flight or --max-jobs", ExitCode.USAGE)
-    most = _number(max_in_flight, "--max-in-flight")
-    jobs = _number(max_jobs, "--max-jobs")
-    told: list[str] = []
-    shown: dict[str, object] = {"name": name}
-    changed = False
-    with _connected() as connection:
-        if timezone is not None:
-            done = set_timezone(connection, name, timezone)
-            told.append(_had(name, f"the zone {timezone}", changed=done))
-            shown["timezone"], changed = timezone, done
-        if max_in_flight is not None:
-            done = set_max_in_flight(connection, name, most)
-            cap = (
-                "no cap"
-                if most is None
-                else f"at most {most:,} {'run' if most == 1 else 'runs'} of a lane in flight"
-            )
-            told.append(_had(name, cap, changed=done))
-            shown["max_in_flight"], changed = most, changed or done
-        if max_jobs is not None:
-            done = set_max_jobs(connection, name, jobs)
-            quota = "no quota of jobs" if jobs is None else f"a quota of {_count(jobs, 'recurring job')}"
-            told.append(_had(name, quota, changed=done))
-            shown["max_jobs"], changed = jobs, changed or done
-        hint = without_jobs(connection, name) if changed and not as_json else None
+    wanted: dict[str, Any] = {}
+    if timezone is not None:
+        wanted["timezone"] = timezone
+    if max_in_flight is not None:
+        wanted["max_in_flight"] = _number(max_in_flight, "--max-in-flight")
+    if max_jobs is not None:
+        wanted["max_jobs"] = _number(max_jobs, "--max-jobs")
+    _check(name)
+    from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
+
+    with client(operator_settings()) as api:
+        before = _put(api, name, wanted)
+        changed = any(before[one] != value for one, value in wanted.items())
+        hint = without_jobs(api, name) if changed and not as_json else None
     if as_json:
-        show_json({**shown, "changed": changed})
+        show_json({"name": name, **wanted, "changed": changed})
         return
-    print("\n".join(told))
+    for one, value in wanted.items():
+        had = before[one] == value
+        print(f"namespace {name} {'had' if had else 'has'} {_setting(one, value)}{' already' if had else ''}")
     if hint:
         print(hint)
+
+
+def _put(api: Client, name: str, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Change some of what is set, and leave the rest as it is; returns what was set before.
+
+    Raises:
+        CliError: the API finds it wrong, or others change it all the time.
+    """
+    from noonmark.cli.api import wrong_usage  # noqa: PLC0415
+    from noonmark.client import ApiError  # noqa: PLC0415
+
+    for _ in range(_TRIES):
+        found = api.request("GET", f"/v1/namespaces/{name}")
+        body = {one: found.data[one] for one in _SET} | dict(wanted)
+        try:
+            with wrong_usage():
+                api.namespaces.put(name, body, if_match=found.etag)
+        except ApiError as error:
+            if error.status != 412:
+                raise
+            # Others have changed it since it was read.
+            continue
+        before: Mapping[str, Any] = found.data
+        return before
+    raise CliError(f"namespace {name} is changed by others all the time: try again in a moment")
+
+
+def _setting(one: str, value: Any) -> str:
+    if one == "timezone":
+        return f"the zone {value}"
+    if one == "max_jobs":
+        return "no quota of jobs" if value is None else f"a quota of {counted(value, 'recurring job')}"
+    return "no cap" if value is None else f"at most {counted(value, 'run')} of a lane in flight"
 
 
 def _number(text: str | None, option: str) -> int | None:
@@ -116,21 +143,22 @@ def _number(text: str | None, option: str) -> int | None:
     return int(text)
 
 
-def _had(name: str, what: str, *, changed: bool) -> str:
-    return f"namespace {name} {'has' if changed else 'had'} {what}{'' if changed else ' already'}"
-
-
 @app.command()
 def delete(name: Name, as_json: AsJson = False) -> None:
     """Give a namespace its defaults back. Refused while it is paused or has calendars; its jobs stay."""
-    from noonmark.store.namespaces import delete_namespace  # noqa: PLC0415
+    _check(name)
+    from noonmark.cli.api import client  # noqa: PLC0415
+    from noonmark.client import ApiError  # noqa: PLC0415
 
-    with _connected() as connection:
-        deleted = delete_namespace(connection, name)
-    if not deleted:
-        raise CliError(
-            f"nothing is set for a namespace {name!r}: `noonmark namespace list` shows those there are"
-        )
+    with client(operator_settings()) as api:
+        try:
+            api.namespaces.delete(name)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            raise CliError(
+                f"nothing is set for a namespace {name!r}: `noonmark namespace list` shows those there are"
+            ) from error
     if as_json:
         show_json({"name": name, "deleted": True})
     else:
@@ -140,32 +168,29 @@ def delete(name: Name, as_json: AsJson = False) -> None:
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """List namespaces that were set or paused, or have a recurring job."""
-    rows = _rows()
+    from noonmark.cli.api import client  # noqa: PLC0415
+
+    with client(operator_settings()) as api:
+        rows = api.namespaces.list()
     if as_json:
         show_json({"items": rows})
         return
-    show_list(rows, _COLUMNS)
+    show_list([with_instants(row, "paused_at") for row in rows], _COLUMNS)
 
 
 @app.command()
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show a namespace, with its recurring jobs counted by state."""
-    from noonmark.store.namespaces import count_jobs  # noqa: PLC0415
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    rows = _rows(name)
-    if not rows:
-        raise CliError(f"there is no namespace {name!r}: `noonmark namespace list` shows those there are")
-    with _connected() as connection:
-        counts = count_jobs(connection, name)
-    jobs: dict[str, int] = {}
-    for state, paused_by, count in counts:
-        key = f"{state}_by_{paused_by}" if paused_by else state
-        jobs[key] = jobs.get(key, 0) + count
-    shown = {**rows[0], "recurring_jobs": jobs}
+    with client(operator_settings()) as api:
+        if all(row["name"] != name for row in api.namespaces.list()):
+            raise CliError(f"there is no namespace {name!r}: `noonmark namespace list` shows those there are")
+        shown = api.namespaces.get(name)
     if as_json:
         show_json(shown)
     else:
-        show_fields(shown)
+        show_fields(with_instants(shown, "paused_at", "updated_at"))
 
 
 @app.command()
@@ -178,14 +203,14 @@ def pause(
 
     Safe to repeat: given again it finishes what an interrupted call left.
     """
-    from noonmark.store.namespace_pauses import pause_namespace  # noqa: PLC0415
-    from noonmark.store.namespaces import without_jobs  # noqa: PLC0415
+    _check(name)
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    with _connected() as connection:
-        done = pause_namespace(connection, name, reason, progress=_progress("held"))
+    with client(operator_settings()) as api:
+        done = _complete(lambda: api.namespaces.pause(name, reason), "held")
         # What the pause holds may be one-time jobs alone, which the hint does not see.
-        unseen = done.changed and not (done.jobs or done.runs or as_json)
-        hint = without_jobs(connection, name) if unseen else None
+        unseen = done["changed"] and not (done["jobs"] or done["runs"] or as_json)
+        hint = without_jobs(api, name) if unseen else None
     _show(name, "paused", done, as_json=as_json)
     if hint:
         print(hint)
@@ -198,30 +223,44 @@ def resume(name: Name, missed: Missed = ResumeChoice.SKIP, as_json: AsJson = Fal
     Jobs that were paused on their own account stay paused. Safe to repeat: given again it finishes what an
     interrupted call left.
     """
-    from noonmark.store.namespace_pauses import resume_namespace  # noqa: PLC0415
-    from noonmark.store.namespaces import without_jobs  # noqa: PLC0415
+    _check(name)
+    from noonmark.cli.api import client  # noqa: PLC0415
 
-    with _connected() as connection:
-        done = resume_namespace(connection, name, missed, progress=_progress("go on"))
-        unseen = not (done.changed or done.jobs or done.runs or as_json)
-        hint = without_jobs(connection, name) if unseen else None
+    with client(operator_settings()) as api:
+        done = _complete(lambda: api.namespaces.resume(name, missed.value), "go on")
+        unseen = not (done["changed"] or done["jobs"] or done["runs"] or as_json)
+        hint = without_jobs(api, name) if unseen else None
     _show(name, "resumed", done, as_json=as_json)
     if hint:
         print(hint)
 
 
-def _show(name: str, done: str, result: PauseResult, *, as_json: bool) -> None:
+def _complete(give: Callable[[], NamespaceChange], verb: str) -> dict[str, Any]:
+    """Give an order until all jobs have followed, some thousands by each call; returns what it did."""
+    done: dict[str, Any] = {**give()}
+    while not done["complete"]:
+        if sys.stderr.isatty():
+            print(f"{counted(done['jobs'], 'job')} {verb}, {counted(done['runs'], 'run')} …", file=sys.stderr)
+        more: dict[str, Any] = {**give()}
+        counts = ("jobs", "runs", "jobs_with_held_instants")
+        done |= {one: done[one] + more[one] for one in counts} | {"complete": more["complete"]}
+    del done["complete"]
+    return done
+
+
+def _show(name: str, done: str, result: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
-        shown = {"name": name, "state": "paused" if done == "paused" else "active", **result._asdict()}
-        if done == "paused":
-            del shown["jobs_with_held_instants"]
-        show_json(shown)
+        hidden = {"jobs_with_held_instants"} if done == "paused" else set()
+        show_json({one: value for one, value in result.items() if one not in hidden})
         return
-    told = f"is {done}" if result.changed else f"was {done} before" if done == "paused" else "was not paused"
-    print(f"namespace {name} {told}: {_count(result.jobs, 'job')} {_verb(done, result.jobs)}, ", end="")
-    print(f"{_count(result.runs, 'run')} {'wait' if done == 'paused' else 'queued'}")
-    if late := result.jobs_with_held_instants:
-        print(f"{_count(late, 'job')} had instants held: they get their verdicts with the next claims")
+    jobs, runs, late = result["jobs"], result["runs"], result["jobs_with_held_instants"]
+    told = (
+        f"is {done}" if result["changed"] else f"was {done} before" if done == "paused" else "was not paused"
+    )
+    print(f"namespace {name} {told}: {counted(jobs, 'job')} {_verb(done, jobs)}, ", end="")
+    print(f"{counted(runs, 'run')} {'wait' if done == 'paused' else 'queued'}")
+    if late:
+        print(f"{counted(late, 'job')} had instants held: they get their verdicts with the next claims")
 
 
 def _verb(done: str, jobs: int) -> str:
@@ -230,42 +269,15 @@ def _verb(done: str, jobs: int) -> str:
     return "goes on" if jobs == 1 else "go on"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _check(name: str) -> None:
+    """Refuse what is no name for a namespace.
 
+    Raises:
+        CliError: it is none.
+    """
+    from noonmark.store.namespaces import NamespaceNameError, check_name  # noqa: PLC0415
 
-def _progress(verb: str) -> Callable[[int, int], None] | None:
-    """Tell on stderr how far long work is, where a person looks on."""
-    if not sys.stderr.isatty():
-        return None
-
-    def tell(jobs: int, runs: int) -> None:
-        print(f"{_count(jobs, 'job')} {verb}, {_count(runs, 'run')} …", file=sys.stderr)
-
-    return tell
-
-
-def _rows(name: str | None = None) -> list[dict[str, Any]]:
-    from noonmark.store.namespaces import list_namespaces  # noqa: PLC0415
-
-    with _connected() as connection:
-        found: list[Row] = [row._asdict() for row in list_namespaces(connection, name)]
-    return [dict(row) for row in found]
-
-
-@contextmanager
-def _connected() -> Iterator[psycopg.Connection]:
-    """Open a connection; what is wrong with what was asked for ends in a sentence."""
-    from noonmark.core.zones import ZoneError  # noqa: PLC0415
-    from noonmark.store.namespaces import NamespaceError, NamespaceNameError  # noqa: PLC0415
-
-    settings = operator_settings()
     try:
-        with changing(settings) as connection:
-            yield connection
-    except ZoneError as error:
-        raise CliError(error.message, ExitCode.USAGE) from error
+        check_name(name)
     except NamespaceNameError as error:
         raise CliError(str(error), ExitCode.USAGE) from error
-    except NamespaceError as error:
-        raise CliError(str(error)) from error

@@ -1,53 +1,17 @@
-"""What orders about many runs share: a database to write to, a question first, progress meanwhile."""
+"""What orders about many runs share: a question first, progress meanwhile."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from noonmark.cli.context import changing
 from noonmark.cli.output import is_terminal
 from noonmark.cli.problems import CliError, ExitCode
 
-if TYPE_CHECKING:
-    import psycopg
-
-    from noonmark.settings import Settings
-    from noonmark.store.events import EventTopics
-
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what is meant, and change nothing.")]
-
-
-@dataclass(frozen=True, slots=True)
-class Writer:
-    """A connection on autocommit, and what announcing verdicts needs."""
-
-    connection: psycopg.Connection
-    topics: EventTopics
-    shards: int
-
-
-@contextmanager
-def writing(settings: Settings) -> Iterator[Writer]:
-    """Open a connection that orders are carried out on.
-
-    Raises:
-        CliError: the database does not answer, or has no schema.
-    """
-    from noonmark.kafka.topics import Topics  # noqa: PLC0415
-    from noonmark.store.events import EventTopics  # noqa: PLC0415
-
-    topics = Topics(settings.topic_prefix)
-    with changing(settings) as connection:
-        row = connection.execute("select shards from install").fetchone()
-        assert row is not None
-        yield Writer(connection, EventTopics(lifecycle=topics.lifecycle, dead=topics.dead), int(row[0]))
 
 
 def may_ask(*, yes: bool, as_json: bool) -> None:

@@ -1,26 +1,29 @@
-"""`noonmark run cancel`: end runs by their ids, or those of jobs that a filter means."""
+"""`noonmark run cancel`: runs chosen by id or by a filter are cancelled, each by an order of its own."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 import typer
 
-from noonmark.cli.context import operator_settings, reading, require_job
-from noonmark.cli.options import AsJson, Namespace, as_uuid, read_since, read_uuid
-from noonmark.cli.orders import DryRun, Writer, Yes, agree, may_ask, progress, writing
+from noonmark.cli.context import operator_settings
+from noonmark.cli.job_ref import home_of, require_job
+from noonmark.cli.options import AsJson, as_uuid, read_since, read_uuid
+from noonmark.cli.orders import DryRun, Yes, agree, may_ask, progress
 from noonmark.cli.output import counted, show_json
 from noonmark.cli.problems import CliError, ExitCode
 
 if TYPE_CHECKING:
-    from noonmark.core.words import RunState
-    from noonmark.store.run_cancels import Cancels, RunKey, RunSelection
+    from noonmark.client import Client
 
 _POLL_SECONDS: Final = 0.2
+_PAGE: Final = 200
 MOST_REASON: Final = 500
 
 
@@ -38,9 +41,15 @@ def cancel(
     *,
     job: Annotated[
         str | None,
-        typer.Option(help="Runs of this job: its id, or its name, which is sought in every namespace."),
+        typer.Option(help="Runs of this job: its id, or its name in the namespace."),
     ] = None,
-    namespace: Namespace = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            help="Runs of this namespace; beside --job or --label, else that of the context or key.",
+        ),
+    ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Runs of jobs with this label; repeatable: with all of them."),
@@ -67,7 +76,14 @@ def cancel(
     """Cancel runs: what waits, is queued or is to be retried ends at once, what runs is asked to stop."""
     if reason is not None and not 0 < len(reason.strip()) <= MOST_REASON:
         raise CliError(f"--reason takes 1 to {MOST_REASON} characters", ExitCode.USAGE)
-    wanted = _selection(job, namespace, label=label, state=state, after=after, before=before)
+    wanted = _Wanted(
+        job,
+        namespace,
+        _labels(label or ()),
+        tuple(one.value for one in state or CancellableState),
+        read_since(after, option="--after"),
+        read_since(before, option="--before"),
+    )
     ids = [found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None]
     if ids and (job or namespace or label or after or before):
         raise CliError("give ids of runs or a filter, not both", ExitCode.USAGE)
@@ -79,78 +95,114 @@ def cancel(
     yes = yes or bool(ids)
     if not dry_run:
         may_ask(yes=yes, as_json=as_json)
-    with writing(operator_settings()) as writer:
-        targets, others = _by_id(writer, ids, wanted) if ids else (_by_filter(writer, wanted), [])
-        done = _carry_out(writer, targets, wanted, reason, dry_run=dry_run, yes=yes)
-        stopping = done.stopping + [run for run, state in others if state == "cancelling"]
-        left = _await(writer, stopping, timeout) if wait else [run.id for run in done.stopping]
-    if job is not None and not targets:
-        with reading(operator_settings()) as connection:
-            require_job(connection, job, namespace)
-    _report(len(targets), done, others, left, dry_run=dry_run, waited=wait, as_json=as_json)
+    from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
+
+    with client(operator_settings()) as api:
+        targets, others = _by_id(api, ids, wanted.states) if ids else (list(_by_filter(api, wanted)), [])
+        done = _Done(others=others)
+        if targets and not dry_run:
+            agree(f"cancel {counted(len(targets), 'run')}?", yes=yes)
+            _carry_out(api, targets, reason, wanted.states if state else None, done)
+        stopping = done.stopping + [run for run, was in others if was == "cancelling"]
+        left = _await(api, stopping, timeout) if wait else list(done.stopping)
+        if not targets:
+            require_job(api, job, namespace)
+    _report(len(targets), done, left, dry_run=dry_run, waited=wait, as_json=as_json)
     if wait and left:
         raise typer.Exit(ExitCode.PROBLEM)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which runs are meant, where no ids are given."""
+
+    job: str | None
+    namespace: str | None
+    labels: Mapping[str, str] | None
+    states: tuple[str, ...]
+    after: datetime | None
+    before: datetime | None
+
+
+@dataclass(slots=True)
+class _Done:
+    """What became of runs: ended at once, asked to stop, or left as they were, with their states."""
+
+    others: list[tuple[str, str]]
+    ended: list[str] = field(default_factory=list)
+    stopping: list[str] = field(default_factory=list)
+
+
 def _by_id(
-    writer: Writer, ids: Sequence[UUID], wanted: RunSelection
-) -> tuple[list[RunKey], list[tuple[RunKey, RunState]]]:
+    api: Client, ids: Sequence[UUID], states: Sequence[str]
+) -> tuple[list[str], list[tuple[str, str]]]:
     """Return those of the named runs that can be cancelled, and the others with their states."""
-    from noonmark.store import run_cancels  # noqa: PLC0415
+    from noonmark.client import ApiError  # noqa: PLC0415
 
-    located = run_cancels.locate(writer.connection, ids)
-    unknown = set(ids) - {run.id for run, _ in located}
-    if unknown:
-        raise CliError(f"there is no run {min(unknown)}: `noonmark run list` shows those there are")
-    targets = [run for run, state in located if state in wanted.states]
-    return targets, [(run, state) for run, state in located if state not in wanted.states]
+    found: list[tuple[str, str]] = []
+    for run in ids:
+        try:
+            found.append((str(run), api.runs.get(run)["state"]))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            raise CliError(f"there is no run {run}: `noonmark run list` shows those there are") from error
+    targets = [run for run, state in found if state in states]
+    return targets, [(run, state) for run, state in found if state not in states]
 
 
-def _by_filter(writer: Writer, wanted: RunSelection) -> list[RunKey]:
-    from noonmark.store import run_cancels  # noqa: PLC0415
-
-    return run_cancels.find(writer.connection, wanted)
+def _by_filter(api: Client, wanted: _Wanted) -> Iterator[str]:
+    """Yield the ids of the runs of a filter; with labels those of one job after the other."""
+    job_id = as_uuid(wanted.job) if wanted.job is not None else None
+    namespace = wanted.namespace or home_of(api, job_id)
+    named: dict[str, Any] = {"job_id": job_id, "job_name": wanted.job if job_id is None else None}
+    chosen = [named]
+    if wanted.labels:
+        jobs = api.jobs.list(namespace=namespace, name=named["job_name"], labels=wanted.labels, limit=_PAGE)
+        chosen = [{"job_id": job["id"]} for job in jobs if job_id is None or job["id"] == str(job_id)]
+    for one in chosen:
+        runs = api.runs.list(
+            **one,
+            namespace=namespace,
+            state=wanted.states,
+            since=wanted.after,
+            until=wanted.before,
+            limit=_PAGE,
+        )
+        for run in runs:
+            yield run["id"]
 
 
 def _carry_out(
-    writer: Writer,
-    found: Sequence[RunKey],
-    wanted: RunSelection,
-    reason: str | None,
-    *,
-    dry_run: bool,
-    yes: bool,
-) -> Cancels:
-    from noonmark.cli.api import local_principal  # noqa: PLC0415
-    from noonmark.store import run_cancels  # noqa: PLC0415
+    api: Client, targets: Sequence[str], reason: str | None, states: Sequence[str] | None, done: _Done
+) -> None:
+    """Cancel one run after the other; where states were asked for, none that has left them meanwhile."""
+    from noonmark.client import ApiError  # noqa: PLC0415
 
-    done = run_cancels.Cancels()
-    if dry_run or not found:
-        return done
-    agree(f"cancel {counted(len(found), 'run')}?", yes=yes)
-    because = run_cancels.because(f"by {local_principal().id}", reason)
-    for begin in range(0, len(found), run_cancels.STEP):
-        some = found[begin : begin + run_cancels.STEP]
-        done.add(
-            run_cancels.cancel(
-                writer.connection,
-                writer.topics,
-                some,
-                states=wanted.states,
-                reason=because,
-                shards=writer.shards,
-            )
-        )
-        progress(begin + len(some), len(found))
-    return done
+    for number, run in enumerate(targets, 1):
+        try:
+            seen = api.request("GET", f"/v1/runs/{run}") if states else None
+            if seen is not None and states is not None and seen.data["state"] not in states:
+                done.others.append((run, seen.data["state"]))
+                continue
+            state = api.runs.cancel(run, reason, if_match=seen.etag if seen else None)["state"]
+        except ApiError as error:
+            # It has ended, or gone on, in this moment.
+            if error.status not in {404, 409, 412}:
+                raise
+            if error.status != 404:
+                done.others.append((run, api.runs.get(run)["state"]))
+            continue
+        finally:
+            progress(number, len(targets))
+        (done.stopping if state == "cancelling" else done.ended).append(run)
 
 
-def _await(writer: Writer, stopping: Sequence[RunKey], timeout: float) -> list[UUID]:
+def _await(api: Client, stopping: Sequence[str], timeout: float) -> list[str]:
     """Wait until no run is being stopped any more; return those that still are when the time is up."""
-    from noonmark.store import run_cancels  # noqa: PLC0415
-
     until = time.monotonic() + timeout
-    while left := run_cancels.still_stopping(writer.connection, stopping):
+    left = list(stopping)
+    while left := [run for run in left if api.runs.get(run)["state"] == "cancelling"]:
         if time.monotonic() >= until:
             break
         time.sleep(_POLL_SECONDS)
@@ -158,25 +210,18 @@ def _await(writer: Writer, stopping: Sequence[RunKey], timeout: float) -> list[U
 
 
 def _report(
-    matched: int,
-    done: Cancels,
-    others: Sequence[tuple[RunKey, RunState]],
-    left: Sequence[UUID],
-    *,
-    dry_run: bool,
-    waited: bool,
-    as_json: bool,
+    matched: int, done: _Done, left: Sequence[str], *, dry_run: bool, waited: bool, as_json: bool
 ) -> None:
     if as_json:
         counts = {"matched": matched, "ended": len(done.ended), "stopping": len(done.stopping)}
-        kept = [{"run_id": run.id, "state": state.value} for run, state in others]
+        kept = [{"run_id": run, "state": state} for run, state in done.others]
         show_json({"dry_run": dry_run, **counts, "not_confirmed": list(left), "left_alone": kept})
         return
-    for run, state in others:
-        print(f"run {run.id} is {state.value}: nothing was changed")
+    for run, state in done.others:
+        print(f"run {run} is {state}: nothing was changed")
     if dry_run:
         print(f"{counted(matched, 'run')} would be cancelled; nothing was changed")
-    elif not matched and not others:
+    elif not matched and not done.others:
         print("no run that could be cancelled is meant: nothing was changed")
     elif matched:
         asked = len(done.stopping)
@@ -186,30 +231,6 @@ def _report(
         print(f"{len(left)} {'has' if len(left) == 1 else 'have'} not stopped yet{hint}")
     elif waited:
         print("nothing of them runs any more")
-
-
-def _selection(
-    job: str | None,
-    namespace: str | None,
-    *,
-    label: Sequence[str] | None,
-    state: Sequence[CancellableState] | None,
-    after: str | None,
-    before: str | None,
-) -> RunSelection:
-    from noonmark.core.words import RunState  # noqa: PLC0415
-    from noonmark.store.run_cancels import CANCELLABLE, RunSelection  # noqa: PLC0415
-
-    job_id = as_uuid(job) if job is not None else None
-    return RunSelection(
-        job=job_id,
-        name=job if job_id is None else None,
-        namespace=namespace,
-        labels=_labels(label or ()),
-        states=[RunState(one.value) for one in state] if state else CANCELLABLE,
-        after=read_since(after, option="--after"),
-        before=read_since(before, option="--before"),
-    )
 
 
 def _labels(given: Sequence[str]) -> dict[str, str] | None:

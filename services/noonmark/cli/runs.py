@@ -12,7 +12,7 @@ import typer
 from noonmark.cli import run_cancel, run_complete, run_retry
 from noonmark.cli.answers import gather, or_missing, with_instants
 from noonmark.cli.context import operator_settings
-from noonmark.cli.job_ref import namespace_of, require_named
+from noonmark.cli.job_ref import home_of, require_job
 from noonmark.cli.options import (
     AfterCursor,
     AsJson,
@@ -106,7 +106,7 @@ def list_(
 
     with client(operator_settings()) as api:
         # The id of a job says where it is.
-        place = namespace if namespace or job_id is None else namespace_of(api, job_id)
+        place = namespace if namespace or job_id is None else home_of(api, job_id)
         rows, following = gather(
             lambda size: api.runs.list(
                 namespace=place,
@@ -122,7 +122,7 @@ def list_(
             after,
         )
         if job is not None and not rows:
-            require_named(api, job, namespace)
+            require_job(api, job, namespace)
     if as_json:
         show_json({"items": rows, "next_cursor": following})
         return

@@ -145,7 +145,8 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
         " `noonmark backfill` runs them after all.",
         Blocker.SKIPPED_CANCELLED: "Submit the job again if it is to run.",
         Blocker.DEAD: "`noonmark dead show {run}` has every attempt; mend the cause, then"
-        " `noonmark dead redrive {run}`.",
+        " `noonmark dead redrive {run}`. It keeps the version of its job that it had: if you mend the job by"
+        " an edit, `noonmark job trigger` runs it as it is then.",
         Blocker.UNKNOWN: "Find out at the target whether it took effect; it is never repeated by itself:"
         " `noonmark job trigger` runs the job again.",
         Blocker.NO_NEXT_INSTANT: "Change calendars or schedule: the next instant is found by itself.",

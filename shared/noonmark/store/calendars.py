@@ -117,7 +117,7 @@ def preview_calendar(connection: psycopg.Connection, namespace: str, name: str, 
     Raises:
         CalendarError: the name is none for a calendar, or the edit refuses what it holds.
     """
-    _check_name(name)
+    check_name(name)
     before = _contents_of(connection, namespace, name)
     now = edit(before)
     change = Change.CREATED if before is None else Change.UNCHANGED if now == before else Change.CHANGED
@@ -141,7 +141,7 @@ def edit_calendar(connection: psycopg.Connection, namespace: str, name: str, edi
         psycopg.errors.DeadlockDetected: a job of it was being changed; try again.
         psycopg.errors.LockNotAvailable: those who plan or take in jobs did not let go in time; try again.
     """
-    _check_name(name)
+    check_name(name)
     with connection.transaction():
         change_time_facts(connection)
         before = _contents_of(connection, namespace, name)
@@ -253,7 +253,12 @@ def _contents_of(connection: psycopg.Connection, namespace: str, name: str) -> C
     return Calendar.parse(row[0]) if row else None
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Refuse what is no name for a calendar.
+
+    Raises:
+        CalendarError: it is none.
+    """
     if not NAME_PATTERN.fullmatch(name):
         raise CalendarError("", f"{name!r} is no name for a calendar: use {NAME_RULE}")
 

@@ -87,7 +87,7 @@ def set_limit(connection: psycopg.Connection, namespace: str, name: str, figures
     Raises:
         LimitError: name or figures are not possible.
     """
-    _check(namespace, name, figures)
+    check_limit(namespace, name, figures)
     with connection.transaction():
         change_time_facts(connection)
         row = connection.execute(
@@ -124,7 +124,12 @@ def list_limits(connection: psycopg.Connection, namespace: str | None = None) ->
         return cursor.execute(statement("limit_list"), {"namespace": namespace}).fetchall()
 
 
-def _check(namespace: str, name: str, figures: Figures) -> None:
+def check_limit(namespace: str, name: str, figures: Figures) -> None:
+    """Refuse what is no limit.
+
+    Raises:
+        LimitError: name or figures are not possible.
+    """
     if not re.fullmatch(NAMESPACE_PATTERN, namespace):
         raise LimitError(f"{namespace!r} is no name for a namespace")
     if not re.fullmatch(NAMESPACE_PATTERN, name):

@@ -192,6 +192,11 @@ def without_jobs(connection: psycopg.Connection, name: str) -> str | None:
     spaces = [row.name for row in list_namespaces(connection)]
     if name in spaces and count_jobs(connection, name):
         return None
+    return name_hint(name, spaces)
+
+
+def name_hint(name: str, spaces: Sequence[str]) -> str:
+    """Say that a namespace has no recurring job, and which of those there are may be meant."""
     near = get_close_matches(name, [one for one in spaces if one != name], n=1, cutoff=0.6)
     return f"no recurring job is in namespace {name!r} yet" + (f"; did you mean {near[0]!r}?" if near else "")
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
+import psycopg
 from fastapi import Depends, Query, Response
 
 from noonmark.api.bodies import checked_body, described
@@ -54,23 +55,19 @@ def create(
     With `dry_run` nothing is changed, and the answer is 200.
     """
     namespace = namespace_of_job(caller, job_id)
+    if body.dry_run:
+        # Nothing is changed, so the log of audits has nothing to tell.
+        with caller.reading() as session:
+            return _reply(_planned(session.raw, job_id, body), None).response()
     key = Key.make(namespace, idempotency_key, caller.action, str(job_id), body.model_dump(mode="json"))
     with caller.changing(namespace) as act:
         act.object = f"job:{job_id}"
         if key is not None and (before := key.before(act.session.raw)) is not None:
             act.after = {"replayed": True}
             return before.response()
+        planned = _planned(act.session.raw, job_id, body)
         try:
-            planned = backfills.plan(
-                act.session.raw,
-                job_id,
-                _range(body, backfills.ground(act.session.raw).now),
-                BackfillMode(body.mode),
-                limit=_LISTED,
-            )
-            started = None
-            if not body.dry_run:
-                started = backfills.start(act.session.raw, planned, requested_by=caller.principal.name)
+            started = backfills.start(act.session.raw, planned, requested_by=caller.principal.name)
         except BackfillError as error:
             raise ProblemError(CONFLICT, str(error)) from None
         reply = _reply(planned, started)
@@ -135,6 +132,19 @@ def cancel(
         )
         act.after = answer.model_dump(mode="json")
     return answer
+
+
+def _planned(connection: psycopg.Connection, job_id: UUID, body: BackfillBody) -> backfills.BackfillPlan:
+    """Plan what is asked for.
+
+    Raises:
+        ProblemError: no such backfill can be started.
+    """
+    try:
+        now = backfills.ground(connection).now
+        return backfills.plan(connection, job_id, _range(body, now), BackfillMode(body.mode), limit=_LISTED)
+    except BackfillError as error:
+        raise ProblemError(CONFLICT, str(error)) from None
 
 
 def _range(body: BackfillBody, now: datetime) -> BackfillRange:
