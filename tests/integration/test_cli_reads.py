@@ -237,7 +237,7 @@ def test_runs_of_a_job_that_is_not_there_are_an_error_and_of_one_without_runs_no
     for wrong in (("nosuch",), (str(uuid4()),), ("send-invoice", "--namespace", "shop")):
         for listing in ("run", "dead"):
             told = noonmark(listing, "list", "--job", *wrong, code=1).stderr
-            where = " in namespace shop" if listing == "run" and "shop" in wrong else ""
+            where = " in namespace shop" if "shop" in wrong else ""
             assert told == f"there is no job {wrong[0]!r}{where}: `noonmark job list` shows those there are\n"
 
 

@@ -227,7 +227,7 @@ def test_an_unknown_context_is_told_with_those_there_are(config):
 
 def test_a_command_on_the_database_says_that_a_context_names_none(config):
     both(config)
-    told = call("dead", "list", code=2).stderr
+    told = call("pool", "list", code=2).stderr
     assert "works on the database itself, and context one (by the configuration file) names an API" in told
     assert "NOONMARK_DATABASE_URL" in told
 
@@ -257,7 +257,7 @@ def test_the_stack_of_the_folder_is_not_the_database_of_another_api(config, monk
         assert stack_addresses() == {"database_url": "postgresql://x@h/stack"}
         monkeypatch.setenv("NOONMARK_API_URL", "https://prod.example.com")
         assert stack_addresses() == {}
-        told = call("dead", "list", code=2).stderr
+        told = call("pool", "list", code=2).stderr
     assert "works on the database itself, and NOONMARK_API_URL names an API" in told
 
 
