@@ -65,6 +65,7 @@ def test_a_backlog_three_hours_old_is_not_sent_again(noonmark: Cluster) -> None:
     assert noonmark.rows("select distinct fence, losses from runs") == [(1, 0)]
 
 
+@pytest.mark.slow
 def test_a_message_that_vanished_is_sent_again(noonmark: Cluster) -> None:
     load = begin(noonmark)
     look_again_in_three_hours(noonmark)

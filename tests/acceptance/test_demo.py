@@ -81,6 +81,7 @@ def test_the_demo_accounts_for_every_submission_and_leaves_nothing_behind(folder
     assert processes_of(folder) == []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_an_event_from_any_kafka_client_runs_and_a_broken_one_is_rejected(folder):
     up = noonmark(
