@@ -14,11 +14,11 @@ ARGS ?=
 PYTEST_ARGS ?=
 
 # What `make test` runs; the longer tiers have targets of their own.
-SHORT := tests --ignore=tests/chaos --ignore=tests/property --ignore=tests/virtual
+SHORT := tests --ignore=tests/chaos --ignore=tests/property --ignore=tests/virtual --ignore=tests/deploy
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-unit test-chaos chaos test-property test-virtual check format bench clean
+.PHONY: help demo up down test test-unit test-chaos chaos test-property test-virtual test-deploy deploy-tools check format bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,12 @@ test-property: $(INSTALLED) ## schedules against an oracle: 24 zones, ten years,
 test-virtual: $(INSTALLED) ## a year of 1,000 schedules and every kind of outage, on a virtual clock (about 5 minutes)
 	@$(BIN)/python -m pytest tests/virtual $(PYTEST_ARGS)
 
+deploy-tools: $(INSTALLED) ## what the tests of chart, rules and image need: Debian packages, and builds kept in ~/.cache
+	@$(BIN)/python -m tests.support.deploy_tools $(TOOLS)
+
+test-deploy: $(INSTALLED) ## the chart on a real API server, the image, an upgrade under load (under 15 minutes)
+	@$(BIN)/python -m pytest tests/deploy $(PYTEST_ARGS)
+
 check: $(INSTALLED) ## formatting, lint, strict types, borders between the packages
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -77,5 +83,5 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@echo "installing noonmark and what it needs into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    -c constraints.txt -e '.[dev-stack]' --group dev
+	    -c constraints.txt -e '.[dev-stack,tracing]' --group dev
 	@touch $@

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
+
+from pydantic import SecretStr
 
 from noonmark.core.issuer_urls import issuer_url_problem
 from noonmark.outbox.bindings import parse_bindings
 
 _URL_FORM: Final = "postgresql://user:password@host:port/database"
+UrlText = TypeVar("UrlText", str, SecretStr)
+
 _BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 
 
@@ -129,4 +133,21 @@ def checked_scripts(given: tuple[str, ...]) -> tuple[str, ...]:
     for place in given:
         if place != "*" and not place.startswith("/"):
             raise ValueError(f"{place!r} is no absolute path: use paths of executables or folders, or *")
+    return given
+
+
+def checked_outside_url(given: UrlText) -> UrlText:
+    """Refuse what is no http or https URL with a host. Empty is allowed: it turns the thing off.
+
+    Raises:
+        ValueError: with what is wrong; the URL itself may be a secret and is not repeated.
+    """
+    url = given.get_secret_value() if isinstance(given, SecretStr) else given
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if url and not usable:
+        raise ValueError("is no URL that starts with http:// or https:// and names a host")
     return given

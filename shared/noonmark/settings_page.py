@@ -19,6 +19,9 @@ _SECTIONS: Final = {
     "intake_batch": "Intake",
     "retention_days": "Housekeeping",
     "api_url": "Command line and clients",
+    "late_after_seconds": "Observer and alerts",
+    "watchdog_url": "Watchdog",
+    "otlp_endpoint": "Traces",
 }
 """Headings of docs/settings.md, each by the first setting below it."""
 

@@ -36,6 +36,7 @@ class PartitionCounts:
     lifecycle: int = 6
     rejections: int = 1
     dead: int = 1
+    alerts: int = 1
 
 
 class Topics:
@@ -43,6 +44,7 @@ class Topics:
 
     __slots__ = (
         "_runs_prefix",
+        "alerts",
         "dead",
         "lifecycle",
         "prefix",
@@ -58,6 +60,7 @@ class Topics:
         self.lifecycle = f"{prefix}.lifecycle"
         self.rejections = f"{prefix}.rejections"
         self.dead = f"{prefix}.dead"
+        self.alerts = f"{prefix}.alerts"
         self._runs_prefix = f"{prefix}.runs."
 
     def runs(self, pool: str, lane: Lane) -> str:
@@ -86,7 +89,9 @@ class Topics:
         """
         further = [name for name in bound if name not in {self.submissions, self.submissions_bulk}]
         for name in further:
-            if name in {self.lifecycle, self.rejections, self.dead} or name.startswith(self._runs_prefix):
+            if name in {self.lifecycle, self.rejections, self.dead, self.alerts} or name.startswith(
+                self._runs_prefix
+            ):
                 raise ValueError(f"topic {name!r} is written by noonmark itself and carries no submissions")
         return further
 
@@ -119,6 +124,7 @@ class Topics:
             _spec(self.lifecycle, counts.lifecycle, replication, days=7),
             _spec(self.rejections, counts.rejections, replication, days=30),
             _spec(self.dead, counts.dead, replication, days=30),
+            _spec(self.alerts, counts.alerts, replication, days=30),
         ]
 
     def pool_specs(

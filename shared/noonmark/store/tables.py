@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from noonmark.store.observer_tables import alert_deliveries, alerts
 from noonmark.store.setup_tables import (
     api_keys,
     audit_log,
@@ -48,6 +49,8 @@ from noonmark.store.transport_tables import (
 )
 
 __all__ = [
+    "alert_deliveries",
+    "alerts",
     "api_keys",
     "attempt_logs",
     "attempts",

@@ -52,6 +52,9 @@ insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, re
 insert into outbox (slice, lane, created_at, run_id, job_id, namespace) values (0, 1, now(), %(run)s, %(job)s, %(n)s);
 insert into start_batches (worker, epoch, first_scheduled_for, last_scheduled_for, started_at, overdue_at, run_ids)
     values (1, 1, now(), now(), now(), now(), array[%(run)s::uuid]);
+insert into alerts (id, fingerprint, kind, severity, namespace, summary, raised_at, seen_at)
+    values (%(run)s, %(n)s, 'dead', 'warning', %(n)s, 'x', now(), now());
+insert into alert_deliveries (alert_id, change, channel, due_at) values (%(run)s, 'raised', 'webhook', now());
 insert into inbox (event_key, received_at, source, event_id) values (%(run)s, now(), %(n)s, 'x');
 insert into rejections (topic, partition, record_offset, reason, errors, truncated, received_at)
     values (%(n)s, 0, 0, 'x', '[]', false, now());
@@ -71,7 +74,8 @@ OF_TENANTS = {
         "limit_slots",
         "buckets",
     ),
-    *("waits", "callbacks", "attempts", "attempt_logs", "run_notes", "dead_letters", "outbox"),
+    *("waits", "callbacks", "attempts", "attempt_logs", "run_notes", "dead_letters", "outbox", "alerts"),
+    "alert_deliveries",
 }
 """Tables of which a tenant sees rows, and of those planted exactly one."""
 

@@ -41,7 +41,7 @@ def test_a_pool_name_that_would_break_topic_names_is_refused(pool):
 
 def test_every_topic_of_an_installation_is_specified_once():
     specs = {s.name: s for s in Topics().topic_specs(["default", "gpu"], replication=3)}
-    assert len(specs) == 5 + 2 * 3
+    assert len(specs) == 6 + 2 * 3
     assert specs["noonmark.runs.gpu.low"].partitions == 6
     assert specs["noonmark.runs.gpu.low"].replication == 3
     assert specs["noonmark.runs.gpu.low"].config == {

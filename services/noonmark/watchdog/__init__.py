@@ -1,0 +1,1 @@
+"""The watchdog: calls an URL outside while every part makes progress, and stops when one does not."""

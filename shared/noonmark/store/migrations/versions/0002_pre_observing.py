@@ -1,0 +1,23 @@
+"""What the observer keeps: alerts, how they were sent, and what is usual for a job.
+
+Revision ID: 0002_pre_observing
+Phase: pre (safe while release 0.1 runs: it only adds)
+"""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0002_pre_observing"
+down_revision = "0001_pre_baseline"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    script = Path(__file__).with_suffix(".sql")
+    op.get_bind().exec_driver_sql(script.read_text().replace("%", "%%"))
+
+
+def downgrade() -> None:
+    raise NotImplementedError("release 0.1 runs on this schema as it is: there is nothing to take back")

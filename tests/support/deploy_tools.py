@@ -1,0 +1,172 @@
+"""The tools that judge what an operator deploys: found on the path, or built once into a cache folder.
+
+`python -m tests.support.deploy_tools NAME…` makes what is missing (`make deploy-tools`). Tests only look: a tool that
+is missing skips them and says how to get it, except in CI, where it fails them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+HERE: Final = Path(__file__).resolve().parents[1] / "deploy" / "tools"
+HELM: Final = "v4.3.1"
+KUBERNETES: Final = "v1.36.3"
+KWOK: Final = "v0.8.0"
+
+
+def folder() -> Path:
+    """Return where built tools are kept: `noonmark/tools` in the user's cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "noonmark" / "tools"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """How a tool is had. Its file stands in `folder()` under its name and version, or on the path.
+
+    Attributes:
+        name: of the executable.
+        version: part of the file's name, so that another version is built anew; empty for Debian's packages.
+        package: Debian package that has it, where one has.
+        make: writes the executable to a path.
+    """
+
+    name: str
+    version: str = ""
+    package: str = ""
+    make: Callable[[Path], None] | None = None
+
+    def find(self) -> Path | None:
+        """Return the executable, if it is there."""
+        if self.make is None:
+            found = shutil.which(self.name)
+            return Path(found) if found else None
+        path = folder() / f"{self.name}-{self.version}"
+        return path if path.exists() else None
+
+
+def tool(name: str) -> Path:
+    """Return the executable of a tool, for a test.
+
+    Raises:
+        Skipped: it is missing on a machine of a developer.
+        Failed: it is missing in CI.
+    """
+    found = TOOLS[name].find()
+    if found is None:
+        reason = f"{name} is missing: run `make deploy-tools`"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    return found
+
+
+def _go_install(module: str) -> Callable[[Path], None]:
+    def make(target: Path) -> None:
+        scratch = target.with_name(f"{target.name}.build")
+        scratch.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, "GOBIN": str(scratch), "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod"}
+        _run(["go", "install", "-trimpath", "-ldflags", "-s -w", module], env=environment)
+        (built,) = scratch.iterdir()
+        built.replace(target)
+        scratch.rmdir()
+
+    return make
+
+
+def _go_build(source: Path, package: str, flags: str = "") -> Callable[[Path], None]:
+    def make(target: Path) -> None:
+        _run(
+            ["go", "build", "-trimpath", "-ldflags", f"-s -w {flags}".strip(), "-o", str(target), package],
+            cwd=source,
+            env={**os.environ, "CGO_ENABLED": "0"},
+        )
+
+    return make
+
+
+def _kubernetes(binary: str) -> Tool:
+    stamp = f"-X k8s.io/component-base/version.gitVersion={KUBERNETES}"
+    build = _go_build(HERE / "kubernetes", f"k8s.io/kubernetes/cmd/{binary}", stamp)
+    return Tool(binary, KUBERNETES, make=build)
+
+
+TOOLS: Final = {
+    entry.name: entry
+    for entry in (
+        Tool("promtool", package="prometheus"),
+        Tool("prometheus", package="prometheus"),
+        Tool("amtool", package="prometheus-alertmanager"),
+        Tool("prometheus-alertmanager", package="prometheus-alertmanager"),
+        Tool("etcd", package="etcd-server"),
+        Tool("buildah", package="buildah"),
+        Tool("debootstrap", package="debootstrap"),
+        Tool("helm", HELM, make=_go_install(f"helm.sh/helm/v4/cmd/helm@{HELM}")),
+        Tool("composecheck", "1", make=_go_build(HERE / "composecheck", ".")),
+        _kubernetes("kube-apiserver"),
+        _kubernetes("kube-controller-manager"),
+        _kubernetes("kube-scheduler"),
+        Tool("kwok", KWOK, make=_go_install(f"sigs.k8s.io/kwok/cmd/kwok@{KWOK}")),
+    )
+}
+
+QUICK: Final = ("promtool", "prometheus", "amtool", "prometheus-alertmanager", "helm", "composecheck")
+"""What the tests of `make test` look for; the rest is for `make test-deploy`."""
+
+
+def install(names: Sequence[str]) -> list[str]:
+    """Make what is missing; return the names that could not be made."""
+    missing = [TOOLS[name] for name in names if TOOLS[name].find() is None]
+    packages = sorted({entry.package for entry in missing if entry.package})
+    if packages and shutil.which("apt-get") and os.geteuid() == 0:
+        print(f"installing {' '.join(packages)}", flush=True)
+        subprocess.run(["apt-get", "update", "-qq"], check=False)
+        subprocess.run(
+            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages],
+            check=False,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        )
+    for entry in missing:
+        if entry.make is not None:
+            _build(entry, entry.make)
+    return [entry.name for entry in missing if entry.find() is None]
+
+
+def _build(entry: Tool, make: Callable[[Path], None]) -> None:
+    target = folder() / f"{entry.name}-{entry.version}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    print(f"building {entry.name} {entry.version} (minutes, once) ...", flush=True)
+    began = time.monotonic()
+    unfinished = target.with_name(f"{target.name}.new")
+    try:
+        make(unfinished)
+        unfinished.replace(target)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"{entry.name} could not be built: {error}", file=sys.stderr, flush=True)
+        return
+    print(f"built {entry.name} in {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _run(command: Sequence[str], *, env: dict[str, str], cwd: Path | None = None) -> None:
+    subprocess.run(command, check=True, env=env, cwd=cwd)
+
+
+def main() -> int:
+    """Make the tools that are named, or all."""
+    failed = install(sys.argv[1:] or list(TOOLS))
+    if failed:
+        print(f"missing: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
