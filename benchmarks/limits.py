@@ -29,7 +29,7 @@ from noonmark.store.connect import connect
 from noonmark.store.events import EventTopics
 from noonmark.store.limits import Figures, set_limit
 from noonmark.store.migrate import DEFAULT_SHARDS, migrate
-from noonmark.store.namespaces import set_max_in_flight
+from noonmark.store.namespaces import mark_cap
 from noonmark.store.planner import Planner
 from noonmark.store.work import Identity, Outcome, Ticket
 
@@ -78,7 +78,7 @@ CASES: Final = (
     Case("overlap queue_one", {"overlap": Overlap.QUEUE_ONE.value}),
     Case("limit of concurrency", {"limits": [["api", None]]}, _limited),
     Case("limit by time", {"limits": [["api", None]]}, _rated),
-    Case("cap of the namespace", None, lambda connection: set_max_in_flight(connection, "default", _PLACES)),
+    Case("cap of the namespace", None, lambda connection: mark_cap(connection, "default", _PLACES)),
 )
 
 

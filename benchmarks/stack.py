@@ -140,6 +140,11 @@ class Stack:
 
     # -- services ---------------------------------------------------------------------------------
 
+    @property
+    def services(self) -> Mapping[str, ServicePart]:
+        """The services that were started, by name."""
+        return self._services
+
     def start_services(self) -> None:
         """Start one process of each service, as `noonmark dev up` does, and wait until each is ready."""
         self._say("starting intake, trigger, dispatcher and worker")

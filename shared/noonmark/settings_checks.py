@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from noonmark.core.issuer_urls import issuer_url_problem
+from noonmark.core.words import Lane
 from noonmark.outbox.bindings import parse_bindings
 
 _URL_FORM: Final = "postgresql://user:password@host:port/database"
+_DAY_SECONDS: Final = 86_400
 UrlText = TypeVar("UrlText", str, SecretStr)
 
 _BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
@@ -150,4 +152,15 @@ def checked_outside_url(given: UrlText) -> UrlText:
         usable = False
     if url and not usable:
         raise ValueError("is no URL that starts with http:// or https:// and names a host")
+    return given
+
+
+def checked_objectives(given: tuple[float, ...]) -> tuple[float, ...]:
+    """Refuse what is not three times in seconds, of the lanes high, normal and low.
+
+    Raises:
+        ValueError: with what is wrong.
+    """
+    if len(given) != len(Lane) or not all(0 < seconds <= _DAY_SECONDS for seconds in given):
+        raise ValueError("needs three numbers of seconds above 0 and up to 86400, as in 5,30,300")
     return given

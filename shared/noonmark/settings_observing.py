@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, NoDecode
 
-from noonmark.settings_checks import checked_outside_url
+from noonmark.settings_checks import checked_objectives, checked_outside_url
 
 
 class ObservingSettings(BaseSettings):
@@ -19,11 +19,21 @@ class ObservingSettings(BaseSettings):
         le=86_400,
         description="A run not started so long after its instant is late; a job may say.",
     )
+    start_objective_seconds: Annotated[tuple[float, ...], NoDecode, AfterValidator(checked_objectives)] = (
+        Field(
+            (5.0, 30.0, 300.0),
+            description="Seconds from its instant within which a run is to start, of the lanes high, normal and"
+            " low: what `noonmark_start_slo_good_total` counts.",
+        )
+    )
     runaway_factor: float = Field(
         2.0, ge=1.1, le=100, description="A run that takes so many times its job's usual time is a runaway."
     )
     runaway_min_runs: int = Field(
         5, ge=1, le=1000, description="Runs that a job's usual time must rest on before one can be a runaway."
+    )
+    runaway_min_seconds: float = Field(
+        10.0, ge=0.1, le=86_400, description="A run that is shorter is no runaway, whatever is usual."
     )
     stuck_runs: int = Field(
         1000, ge=1, description="More runs than these, claimed and unfinished without a heartbeat, are stuck."
@@ -46,7 +56,9 @@ class ObservingSettings(BaseSettings):
     alert_webhook_url: Annotated[str, AfterValidator(checked_outside_url)] = Field(
         "", description="Where alerts are posted, signed. See [alerts.md](alerts.md)."
     )
-    alert_webhook_secret: SecretStr = Field(SecretStr(""), description="Key of the signature.")
+    alert_webhook_secret: SecretStr = Field(
+        SecretStr(""), description="Key of the signature: `whsec_` and base64 of at least 16 bytes."
+    )
     alertmanager_url: Annotated[str, AfterValidator(checked_outside_url)] = Field(
         "", description="Alertmanager that alerts are sent to, such as `http://alertmanager:9093`."
     )

@@ -53,7 +53,7 @@ def _default(value: Any) -> str:
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
     if isinstance(value, tuple):
-        value = ",".join(value)
+        value = ",".join(f"{part:g}" if isinstance(part, float) else part for part in value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return f"`{value}`" if value != "" else "none"

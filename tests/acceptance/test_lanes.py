@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 from tests.support.cluster import Cluster
 from tests.support.publish import Load
+from tests.support.settings_orders import set_max_in_flight
 
 from noonmark.store.limits import Figures, set_limit
-from noonmark.store.namespaces import set_max_in_flight
 
 SLOTS = 64
 MOST_IN_HAND = 10 * SLOTS

@@ -20,6 +20,8 @@ def two_owners(noonmark: Cluster, service: str) -> list[Node]:
     for _ in range(10):
         noonmark.wait(lambda: sum(shares()) == 4, f"all shards of {service} to have one owner")
         if all(shares()):
+            # What an alert holds the sum against.
+            assert [node.metric("noonmark_shards", role=service) for node in nodes] == [4, 4]
             return nodes
         idle = min(nodes, key=lambda node: node.metric(OWNED, role=service))
         nodes.remove(idle)

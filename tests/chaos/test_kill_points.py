@@ -13,8 +13,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 RETRY = {"max_retries": 3, "delay_seconds": 0.3, "jitter": "none"}
 MOST_KILLS = 6
-ELSEWHERE = {"dispatcher.after_accept"}
-"""Passed only with an application's outbox: tests/integration/dispatcher/test_app_outbox.py kills there."""
+ELSEWHERE = {
+    *("dispatcher.after_accept", "observer.after_tell", "observer.before_commit", "observer.after_commit"),
+}
+"""Passed only with an application's outbox, a channel for alerts, or an observer:
+tests/integration/dispatcher/test_app_outbox.py, tests/integration/observer/test_alert_channels.py and
+tests/acceptance/test_observer.py kill there."""
 
 
 def load_of(noonmark: Cluster) -> Load:

@@ -10,8 +10,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.integration.store.world import TOPICS, World, open_world, outcome
 
+from noonmark.cli.problems import CliError
 from noonmark.core.words import RunState
-from noonmark.store import work
+from noonmark.core.zones import zone_data_version
+from noonmark.store import audit, work
 
 Noonmark = Callable[..., str]
 Did = Callable[..., tuple[str, str, str]]
@@ -101,6 +103,48 @@ def test_the_start_and_the_cancel_of_a_backfill(world: World, did: Did, noonmark
     assert started == ("backfill.create", f"job:{job_id}", "done")
     (listed,) = json.loads(noonmark("backfill", "list", "--json"))["items"]
     assert did("backfill", "cancel", listed["id"]) == ("backfill.cancel", f"backfill:{listed['id']}", "done")
+
+
+def test_what_looks_after_the_installation_is_kept_with_its_user(world: World, noonmark: Noonmark) -> None:
+    world.db.execute("update zone_data set version = '1999a'")
+    noonmark("pool", "create", "reports", "--skip-topics")
+    noonmark("pool", "create", "reports", "--skip-topics")
+    key = world.value("select key_id from pool_keys where pool = 'reports'")
+    noonmark("pool", "rotate-key", "reports")
+    noonmark("pool", "retire-key", "reports", key)
+    for verb in ("show", "show", "rotate", "retire"):
+        noonmark("signing-key", verb, NAMESPACE)
+    noonmark("zones", "activate", "--dry-run")
+    noonmark("zones", "activate", "--yes")
+    noonmark("zones", "activate", "--yes")
+
+    rows = world.db.execute("select actor, action, object, namespace from audit_log order by id").fetchall()
+    assert {row[0] for row in rows} == {f"local:{getpass.getuser()}"}
+    pool, signing = ("pool:reports", None), (f"signing-keys:{NAMESPACE}", NAMESPACE)
+    assert [row[1:] for row in rows] == [
+        ("pool.create", *pool),
+        ("pool.rotate_key", *pool),
+        ("pool.retire_key", *pool),
+        ("signing_key.create", *signing),
+        ("signing_key.rotate", *signing),
+        ("signing_key.retire", *signing),
+        ("zones.activate", f"zones:{zone_data_version()}", None),
+    ]
+    kept = str(world.db.execute("select before, after from audit_log").fetchall())
+    for (secret,) in world.db.execute("select secret from signing_keys").fetchall():
+        assert secret not in kept
+
+
+def test_a_change_that_cannot_be_kept_is_not_made(
+    world: World, noonmark: Noonmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise CliError("the log is full")
+
+    monkeypatch.setattr(audit, "write_entries", fail)
+    noonmark("pool", "create", "reports", "--skip-topics", code=1)
+    noonmark("signing-key", "rotate", NAMESPACE, code=1)
+    assert world.count("pools", "name = 'reports'") == world.count("signing_keys") == 0
 
 
 def test_a_dry_run_and_what_is_only_looked_at_leave_no_entry(world: World, noonmark: Noonmark) -> None:

@@ -156,6 +156,22 @@ def test_prune_ends_the_jobs_of_the_set_that_are_gone_and_no_others(apply, noonm
     assert counts(apply("--set", "reports", a=TICK, b=SYNC)) == (1, 0, 1, 0)
 
 
+def test_prune_looks_only_where_the_files_are_for(apply, database):
+    elsewhere = SYNC + "namespace: shop\n"
+    apply("--set", "reports", a=TICK, b=elsewhere)
+    # Another team's set of the same name.
+    assert counts(apply("--set", "reports", "--prune", "--yes", a=TICK)) == (0, 0, 1, 0)
+    assert versions(database)["sync"] == (1, "active")
+    here = TICK + "namespace: default\n"
+    assert counts(apply("--set", "reports", "--prune", "--yes", "--namespace", "shop", a=here)) == (
+        0,
+        0,
+        1,
+        1,
+    )
+    assert versions(database)["sync"][1] == "cancelled"
+
+
 def test_a_job_that_leaves_the_set_before_it_is_ended_stays(apply, database, monkeypatch):
     apply("--set", "reports", a=TICK, b=SYNC)
     carry_out = applying._carry_out

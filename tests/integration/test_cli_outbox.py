@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ def app_url(postgres_server: Postgres) -> Iterator[str]:
 
 
 def test_an_outbox_from_its_making_to_a_second_try(
-    noonmark: Callable[..., str], app_url: str, monkeypatch: pytest.MonkeyPatch
+    noonmark: Callable[..., str], app_url: str, monkeypatch: pytest.MonkeyPatch, emptied_database: str
 ) -> None:
     assert "has no table noonmark_outbox: run `noonmark outbox install`" in noonmark(
         "outbox", "status", "--url", app_url, code=1
@@ -46,6 +47,23 @@ def test_an_outbox_from_its_making_to_a_second_try(
     assert "is no id of a row" in noonmark("outbox", "retry", "--row", "7", code=2)
     assert noonmark("outbox", "retry", "--row", shown["items"][0]["id"]) == "1 rows wait again\n"
     assert json.loads(noonmark("outbox", "status", "--json"))["waiting"] == 2
+    assert noonmark("outbox", "retry") == "0 rows wait again\n"
+    # In the log is what was changed of the installation's outbox; the table's making was asked for by a URL.
+    kept = (f"local:{getpass.getuser()}", "outbox.retry", "outbox:shop", "billing", 1)
+    with psycopg.connect(emptied_database) as connection:
+        rows = connection.execute(
+            "select actor, action, object, namespace, (after ->> 'rows')::int from audit_log"
+        )
+        assert rows.fetchall() == [kept]
+
+
+def test_where_the_change_cannot_be_kept_nothing_is_changed(
+    noonmark: Callable[..., str], app_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOONMARK_APP_OUTBOXES", f"shop={app_url}=billing")
+    monkeypatch.setenv("NOONMARK_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    noonmark("outbox", "install", "shop", code=3)
+    assert "has no table noonmark_outbox" in noonmark("outbox", "status", "--url", app_url, code=1)
 
 
 def test_what_is_meant_is_asked_for(

@@ -64,19 +64,30 @@ class Cluster:
         specs = self.topics.topic_specs(pools, counts=COUNTS)
         ensure_topics(KafkaConfig(self.bootstrap, topic_prefix=self.prefix), specs)
 
-    def start(self, *services: str, fault: str | None = None, **settings: str) -> list[Node]:
+    def start(
+        self, *services: str, fault: str | None = None, code: Path | None = None, **settings: str
+    ) -> list[Node]:
         """Start one process of each service and wait until all are ready."""
-        nodes = [self.launch(service, fault=fault, **settings) for service in services]
+        nodes = [self.launch(service, fault=fault, code=code, **settings) for service in services]
         for node in nodes:
             self.await_ready(node)
         return nodes
 
-    def launch(self, service: str, *, fault: str | None = None, **settings: str) -> Node:
+    def launch(
+        self,
+        service: str,
+        *arguments: str,
+        fault: str | None = None,
+        code: Path | None = None,
+        **settings: str,
+    ) -> Node:
         """Start a process without waiting for it.
 
         Args:
             service: which.
+            arguments: of its command.
             fault: `<point>=<n>`: it kills itself at its n-th pass of the point.
+            code: folder with the packages of another release.
             settings: above those of the cluster, by their names without the prefix, in lower case.
         """
         name = f"{service}-{len(self.nodes)}"
@@ -88,7 +99,9 @@ class Cluster:
             "NOONMARK_TOPIC_PREFIX": self.prefix,
             "NOONMARK_BOUND_TOPICS": unsigned(self.prefix),
             "NOONMARK_TEST_TARGET_LOG": str(self.target_log),
-            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, (str(code or ""), str(ROOT), os.environ.get("PYTHONPATH")))
+            ),
             **self.settings,
             **{f"NOONMARK_{key.upper()}": value for key, value in settings.items()},
         }
@@ -96,7 +109,7 @@ class Cluster:
             env["NOONMARK_FAULT"] = fault
         log_file = self.folder / f"{name}.log"
         process = processes.spawn(
-            [sys.executable, "-m", "noonmark.cli.main", service],
+            [sys.executable, "-m", "noonmark.cli.main", service, *arguments],
             log_file=log_file,
             env=env,
             cwd=self.folder,

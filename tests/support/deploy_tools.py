@@ -22,6 +22,7 @@ HERE: Final = Path(__file__).resolve().parents[1] / "deploy" / "tools"
 HELM: Final = "v4.3.1"
 KUBERNETES: Final = "v1.36.3"
 KWOK: Final = "v0.8.0"
+DEBIAN: Final = "bookworm"
 
 
 def folder() -> Path:
@@ -99,6 +100,26 @@ def _kubernetes(binary: str) -> Tool:
     return Tool(binary, KUBERNETES, make=build)
 
 
+def _base_image(target: Path) -> None:
+    """Make a Debian with Python as a tar file: what an image can be built on where none can be pulled."""
+    root = target.with_name(f"{target.name}.root")
+    shutil.rmtree(root, ignore_errors=True)
+    packages = "ca-certificates,netbase,python3-venv"
+    _run(["debootstrap", "--variant=minbase", f"--include={packages}", DEBIAN, str(root)], env={**os.environ})
+    _run(
+        [
+            "tar",
+            "--create",
+            f"--file={target}",
+            f"--directory={root}",
+            "--exclude=./var/cache/apt/archives/*.deb",
+            ".",
+        ],
+        env={**os.environ},
+    )
+    shutil.rmtree(root)
+
+
 TOOLS: Final = {
     entry.name: entry
     for entry in (
@@ -109,8 +130,9 @@ TOOLS: Final = {
         Tool("etcd", package="etcd-server"),
         Tool("buildah", package="buildah"),
         Tool("debootstrap", package="debootstrap"),
+        Tool("base-image.tar", DEBIAN, make=_base_image),
         Tool("helm", HELM, make=_go_install(f"helm.sh/helm/v4/cmd/helm@{HELM}")),
-        Tool("composecheck", "1", make=_go_build(HERE / "composecheck", ".")),
+        Tool("composecheck", "2", make=_go_build(HERE / "composecheck", ".")),
         _kubernetes("kube-apiserver"),
         _kubernetes("kube-controller-manager"),
         _kubernetes("kube-scheduler"),

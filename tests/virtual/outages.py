@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,14 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from tests.support.settings_orders import pause_namespace, resume_namespace
 from tests.virtual.instants import Member, Shape, due
 from tests.virtual.system import NAMESPACE, System, job_document, utc
 from tests.virtual.verdicts import Clerk, Policy, Row
 
 from noonmark.core.words import ResumeChoice
-
-with contextlib.suppress(ImportError):
-    from noonmark.store.namespace_pauses import pause_namespace, resume_namespace
 
 NEW_YORK = "America/New_York"
 DTSTART = datetime(2026, 1, 1, 2, 30)  # noqa: DTZ001 - local
@@ -167,10 +164,9 @@ def outages() -> Iterator[Outage]:
     for length in LENGTHS:
         for choice in ResumeChoice:
             yield paused(*length, choice.value)
-    if "pause_namespace" in globals():
-        for length in LENGTHS[:2]:
-            for choice in ResumeChoice:
-                yield paused(*length, choice.value, " all")
+    for length in LENGTHS[:2]:
+        for choice in ResumeChoice:
+            yield paused(*length, choice.value, " all")
     yield slow("90 s late", "2026-06-01T03:57:00Z", claims=50, apart=3, late=90)
 
 

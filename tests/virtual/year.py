@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+from tests.support.settings_orders import set_calendar
 from tests.support.time_oracle.clock import wall_clock
 from tests.virtual.instants import Due, Member, due
 from tests.virtual.schedules import CALENDARS, DEFAULT_ZONE, ZONES, VirtualJob
@@ -22,7 +23,6 @@ from tests.virtual.system import System, job_document
 
 from noonmark.core.calendars import Calendar
 from noonmark.store import claims
-from noonmark.store.calendars import set_calendar
 
 AFTERWARDS = timedelta(hours=2)
 """Longer than any jitter: what was due before the end has fired by then."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from noonmark.core.submission_signature import JWT_HEADER, SIGNATURE_HEADER, SIGNATURE_PATTERN
-from noonmark.schemas import lifecycle, run_message, submissions
+from noonmark.schemas import alerts, lifecycle, run_message, submissions
 from noonmark.schemas.documents import POOL_PATTERN
 from noonmark.schemas.envelope import STRUCTURED_TYPE
 
@@ -39,6 +39,7 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
         (lifecycle.REJECTED,),
     ),
     "dead": ("noonmark.dead", "Runs whose attempts are used up.", (lifecycle.DEAD,)),
+    "alerts": ("noonmark.alerts", "Alerts raised and resolved.", (alerts.RAISED, alerts.RESOLVED)),
 }
 _RECEIVED: Final = ("submissions", "submissionsBulk", "runs")
 _SUBMITTED: Final = ("submissions", "submissionsBulk")

@@ -302,6 +302,16 @@ class JobDocument(Document):
         ),
         Expected("a number of seconds above 0, at most 366 days"),
     ] = None
+    late_after_seconds: Annotated[
+        float | None,
+        Field(
+            ge=1,
+            le=86_400,
+            description="A run that has not started so long after its instant raises an alert. Default: what"
+            " the installation says.",
+        ),
+        Expected("a number of seconds from 1 to 86400"),
+    ] = None
     idempotency_key: Annotated[
         Line | None,
         Field(description="A second submission of a namespace with this key makes no second job."),

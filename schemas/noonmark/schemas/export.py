@@ -28,7 +28,7 @@ OPENAPI_FILE: Final = "openapi.json"
 """Beside the others, but made of the API's routes: `python -m noonmark.api.openapi`."""
 
 _EXTENSIONS: Final[dict[str, type[BaseModel]]] = {run_message.QUEUED: run_message.RunExtensions}
-"""Models of the extension attributes that an event type must have."""
+"""Models of the extension attributes of an event type."""
 
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": MAX_ATTRIBUTE}
 
@@ -126,7 +126,8 @@ def tidy(schema: Any) -> Any:
 
 def _event_schema(name: str, model: type[BaseModel]) -> dict[str, Any]:
     data = _with_definitions(model)
-    extensions = tidy(_EXTENSIONS[name].model_json_schema()["properties"]) if name in _EXTENSIONS else {}
+    extra = _EXTENSIONS[name].model_json_schema() if name in _EXTENSIONS else {}
+    extensions = tidy(extra.get("properties", {}))
     return {
         **_head(name, name),
         "description": (model.__doc__ or "").strip(),
@@ -146,7 +147,7 @@ def _event_schema(name: str, model: type[BaseModel]) -> dict[str, Any]:
             **extensions,
             "data": {"$ref": data["$ref"]},
         },
-        "required": ["specversion", "id", "source", "type", *extensions, "data"],
+        "required": ["specversion", "id", "source", "type", *extra.get("required", ()), "data"],
         "$defs": data["$defs"],
     }
 

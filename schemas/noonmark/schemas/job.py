@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from noonmark.schemas.documents import (
 )
 from noonmark.schemas.job_retry import check_retry, retry_document, retry_of
 from noonmark.schemas.job_schedule import schedule_in
+from noonmark.schemas.job_shapes import Shapes, is_plain_line, shape_of
 from noonmark.schemas.payloads import PAYLOADS
 from noonmark.schemas.policy_documents import MOST_LIMITS, MisfireDocument
 from noonmark.schemas.problems import field_errors
@@ -70,6 +71,7 @@ class JobSpec:
         deadline_seconds: from the instant of a run to the end of its last attempt.
         limits: names of limits of the namespace, each with the key that the runs are counted by, or None.
         pause_after_failures: equal failures in a row after which the job pauses itself.
+        late_after_seconds: from the instant of a run to the alert that it has not started.
     """
 
     name: str | None
@@ -94,6 +96,11 @@ class JobSpec:
     deadline_seconds: float | None = None
     limits: tuple[tuple[str, str | None], ...] = ()
     pause_after_failures: int | None = None
+    late_after_seconds: float | None = None
+
+
+_FIELDS: Final = tuple(field.name for field in fields(JobSpec))
+_SHAPES: Final = Shapes()
 
 
 def parse_job(
@@ -124,6 +131,11 @@ def parse_job(
         raise Refused([FieldError("", f"is {kind_of(data)}", "a job document: a JSON object")])
     if not screened and (unfit := screen(data)):
         raise Refused(unfit)
+    shape = shape_of(data)
+    if shape is not None and (like := _SHAPES.get(shape)) is not None:
+        spec = _alike(data, like, ledger_floor, max_payload_bytes)
+        if spec is not None:
+            return spec
     problems: list[FieldError] = []
     document: JobDocument | None = None
     try:
@@ -139,7 +151,7 @@ def parse_job(
     if problems or document is None:
         raise Refused(problems)
     recurring = schedule is not None
-    return JobSpec(
+    spec = JobSpec(
         document.name,
         document.type,
         document.handler,
@@ -162,7 +174,25 @@ def parse_job(
         document.deadline_seconds,
         tuple((limit.name, limit.key) for limit in document.limits),
         document.pause_after_failures,
+        document.late_after_seconds,
     )
+    if shape is not None:
+        _SHAPES.keep(shape, {name: getattr(spec, name) for name in _FIELDS})
+    return spec
+
+
+def _alike(
+    data: dict[str, Any], like: dict[str, Any], ledger_floor: datetime, max_payload_bytes: int
+) -> JobSpec | None:
+    """Read a document whose other fields are known to be right; None: the whole check is to judge it."""
+    name, key = data.get("name"), data.get("idempotency_key")
+    problems: list[FieldError] = []
+    run_at = _run_at(data.get("run_at"), ledger_floor, problems)
+    payload = orjson.dumps(data.get("payload", {}))
+    if problems or len(payload) > max_payload_bytes or not (is_plain_line(name) and is_plain_line(key)):
+        return None
+    own = {"name": name, "idempotency_key": key, "run_at": run_at, "payload_json": payload}
+    return JobSpec(**(like | own))
 
 
 def effective(spec: JobSpec) -> dict[str, Any]:
@@ -192,6 +222,7 @@ def effective(spec: JobSpec) -> dict[str, Any]:
         "limits": [name if key is None else {"name": name, "key": key} for name, key in spec.limits],
         "pause_after_failures": spec.pause_after_failures,
         "start_deadline_seconds": _number(spec.start_deadline_seconds),
+        "late_after_seconds": _number(spec.late_after_seconds),
         "idempotency_key": spec.idempotency_key,
         "description": spec.description,
         "owner": spec.owner,

@@ -1,4 +1,4 @@
-"""What noonmark tells the world: settled runs, dead letters, refused submissions.
+"""What noonmark tells the world of runs: settled ones, dead letters, refused submissions.
 
 The models are for consumers. They ignore fields they do not know, and take values of `state`, `origin` and
 `lane` that a later version may add. The builders are for producers and do without the models: one event
@@ -15,15 +15,16 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import Field, ValidationError
 
 from noonmark.core.ids import uuid7
 from noonmark.core.transitions import VERDICTS
 from noonmark.core.words import Lane, Origin, RunState
+from noonmark.schemas import alerts
 from noonmark.schemas.envelope import Event, render_structured
+from noonmark.schemas.published import SOURCE, Published, open_enum
 from noonmark.schemas.refusal import FieldError, Refused, pointer, shown
 
-SOURCE: Final = "/noonmark"
 SETTLED: Final = "noonmark.runs.settled.v1"
 DEAD: Final = "noonmark.run.dead.v1"
 REJECTED: Final = "noonmark.submission.rejected.v1"
@@ -43,28 +44,15 @@ _UNDER_WAY: Final = (RunState.RETRYING, RunState.QUEUED, RunState.WAITING)
 """States that are no verdict and are told all the same."""
 
 
-def _open_enum(values: Sequence[str], about: str) -> Any:
-    """Annotate text whose known values are listed, while later ones stay valid."""
-    return WithJsonSchema(
-        {"anyOf": [{"enum": list(values)}, {"type": "string"}], "description": f"{about} More may be added."}
-    )
-
-
 StateName = Annotated[
     str,
-    _open_enum(
+    open_enum(
         [state.value for state in RunState if state in VERDICTS or state in _UNDER_WAY],
         "How the run stands: a verdict, retrying, or, when it was redriven, queued or waiting.",
     ),
 ]
-OriginName = Annotated[str, _open_enum([origin.value for origin in Origin], "What asked for the run.")]
-LaneName = Annotated[str, _open_enum([lane.label for lane in Lane], "Lane of the run.")]
-
-
-class Published(BaseModel):
-    """Base of what consumers read: unknown fields are ignored, so that fields can be added."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
+OriginName = Annotated[str, open_enum([origin.value for origin in Origin], "What asked for the run.")]
+LaneName = Annotated[str, open_enum([lane.label for lane in Lane], "Lane of the run.")]
 
 
 class RunOutcome(Published):
@@ -84,6 +72,9 @@ class RunOutcome(Published):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     error: Annotated[str | None, Field(description="Last error, cut to a few thousand characters.")] = None
+    traceparent: Annotated[
+        str | None, Field(description="W3C trace context of the attempt; there for runs that are traced.")
+    ] = None
 
 
 class RunsSettled(Published):
@@ -126,7 +117,7 @@ class RunDead(Published):
     ] = None
     history: Annotated[
         list[DeadAttempt], Field(description="Attempts that did not succeed, the oldest first.")
-    ] = []
+    ] = []  # noqa: RUF012 - pydantic copies it for each instance
     history_omitted: Annotated[int, Field(description="Oldest attempts that did not fit into the event.")] = 0
 
 
@@ -157,6 +148,7 @@ MODELS: Final[dict[str, type[Published]]] = {
     SETTLED: RunsSettled,
     DEAD: RunDead,
     REJECTED: SubmissionRejected,
+    **alerts.MODELS,
 }
 
 
@@ -198,6 +190,18 @@ class SettledRun:
     started_at: datetime | None
     finished_at: datetime | None
     error: str | None
+
+    def traced(self, traceparent: str) -> TracedRun:
+        """Return the outcome of a run that is traced."""
+        facts = {one.name: getattr(self, one.name) for one in dataclasses.fields(SettledRun)}
+        return TracedRun(**facts, traceparent=traceparent)
+
+
+@dataclass(slots=True)
+class TracedRun(SettledRun):
+    """One outcome of a run that is traced: the others do not carry an empty field."""
+
+    traceparent: str
 
 
 @dataclass(slots=True)

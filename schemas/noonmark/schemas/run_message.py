@@ -42,3 +42,6 @@ class RunExtensions(BaseModel):
         str,
         Field(pattern="^[0-9a-f]{64}$", description="HMAC-SHA256 of the bytes of data as they stand here."),
     ]
+    traceparent: Annotated[
+        str | None, Field(description="W3C trace context; of traced runs alone, and not signed.")
+    ] = None

@@ -5,10 +5,12 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from noonmark.api import problem
+from noonmark.api.direct import Direct
 from noonmark.api.gate import Authenticates, Gate
 from noonmark.api.openapi import operation_id
 from noonmark.api.parts import Parts
 from noonmark.api.routes import (
+    alerts,
     audit,
     backfills,
     calendars,
@@ -17,6 +19,7 @@ from noonmark.api.routes import (
     events,
     job_history,
     job_orders,
+    job_stats,
     jobs,
     keys,
     limits,
@@ -24,6 +27,7 @@ from noonmark.api.routes import (
     namespaces,
     previews,
     rejections,
+    run_cancels,
     run_orders,
     runs,
     why,
@@ -34,16 +38,19 @@ ROUTERS = (
     jobs.router,
     job_orders.router,
     job_history.router,
+    job_stats.router,
     previews.router,
     backfills.router,
     documents.open_router,
     documents.router,
     why.router,
+    alerts.router,
     audit.router,
     keys.router,
     me.router,
     runs.router,
     run_orders.router,
+    run_cancels.router,
     events.router,
     dead_letters.router,
     rejections.router,
@@ -83,4 +90,4 @@ def build_app(parts: Parts, authenticator: Authenticates) -> Gate:
         parts: of the process.
         authenticator: tells whose a request is.
     """
-    return Gate(build_api(parts), authenticator, parts.settings)
+    return Gate(Direct(build_api(parts)), authenticator, parts.settings)

@@ -12,12 +12,13 @@ from uuid import UUID
 import psycopg
 from sqlalchemy.exc import DBAPIError
 
-from noonmark.api.database import TRIES, Database, is_lost
+from noonmark.api.database import TRIES, Database, give_way, is_lost
 from noonmark.api.etags import etag_of
 from noonmark.api.gathering import PassOn
 from noonmark.api.problem import ProblemError
 from noonmark.api.replies import Key, Reply
 from noonmark.api.submitting import Submitter, parse
+from noonmark.core.trace_context import SubmitTrace
 from noonmark.schemas.refusal import Refused
 from noonmark.schemas.submissions import CREATE, CreateJob
 from noonmark.service.database_clock import Moment
@@ -40,12 +41,14 @@ class Wish:
         document: as it came, without anything unfit to store.
         key: None: the request has no idempotency key.
         entry: for the audit log, but for what was made.
+        trace: of the client's, where traces are on.
     """
 
     namespace: str
     document: Mapping[str, Any]
     key: Key | None
     entry: AuditEntry
+    trace: SubmitTrace | None = None
 
 
 @dataclass(slots=True)
@@ -90,6 +93,7 @@ class Creator:
                 return self._transact(_Batch(wishes), pass_on)
             except Exception as error:
                 if left and is_lost(error):
+                    give_way()
                     continue
                 raw = error.orig if isinstance(error, DBAPIError) and error.orig else error
                 if len(wishes) == 1 or classify(raw) is not DbFault.PERMANENT:
@@ -105,11 +109,11 @@ class Creator:
 
     def _transact(self, batch: _Batch, pass_on: PassOn) -> list[Reply | Exception]:
         wishes, taken = batch.wishes, None
-        with self._database.changing({wish.namespace for wish in wishes}) as session:
-            _recall(session.raw, batch)
+        with self._database.pipelining({wish.namespace for wish in wishes}) as connection:
+            _recall(connection, batch)
             if len(batch.answers) < len(wishes):
-                taken = self._submitter.take_in(session.raw, lambda moment: _read(batch, moment))
-                _answer(session.raw, batch, taken)
+                taken = self._submitter.take_in(connection, lambda moment: _read(batch, moment))
+                _answer(connection, batch, taken)
             pass_on()
         if taken is not None:
             self._submitter.told(taken)
@@ -169,7 +173,7 @@ def _read(batch: _Batch, moment: Moment) -> list[Request]:
         else:
             assert isinstance(order, CreateJob)
             batch.asked[place] = order
-    return [Request(order, None) for order in batch.asked.values()]
+    return [Request(order, None, None, batch.wishes[place].trace) for place, order in batch.asked.items()]
 
 
 def _answer(connection: psycopg.Connection, batch: _Batch, taken: Taken) -> None:

@@ -26,6 +26,8 @@ TRIES: Final = 3
 
 _LOST: Final = frozenset({"40001", "40P01"})
 
+_GIVE_WAY_SECONDS: Final = 0.05
+
 _SURE_SECONDS: Final = 1.0
 """A connection that was used so short a time ago is not asked whether it is still there."""
 
@@ -38,7 +40,13 @@ def repeated(change: Callable[[], Changed]) -> Changed:
         except (DBAPIError, psycopg.Error) as error:
             if not left or not is_lost(error):
                 raise
+            give_way()
     raise AssertionError("unreachable")
+
+
+def give_way() -> None:
+    """Let the one go on that a deadlock was decided for, before a change is made again: it may wake late."""
+    time.sleep(_GIVE_WAY_SECONDS)
 
 
 def is_lost(error: Exception) -> bool:
@@ -94,6 +102,20 @@ class Database:
         with self._engine.connect() as connection:
             yield self._session(connection, namespaces)
             connection.commit()
+
+    @contextmanager
+    def pipelining(self, namespaces: Namespaces) -> Iterator[psycopg.Connection]:
+        """Open a transaction as `changing` does, whose statements need not wait for each other's answers.
+
+        Only a fetch waits; what else fails is raised there or at the end. A cursor knows nothing before its
+        fetch, not even how many rows there were. When the block is left, the commit is confirmed.
+        """
+        with self._engine.connect() as connection:
+            raw = connection.connection.driver_connection
+            assert isinstance(raw, psycopg.Connection)
+            with raw.pipeline():
+                yield self._session(connection, namespaces).raw
+                connection.commit()
 
     def close(self) -> None:
         """Close the connections that nobody uses."""

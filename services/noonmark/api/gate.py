@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from anyio import to_thread
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noonmark.api.problem import ProblemError, problem_response
@@ -50,9 +49,11 @@ BULK_PATH: Final = "/v1/jobs/bulk"
 EVENTS_PATH: Final = "/v1/events"
 _MOST_BULK: Final = 4
 
+_REQUEST_ID: Final = REQUEST_ID.lower().encode()
+_NO_SNIFF: Final = (b"x-content-type-options", b"nosniff")
+_NO_STORE: Final = (b"cache-control", b"no-store")
 _GIVEN_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _BODIES: Final = frozenset({"POST", "PUT", "PATCH"})
-_CHANGES: Final = _BODIES | {"DELETE"}
 _JSON: Final = frozenset({"application/json", "application/merge-patch+json"})
 _FAILURES_PER_MINUTE: Final = 60
 """Requests without valid credentials that one address gets an answer to."""
@@ -117,8 +118,8 @@ class Gate:
                 await receive()
                 await send({"type": "websocket.close", "code": 1008})
             return
-        headers = Headers(scope=scope)
-        given = headers.get(REQUEST_ID, "")
+        headers = _headers_of(scope)
+        given = headers.get(REQUEST_ID.lower(), "")
         scope["noonmark.request_id"] = given if _GIVEN_ID.fullmatch(given) else str(uuid7())
         answer = _Answer(scope, send)
         try:
@@ -148,7 +149,7 @@ class Gate:
             if not answer.is_begun:
                 raise
 
-    async def _who(self, scope: Scope, headers: Headers) -> Principal:
+    async def _who(self, scope: Scope, headers: Mapping[str, str]) -> Principal:
         path: str = scope["path"]
         if scope["method"] == "GET" and path in OPEN_PATHS:
             return NOBODY
@@ -206,7 +207,7 @@ class Gate:
         bulk = scope["path"] == BULK_PATH
         return self._settings.api_bulk_bytes if bulk else self._settings.max_submission_bytes
 
-    def _unfit(self, scope: Scope, headers: Headers) -> ProblemError | None:
+    def _unfit(self, scope: Scope, headers: Mapping[str, str]) -> ProblemError | None:
         """Return what is wrong with a request whatever its route is; the route tells it, and is on record."""
         # No text of Postgres holds U+0000; whatever else a query holds is decoded, or replaced.
         if b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
@@ -255,11 +256,11 @@ class _Answer:
     async def __call__(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             self._status, self.is_begun = message["status"], True
-            headers = MutableHeaders(raw=message["headers"])
-            headers[REQUEST_ID] = self._scope["noonmark.request_id"]
-            headers["X-Content-Type-Options"] = "nosniff"
-            headers.setdefault("Cache-Control", "no-store")
-            message["headers"] = headers.raw
+            headers = list(message["headers"])
+            headers += ((_REQUEST_ID, self._scope["noonmark.request_id"].encode()), _NO_SNIFF)
+            if all(name.lower() != _NO_STORE[0] for name, _ in headers):
+                headers.append(_NO_STORE)
+            message["headers"] = headers
             if self._status >= 400:
                 await self._record()
         await self._send(message)
@@ -279,6 +280,11 @@ class _Answer:
             # The log of audits is not theirs to fill.
             return
         await to_thread.run_sync(_write_failure, caller, self._scope, self._status)
+
+
+def _headers_of(scope: Scope) -> dict[str, str]:
+    """Return the headers of a request by name in lower case; of one that came twice the first."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
 
 
 def _write_failure(caller: Caller, scope: Scope, status: int) -> None:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from noonmark.api.creating import job_etag, job_path
 from noonmark.api.database import Session
 from noonmark.api.etags import check_if_match
+from noonmark.api.once import once
 from noonmark.api.problem import ProblemError
 from noonmark.api.replies import Key, Reply
 from noonmark.api.routing import Act, Caller
@@ -166,20 +167,21 @@ def change_job(
     namespace = namespace_of_job(caller, job_id)
     payload = caller.may(Permission.PAYLOADS_READ, namespace)
     key = Key.make(namespace, change.key, caller.action, str(job_id), change.said, payload)
-    with caller.changing(namespace) as act:
-        if key is not None and (before := key.before(act.session.raw)) is not None:
-            act.object, act.after = f"job:{job_id}", {"replayed": True}
-            return before.response()
+    made: list[Taken] = []
+
+    def make(act: Act) -> Reply:
         job = _locked(act, job_id, change.if_match)
         kind, data = submit(job)
         taken = caller.parts.submitter.take_in_one(act.session.raw, kind, {**data, "job_id": str(job_id)})
+        made.append(taken)
         row, schedule = read_job(act.session, job_id)
         act.after = audited(row, schedule)
-        shown = answer(taken) if answer else _shown(row, schedule, payload=payload)
-        if key is not None:
-            key.keep(act.session.raw, shown)
-    caller.parts.submitter.told(taken)
-    return shown.response()
+        return answer(taken) if answer else _shown(row, schedule, payload=payload)
+
+    reply = once(caller, namespace, key, make, changes=f"job:{job_id}")
+    for taken in made:
+        caller.parts.submitter.told(taken)
+    return reply.response()
 
 
 def _shown(row: Row, schedule: Schedule | None, *, payload: bool) -> Reply:

@@ -17,8 +17,10 @@ noonmark decides when each job is due, hands it to workers through Kafka, and re
 instant ends with exactly one recorded verdict. What this API does, events on Kafka and the command line do
 too, by the same code.
 
-Changes take `If-Match` with the `ETag` of the object as it was read, and are refused with 412 if somebody has
-changed it since. Listings are pages: `limit` (1 to 200) and the opaque `next_cursor` of the page before.
+Changes take `If-Match` with the `ETag` of the object as it was read, in its quotes, and are refused with 412
+if somebody has changed it since. Each `POST` that changes something takes `Idempotency-Key`: a repeat with
+the same key gets the same answer and changes nothing again. `PUT`, `PATCH` and `DELETE` do not use it: they
+do nothing twice. Listings are pages: `limit` (1 to 200) and the opaque `next_cursor` of the page before.
 Errors are problem documents (RFC 9457): `type` is a stable name, `errors` points at each problem of the body.
 Every answer carries `Noonmark-Request-Id`, which audit and logs keep.
 """
@@ -38,6 +40,7 @@ TAGS: Final = {
     "namespaces": "Tenants: defaults, caps and pauses.",
     "keys": "API keys.",
     "why": "What stands in the way of a job or a run, and what to do about it.",
+    "alerts": "What the observer found wrong, and how it was told.",
     "audit": "Who changed what, and who was not allowed to.",
     "me": "What the credential in use may do.",
     "documents": "This document, and its like.",
@@ -47,6 +50,7 @@ PARAMETER_EXAMPLES: Final = {
     "job_id": "0197a2b4-1111-7000-8000-000000000001",
     "run_id": "0197a2b4-2222-7000-8000-000000000002",
     "backfill_id": "0197a2b4-3333-7000-8000-000000000003",
+    "alert_id": "0197a2b4-4444-7000-8000-000000000004",
     "rejection_id": 1,
     "key_id": "k3y0example1",
     "version": 1,

@@ -150,6 +150,15 @@ _RUNS: Final = {
         },
         conflicts=True,
     ),
+    "runs.cancel_many": Operation(
+        examples={
+            "How many of a job are queued or wait": {
+                "filter": {"job_name": "send-invoice", "state": ["queued", "waiting"]},
+                "dry_run": True,
+            }
+        },
+        conflicts=True,
+    ),
     "dead-letters.redrive": Operation(
         examples={
             "How many there are of one cause": {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
+
+from starlette.requests import Request
 
 from noonmark.api.creating import Wish
 from noonmark.api.database import Database
@@ -13,8 +16,10 @@ from noonmark.api.paging import Cursors
 from noonmark.api.rates import Rates
 from noonmark.api.replies import Reply
 from noonmark.api.submitting import Submitter
+from noonmark.core.trace_context import SubmitTrace
 from noonmark.kafka.backlog import LaneBacklogs
 from noonmark.kafka.topics import Topics
+from noonmark.service.run_traces import RunTraces
 from noonmark.settings import Settings
 
 
@@ -32,6 +37,7 @@ class Parts:
         lags: of all subscriptions, likewise.
         live: tells streams of what becomes of runs.
         guesses: of reports on runs, which nobody is authenticated for.
+        traces: None where traces are off.
         creations: makes jobs: those that come at the same time in one transaction.
     """
 
@@ -45,6 +51,13 @@ class Parts:
     live: LiveRuns
     lags: LaneLags
     guesses: Rates = field(default_factory=Rates)
+    traces: RunTraces | None = None
+
+    def begin_trace(self, request: Request) -> SubmitTrace | None:
+        """Begin the span of a submission whose client sent a trace along; None where traces are off."""
+        if self.traces is None:
+            return None
+        return SubmitTrace.begin(request.headers.get("traceparent"), time.time())
 
     def close(self) -> None:
         """End streams, threads and connections."""

@@ -316,7 +316,7 @@ def check_query(request: Request, known: Sequence[str] = ()) -> None:
     Raises:
         ProblemError: there is one.
     """
-    for name in request.query_params:
+    for name in request.query_params if request.scope["query_string"] else ():
         if name not in known:
             takes = ", ".join(known) or "none"
             told = f"there is no query parameter {printable(name[:100])!r}{suggestion(name, known)}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from noonmark.cli.auditing import write_entry
 from noonmark.cli.context import changing, operator_settings
 from noonmark.cli.options import AsJson, Limit, Namespace, Output, OutputOption, as_seconds
 from noonmark.cli.output import Column, field, instant_field, show_fields, show_json, show_list
@@ -192,9 +193,7 @@ def _first_key(name: str, *, force: bool) -> IssuedKey:
     """Make the key and its audit entry in one transaction, unless somebody has one."""
     from noonmark.auth.issuing import issue_key  # noqa: PLC0415 - drivers take a while to load
     from noonmark.cli.api import local_principal  # noqa: PLC0415
-    from noonmark.core.ids import uuid7  # noqa: PLC0415
     from noonmark.store.api_keys import KeyRequestError, NewKey, has_platform_key, lock_first_key  # noqa: PLC0415
-    from noonmark.store.audit import AuditEntry, Outcome, write_entries  # noqa: PLC0415
 
     maker = local_principal()
     with changing(operator_settings()) as connection, connection.transaction():
@@ -208,24 +207,9 @@ def _first_key(name: str, *, force: bool) -> IssuedKey:
             made = issue_key(connection, maker, NewKey(name, {}, platform=True))
         except KeyRequestError as error:
             raise CliError(str(error), ExitCode.USAGE) from error
-        write_entries(
-            connection,
-            [
-                AuditEntry(
-                    actor=maker.id,
-                    actor_name=maker.name,
-                    action="key.create",
-                    namespace=None,
-                    object=f"key:{made.row.key_id}",
-                    outcome=Outcome.DONE,
-                    reason="bootstrap, forced" if force else "bootstrap",
-                    before=None,
-                    after=made.row._asdict(),
-                    request_id=str(uuid7()),
-                    address=None,
-                )
-            ],
-        )
+        reason = "bootstrap, forced" if force else "bootstrap"
+        after = made.row._asdict()
+        write_entry(connection, "key.create", f"key:{made.row.key_id}", reason=reason, after=after)
     return made
 
 

@@ -27,10 +27,15 @@ def apply(
         typer.Option("--set", help="Name of the set that these jobs are: labels them, for --prune later."),
     ] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="End the jobs of the set that are no longer in the files.")
+        bool,
+        typer.Option(
+            "--prune",
+            help="End the jobs of the set that are no longer in the files, in the namespaces that they name.",
+        ),
     ] = False,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", help="Namespace of documents that name none.")
+        str | None,
+        typer.Option("--namespace", help="Namespace of documents that name none; --prune looks there, too."),
     ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,

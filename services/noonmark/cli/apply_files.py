@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from noonmark.cli.problems import CliError, ExitCode
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".jsonl")
 """Of files that are read where a folder is named."""
 
+_KINDS: Final = {stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket"}
 _MOST_FILES: Final = 10_000
 _MOST_VALUES: Final = 500_000
 """Of a YAML document, aliases written out: nine lines of aliases stand for a thousand million values."""
@@ -106,13 +108,32 @@ def _below(folder: str) -> list[str]:
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [
-            os.path.join(place, name)  # noqa: PTH118 - as it was given, for messages
+            _regular(os.path.join(place, name))  # noqa: PTH118 - as it was given, for messages
             for name in files
             if name.endswith(SUFFIXES) and not name.startswith(".")
         ]
         if len(found) > _MOST_FILES:
             raise CliError(f"{folder} holds more than {_MOST_FILES} files", ExitCode.USAGE)
     return found
+
+
+def _regular(path: str) -> str:
+    """Return a path in a folder that can be read to its end.
+
+    Raises:
+        CliError: it is a FIFO, a socket or a device: who reads it may wait for ever.
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError as error:
+        raise CliError(f"{path} cannot be read: {error.strerror}", ExitCode.USAGE) from error
+    if not stat.S_ISREG(mode):
+        raise CliError(
+            f"{path} is no regular file but a {_KINDS.get(stat.S_IFMT(mode), 'device')}: it is not read in a"
+            " folder; take it out, or give it by its own name with -f",
+            ExitCode.USAGE,
+        )
+    return path
 
 
 def _text(path: str) -> str:

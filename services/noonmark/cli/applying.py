@@ -98,8 +98,8 @@ def apply_sources(
         sources: the documents that could be read.
         problems: what is wrong with the others.
         set_name: of the set, if any.
-        prune: end the jobs of the set that no document declares.
-        namespace: of documents that name none.
+        prune: end the jobs of the set that no document declares, in the namespaces of the documents.
+        namespace: of documents that name none; it is pruned as well.
         dry_run: change nothing.
         yes: do not ask.
         as_json: print JSON.
@@ -128,7 +128,7 @@ def apply_sources(
         _refuse(sorted(problems), as_json=as_json)
         if prune:
             assert set_name is not None
-            steps += _pruned(api, set_name, steps)
+            steps += _pruned(api, set_name, namespace, steps)
         ended = sum(step.action is Action.ENDED for step in steps)
         if ended and not dry_run:
             may_ask(yes=yes, as_json=as_json)
@@ -211,10 +211,13 @@ def _problems(source: Source, errors: Iterable[Mapping[str, Any]]) -> Iterator[P
         yield source.problem(pointer, f"{one.get('message', '')}{expected}")
 
 
-def _pruned(api: Client, set_name: str, steps: Sequence[Step]) -> list[Step]:
-    """Return a step for each job of the set that no file declares any more, whatever its namespace."""
+def _pruned(api: Client, set_name: str, namespace: str | None, steps: Sequence[Step]) -> list[Step]:
+    """Return a step for each job of the set that no file declares any more, in the namespaces that are meant.
+
+    These are the ones of the documents, and the one of the command: other teams have sets of the same name.
+    """
     kept = {(step.namespace, step.name) for step in steps}
-    spaces = {step.namespace for step in steps} | {str(one["name"]) for one in api.namespaces.list()}
+    spaces = {step.namespace for step in steps} | ({namespace} if namespace is not None else set())
     gone = [
         str(job["id"])
         for space in sorted(spaces)

@@ -198,19 +198,19 @@ def _check(
 def _names(entries: Sequence[CronEntry], prefix: str) -> list[str]:
     """Return a name for each entry, the same whenever the same lines are read.
 
-    Entries of one program are told apart by a hash of what they are, and equal ones are counted.
+    The first entry of a program is called as that, so that its job keeps its name when others come below it.
+    These are told apart by a hash of what they are, and equal ones are counted.
     """
-    stems = [_stem(entry) for entry in entries]
-    shared = Counter(stems)
-    names = [
-        prefix + (stem if shared[stem] == 1 else f"{stem}-{_digest(entry)}")
-        for stem, entry in zip(stems, entries, strict=True)
-    ]
     seen: Counter[str] = Counter()
-    for place, name in enumerate(names):
-        seen[name] += 1
-        if seen[name] > 1:
-            names[place] = f"{name}-{seen[name]}"
+    names = []
+    for entry in entries:
+        name = stem = _stem(entry)
+        seen[stem] += 1
+        if seen[stem] > 1:
+            name = f"{stem}-{_digest(entry)}"
+            seen[name] += 1
+            name = name if seen[name] == 1 else f"{name}-{seen[name]}"
+        names.append(prefix + name)
     return names
 
 

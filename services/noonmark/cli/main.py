@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from noonmark.cli import (
     admin,
+    alerts,
     audit,
     backfills,
     calendars,
@@ -20,6 +21,7 @@ from noonmark.cli import (
     dead,
     demo,
     dev,
+    health,
     imports,
     jobs,
     lag,
@@ -63,13 +65,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _service in (services.api, services.intake, services.trigger, services.dispatcher, services.worker):
+for _service in (
+    *(services.api, services.intake, services.trigger, services.dispatcher, services.worker),
+    *(services.observer, services.watchdog),
+):
     app.command(rich_help_panel="Services")(_service)
 for _name, _group in (
     ("run", runs.app),
     ("job", jobs.app),
     ("rejection", trouble.rejections),
     ("dead", dead.app),
+    ("alert", alerts.app),
 ):
     app.add_typer(_group, name=_name, rich_help_panel="What happened")
 # The short name that other queues have for it.
@@ -92,6 +98,7 @@ app.add_typer(outbox.app, name="outbox", rich_help_panel="Operation")
 app.add_typer(signing_keys.app, name="signing-key", rich_help_panel="Operation")
 app.add_typer(zones.app, name="zones", rich_help_panel="Operation")
 app.add_typer(config.app, name="config", rich_help_panel="Operation")
+app.command(rich_help_panel="Operation")(health.healthcheck)
 app.add_typer(context_commands.app, name="context", rich_help_panel="Operation")
 app.add_typer(dev.app, name="dev", rich_help_panel="Development")
 app.command(rich_help_panel="Development")(demo.demo)

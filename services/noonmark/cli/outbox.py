@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from noonmark.cli.context import operator_settings
+from noonmark.cli.auditing import write_entry
+from noonmark.cli.context import changing, operator_settings
 from noonmark.cli.options import AsJson, as_uuid
 from noonmark.cli.output import field, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode, database_address, first_line
 
 if TYPE_CHECKING:
     import psycopg
+
+    from noonmark.outbox.bindings import AppOutbox
 
 app = typer.Typer(
     help="Prepare the outbox of an application's database, and look after it.", no_args_is_help=True
@@ -60,10 +63,11 @@ def install(
     if sql:
         print(create_table_sql(), end="")
         return
-    address = _address(name, url)
-    with _connection(address) as connection:
+    place = _place(name, url)
+    with _recorded("install", place) as after, _connection(place.url) as connection:
         connection.execute(create_table_sql())
-    print(f"the outbox is ready in the database {database_address(address)}")
+        after["database"] = database_address(place.url)
+    print(f"the outbox is ready in the database {database_address(place.url)}")
 
 
 @app.command()
@@ -76,7 +80,7 @@ def status(
     """Show how many jobs wait to be relayed, and which were refused and why."""
     from noonmark.outbox.table import app_statement  # noqa: PLC0415
 
-    with _connection(_address(name, url)) as connection:
+    with _connection(_place(name, url).url) as connection:
         measured = connection.execute(app_statement("measure"), {"cap": _MOST}).fetchone()
         assert measured is not None
         waiting, parked, oldest = measured
@@ -105,13 +109,42 @@ def retry(
     wanted = as_uuid(row) if row else None
     if row and wanted is None:
         raise CliError(f"{row!r} is no id of a row: `noonmark outbox status` shows them", ExitCode.USAGE)
-    with _connection(_address(name, url)) as connection:
+    place = _place(name, url)
+    with _recorded("retry", place) as after, _connection(place.url) as connection:
         count = connection.execute(app_statement("retry"), {"id": wanted}).rowcount
+        if count:
+            after |= {"row": row, "rows": count}
     print(f"{count} rows wait again")
 
 
-def _address(name: str | None, url: str | None) -> str:
-    """Return the URL of the application's database that is meant.
+class _Place(NamedTuple):
+    """An application's database; `bound` None: it was named by its URL alone."""
+
+    url: str
+    bound: AppOutbox | None
+
+
+@contextmanager
+def _recorded(verb: str, place: _Place) -> Iterator[dict[str, Any]]:
+    """Keep a change of an outbox of the installation in the audit log; yields what it is to tell, if any.
+
+    There are two databases: where ours does not answer, nothing is changed; the entry commits right after the
+    change. Who names a database by its URL needs none of ours, and changes an application's table alone.
+    """
+    after: dict[str, Any] = {}
+    if place.bound is None:
+        yield after
+        return
+    with changing(operator_settings()) as connection, connection.transaction():
+        connection.execute("select from audit_log limit 1")
+        yield after
+        if after:
+            name, namespace = place.bound.name, place.bound.namespace
+            write_entry(connection, f"outbox.{verb}", f"outbox:{name}", namespace=namespace, after=after)
+
+
+def _place(name: str | None, url: str | None) -> _Place:
+    """Return the application's database that is meant.
 
     Raises:
         CliError: none is named, or none that is known.
@@ -121,15 +154,15 @@ def _address(name: str | None, url: str | None) -> str:
     if url is not None:
         if name is not None:
             raise CliError("give a NAME or --url, not both", ExitCode.USAGE)
-        return url
-    known = {one.name: one.url for one in parse_bindings(operator_settings().app_outboxes.get_secret_value())}
+        return _Place(url, None)
+    known = {one.name: one for one in parse_bindings(operator_settings().app_outboxes.get_secret_value())}
     if name is None and len(known) == 1:
-        return next(iter(known.values()))
+        name = next(iter(known))
     if name not in known:
         told = f"no outbox is named {name!r}" if name else "say which outbox is meant"
         names = ", ".join(known) or "none: NOONMARK_APP_OUTBOXES is empty; give --url"
         raise CliError(f"{told}; there are: {names}", ExitCode.USAGE)
-    return known[name]
+    return _Place(known[name].url, known[name])
 
 
 @contextmanager

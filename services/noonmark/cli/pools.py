@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from noonmark.cli.auditing import write_entry
 from noonmark.cli.context import database_errors, operator_settings, reading
 from noonmark.cli.database import create_topics
 from noonmark.cli.options import AsJson
@@ -42,6 +43,8 @@ def create(
     settings = operator_settings()
     with database_errors(settings), connect(settings.dsn, application="cli") as connection:
         is_new = register_pool(connection, name)
+        if is_new:
+            write_entry(connection, "pool.create", f"pool:{name}", after={"name": name})
     print(f"pool {name} {'is registered' if is_new else 'was registered before'}")
     if not skip_topics:
         create_topics(settings, [name])
@@ -56,6 +59,8 @@ def rotate_key(name: _Pool, as_json: AsJson = False) -> None:
     settings = operator_settings()
     with database_errors(settings), connect(settings.dsn, application="cli") as connection:
         key_id = rotate(connection, name)
+        if key_id is not None:
+            write_entry(connection, "pool.rotate_key", f"pool:{name}", after={"key_id": key_id})
     if key_id is None:
         raise CliError(f"there is no pool {name!r}: `noonmark pool list` shows those there are")
     if as_json:
@@ -76,6 +81,8 @@ def retire_key(
     settings = operator_settings()
     with database_errors(settings), connect(settings.dsn, application="cli") as connection:
         done = retire(connection, name, key_id)
+        if done:
+            write_entry(connection, "pool.retire_key", f"pool:{name}", before={"key_id": key_id})
     if not done:
         raise CliError(
             f"{key_id!r} is no older valid key of pool {name!r}: `noonmark pool keys {name}` shows them, and"

@@ -1,9 +1,9 @@
-"""`noonmark run cancel`: runs chosen by id or by a filter are cancelled, each by an order of its own."""
+"""`noonmark run cancel`: runs chosen by id, each by an order of its own, or by a filter, step by step."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from noonmark.client import Client
 
 _POLL_SECONDS: Final = 0.2
-_PAGE: Final = 200
+_STEP: Final = 1_000
+"""Runs that one call of the API cancels at most."""
+
 MOST_REASON: Final = 500
 
 
@@ -98,16 +100,15 @@ def cancel(
     from noonmark.cli.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
-        targets, others = _by_id(api, ids, wanted.states) if ids else (list(_by_filter(api, wanted)), [])
-        done = _Done(others=others)
-        if targets and not dry_run:
-            agree(f"cancel {counted(len(targets), 'run')}?", yes=yes)
-            _carry_out(api, targets, reason, wanted.states if state else None, done)
-        stopping = done.stopping + [run for run, was in others if was == "cancelling"]
+        if ids:
+            done = _by_id(api, ids, wanted.states, reason, only=state is not None, dry_run=dry_run)
+        else:
+            done = _by_filter(api, wanted, reason, dry_run=dry_run, yes=yes)
+        stopping = done.stopping + [run for run, was in done.others if was == "cancelling"]
         left = _await(api, stopping, timeout) if wait else list(done.stopping)
-        if not targets:
+        if not done.matched:
             require_job(api, job, namespace)
-    _report(len(targets), done, left, dry_run=dry_run, waited=wait, as_json=as_json)
+    _report(done, left, dry_run=dry_run, waited=wait, as_json=as_json)
     if wait and left:
         raise typer.Exit(ExitCode.PROBLEM)
 
@@ -123,20 +124,41 @@ class _Wanted:
     after: datetime | None
     before: datetime | None
 
+    def filter(self, namespace: str | None, job_id: UUID | None) -> dict[str, Any]:
+        """Write it as the API takes it."""
+        given = {
+            "namespace": namespace,
+            "job_id": str(job_id) if job_id else None,
+            "job_name": self.job if job_id is None else None,
+            "labels": self.labels,
+            "state": list(self.states),
+            "since": self.after.isoformat() if self.after else None,
+            "until": self.before.isoformat() if self.before else None,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
 
 @dataclass(slots=True)
 class _Done:
-    """What became of runs: ended at once, asked to stop, or left as they were, with their states."""
+    """What became of runs that were meant: so many ended at once, others were asked to stop.
 
-    others: list[tuple[str, str]]
-    ended: list[str] = field(default_factory=list)
+    Attributes:
+        matched: runs that were meant and could be cancelled.
+        ended: how many of them ended.
+        stopping: ids of those that were asked.
+        others: that were named and left as they were, with their states.
+    """
+
+    matched: int = 0
+    ended: int = 0
     stopping: list[str] = field(default_factory=list)
+    others: list[tuple[str, str]] = field(default_factory=list)
 
 
 def _by_id(
-    api: Client, ids: Sequence[UUID], states: Sequence[str]
-) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return those of the named runs that can be cancelled, and the others with their states."""
+    api: Client, ids: Sequence[UUID], states: Sequence[str], reason: str | None, *, only: bool, dry_run: bool
+) -> _Done:
+    """Cancel the named runs that are in one of the states; `only`: none that has left them meanwhile."""
     from noonmark.client import ApiError  # noqa: PLC0415
 
     found: list[tuple[str, str]] = []
@@ -148,29 +170,38 @@ def _by_id(
                 raise
             raise CliError(f"there is no run {run}: `noonmark run list` shows those there are") from error
     targets = [run for run, state in found if state in states]
-    return targets, [(run, state) for run, state in found if state not in states]
+    done = _Done(len(targets), others=[(run, state) for run, state in found if state not in states])
+    if not dry_run:
+        _carry_out(api, targets, reason, states if only else None, done)
+    return done
 
 
-def _by_filter(api: Client, wanted: _Wanted) -> Iterator[str]:
-    """Yield the ids of the runs of a filter; with labels those of one job after the other."""
+def _by_filter(api: Client, wanted: _Wanted, reason: str | None, *, dry_run: bool, yes: bool) -> _Done:
+    """Count the runs of a filter, ask, and cancel so many of them: others may come meanwhile."""
     job_id = as_uuid(wanted.job) if wanted.job is not None else None
-    namespace = wanted.namespace or home_of(api, job_id)
-    named: dict[str, Any] = {"job_id": job_id, "job_name": wanted.job if job_id is None else None}
-    chosen = [named]
-    if wanted.labels:
-        jobs = api.jobs.list(namespace=namespace, name=named["job_name"], labels=wanted.labels, limit=_PAGE)
-        chosen = [{"job_id": job["id"]} for job in jobs if job_id is None or job["id"] == str(job_id)]
-    for one in chosen:
-        runs = api.runs.list(
-            **one,
-            namespace=namespace,
-            state=wanted.states,
-            since=wanted.after,
-            until=wanted.before,
-            limit=_PAGE,
-        )
-        for run in runs:
-            yield run["id"]
+    chosen = wanted.filter(wanted.namespace or home_of(api, job_id), job_id)
+    done = _Done()
+    after: str | None = None
+    while True:
+        seen = api.runs.cancel_many(chosen, dry_run=True, after=after)
+        done.matched += seen["matched"]
+        after = seen["next_after"]
+        if after is None:
+            break
+    if dry_run or not done.matched:
+        return done
+    agree(f"cancel {counted(done.matched, 'run')}?", yes=yes)
+    left = done.matched
+    while left:
+        step = api.runs.cancel_many(chosen, reason=reason, after=after, limit=min(_STEP, left))
+        done.ended += step["runs"].get("cancelled", 0)
+        done.stopping += step["stopping"]
+        left -= step["matched"]
+        after = step["next_after"]
+        progress(done.matched - left, done.matched)
+        if after is None:
+            break
+    return done
 
 
 def _carry_out(
@@ -195,7 +226,10 @@ def _carry_out(
             continue
         finally:
             progress(number, len(targets))
-        (done.stopping if state == "cancelling" else done.ended).append(run)
+        if state == "cancelling":
+            done.stopping.append(run)
+        else:
+            done.ended += 1
 
 
 def _await(api: Client, stopping: Sequence[str], timeout: float) -> list[str]:
@@ -209,23 +243,21 @@ def _await(api: Client, stopping: Sequence[str], timeout: float) -> list[str]:
     return left
 
 
-def _report(
-    matched: int, done: _Done, left: Sequence[str], *, dry_run: bool, waited: bool, as_json: bool
-) -> None:
+def _report(done: _Done, left: Sequence[str], *, dry_run: bool, waited: bool, as_json: bool) -> None:
     if as_json:
-        counts = {"matched": matched, "ended": len(done.ended), "stopping": len(done.stopping)}
+        counts = {"matched": done.matched, "ended": done.ended, "stopping": len(done.stopping)}
         kept = [{"run_id": run, "state": state} for run, state in done.others]
         show_json({"dry_run": dry_run, **counts, "not_confirmed": list(left), "left_alone": kept})
         return
     for run, state in done.others:
         print(f"run {run} is {state}: nothing was changed")
     if dry_run:
-        print(f"{counted(matched, 'run')} would be cancelled; nothing was changed")
-    elif not matched and not done.others:
+        print(f"{counted(done.matched, 'run')} would be cancelled; nothing was changed")
+    elif not done.matched and not done.others:
         print("no run that could be cancelled is meant: nothing was changed")
-    elif matched:
+    elif done.matched:
         asked = len(done.stopping)
-        print(f"of {counted(matched, 'run')} {len(done.ended)} ended at once, {asked} asked to stop")
+        print(f"of {counted(done.matched, 'run')} {done.ended} ended at once, {asked} asked to stop")
     if left:
         hint = "" if waited else "; `noonmark run list --state cancelling` shows which"
         print(f"{len(left)} {'has' if len(left) == 1 else 'have'} not stopped yet{hint}")

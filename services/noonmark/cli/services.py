@@ -80,6 +80,30 @@ def worker(
     raise typer.Exit(import_module("noonmark.worker.main").run(settings, path))
 
 
+def observer(
+    *,
+    rebuild: Annotated[
+        bool,
+        typer.Option("--rebuild", help="Forget what was counted, and count again what the topic holds."),
+    ] = False,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Watch over jobs and runs: count outcomes, raise alerts and tell them."""
+    settings = _settings(
+        "observer", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level
+    )
+    raise typer.Exit(import_module("noonmark.observer.main").run(settings, rebuild=rebuild))
+
+
+def watchdog(
+    metrics_port: MetricsPort = None, metrics_host: MetricsHost = None, log_level: LogLevel = None
+) -> None:
+    """Call an address outside while every part makes progress: its silence is the alarm."""
+    _serve("watchdog", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level)
+
+
 def _serve(name: str, **overrides: object) -> NoReturn:
     """Run a service; its exit code is the command's."""
     settings = _settings(name, **overrides)

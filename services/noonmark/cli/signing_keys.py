@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from noonmark.cli.auditing import write_entry
 from noonmark.cli.context import changing, operator_settings
 from noonmark.cli.options import AsJson
 from noonmark.cli.output import field, show_json, show_list
@@ -52,9 +54,11 @@ def show(namespace: Namespace, key: KeyId = None, as_json: AsJson = False) -> No
     from noonmark.store.signing_keys import ensure_signing_keys  # noqa: PLC0415
 
     _check(namespace)
-    with changing(operator_settings()) as connection:
+    with changing(operator_settings()) as connection, connection.transaction():
         _hint(connection, namespace)
-        ensure_signing_keys(connection, namespace)
+        if not _keys(connection, namespace):
+            made = ensure_signing_keys(connection, namespace)[0]
+            _record(connection, "create", namespace, after={"key_id": made.key_id})
         found = [one for one in _keys(connection, namespace) if key in {None, one.key_id}]
     if not found:
         raise CliError(
@@ -72,8 +76,9 @@ def rotate(namespace: Namespace, as_json: AsJson = False) -> None:
     from noonmark.store.signing_keys import rotate_signing_key  # noqa: PLC0415
 
     _check(namespace)
-    with changing(operator_settings()) as connection:
+    with changing(operator_settings()) as connection, connection.transaction():
         made = rotate_signing_key(connection, namespace)
+        _record(connection, "rotate", namespace, after={"key_id": made.key_id})
     if as_json:
         show_json({"namespace": namespace, **_row(made)})
         return
@@ -89,8 +94,10 @@ def retire(namespace: Namespace, key: KeyId = None, as_json: AsJson = False) -> 
     """End a key, or all but the newest. The newest cannot be retired: calls are always signed."""
     from noonmark.store.signing_keys import retire_signing_keys  # noqa: PLC0415
 
-    with changing(operator_settings()) as connection:
+    with changing(operator_settings()) as connection, connection.transaction():
         ended = retire_signing_keys(connection, namespace, key)
+        if ended:
+            _record(connection, "retire", namespace, before={"key_ids": ended})
         left = [one.key_id for one in _keys(connection, namespace) if one.retired_at is None]
     if key is not None and not ended:
         hint = "rotate first, for it is the newest" if key in left else "it is not there, or retired"
@@ -99,6 +106,19 @@ def retire(namespace: Namespace, key: KeyId = None, as_json: AsJson = False) -> 
         show_json({"namespace": namespace, "retired": ended, "valid": left})
         return
     print(f"retired: {', '.join(ended) or 'none'}; valid: {', '.join(left) or 'none'}")
+
+
+def _record(
+    connection: psycopg.Connection,
+    verb: str,
+    namespace: str,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Keep a change in the audit log; secrets are no part of it."""
+    target = f"signing-keys:{namespace}"
+    write_entry(connection, f"signing_key.{verb}", target, namespace=namespace, before=before, after=after)
 
 
 def _hint(connection: psycopg.Connection, namespace: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from noonmark.cli.auditing import write_entry
 from noonmark.cli.context import changing, operator_settings
 from noonmark.cli.options import AsJson
 from noonmark.cli.output import Column, Row, field, show_fields, show_json, show_list, text
@@ -124,9 +125,20 @@ def _activate(settings: Settings, *, dry_run: bool) -> Report:
     from noonmark.store.zone_data import activate as run  # noqa: PLC0415
 
     with changing(settings) as connection:
+
+        def told(report: Report) -> None:
+            write_entry(
+                connection,
+                "zones.activate",
+                f"zones:{report.version}",
+                before={"version": report.previous},
+                after={"version": report.version, "timers": report.timers, "moved": report.moved},
+            )
+
+        progress = _progress if sys.stderr.isatty() else None
         for _ in range(_TRIES):
             try:
-                return run(connection, dry_run=dry_run, progress=_progress if sys.stderr.isatty() else None)
+                return run(connection, dry_run=dry_run, progress=progress, told=told)
             except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
                 continue
             finally:

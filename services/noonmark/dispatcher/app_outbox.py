@@ -19,14 +19,13 @@ from noonmark.schemas.job import parse_job
 from noonmark.schemas.refusal import FieldError, Refused, kind_of, printable, shown
 from noonmark.schemas.screening import parse_json
 from noonmark.schemas.submissions import CreateJob
+from noonmark.service.acceptor import Acceptor
 from noonmark.service.backoff import Backoff
-from noonmark.service.database_clock import DatabaseClock, Moment
+from noonmark.service.database_clock import Moment
 from noonmark.service.runner import Service
 from noonmark.store.connect import connect
-from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
-from noonmark.store.jobs import EventRef, KnownFacts, Request, Result, Status, Taken, accept
-from noonmark.store.time_facts import share_time_facts
+from noonmark.store.jobs import EventRef, Request, Result, Status
 from noonmark.telemetry.metrics import (
     APP_OUTBOX_OLDEST,
     APP_OUTBOX_REACHABLE,
@@ -76,11 +75,7 @@ class AppOutboxLoop:
         self._bound = bound
         self._log = service.log.bind(loop=self.name)
         self._progress = service.health.progress(self.name, 120.0)
-        self._events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
-        self._hints = hints
-        self._shards = shards
-        self._known = KnownFacts()
-        self._clock = DatabaseClock()
+        self._acceptor = Acceptor(topics, hints, shards=shards, traces=service.traces)
         self._measure_at = 0.0
         self._most_rows = _BATCH
         self._note("not reached yet")
@@ -145,35 +140,21 @@ class AppOutboxLoop:
 
     def _relay(self, ours: psycopg.Connection, rows: Sequence[Row]) -> list[Result]:
         """Commit the jobs of a batch; return verdicts, for each row or for the first of them."""
-        with ours.transaction():
-            share_time_facts(ours, wait=True)
-            # Under the lock nothing that documents are checked with changes before the commit.
-            self._clock.look(ours)
-            moment = self._clock.moment()
-            assert moment is not None
-            checked: list[Request | Result] = []
+        checked: list[Request | Result] = []
+
+        def read(moment: Moment) -> list[Request]:
             until = time.monotonic() + _CHECK_SECONDS
             for row in rows:
                 checked.append(self._check(row, moment))
                 if time.monotonic() > until:
                     break
-            requests = [one for one in checked if isinstance(one, Request)]
-            taken = self._accept(ours, requests, moment)
-        self._tell(taken)
+            return [one for one in checked if isinstance(one, Request)]
+
+        with ours.transaction():
+            taken = self._acceptor.take_in(ours, read)
+        self._acceptor.told(taken)
         accepted = iter(taken.results)
         return [next(accepted) if isinstance(one, Request) else one for one in checked]
-
-    def _accept(self, ours: psycopg.Connection, requests: Sequence[Request], moment: Moment) -> Taken:
-        if not requests:
-            return Taken([], moment.now, queued=False, due_soon=False)
-        return accept(
-            ours,
-            requests,
-            shards=self._shards,
-            topics=self._events,
-            known=self._known,
-            facts=moment.facts,
-        )
 
     def _check(self, row: Row, moment: Moment) -> Request | Result:
         """Make the request of a row; what is wrong with it must not stop the others."""
@@ -226,15 +207,6 @@ class AppOutboxLoop:
             self._log.warning("outbox_rows_parked", count=len(parked), row=str(ids[0]), reason=errors[0])
         for status, count in Counter(verdict.status for verdict in verdicts).items():
             APP_OUTBOX_RELAYED.labels(self._bound.name, status.value).inc(count)
-
-    def _tell(self, taken: Taken) -> None:
-        """Hint the services, after the commit."""
-        if taken.queued:
-            self._hints.outbox()
-        if taken.due_soon:
-            self._hints.due()
-        if taken.freed:
-            self._hints.freed()
 
     def _failed(self, error: Exception) -> None:
         """Keep on trying: neither database's trouble is a reason to end what the process does for others."""

@@ -18,6 +18,7 @@ from noonmark.service.runner import Service
 from noonmark.service.startup import kafka_config
 from noonmark.store import progress, relay
 from noonmark.store.members import Membership
+from noonmark.telemetry.instruments import show_nothing
 from noonmark.telemetry.metrics import (
     COMMIT_LAG,
     EVENTS_REFUSED,
@@ -25,11 +26,23 @@ from noonmark.telemetry.metrics import (
     OUTBOX_ROWS,
     RUNS_IN_STATE,
     START_BACKLOG,
+    START_BACKLOG_PARTITION_SECONDS,
     START_BACKLOG_SECONDS,
     SUBMISSIONS_LAG,
+    SUBMISSIONS_OLDEST,
 )
 
 _MEASURE_SECONDS = 5.0
+_OF_THE_LEADER = (
+    START_BACKLOG,
+    START_BACKLOG_SECONDS,
+    START_BACKLOG_PARTITION_SECONDS,
+    COMMIT_LAG,
+    SUBMISSIONS_LAG,
+    SUBMISSIONS_OLDEST,
+    RUNS_IN_STATE,
+)
+_OF_OWNERS = (OUTBOX_OLDEST, OUTBOX_ROWS, EVENTS_REFUSED)
 Labels = tuple[str | int, ...]
 
 
@@ -52,13 +65,17 @@ class LagLoop(DatabaseLoop):
         if time.monotonic() < self._measure_at:
             return 1.0
         self._measure_at = time.monotonic() + _MEASURE_SECONDS
-        self._outbox(connection)
-        if self._membership.leads:
-            self._groups(connection)
-        else:
-            self._probe.close()
-            for gauge in (START_BACKLOG, START_BACKLOG_SECONDS, COMMIT_LAG, SUBMISSIONS_LAG, RUNS_IN_STATE):
-                gauge.replace({})
+        try:
+            self._outbox(connection)
+            if self._membership.leads:
+                self._groups(connection)
+            else:
+                self._probe.close()
+                show_nothing(_OF_THE_LEADER)
+        except psycopg.Error:
+            # What was measured last says nothing about now, and another dispatcher may measure.
+            show_nothing((*_OF_THE_LEADER, *_OF_OWNERS))
+            raise
         return 1.0
 
     def ending(self, connection: psycopg.Connection) -> None:
@@ -106,22 +123,28 @@ class LagLoop(DatabaseLoop):
         commit: dict[Labels, float] = {}
         submissions: dict[Labels, float] = {}
         oldest: dict[Labels, float] = defaultdict(float)
+        oldest_by_partition: dict[Labels, float] = {}
+        oldest_submissions: dict[Labels, float] = defaultdict(float)
         for (_, topic), lags in report.lags.items():
             parsed = self._topics.parse_runs(topic)
             for lag in lags:
+                stamp = lag.oldest_unstarted_timestamp_ms
+                age = max(0.0, now - stamp / 1000) if stamp else 0.0
                 if parsed is None:
                     submissions[topic, lag.partition] = lag.commit_lag
+                    oldest_submissions[topic,] = max(oldest_submissions[topic,], age)
                     continue
                 pool, lane = parsed
                 backlog[pool, lane.label, lag.partition] = lag.start_backlog
                 commit[pool, lane.label, lag.partition] = lag.commit_lag
-                stamp = lag.oldest_unstarted_timestamp_ms
-                age = max(0.0, now - stamp / 1000) if stamp else 0.0
+                oldest_by_partition[pool, lane.label, lag.partition] = age
                 oldest[pool, lane.label] = max(oldest[pool, lane.label], age)
         START_BACKLOG.replace(backlog)
         COMMIT_LAG.replace(commit)
         START_BACKLOG_SECONDS.replace(oldest)
+        START_BACKLOG_PARTITION_SECONDS.replace(oldest_by_partition)
         SUBMISSIONS_LAG.replace(submissions)
+        SUBMISSIONS_OLDEST.replace(oldest_submissions)
         RUNS_IN_STATE.replace(
             {
                 ("waiting",): unfinished.waiting,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import cast
 from uuid import UUID
@@ -20,6 +20,7 @@ from noonmark.kafka.messages import Signer, encode_run
 from noonmark.kafka.producer import RelayProducer
 from noonmark.kafka.topics import Topics
 from noonmark.service.dbloop import DatabaseLoop
+from noonmark.service.run_traces import Root, relay_context
 from noonmark.service.runner import Service
 from noonmark.service.startup import kafka_config
 from noonmark.store import relay
@@ -94,7 +95,9 @@ class RelayLoop(DatabaseLoop):
         if len(sendable) < len(rows):
             unsigned = [row for row in rows if row.pool is not None and self._keys.get(row.pool) is None]
             self._park(connection, [(row, _NO_KEY.format(pool=row.pool)) for row in unsigned])
-        messages = [self._message(row) for row in sendable]
+        traced = self._traced(connection, sendable) if self._service.traces is not None else {}
+        messages = [self._message(row, traced) for row in sendable]
+        began = time.time()
         hit("dispatcher.before_produce")
         result = self._producer.send_batch(messages)
         hit("dispatcher.after_produce")
@@ -102,13 +105,15 @@ class RelayLoop(DatabaseLoop):
         if acknowledged:
             relay.delete(connection, acknowledged)
             hit("dispatcher.after_delete")
+            if traced:
+                self._tell_traces(acknowledged, traced, began)
         if not result.all_acknowledged:
             self._deal_with_failures(connection, sendable, result)
         transient = any(map(_says_brokers_are_away, result.failed.values()))
         self._service.health.set_ready("kafka", ready=not transient, missing="not taking messages")
         return len(rows) - sum(not _is_settled(sendable[i], f) for i, f in result.failed.items())
 
-    def _message(self, row: OutboxRow) -> OutboundMessage:
+    def _message(self, row: OutboxRow, traced: Mapping[UUID, Root]) -> OutboundMessage:
         if row.run_id is None:
             assert row.topic is not None
             assert row.value is not None
@@ -117,6 +122,7 @@ class RelayLoop(DatabaseLoop):
         # The table's check constraint and the run that the row came from: all of these are there.
         pool, job_id = cast("str", row.pool), cast("UUID", row.job_id)
         topic, lane = self._route(pool, row.lane)
+        root = traced.get(row.run_id) if traced else None
         value = encode_run(
             cast("Signer", self._keys.get(pool)),
             run_id=row.run_id,
@@ -127,8 +133,30 @@ class RelayLoop(DatabaseLoop):
             scheduled_for=cast("datetime", row.scheduled_for),
             fence=cast("int", row.fence),
             job_version=cast("int", row.job_version),
+            traceparent=None
+            if root is None
+            else relay_context(root, row.run_id, cast("int", row.fence)).traceparent,
         )
         return OutboundMessage(topic, job_id.bytes, value, _STRUCTURED)
+
+    def _traced(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> Mapping[UUID, Root]:
+        """Return the traces of those runs of a batch that are traced."""
+        assert self._service.traces is not None
+        runs = [(row.run_id, row.job_id) for row in rows if row.run_id is not None and row.job_id is not None]
+        return self._service.traces.roots(connection, runs)
+
+    def _tell_traces(self, rows: Sequence[OutboxRow], traced: Mapping[UUID, Root], began: float) -> None:
+        """Send the spans of messages that Kafka has acknowledged."""
+        assert self._service.traces is not None
+        self._service.traces.relayed(
+            (
+                (row.run_id, row.job_id, row.fence or 1, traced[row.run_id])
+                for row in rows
+                if row.run_id in traced and row.run_id is not None and row.job_id is not None
+            ),
+            began=began,
+            ended=time.time(),
+        )
 
     def _route(self, pool: str, lane: int) -> tuple[str, Lane]:
         """Return the topic of a pool's lane, remembered."""

@@ -9,22 +9,22 @@ from collections import Counter
 import psycopg
 
 from noonmark.core.faults import hit
-from noonmark.core.words import Lane
 from noonmark.intake.auditing import audit_entries
 from noonmark.intake.authorising import Doorkeeper
 from noonmark.intake.checking import Checked, check, rejected_record
+from noonmark.intake.event_traces import read_traces
 from noonmark.intake.handover import Handover
 from noonmark.kafka.topics import Topics
+from noonmark.service.acceptor import Acceptor
 from noonmark.service.database_clock import DatabaseClock
 from noonmark.service.dbloop import DatabaseLoop
 from noonmark.service.runner import Service
 from noonmark.store.audit import write_entries
-from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
-from noonmark.store.jobs import KnownFacts, Status, Taken, accept
+from noonmark.store.jobs import Status, Taken
 from noonmark.store.rejections import RejectedRecord, record_rejections
 from noonmark.store.time_facts import facts_number, share_time_facts
-from noonmark.telemetry.metrics import REJECTIONS, RUNS_SETTLED, SUBMISSIONS
+from noonmark.telemetry.metrics import REJECTIONS, SUBMISSIONS
 
 _LOOK_SECONDS = 5.0
 _BELIEVED_SECONDS = 1.0
@@ -52,12 +52,9 @@ class WriteLoop(DatabaseLoop):
         super().__init__(service, "write", max_age_seconds=60.0)
         self.handover = Handover(self.wake)
         self._topics = topics
-        self._events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
+        self._acceptor = Acceptor(topics, hints, shards=shards, traces=service.traces)
         self._clock = clock
-        self._hints = hints
         self._door = door
-        self._shards = shards
-        self._known = KnownFacts()
         self._look_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
@@ -79,12 +76,7 @@ class WriteLoop(DatabaseLoop):
         self.handover.done()
         if taken is not None:
             self._clock.hear(taken.now)
-            if taken.queued:
-                self._hints.outbox()
-            if taken.due_soon:
-                self._hints.due()
-            if taken.freed:
-                self._hints.freed()
+            self._acceptor.told(taken)
         _count(batch, taken, rejected)
         return 0.0
 
@@ -118,21 +110,16 @@ class WriteLoop(DatabaseLoop):
         taken = None
         rejected = [record for record, _ in batch.refused]
         if batch.requests:
-            taken = accept(
-                connection,
-                batch.requests,
-                shards=self._shards,
-                topics=self._events,
-                known=self._known,
-                facts=batch.moment.facts,
-            )
+            if self._service.traces is not None:
+                read_traces(batch)
+            taken = self._acceptor.accept(connection, batch.requests, batch.moment.facts)
             rejected += _turned_down(batch, taken)
         new = record_rejections(
             connection,
             rejected,
             topic=self._topics.rejections,
             cap_bytes=self._service.settings.rejection_bytes,
-            shards=self._shards,
+            shards=self._acceptor.shards,
         )
         if batch.signers or batch.denied:
             write_entries(connection, audit_entries(batch, taken, new))
@@ -167,7 +154,5 @@ def _count(batch: Checked, taken: Taken | None, rejected: list[RejectedRecord]) 
         )
     for (word, result), count in kinds.items():
         SUBMISSIONS.labels(word, result).inc(count)
-    for (state, lane), count in (taken.settled if taken is not None else {}).items():
-        RUNS_SETTLED.labels(state, Lane(lane).label).inc(count)
     for reason, count in Counter(record.reason for record in rejected).items():
         REJECTIONS.labels(reason).inc(count)

@@ -16,7 +16,8 @@ from noonmark.store.hints import HintSender
 from noonmark.store.members import Membership
 from noonmark.store.planned import ClaimResult
 from noonmark.store.planner import Planner
-from noonmark.telemetry.metrics import CLAIM_BATCH_SIZE, CLAIM_SECONDS, CLAIMED, PLANNING_BROKEN, RUNS_SETTLED
+from noonmark.telemetry.metrics import CLAIM_BATCH_SIZE, CLAIM_SECONDS, CLAIMED, PLANNING_BROKEN
+from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends, count_skipped
 from noonmark.trigger.zone_watch import ZoneWatch
 
 _PRESSURE_SECONDS = 1.0
@@ -93,7 +94,7 @@ class ClaimLoop(DatabaseLoop):
     def _claim(
         self, connection: psycopg.Connection, lane: Lane, kind: TimerKind, shards: list[int]
     ) -> ClaimResult:
-        began = time.perf_counter()
+        began, began_at = time.perf_counter(), time.time()
         try:
             result = self._claim_kind(connection, lane, kind, shards)
         except psycopg.errors.CheckViolation:
@@ -102,18 +103,21 @@ class ClaimLoop(DatabaseLoop):
                 raise
             result = self._claim_kind(connection, lane, kind, shards)
         CLAIM_SECONDS.labels(f"claim_{kind.name.lower()}").observe(time.perf_counter() - began)
+        if result.made and self._service.traces is not None:
+            traces, jobs = self._service.traces, dict(result.made)
+            roots = traces.roots(connection, result.made)
+            traces.claimed(roots, jobs, began=began_at, ended=time.time())
         CLAIM_BATCH_SIZE.observe(result.claimed)
         CLAIMED.labels(lane.label).inc(result.claimed)
         if result.queued:
             self._hints.outbox()
         if result.waiting:
             self._lined()
-        for count in result.skipped.values():
-            RUNS_SETTLED.labels("skipped", lane.label).inc(count)
+        for reason, count in result.skipped.items():
+            count_skipped(reason, lane, count)
         if result.settled:
             self._hints.freed()
-        for state, count in result.settled.items():
-            RUNS_SETTLED.labels(state, lane.label).inc(count)
+        count_ends({(state, lane, UNKNOWN_KIND): count for state, count in result.settled.items()})
         for job_id, reason in result.broken:
             PLANNING_BROKEN.inc()
             self._log.error("job_broken", job_id=str(job_id), reason=reason)
@@ -126,8 +130,9 @@ class ClaimLoop(DatabaseLoop):
         if lane is Lane.LOW:
             # Smaller bites: what comes due meanwhile in a higher lane waits for less.
             limit = max(1, limit // 2)
+        named = self._service.traces is not None
         if kind is TimerKind.ONCE:
-            return claims.claim_once(connection, lane, shards, limit)
+            return claims.claim_once(connection, lane, shards, limit, named=named)
         if kind is TimerKind.RETRY:
             return claims.claim_retries(connection, lane, shards, limit)
         if kind is TimerKind.DEADLINE:
@@ -143,6 +148,7 @@ class ClaimLoop(DatabaseLoop):
             plan=self._planner,
             topics=self._topics,
             install_shards=self._shards,
+            named=named,
         )
 
     def _look_at_pressure(self, connection: psycopg.Connection, owned: tuple[int, ...]) -> None:

@@ -14,6 +14,7 @@ from noonmark.store.hints import DUE_CHANNEL, FREED_CHANNEL, HintListener, HintS
 from noonmark.store.members import Membership
 from noonmark.trigger.backfill import BackfillLoop
 from noonmark.trigger.claim import ClaimLoop
+from noonmark.trigger.measure import MeasureLoop
 from noonmark.trigger.promote import PromoteLoop
 from noonmark.trigger.sweep import HouseLoop, LeaseLoop
 
@@ -36,6 +37,7 @@ def build(service: Service) -> Sequence[Loop]:
         BackfillLoop(service, membership, hints),
         LeaseLoop(service, membership, events, hints, shards=install.shards),
         HouseLoop(service, membership, topics, hints),
+        MeasureLoop(service, membership, shards=install.shards),
     ]
 
 

@@ -14,7 +14,8 @@ from noonmark.store import promotion
 from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
 from noonmark.store.members import Membership
-from noonmark.telemetry.metrics import PROMOTED, PROMOTIONS_BLOCKED, RUNS_SETTLED, WAITING_RUNS
+from noonmark.telemetry.metrics import PROMOTED, PROMOTIONS_BLOCKED, WAITING_RUNS
+from noonmark.telemetry.verdicts import count_start_deadline
 
 _PACE_SECONDS = 0.005
 _IDLE_SECONDS = 1.0
@@ -58,7 +59,7 @@ class PromoteLoop(DatabaseLoop):
         for lane, count in done.queued.items():
             PROMOTED.labels(Lane(lane).label).inc(count)
         for lane, count in done.expired.items():
-            RUNS_SETTLED.labels("skipped", Lane(lane).label).inc(count)
+            count_start_deadline(lane, count)
         for reason, count in done.blocked.items():
             PROMOTIONS_BLOCKED.labels(reason).inc(count)
         if done.more:
@@ -73,5 +74,8 @@ class PromoteLoop(DatabaseLoop):
         if now < self._count_at:
             return
         self._count_at = now + _COUNT_SECONDS
-        counts = promotion.count_waiting(connection) if self._membership.leads else {}
+        if not self._membership.leads:
+            WAITING_RUNS.replace({})
+            return
+        counts = promotion.count_waiting(connection)
         WAITING_RUNS.replace({(reason.value,): counts.get(reason.value, 0) for reason in WaitReason})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import psycopg
 
-from noonmark.core.words import Lane, RunState
 from noonmark.kafka.topics import Topics
 from noonmark.service.dbloop import DatabaseLoop
 from noonmark.service.runner import Service
@@ -14,7 +14,8 @@ from noonmark.store import housekeeping, leases
 from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
 from noonmark.store.members import Membership
-from noonmark.telemetry.metrics import LAPSED_WORKERS, LOST_RUNS, RESENT_RUNS, RUNS_SETTLED
+from noonmark.telemetry.metrics import LAPSED_WORKERS, LOST_RUNS, RESENT_RUNS
+from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
 from noonmark.trigger.failures import FailureWatch
 
 _LEASE_GAP_SECONDS = 5.0
@@ -52,9 +53,7 @@ class LeaseLoop(DatabaseLoop):
         if not done.lost:
             return 1.0
         LOST_RUNS.inc(len(done.lost))
-        for run in done.lost:
-            if run.state != RunState.QUEUED:
-                RUNS_SETTLED.labels(run.state, Lane(run.lane).label).inc()
+        count_ends(Counter((run.state, run.lane, UNKNOWN_KIND) for run in done.lost))
         self._log.warning("runs_lost", count=len(done.lost))
         self._hints.outbox()
         self._hints.freed()

@@ -24,6 +24,7 @@ def context_of(hand: Hand, services: Services | None = None) -> Context:
         deadline=run.started_at + timedelta(seconds=hand.timeout_seconds),
         origin=run.origin,
         request_id=run.request_id,
+        traceparent=None if hand.trace is None else hand.trace.context.traceparent,
         _unwanted=hand.is_unwanted,
         _effects=AttemptEffects(hand, services) if services is not None else None,
     )

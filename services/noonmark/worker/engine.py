@@ -25,7 +25,9 @@ from noonmark.store.holding import LiveRun
 from noonmark.store.rows import StartedRun
 from noonmark.store.run_notes import checkpoints
 from noonmark.store.work import Identity, Outcome
-from noonmark.telemetry.metrics import ATTEMPT_DURATION, HANDED_BACK, HEARTBEAT_AGE, START_DELAY, WORKER_SLOTS
+from noonmark.telemetry.metrics import ATTEMPT_DURATION, HANDED_BACK, HEARTBEAT_AGE, WORKER_SLOTS
+from noonmark.telemetry.verdicts import count_start_deadline
+from noonmark.worker.attempt_traces import AttemptTrace, tell
 from noonmark.worker.batches import Batches
 from noonmark.worker.execute import Executors
 from noonmark.worker.hand import Delivery, Hand
@@ -34,6 +36,7 @@ from noonmark.worker.lease import Lease
 from noonmark.worker.outcomes import unfinished
 from noonmark.worker.recorder import Recorder
 from noonmark.worker.slots import Slots
+from noonmark.worker.starts import measure_starts
 from noonmark.worker.stops import StopWatch
 from noonmark.worker.trust import count_duplicates, without_forged
 
@@ -108,6 +111,8 @@ class Engine:
             if hand.began_at:
                 labels = (hand.run.kind or "", outcome.attempt_outcome.value)
                 durations.setdefault(labels, []).append(now - hand.began_at)
+            if hand.trace is not None and self._service.traces is not None:
+                tell(self._service.traces.tracer, hand, outcome)
         self._settle(_by_lane(ended))
         self.slots.completed(len(outcomes))
         for (kind, result), seconds in durations.items():
@@ -182,7 +187,8 @@ class Engine:
         runs = without_forged(connection, self._lease.identity, self.readers, begun, runs)
         self._begin(begun, runs, kept)
         if refused:
-            work.expire(connection, self._topics, refused, shards=self._shards)
+            for lane, count in work.expire(connection, self._topics, refused, shards=self._shards).items():
+                count_start_deadline(lane, count)
             over = [d for d in fresh if (d.ticket.run_id, d.ticket.fence) in gone]
             self._settle(_by_lane(over))
             count_duplicates(over)
@@ -209,16 +215,13 @@ class Engine:
         if kept:
             for hand in hands:
                 hand.checkpoint = kept.get(hand.run.id)
+        if self._service.traces is not None:
+            for hand in hands:
+                hand.trace = AttemptTrace.of(hand.record.value, hand.run.id, hand.fence)
         self._held.update((hand.key, hand) for hand in hands)
         self.batches.started(runs)
         self.executors.submit(hands)
-        delays: dict[Lane, list[float]] = {}
-        for hand in hands:
-            if hand.run.attempt == 1 and hand.run.losses == 0:
-                delay = hand.run.started_at - hand.run.scheduled_for
-                delays.setdefault(hand.lane, []).append(delay.total_seconds())
-        for lane, seconds in delays.items():
-            START_DELAY.labels(lane.label).observe_many(seconds)
+        measure_starts(hands, self._service.settings.start_objective_seconds)
         for lane, begun in _by_lane(deliveries.values()).items():
             self.readers[lane].consumer.started(begun)
 
@@ -309,6 +312,7 @@ class Engine:
         """Finish what fits into the grace, hand back the rest, leave in good order."""
         for reader in self.readers:
             reader.stop_taking()
+        holding.drain(connection, self._lease.identity)
         settings, hurry = self._service.settings, self._service.hurry
         until = time.monotonic() + settings.drain_seconds
         # Children that will not be through by then get their grace before it, so that all is over in time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -193,7 +194,7 @@ class Executors:
         for outcome in outcomes:
             hand = self._open.pop((outcome.run.id, outcome.fence), None)
             if hand is not None:
-                plain = hand.extras is None and hand.redactor is None
+                plain = hand.extras is None and hand.redactor is None and hand.trace is None
                 own.append(outcome if plain else self._left(hand, outcome))
         if own:
             self._sink(own)
@@ -202,6 +203,9 @@ class Executors:
         """Take over what an attempt leaves: no note of it is written apart any more, and no secret at all."""
         if hand.extras is not None and hand.extras.note is not None:
             self._services.notes.let_go([hand.key])
+        if hand.trace is not None:
+            hand.trace.ended_at = time.monotonic()
+            outcome.traceparent = hand.trace.context.traceparent
         return outcome if hand.redactor is None else cleaned(outcome, hand.redactor)
 
     def _claim(self, hand: Hand) -> bool:

@@ -26,7 +26,7 @@ from noonmark.worker.guard import AddressRefusedError
 from noonmark.worker.hand import Hand
 from noonmark.worker.outcomes import NO_RETRY, failed, succeeded, timed_out
 from noonmark.worker.secrets import Secrets
-from noonmark.worker.signing import signature_headers
+from noonmark.worker.signing import signature_headers, trace_headers
 
 KeysOf = Callable[[str], Awaitable[Sequence[bytes]]]
 
@@ -84,7 +84,7 @@ class GrpcKind:
     def _metadata(self, hand: Hand, request: bytes, keys: Sequence[bytes]) -> list[tuple[str, str]]:
         given = check_metadata(self._secrets.fill(hand, hand.payload.get("metadata") or {}))
         signed = {name.lower(): text for name, text in signature_headers(hand, keys, request).items()}
-        return list({**given, **_own_metadata(hand), **signed}.items())
+        return list({**given, **_own_metadata(hand), **signed, **trace_headers(hand, given)}.items())
 
 
 async def _connect(channel: grpc.aio.Channel, ends_at: float) -> bool:

@@ -17,6 +17,7 @@ from noonmark.kafka.records import Record
 from noonmark.store.extras import Extras
 from noonmark.store.rows import StartedRun
 from noonmark.store.work import Ticket
+from noonmark.worker.attempt_traces import AttemptTrace
 from noonmark.worker.redaction import Redactor
 
 
@@ -71,6 +72,8 @@ class Hand:
     """Knows the secrets that the attempt was given."""
     checkpoint: bytes | None = None
     """JSON that an earlier attempt kept for this one."""
+    trace: AttemptTrace | None = None
+    """Where the attempt stands in the trace of its run, if that is traced."""
 
     @classmethod
     def of(cls, run: StartedRun, delivery: Delivery, pool: str) -> Hand:

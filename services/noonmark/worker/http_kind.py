@@ -20,7 +20,7 @@ from noonmark.worker.http_answer import HttpResult
 from noonmark.worker.lookups import Lookups
 from noonmark.worker.outcomes import NO_RETRY, awaited, failed, succeeded, timed_out
 from noonmark.worker.secrets import SecretError, Secrets, refuse_references
-from noonmark.worker.signing import SigningKeys, signature_headers
+from noonmark.worker.signing import SigningKeys, signature_headers, trace_headers
 
 _MARGIN_SECONDS: Final = 0.02
 """The request ends this much before the attempt: only we know whether it had reached its target."""
@@ -96,7 +96,7 @@ class _Taken(Exception):  # noqa: N818 - an event, not a fault
 
 
 def _headers(hand: Hand, keys: Sequence[bytes], token: str | None, body: bytes) -> Mapping[str, str]:
-    headers = signature_headers(hand, keys, body)
+    headers = {**signature_headers(hand, keys, body), **trace_headers(hand, hand.payload.get("headers"))}
     return headers if token is None else {**headers, "Noonmark-Callback-Token": token}
 
 

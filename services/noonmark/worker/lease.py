@@ -46,6 +46,7 @@ class Lease:
             pid=os.getpid(),
             lease_seconds=settings.lease_seconds,
             catalogue=self.catalogue,
+            slots=settings.worker_slots,
         )
         self.lost.clear()
         self._beaten_at = time.monotonic()

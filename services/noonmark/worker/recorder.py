@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 import psycopg
 
 from noonmark.core.faults import hit
-from noonmark.core.words import Lane
 from noonmark.service.backoff import Backoff
 from noonmark.service.dberrors import DbFault, classify, must_reconnect
 from noonmark.service.runner import Service
@@ -19,7 +18,8 @@ from noonmark.store.connect import connect
 from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
 from noonmark.store.work import Identity, Outcome, Recorded
-from noonmark.telemetry.metrics import FENCED_WRITES, RUNS_SETTLED
+from noonmark.telemetry.metrics import FENCED_WRITES
+from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
 from noonmark.worker.batches import Batches
 
 _MOST = 1000
@@ -180,11 +180,14 @@ class Recorder:
             self._log.warning(
                 "outcomes_fenced", count=len(recorded.fenced), run_id=str(recorded.fenced[0].run.id)
             )
-        counts = Counter(
-            (recorded.states[o.run.id], o.run.lane) for o in outcomes if o.run.id in recorded.states
+        states = recorded.states
+        count_ends(
+            Counter(
+                (states[o.run.id], o.run.lane, o.run.kind or UNKNOWN_KIND)
+                for o in outcomes
+                if o.run.id in states
+            )
         )
-        for (state, lane), count in counts.items():
-            RUNS_SETTLED.labels(state, Lane(lane).label).inc(count)
         if any(o.retry_seconds < _RETRY_HINT_SECONDS for o in outcomes if o.state == "retrying"):
             self._hints.due()
         if recorded.freed:

@@ -68,10 +68,6 @@ class Redactor:
             text = re.sub(pattern, lambda match: labels[match[0]], text)
         return self._without_pieces(text) if cut else text
 
-    def clean_bytes(self, data: bytes) -> bytes:
-        """Do the same to bytes; what is no UTF-8 in them stays as it is."""
-        return self.clean(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-
     def clean_json(self, document: str) -> str:
         """Return JSON with its strings, keys and numbers cleaned. It stays JSON and within the limit."""
         cleaned = orjson.dumps(self._walked(orjson.loads(document)))

@@ -165,7 +165,8 @@ def _reason(ending: Ending, limits: Mapping[str, int]) -> str:
 def _about(hand: Hand) -> dict[str, str]:
     """Return what a script is told about its run."""
     context = context_of(hand)
-    return {
+    trace = {} if context.traceparent is None else {"TRACEPARENT": context.traceparent}
+    return trace | {
         "NOONMARK_RUN_ID": str(context.run_id),
         "NOONMARK_JOB_ID": str(context.job_id),
         "NOONMARK_NAMESPACE": context.namespace,

@@ -21,6 +21,8 @@ REFRESH_SECONDS: Final = 15.0
 _MOST_NAMESPACES: Final = 10_000
 _PAUSE_SECONDS: Final = 2.0
 
+TRACEPARENT: Final = "traceparent"
+
 _log = get_logger()
 
 
@@ -89,3 +91,17 @@ def signature_headers(hand: Hand, keys: Sequence[bytes], body: bytes) -> Mapping
             scheduled_for=run.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         ),
     }
+
+
+def trace_headers(hand: Hand, given: object) -> Mapping[str, str]:
+    """Return the header by which a target goes on with the trace of an attempt, if that is traced.
+
+    Args:
+        hand: the run.
+        given: headers of the job; one of that name is the job's own business.
+    """
+    if hand.trace is None:
+        return {}
+    if isinstance(given, Mapping) and any(str(name).lower() == TRACEPARENT for name in given):
+        return {}
+    return {TRACEPARENT: hand.trace.context.traceparent}

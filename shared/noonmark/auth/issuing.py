@@ -9,7 +9,7 @@ import psycopg
 from noonmark.auth.tokens import ApiToken, new_signing_secret
 from noonmark.core.access import Principal
 from noonmark.core.submission_signature import PublisherKey
-from noonmark.store.api_keys import KeyMaterial, KeyRow, NewKey, check_may_make, insert_key
+from noonmark.store.api_keys import KeyMaterial, KeyRow, NewKey, check_ends_before, check_may_make, insert_key
 
 
 class IssuedKey(NamedTuple):
@@ -34,6 +34,7 @@ def issue_key(connection: psycopg.Connection, maker: Principal, wanted: NewKey) 
         KeyNotAllowedError: it could do what its maker may not.
     """
     check_may_make(maker, wanted)
+    check_ends_before(connection, maker, wanted)
     token = ApiToken.mint()
     signing_secret = new_signing_secret() if wanted.signs else None
     material = KeyMaterial(token.key_id, token.secret_hash, signing_secret)

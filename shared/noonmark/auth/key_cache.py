@@ -229,4 +229,5 @@ def principal_of(row: StoredKey) -> Principal:
         platform=row.platform,
         scopes=None if row.scopes is None else frozenset(known[s] for s in row.scopes if s in known),
         rate_per_minute=row.rate_per_minute,
+        expires_at=row.expires_at,
     )

@@ -13,6 +13,7 @@ from noonmark.client.drivers import Awaiting, Blocking
 from noonmark.client.groups.jobs import Jobs
 from noonmark.client.groups.runs import DeadLetters, Runs
 from noonmark.client.groups.settings import (
+    Alerts,
     Audit,
     Backfills,
     Calendars,
@@ -69,6 +70,7 @@ class Client:
         self.lanes: Final = Lanes(driver, namespace)
         self.rejections: Final = Rejections(driver, namespace)
         self.keys: Final = Keys(driver, namespace)
+        self.alerts: Final = Alerts(driver, namespace)
         self.audit: Final = Audit(driver, namespace)
 
     def request(
@@ -142,6 +144,7 @@ class AsyncClient:
         self.lanes: Final = Lanes(driver, namespace)
         self.rejections: Final = Rejections(driver, namespace)
         self.keys: Final = Keys(driver, namespace)
+        self.alerts: Final = Alerts(driver, namespace)
         self.audit: Final = Audit(driver, namespace)
 
     async def request(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -98,6 +99,7 @@ class Principal:
         platform: may do everything everywhere.
         scopes: where given, the only permissions this credential has, whatever its roles would allow.
         rate_per_minute: requests; None: the server's default.
+        expires_at: of a key that ends by itself.
     """
 
     id: str
@@ -106,6 +108,7 @@ class Principal:
     platform: bool = False
     scopes: frozenset[Permission] | None = None
     rate_per_minute: int | None = None
+    expires_at: datetime | None = None
 
     def role_in(self, namespace: str) -> Role | None:
         """Return the highest role in a namespace, None for a stranger to it."""

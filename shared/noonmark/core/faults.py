@@ -23,10 +23,13 @@ POINTS: Final = (
     "worker.after_start",
     "worker.before_outcome",
     "worker.after_outcome",
+    "observer.before_commit",
+    "observer.after_commit",
+    "observer.after_tell",
 )
 """Every point, named `<service>.<moment>`. `after_produce` is before the outbox rows are deleted,
-`after_accept` before the rows of an application's outbox are;
-`after_commit` and `after_outcome` are before Kafka offsets are committed."""
+`after_accept` before the rows of an application's outbox are; `after_tell` is before a delivery is noted as
+told; `after_commit` and `after_outcome` are before Kafka offsets are committed."""
 
 _armed: dict[str, int] = {}
 

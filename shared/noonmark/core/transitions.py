@@ -42,11 +42,3 @@ TERMINAL: Final[frozenset[RunState]] = frozenset(state for state, targets in MOV
 
 VERDICTS: Final[frozenset[RunState]] = TERMINAL | {S.DEAD}
 """States announced on the lifecycle topic as the end of a run. `dead` may be redriven later."""
-
-LIVE: Final[frozenset[RunState]] = frozenset({S.RUNNING, S.CANCELLING})
-"""States in which a worker owns the run."""
-
-
-def may_move(source: RunState, target: RunState) -> bool:
-    """Tell whether the table allows the move."""
-    return target in MOVES[source]

@@ -7,7 +7,7 @@ pure. docs/why.md explains every answer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from shlex import quote
@@ -167,6 +167,19 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
 )
 """What to do about each; what stands in braces is taken from the answer's facts."""
 
+WITHOUT_WORKER: Final[Mapping[Blocker, str]] = MappingProxyType(
+    {
+        Blocker.DEAD: "`noonmark dead show {run}` has every attempt; mend the cause, start a worker that can"
+        " run the job, then `noonmark dead redrive {run}`.",
+        Blocker.UNKNOWN: "Find out at the target whether it took effect; it is never repeated by itself,"
+        " and no worker could run it now.",
+        Blocker.NOT_DUE: "Nothing to do about its time; no worker could run it now.",
+        Blocker.CANCELLED: "Before the job can run again, start a worker that can run it.",
+        Blocker.DISCARDED: "Before the job can run again, start a worker that can run it.",
+    }
+)
+"""The same where no worker can run the job: what is triggered then only waits."""
+
 _BLOCKS: Final = frozenset(
     {
         Blocker.JOB_CANCELLED, Blocker.JOB_BROKEN, Blocker.JOB_PAUSED_ITSELF, Blocker.JOB_PAUSED,
@@ -209,10 +222,19 @@ def answer(code: Blocker, sentence: str, *, weight: Weight | None = None, **fact
     """
     if weight is None:
         weight = Weight.BLOCKS if code in _BLOCKS else Weight.STATES
-    remedy = REMEDIES[code].format_map(
-        {name: "-" if value is None else quote(str(value)) for name, value in facts.items()}
-    )
-    return Answer(code, weight, sentence, remedy, {k: v for k, v in facts.items() if v is not None})
+    known = {name: value for name, value in facts.items() if value is not None}
+    return Answer(code, weight, sentence, _filled(REMEDIES[code], facts), known)
+
+
+def without_worker(given: Answer) -> Answer:
+    """Return an answer about a job that no worker can run, with what can be done about it then."""
+    remedy = WITHOUT_WORKER.get(given.code)
+    return given if remedy is None else replace(given, remedy=_filled(remedy, given.facts))
+
+
+def _filled(remedy: str, facts: Mapping[str, Any]) -> str:
+    shown = {name: "-" if value is None else quote(str(value)) for name, value in facts.items()}
+    return remedy.format_map(shown)
 
 
 def ranked(answers: Iterable[Answer]) -> list[Answer]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
 
-from noonmark.core.why import About, Answer, Blocker, Weight, answer, at, counted, ranked
+from noonmark.core.why import About, Answer, Blocker, Weight, answer, at, counted, ranked, without_worker
 from noonmark.core.why_facts import Facts, JobFacts, RunFacts, ScheduleFacts, TimerFacts
 from noonmark.core.why_path import of_overdue, of_workers, stopped
 from noonmark.core.why_runs import of_ended, of_run
@@ -23,6 +23,8 @@ def explain(facts: Facts) -> list[Answer]:
         answers += of_run(facts, facts.run)
     elif facts.job is not None:
         answers += _of_job(facts, facts.job)
+    if any(of_workers(facts)):
+        answers = [without_worker(one) for one in answers]
     return ranked(answers) or [
         answer(Blocker.NOTHING_LEFT, "nothing is planned, and nothing of it is in the ledger")
     ]

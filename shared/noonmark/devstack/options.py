@@ -41,7 +41,7 @@ class ServiceSpec:
 def default_services(
     *, handlers: Sequence[str] = (), path: str | None = None, cwd: Path | None = None
 ) -> tuple[ServiceSpec, ...]:
-    """Intake, trigger, dispatcher, API and one worker of the pool `default`, in the order of their start.
+    """Intake, trigger, dispatcher, observer, API and one worker of the pool `default`, in that order.
 
     Args:
         handlers: Modules with handlers for the worker. Where none is given and the current folder
@@ -57,7 +57,7 @@ def default_services(
         worker += ["--handlers", module]
     if path is not None:
         worker += ["--path", path]
-    plain = tuple(ServiceSpec(name, (*CLI, name)) for name in ("intake", "trigger", "dispatcher"))
+    plain = tuple(ServiceSpec(name, (*CLI, name)) for name in ("intake", "trigger", "dispatcher", "observer"))
     api = ServiceSpec("api", (*CLI, "api"), grace_seconds=_DRAIN_SECONDS, serves_api=True)
     return (*plain, api, ServiceSpec("worker", tuple(worker), grace_seconds=_DRAIN_SECONDS))
 

@@ -43,6 +43,7 @@ class Context:
         deadline: when the attempt's timeout ends, in UTC; None without a timeout.
         origin: what asked for the run: schedule, manual, backfill or event.
         request_id: tells runs of one instant apart; empty for the schedule.
+        traceparent: W3C trace context of the attempt, for spans of the handler's own; None: it is not traced.
     """
 
     run_id: UUID
@@ -55,6 +56,7 @@ class Context:
     deadline: datetime | None = None
     origin: str = "schedule"
     request_id: str = ""
+    traceparent: str | None = None
     _logger: FilteringBoundLogger | None = field(default=None, repr=False)
     _unwanted: Callable[[], bool] | None = field(default=None, repr=False)
     _effects: Effects | None = field(default=None, repr=False)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar, get_args, overload
 
 from noonmark.handlers.context import Context
 
-HandlerFunction = Callable[[Context], Any] | Callable[[Context], Awaitable[Any]]
 F = TypeVar("F", bound=Callable[..., Any])
 
 RunMode = Literal["loop", "thread", "process"]

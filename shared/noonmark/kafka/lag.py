@@ -254,7 +254,10 @@ class LagProbe:
         reader = self._reader or self._new_reader()
         self._reader = reader
         stamps: dict[tuple[str, int], int] = {}
-        reader.assign([TopicPartition(lag.topic, lag.partition, lag.next) for lag in lags.values()])
+        wanted = [TopicPartition(lag.topic, lag.partition, lag.next) for lag in lags.values()]
+        reader.assign(wanted)
+        # A partition stays paused over its assignments: without this each would be read once and never again.
+        reader.resume(wanted)
         deadline = time.monotonic() + _READ_SECONDS
         try:
             while len(stamps) < len(lags) and (left := deadline - time.monotonic()) > 0:

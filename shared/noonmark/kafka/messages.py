@@ -196,6 +196,7 @@ def encode_run(
     scheduled_for: datetime,
     fence: int,
     job_version: int,
+    traceparent: str | None = None,
 ) -> bytes:
     """Return the message value of a queued run.
 
@@ -209,6 +210,7 @@ def encode_run(
         scheduled_for: the nominal instant, aware; it is written in UTC.
         fence: the number of this queueing.
         job_version: the job's version the run was planned with.
+        traceparent: of a run that is traced; not signed, for nothing depends on it.
 
     Raises:
         ValueError: `scheduled_for` is naive.
@@ -222,7 +224,16 @@ def encode_run(
     data = _encode(
         RunMessage(run_id, job_id, namespace, pool, _LABELS[lane], scheduled_for, fence, job_version)
     )
-    return _ENVELOPE % (data[_RUN_ID], fence, signer.current.encode(), signer.sign(data).encode(), data)
+    run, key, signature = data[_RUN_ID], signer.current.encode(), signer.sign(data).encode()
+    if traceparent is None:
+        return _ENVELOPE % (run, fence, key, signature, data)
+    return _TRACED_ENVELOPE % (run, fence, traceparent.encode(), key, signature, data)
+
+
+def traceparent_of(value: bytes) -> str | None:
+    """Return the `traceparent` of a run message that `open_run` has read; None of one that is not traced."""
+    found = _TRACED.search(value, 0, 512)
+    return found[1].decode() if found else None
 
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -234,6 +245,9 @@ _ENVELOPE: Final = (
     '"datacontenttype":"application/json","keyid":"%b","signature":"%b","data":%b}'
 ).encode()
 """Nothing that is put in needs escaping: an id, a number, a key id that `Signer` checked, hex, JSON."""
+
+_TRACED_ENVELOPE: Final = _ENVELOPE.replace(b'"keyid"', b'"traceparent":"%b","keyid"')
+_TRACED: Final = re.compile(rb'"traceparent":"([0-9a-f-]{55})","keyid"')
 
 _RUN_ID: Final = slice(len('{"run_id":"'), len('{"run_id":"') + 36)
 """Where the data has the run id, its first member: to cut it out costs a tenth of formatting it again."""

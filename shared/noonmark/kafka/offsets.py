@@ -32,10 +32,6 @@ class PartitionTracker:
         self._unstarted: set[int] = set()
         self._position: int | None = None
 
-    def polled(self, offset: int) -> None:
-        """Take up one record; see `polled_many`."""
-        self.polled_many((offset,))
-
     def polled_many(self, offsets: Collection[int]) -> None:
         """Take up records in the order they were polled.
 

@@ -107,6 +107,11 @@ class Topics:
         """The consumer group of all topics of submissions."""
         return f"{self.prefix}.intake"
 
+    @property
+    def group_observer(self) -> str:
+        """The consumer group of the observers."""
+        return f"{self.prefix}.observer"
+
     def group_worker(self, pool: str, lane: Lane) -> str:
         """Return the consumer group of a pool's lane.
 

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Final, NoReturn, Protocol
 
@@ -23,8 +23,10 @@ from noonmark.core import faults
 from noonmark.core.zones import ZoneError
 from noonmark.service.backoff import Backoff, StoppedError, retry_transient
 from noonmark.service.health import Health, HealthServer, HealthServerError
+from noonmark.service.run_traces import RunTraces
 from noonmark.settings import Settings
 from noonmark.telemetry.logs import configure_logs, get_logger
+from noonmark.telemetry.tracing import TracingError, open_tracer
 
 __all__ = ["Backoff", "Loop", "Service", "StartError", "StoppedError", "retry_transient", "run_service"]
 
@@ -71,6 +73,7 @@ class Service:
         stop: set when the process is asked to end.
         hurry: set when it is asked again: what takes its time to end is ended now.
         log: bound logger.
+        traces: None where traces are off.
     """
 
     name: str
@@ -79,6 +82,7 @@ class Service:
     stop: threading.Event
     log: FilteringBoundLogger
     hurry: threading.Event = field(default_factory=threading.Event)
+    traces: RunTraces | None = None
 
 
 def run_service(name: str, settings: Settings, build: Callable[[Service], Sequence[Loop]]) -> int:
@@ -110,6 +114,7 @@ def run_service(name: str, settings: Settings, build: Callable[[Service], Sequen
     try:
         _arm_fault()
         settings.apply_zone_data()
+        service = replace(service, traces=_open_traces(name, settings))
         server = HealthServer(service.health, settings.metrics_host, settings.metrics_port)
         log.info("health_listening", host=settings.metrics_host, port=server.port)
         with _signals_wake(changed := threading.Event(), service), _uncaught_logged(log):
@@ -125,6 +130,16 @@ def run_service(name: str, settings: Settings, build: Callable[[Service], Sequen
     finally:
         if server is not None:
             server.close()
+        if service.traces is not None:
+            service.traces.tracer.close()
+
+
+def _open_traces(name: str, settings: Settings) -> RunTraces | None:
+    try:
+        tracer = open_tracer(name, settings.otlp_endpoint)
+    except TracingError as error:
+        raise StartError(str(error)) from None
+    return RunTraces(tracer, settings.trace_share) if tracer is not None else None
 
 
 def _arm_fault() -> None:

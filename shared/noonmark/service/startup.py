@@ -14,6 +14,7 @@ from noonmark.service.dberrors import DbFault
 from noonmark.service.runner import Service, StartError
 from noonmark.settings import Settings
 from noonmark.store.connect import connect
+from noonmark.store.revisions import known_revisions, too_old
 
 T = TypeVar("T")
 
@@ -29,19 +30,27 @@ def await_install(service: Service) -> Install:
     """Read the installation's facts, waiting while the database is away.
 
     Raises:
-        StartError: the database has no noonmark schema.
+        StartError: the database has no noonmark schema, or that of an earlier release.
     """
 
     def read(connection: psycopg.Connection) -> Install:
         try:
-            row = connection.execute("select shards from install").fetchone()
+            row = connection.execute(
+                "select shards, (select version_num from alembic_version) from install"
+            ).fetchone()
         except psycopg.errors.UndefinedTable:
             row = None
         if row is None:
             raise StartError(
                 "the database holds no noonmark schema: run `noonmark db migrate`, then start again"
             )
-        return Install(shards=row[0])
+        shards, revision = row
+        if too_old(revision):
+            raise StartError(
+                f"the schema is at {revision}, this release needs {known_revisions()[-1]}: run"
+                " `noonmark db migrate` of this release, then start again"
+            )
+        return Install(shards=shards)
 
     return await_read(service, read)
 

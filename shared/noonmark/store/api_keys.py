@@ -53,6 +53,7 @@ class StoredKey(NamedTuple):
     rate_per_minute: int | None
     seconds_left: float | None
     revoked: bool
+    expires_at: datetime | None = None
 
 
 class KeyRow(NamedTuple):
@@ -145,6 +146,25 @@ def check_may_make(maker: Principal, wanted: NewKey) -> None:
     if wanted.platform or EVERYWHERE in wanted.grants:
         raise KeyNotAllowedError("only a platform admin makes platform keys, or keys for every namespace")
     check_may_end(maker, wanted.grants, platform=False)
+
+
+def check_ends_before(connection: psycopg.Connection, maker: Principal, wanted: NewKey) -> None:
+    """Refuse a key that lives longer than the one it is made with: its maker would never have to come back.
+
+    Raises:
+        KeyNotAllowedError: it would.
+    """
+    if maker.expires_at is None:
+        return
+    row = connection.execute(
+        "select extract(epoch from %s - noonmark_now())::double precision", [maker.expires_at]
+    ).fetchone()
+    assert row is not None
+    if wanted.lives_seconds is None or wanted.lives_seconds > row[0]:
+        raise KeyNotAllowedError(
+            f"a key that expires makes none that outlive it: yours ends at {maker.expires_at.isoformat()}, so"
+            f" ask for an end within {max(0, int(row[0]))} s"
+        )
 
 
 def check_may_end(maker: Principal, grants: Mapping[str, object], *, platform: bool) -> None:

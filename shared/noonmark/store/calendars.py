@@ -104,13 +104,6 @@ class CalendarInUseError(Exception):
         self.jobs = jobs
 
 
-def set_calendar(
-    connection: psycopg.Connection, namespace: str, name: str, calendar: Calendar
-) -> CalendarChange:
-    """Give a calendar its contents, as `edit_calendar` does, whatever it holds."""
-    return edit_calendar(connection, namespace, name, lambda _: calendar)
-
-
 def preview_calendar(connection: psycopg.Connection, namespace: str, name: str, edit: Edit) -> CalendarChange:
     """Tell what `edit_calendar` would do, but for the number of jobs; nothing is changed or locked.
 

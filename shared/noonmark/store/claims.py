@@ -64,17 +64,25 @@ def missing_days(connection: psycopg.Connection, shards: Sequence[int], limit: i
     return made
 
 
-def claim_once(connection: psycopg.Connection, lane: Lane, shards: Sequence[int], limit: int) -> ClaimResult:
-    """Claim due one-time jobs of a lane: one statement, one commit."""
+def claim_once(
+    connection: psycopg.Connection, lane: Lane, shards: Sequence[int], limit: int, *, named: bool = False
+) -> ClaimResult:
+    """Claim due one-time jobs of a lane: one statement, one commit; `named`: it tells which runs it made."""
     with connection.transaction():
         row = connection.execute(
             statement("claim_once"),
-            {"shards": list(shards), "lane": int(lane), "limit": max(1, limit // len(shards))},
+            {
+                "shards": list(shards),
+                "lane": int(lane),
+                "limit": max(1, limit // len(shards)),
+                "named": named,
+            },
         ).fetchone()
         hit("trigger.before_commit")
     hit("trigger.after_commit")
     assert row is not None
-    return ClaimResult(claimed=row[0], queued=row[1])
+    made = [(run_id, job_id) for run_id, job_id in row[2] or ()]
+    return ClaimResult(claimed=row[0], queued=row[1], made=made)
 
 
 def claim_retries(
@@ -175,6 +183,7 @@ def claim_planned(
     plan: Planning,
     topics: EventTopics,
     install_shards: int,
+    named: bool = False,
 ) -> ClaimResult:
     """Claim due timers that need planning.
 
@@ -187,6 +196,7 @@ def claim_planned(
         plan: gives each timer its plan.
         topics: where verdicts are announced.
         install_shards: shards of the installation.
+        named: the result is to tell which runs were made.
     """
     with connection.transaction():
         if kind is TimerKind.ZONED and not share_time_facts(connection):
@@ -204,7 +214,7 @@ def claim_planned(
             ).fetchall()
         plan.prepare(connection, timers)
         plans = _plan_some(timers, plan)
-        result = carry_out(connection, lane, plans, topics=topics, install_shards=install_shards)
+        result = carry_out(connection, lane, plans, topics=topics, install_shards=install_shards, named=named)
         hit("trigger.before_commit")
     hit("trigger.after_commit")
     return result

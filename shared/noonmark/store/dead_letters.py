@@ -6,7 +6,7 @@ Both work in steps of one transaction each, set by set, and tell per run why it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -27,9 +27,6 @@ from noonmark.store.work import span
 
 STEP: Final = 1000
 """Most runs of one transaction."""
-
-MOST: Final = 1_000_000
-"""Most runs of one order."""
 
 
 class DeadRun(NamedTuple):
@@ -75,11 +72,6 @@ class Settled:
         """How many runs were changed."""
         return self.states.total()
 
-    def add(self, other: Settled) -> None:
-        """Take the counts of a further step along."""
-        self.states.update(other.states)
-        self.refused.update(other.refused)
-
 
 class _Job(NamedTuple):
     id: UUID
@@ -93,11 +85,8 @@ class _LockedRun(NamedTuple):
     job_id: UUID
 
 
-Step = Callable[[Sequence[DeadRun]], Settled]
-
-
 def find(
-    connection: psycopg.Connection, wanted: DeadSelection, *, limit: int = MOST, after: UUID | None = None
+    connection: psycopg.Connection, wanted: DeadSelection, *, limit: int = STEP, after: UUID | None = None
 ) -> list[DeadRun]:
     """Return at most `limit` of the dead letters that are meant, by their runs, from behind one on."""
     with connection.cursor(row_factory=row_of(DeadRun)) as cursor:
@@ -117,16 +106,10 @@ def find(
         ).fetchall()
 
 
-def in_steps(runs: Sequence[DeadRun], step: Step, *, size: int = STEP) -> Iterator[Settled]:
-    """Carry an order out, `size` runs at a time; yield what each step did.
-
-    Args:
-        runs: that are meant.
-        step: `redrive` or `discard` with everything but the runs.
-        size: of a step; each is a transaction of its own.
-    """
-    for begin in range(0, len(runs), size):
-        yield step(runs[begin : begin + size])
+def lock_dead(connection: psycopg.Connection, runs: Sequence[DeadRun]) -> None:
+    """Lock dead runs and their jobs in the order of a redrive, for a look at them before it."""
+    _share_jobs(connection, runs)
+    _lock_runs(connection, runs, Settled())
 
 
 def redrive(

@@ -89,3 +89,8 @@ def cancel_unheld(
         free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
     return len(ended)
+
+
+def drain(connection: psycopg.Connection, identity: Identity) -> None:
+    """Say that the worker finishes what it has and takes nothing new."""
+    connection.execute(statement("drain_worker"), identity._asdict())

@@ -67,10 +67,12 @@ def keep(connection: psycopg.Connection, settings: Settings) -> HouseReport:
         ("prune_members", {}),
         ("prune_callbacks", {}),
         ("prune_workers", {}),
+        ("prune_processes", {}),
     )
     for name, values in prunes:
         report.pruned_rows += connection.execute(statement(name), values).rowcount
     report.pruned_rows += _prune_much(connection, "prune_idempotency", {})
+    report.pruned_rows += _prune_much(connection, "prune_alerts", {"days": settings.alert_days})
     report.pruned_rows += _prune_much(connection, "prune_audit", {"days": settings.audit_days})
     return report
 

@@ -40,7 +40,6 @@ def answers_before(connection: psycopg.Connection, keys: Sequence[KeyOf]) -> dic
     if not keys:
         return {}
     which = {"namespaces": [key.namespace for key in keys], "keys": [key.key for key in keys]}
-    connection.execute(statement("idempotency_lock"), which)
     rows = connection.execute(statement("idempotency_read"), which).fetchall()
     return {KeyOf(row[0], row[1]): KeptAnswer(bytes(row[2]), row[3], row[4]) for row in rows}
 

@@ -73,6 +73,7 @@ def _spec(row: Mapping[str, Any], schedule: Schedule | None) -> JobSpec:
         deadline_seconds=work.get("deadline_seconds"),
         limits=tuple((name, key) for name, key in policy.get("limits", ())),
         pause_after_failures=work.get("pause_after_failures"),
+        late_after_seconds=policy.get("late_after_seconds"),
     )
 
 

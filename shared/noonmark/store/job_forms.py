@@ -146,11 +146,14 @@ def policy_text(spec: JobSpec) -> str | None:
     if (
         spec.overlap is Overlap.ALLOW
         and spec.start_deadline_seconds is None
+        and spec.late_after_seconds is None
         and spec.misfire == _DEFAULT_MISFIRE
         and not spec.limits
     ):
         return None
-    return _policy_text(spec.misfire, spec.overlap, spec.start_deadline_seconds, spec.limits)
+    return _policy_text(
+        spec.misfire, spec.overlap, spec.start_deadline_seconds, spec.late_after_seconds, spec.limits
+    )
 
 
 def work_text(spec: JobSpec) -> str:
@@ -176,6 +179,7 @@ def _policy_text(
     misfire: Misfire,
     overlap: Overlap,
     start_deadline_seconds: float | None,
+    late_after_seconds: float | None,
     limits: tuple[tuple[str, str | None], ...],
 ) -> str:
     stored: dict[str, object] = {"overlap": overlap.value}
@@ -187,6 +191,8 @@ def _policy_text(
         }
     if start_deadline_seconds is not None:
         stored["start_deadline_seconds"] = start_deadline_seconds
+    if late_after_seconds is not None:
+        stored["late_after_seconds"] = late_after_seconds
     if limits:
         stored["limits"] = limits
     return orjson.dumps(stored).decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -17,6 +17,7 @@ import psycopg
 
 from noonmark.core.granting import Limits
 from noonmark.core.time_facts import TimeFacts
+from noonmark.core.trace_context import SubmitTrace
 from noonmark.schemas.job import JobSpec
 from noonmark.schemas.refusal import FieldError, Refused, printable, suggestion
 from noonmark.schemas.submissions import Submission
@@ -58,11 +59,13 @@ class Request(NamedTuple):
         event: what it came by; None: it is taken in without looking for repeats.
         within: the only namespaces whose jobs and runs it may be about; None: all. A job or run elsewhere is
             not found, exactly as one that does not exist.
+        trace: of the client's; set only where traces are on.
     """
 
     submission: Submission
     event: EventRef | None
     within: frozenset[str] | None = None
+    trace: SubmitTrace | None = None
 
 
 class Status(StrEnum):
@@ -117,6 +120,8 @@ class Taken(NamedTuple):
         due_soon: a timer is due within a second: after the commit, hint the triggers.
         freed: runs wait for room, and there may be some: after the commit, hint the triggers of that.
         settled: how many runs got which state, by (state, lane): those that their targets reported on.
+        begun: ids of runs that were queued on arrival, and those of their jobs.
+        traced: jobs that belong to traces of clients.
     """
 
     results: list[Result]
@@ -125,6 +130,8 @@ class Taken(NamedTuple):
     due_soon: bool
     settled: Mapping[tuple[str, int], int] = MappingProxyType({})
     freed: bool = False
+    begun: Sequence[tuple[Sequence[UUID], Sequence[UUID]]] = ()
+    traced: Mapping[UUID, SubmitTrace] = MappingProxyType({})
 
 
 class RejectedRequest(Exception):  # noqa: N818 - a verdict on a request, not a fault of ours
@@ -150,6 +157,7 @@ class Batch:
     due_soon: bool = False
     settled: Counter[tuple[str, int]] = field(default_factory=Counter)
     freed: bool = False
+    begun: list[tuple[Sequence[UUID], Sequence[UUID]]] = field(default_factory=list)
     catalogues_read: bool = False
 
     def misfit(self, spec: JobSpec) -> Misfit | None:

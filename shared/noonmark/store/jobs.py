@@ -71,7 +71,7 @@ def accept(
     _take_in(batch, fresh, results)
     _forget_rejected(connection, keys, results)
     answers = [results[place] for place in range(len(requests))]
-    return Taken(answers, batch.now, batch.queued, batch.due_soon, batch.settled, batch.freed)
+    return Taken(answers, batch.now, batch.queued, batch.due_soon, batch.settled, batch.freed, batch.begun)
 
 
 def _remember(
@@ -122,7 +122,7 @@ def _may_need_zone_data(request: Request) -> bool:
 def _lock_names(connection: psycopg.Connection, requests: Sequence[Request]) -> None:
     """Order sequenced creates and cancels of the same names among all processes."""
     buckets: dict[int, bool] = {}
-    for submission, event, _ in requests:
+    for submission, event, *_ in requests:
         if event is None or event.sequence is None:
             continue
         if isinstance(submission, CreateJob) and submission.spec.schedule is not None:
@@ -145,7 +145,7 @@ def _take_in(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[i
     creates: list[Create] = []
     names: set[tuple[str, str | None]] = set()
     completions: list[tuple[int, CompleteRun]] = []
-    for place, (submission, event, within) in fresh:
+    for place, (submission, event, within, _) in fresh:
         if isinstance(submission, CompleteRun):
             completions.append((place, submission))
             continue

@@ -308,12 +308,14 @@ def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
         return
     batch.known.ensure_day(batch.connection, batch.now)
     batch.queued = True
+    run_ids, job_ids = uuid7_batch(len(jobs)), [job.id for job in jobs]
+    batch.begun.append((run_ids, job_ids))
     batch.connection.execute(
         statement("job_runs_now"),
         {
             "now": batch.now,
-            "ids": uuid7_batch(len(jobs)),
-            "job_ids": [job.id for job in jobs],
+            "ids": run_ids,
+            "job_ids": job_ids,
             "shards": [job.shard for job in jobs],
             **folded(
                 {

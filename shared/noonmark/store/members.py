@@ -41,7 +41,7 @@ class Membership:
         self.role = role
         self.owned: tuple[int, ...] = ()
         self.leads = False
-        self._shards = shards
+        self.shards = shards
         self._timeout_seconds = timeout_seconds
 
     def beat(self, connection: psycopg.Connection) -> bool:
@@ -54,7 +54,7 @@ class Membership:
             statement("live_members"), {"role": self.role, "timeout_seconds": self._timeout_seconds}
         ).fetchall()
         members: list[UUID] = [row[0] for row in rows]
-        owned = tuple(shard for shard in range(self._shards) if owner_of(shard, members) == self.id)
+        owned = tuple(shard for shard in range(self.shards) if owner_of(shard, members) == self.id)
         self.leads = owner_of(-1 & 0xFFFFFFFF, members) == self.id
         changed = owned != self.owned
         self.owned = owned

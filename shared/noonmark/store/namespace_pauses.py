@@ -16,7 +16,6 @@ import psycopg
 from noonmark.core.words import JobState, ResumeChoice
 from noonmark.store.job_forms import NEVER
 from noonmark.store.job_pauses import free, hold
-from noonmark.store.namespace_batches import TO_FREE, TO_HOLD, batches
 from noonmark.store.namespaces import NamespaceError, check_name, is_paused
 from noonmark.store.rows import row_of
 from noonmark.store.statements import statement
@@ -29,26 +28,6 @@ _TRIES: Final = 5
 _GOING: Final = (JobState.ACTIVE, JobState.COMPLETED, JobState.BROKEN)
 """States of jobs that may have runs which nobody holds."""
 
-Progress = Callable[[int, int], None]
-"""Told after each batch how many jobs and runs are done so far."""
-
-
-class PauseResult(NamedTuple):
-    """What pausing or resuming a namespace did.
-
-    Attributes:
-        changed: the namespace was not paused, or not active, before.
-        jobs: how many jobs are held, or go on, by this call.
-        runs: how many of their runs wait, or are queued again.
-        jobs_with_held_instants: of a resume, how many of its jobs had instants that came due in the pause:
-            they get their verdicts with the next claims.
-    """
-
-    changed: bool
-    jobs: int
-    runs: int
-    jobs_with_held_instants: int = 0
-
 
 class _Job(NamedTuple):
     id: UUID
@@ -58,67 +37,20 @@ class _Job(NamedTuple):
     recurring: bool
 
 
-def pause_namespace(
-    connection: psycopg.Connection, name: str, reason: str | None = None, *, progress: Progress | None = None
-) -> PauseResult:
-    """Hold all jobs of a namespace, those that exist and those made from now on.
+def mark_paused(connection: psycopg.Connection, name: str, reason: str | None) -> bool:
+    """Mark a namespace as paused, in a transaction; False where it was. `hold_some`, of `TO_HOLD`, follows.
 
     Jobs that are paused on their own account stay so, also after the namespace's resume. Runs that are under
-    way go on. Given again, it holds what an earlier call did not get to.
+    way go on. Given again, the order holds what an earlier one did not get to.
 
     Args:
-        connection: in autocommit, no transaction open.
+        connection: any.
         name: of the namespace; one without any job may be paused.
-        reason: for people; None keeps the one of an earlier call.
-        progress: told of each batch.
+        reason: for people; None keeps the one of an earlier order.
 
     Raises:
         NamespaceNameError: the name is none for a namespace.
-        NamespaceError: somebody resumes it at the same time.
     """
-    changed = mark_paused(connection, name, reason)
-    jobs = runs = 0
-    for ids in batches(connection, TO_HOLD, name):
-        held, waiting = hold_some(connection, name, ids)
-        jobs, runs = jobs + held, runs + waiting
-        if progress is not None:
-            progress(jobs, runs)
-    return PauseResult(changed, jobs, runs)
-
-
-def resume_namespace(
-    connection: psycopg.Connection,
-    name: str,
-    missed: ResumeChoice = ResumeChoice.SKIP,
-    *,
-    progress: Progress | None = None,
-) -> PauseResult:
-    """Let the jobs of a namespace go on that its pause held.
-
-    Given again, also of a namespace that is not paused, it frees what an earlier call did not get to.
-
-    Args:
-        connection: in autocommit, no transaction open.
-        name: of the namespace.
-        missed: what becomes of the instants that the pause held.
-        progress: told of each batch.
-
-    Raises:
-        NamespaceNameError: the name is none for a namespace.
-        NamespaceError: somebody pauses it again at the same time.
-    """
-    changed = mark_resumed(connection, name)
-    jobs = runs = late = 0
-    for ids in batches(connection, TO_FREE, name):
-        freed, queued, had_instants = free_some(connection, name, ids, missed)
-        jobs, runs, late = jobs + freed, runs + queued, late + had_instants
-        if progress is not None:
-            progress(jobs, runs)
-    return PauseResult(changed, jobs, runs, late)
-
-
-def mark_paused(connection: psycopg.Connection, name: str, reason: str | None) -> bool:
-    """Do the first part of a pause, in a transaction; False where it was paused. `hold_some` is the rest."""
     check_name(name)
     with connection.transaction():
         change_time_facts(connection)
@@ -129,7 +61,11 @@ def mark_paused(connection: psycopg.Connection, name: str, reason: str | None) -
 
 
 def mark_resumed(connection: psycopg.Connection, name: str) -> bool:
-    """Do the first part of a resume, in a transaction; False if it was not paused; `free_some` follows."""
+    """Mark a namespace as going on, in a transaction; False if it was. `free_some`, of `TO_FREE`, follows.
+
+    Raises:
+        NamespaceNameError: the name is none for a namespace.
+    """
     check_name(name)
     with connection.transaction():
         change_time_facts(connection)
@@ -137,14 +73,29 @@ def mark_resumed(connection: psycopg.Connection, name: str) -> bool:
 
 
 def hold_some(connection: psycopg.Connection, name: str, ids: Sequence[UUID]) -> tuple[int, int]:
-    """Hold some jobs of a namespace that is paused; return how many jobs and runs."""
+    """Hold some jobs of a namespace that is paused; return how many jobs and runs.
+
+    Raises:
+        NamespaceError: somebody has resumed it meanwhile.
+    """
     return _in_batch(connection, name, ids, _hold_batch, paused=True)
 
 
 def free_some(
     connection: psycopg.Connection, name: str, ids: Sequence[UUID], missed: ResumeChoice
 ) -> tuple[int, int, int]:
-    """Let some jobs of a namespace go on that is not paused; return how many, their runs, the late ones."""
+    """Let some jobs of a namespace go on that is not paused; return how many, their runs, the late ones.
+
+    Args:
+        connection: no transaction open.
+        name: of the namespace.
+        ids: of the jobs.
+        missed: what becomes of the instants that the pause held; jobs that have some are the late ones, and
+            get their verdicts with the next claims.
+
+    Raises:
+        NamespaceError: somebody has paused it again meanwhile.
+    """
 
     def free_batch(open_: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int, int]:
         return _free_batch(open_, found, missed)

@@ -13,7 +13,6 @@ import psycopg
 
 from noonmark.core.zones import load_zone
 from noonmark.schemas.policy_documents import NAMESPACE_PATTERN
-from noonmark.store.namespace_batches import TO_PLAN, batches
 from noonmark.store.rows import row_of
 from noonmark.store.statements import statement
 from noonmark.store.time_facts import change_time_facts
@@ -82,32 +81,20 @@ def set_timezone(connection: psycopg.Connection, name: str, timezone: str) -> bo
         return moved.rowcount == 1
 
 
-def set_max_in_flight(connection: psycopg.Connection, name: str, most: int | None) -> bool:
+def mark_cap(connection: psycopg.Connection, name: str, most: int | None) -> bool:
     """Cap the runs of each lane of a namespace that are under way at a time; None takes the cap away.
 
     Runs that are queued already go on and are not counted; from the commit on every run that comes due asks
-    for room. Given again, it has the one-time instants planned that an interrupted call did not get to.
+    for room, once `plan_some` has had the jobs of `TO_PLAN`. False if that is its cap already.
 
     Args:
-        connection: in autocommit, no transaction open.
+        connection: a transaction may be open.
         name: of the namespace.
         most: from 1 on.
-
-    Returns:
-        False if that is its cap already.
 
     Raises:
         NamespaceNameError: the name is none for a namespace, or the number none for a cap.
     """
-    changed = mark_cap(connection, name, most)
-    if most is not None:
-        for ids in batches(connection, TO_PLAN, name):
-            plan_some(connection, ids)
-    return changed
-
-
-def mark_cap(connection: psycopg.Connection, name: str, most: int | None) -> bool:
-    """Do the first part of `set_max_in_flight`, in a transaction; `plan_some`, of `TO_PLAN`, is the rest."""
     check_name(name)
     if most is not None and not 0 < most <= _MOST_IN_FLIGHT:
         raise NamespaceNameError(f"{most} is no cap: use a whole number from 1 to {_MOST_IN_FLIGHT:,}")

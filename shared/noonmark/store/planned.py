@@ -101,6 +101,8 @@ class ClaimResult:
     postponed: int = 0
     settled: dict[str, int] = field(default_factory=dict)
     """By state, the runs whose target had not reported in time."""
+    made: list[tuple[UUID, UUID]] = field(default_factory=list)
+    """Runs that go on from here, with their jobs; only where that was asked for."""
 
 
 @dataclass(slots=True)
@@ -123,6 +125,7 @@ def carry_out(
     *,
     topics: EventTopics,
     install_shards: int,
+    named: bool = False,
 ) -> ClaimResult:
     """Write what was planned for locked timers of one lane: ledger, outbox, slots, timers, jobs.
 
@@ -132,6 +135,7 @@ def carry_out(
         plans: each timer with its plan.
         topics: where verdicts are announced.
         install_shards: shards of the installation.
+        named: it is to be told which runs were made.
     """
     result = ClaimResult(claimed=len(plans))
     rows: Sequence[_Row] = _rows(plans)
@@ -145,6 +149,8 @@ def carry_out(
     _give_back_slots(connection, rows, inserted)
     _tell_skips(connection, topics, lane, [row for row in rows if row.id in inserted], install_shards)
     for row in rows:
+        if named and row.state is not RunState.SKIPPED and row.id in inserted:
+            result.made.append((row.id, row.timer.job_id))
         if row.state is RunState.QUEUED:
             result.queued += row.id in inserted
         elif row.gate is not None:

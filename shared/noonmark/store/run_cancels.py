@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-import orjson
 import psycopg
 
 from noonmark.core.words import RunState
@@ -27,40 +26,12 @@ CANCELLABLE: Final = (RunState.WAITING, RunState.QUEUED, RunState.RETRYING, RunS
 STEP: Final = 1000
 """Most runs of one transaction."""
 
-MOST: Final = 1_000_000
-"""Most runs of one order."""
-
-_EVER: Final = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
-
 
 class RunKey(NamedTuple):
     """A run, with what finds its day."""
 
     id: UUID
     scheduled_for: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class RunSelection:
-    """Which unfinished runs are meant; what is None does not matter.
-
-    Attributes:
-        job: id of their job.
-        name: name of their job.
-        namespace: of their job.
-        labels: their job has all of these.
-        states: any of these.
-        after: due at or after this instant.
-        before: due before this one.
-    """
-
-    job: UUID | None = None
-    name: str | None = None
-    namespace: str | None = None
-    labels: dict[str, str] | None = None
-    states: Sequence[RunState] = CANCELLABLE
-    after: datetime | None = None
-    before: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -70,13 +41,10 @@ class Cancels:
     ended: list[UUID] = field(default_factory=list)
     stopping: list[RunKey] = field(default_factory=list)
 
-    def add(self, other: Cancels) -> None:
-        """Take what a further step did along."""
-        self.ended += other.ended
-        self.stopping += other.stopping
 
+class LockedRun(NamedTuple):
+    """A run as it was found under its lock."""
 
-class _LockedRun(NamedTuple):
     id: UUID
     scheduled_for: datetime
     state: str
@@ -88,24 +56,6 @@ class _LockedRun(NamedTuple):
 def because(who: str, reason: str | None) -> str:
     """Return what a cancelled run keeps as its reason: who or what ended it, and why, if that was said."""
     return f"{who}: {reason}" if reason else who
-
-
-def find(connection: psycopg.Connection, wanted: RunSelection, *, limit: int = MOST) -> list[RunKey]:
-    """Return the unfinished runs that are meant, the earliest instant first, at most `limit`."""
-    with connection.cursor(row_factory=row_of(RunKey)) as cursor:
-        return cursor.execute(
-            statement("cancel_find"),
-            {
-                "job": wanted.job,
-                "name": wanted.name,
-                "namespace": wanted.namespace,
-                "labels": orjson.dumps(wanted.labels).decode() if wanted.labels else None,
-                "states": [state.value for state in wanted.states],
-                "after": wanted.after or _EVER[0],
-                "before": wanted.before or _EVER[1],
-                "limit": limit,
-            },
-        ).fetchall()
 
 
 def locate(
@@ -146,7 +96,7 @@ def cancel(
     if not runs:
         return Cancels()
     with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
-        locked = _lock(connection, runs, states)
+        locked = lock_runs(connection, runs, states)
         if not locked:
             return Cancels()
         which = span([(run.id, run.scheduled_for) for run in locked])
@@ -169,28 +119,16 @@ def cancel(
     )
 
 
-def _lock(
+def lock_runs(
     connection: psycopg.Connection, runs: Sequence[RunKey], states: Sequence[RunState]
-) -> list[_LockedRun]:
-    """Lock the timers of runs, then those of the runs that are in one of the states."""
+) -> list[LockedRun]:
+    """Lock the timers of runs, then those of the runs that are in one of the states; return these."""
     which = span(runs)
     jobs = connection.execute(statement("cancel_jobs"), which).fetchall()
     connection.execute(
         statement("cancel_lock_timers"), {"job_ids": [row[0] for row in jobs], "ids": which["ids"]}
     )
-    with connection.cursor(row_factory=row_of(_LockedRun)) as cursor:
+    with connection.cursor(row_factory=row_of(LockedRun)) as cursor:
         return cursor.execute(
             statement("cancel_lock_runs"), {**which, "states": [state.value for state in states]}
         ).fetchall()
-
-
-def still_stopping(connection: psycopg.Connection, runs: Sequence[RunKey]) -> list[UUID]:
-    """Return those of the runs whose worker has not confirmed yet that nothing of them runs."""
-    if not runs:
-        return []
-    rows = connection.execute(
-        "select id from runs where id = any (%(ids)s) and scheduled_for between %(first)s and %(last)s"
-        " and state = 'cancelling'",
-        span(runs),
-    )
-    return [row[0] for row in rows]

@@ -7,7 +7,7 @@ fewer than were asked for, or none, and still say where to go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -48,6 +48,7 @@ class RunSearch:
         origin: what asked for them.
         since: due at or after this instant.
         until: due before this one.
+        labels: their jobs have all of these.
     """
 
     namespace: str
@@ -60,6 +61,7 @@ class RunSearch:
     origin: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    labels: Mapping[str, str] | None = None
 
 
 class _Ask(NamedTuple):
@@ -249,6 +251,8 @@ def _fitting(wanted: RunSearch, r: FromClause) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = [r.c.namespace == wanted.namespace, *_due(wanted, r)]
     if wanted.job_name is not None:
         conditions.append(t.jobs.c.name == wanted.job_name)
+    if wanted.labels:
+        conditions.append(t.jobs.c.labels.contains(dict(wanted.labels)))
     for column, values in (
         (r.c.state, [state.value for state in wanted.states]),
         (r.c.reason, list(wanted.reasons)),

@@ -23,7 +23,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from noonmark.store.observer_tables import alert_deliveries, alerts
+from noonmark.store.observer_tables import (
+    alert_deliveries,
+    alerts,
+    job_stats,
+    late_rules,
+    late_runs,
+    observer_events,
+    observer_offsets,
+    observer_state,
+    outcome_windows,
+    process_progress,
+)
 from noonmark.store.setup_tables import (
     api_keys,
     audit_log,
@@ -65,17 +76,25 @@ __all__ = [
     "inbox",
     "install",
     "job_labels",
+    "job_stats",
     "job_versions",
     "jobs",
+    "late_rules",
+    "late_runs",
     "lease_watch",
     "limit_slots",
     "limits",
     "members",
     "metadata",
     "namespaces",
+    "observer_events",
+    "observer_offsets",
+    "observer_state",
     "outbox",
+    "outcome_windows",
     "pool_keys",
     "pools",
+    "process_progress",
     "rejections",
     "run_notes",
     "runs",
@@ -119,6 +138,7 @@ jobs: Final = Table(
     may("event_sequence", BigInteger()),
     must("created_at", INSTANT),
     must("updated_at", INSTANT),
+    may("traceparent", Text()),
 )
 
 job_versions: Final = Table(
@@ -222,6 +242,8 @@ workers: Final = Table(
     may("lapsed_at", INSTANT),
     may("left_at", INSTANT),
     must("catalogue", JSONB()),
+    may("slots", Integer()),
+    may("draining_at", INSTANT),
 )
 
 start_batches: Final = Table(

@@ -6,8 +6,8 @@ somebody else's by now: nothing is inserted for them, and the caller counts them
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -26,7 +26,6 @@ from noonmark.store.statements import statement
 
 START_GRACE_SECONDS = 60.0
 """A run this long past its timeout is taken from its worker, whatever the heartbeat says."""
-
 
 _Key = tuple[UUID, int]
 """A run and the fence it was started with."""
@@ -61,6 +60,7 @@ class Outcome:
     retry_seconds: float = 0.0
     pool: str = ""
     extras: Extras | None = None
+    traceparent: str | None = None
 
     @property
     def key(self) -> _Key:
@@ -96,8 +96,9 @@ def register(
     pid: int,
     lease_seconds: float,
     catalogue: str = "{}",
+    slots: int | None = None,
 ) -> Identity:
-    """Make this process a worker with a lease; `catalogue` is what it can run (`store.catalogues`)."""
+    """Make this process a worker with a lease, of so many slots; `catalogue`: see `store.catalogues`."""
     row = connection.execute(
         statement("register_worker"),
         {
@@ -106,6 +107,7 @@ def register(
             "pid": pid,
             "lease_seconds": lease_seconds,
             "catalogue": catalogue,
+            "slots": slots,
         },
     ).fetchone()
     assert row is not None
@@ -152,7 +154,7 @@ def start(
             rows = cursor.fetchall()
             started += rows
             held.update((run.id, fence) for run in rows)
-    # By fence: a copy of an older message may be in the same batch as the one that was started.
+    # By fence: a copy of an older message may be in the batch of the one that was started.
     refused = [ticket for ticket in tickets if (ticket.run_id, ticket.fence) not in held]
     return _with_pinned_work(connection, started), refused
 
@@ -178,16 +180,16 @@ def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun])
 
 def expire(
     connection: psycopg.Connection, topics: EventTopics, tickets: Sequence[Ticket], *, shards: int
-) -> int:
-    """Give the verdict `start_deadline` to those of the refused tickets that waited too long."""
+) -> Mapping[int, int]:
+    """Give the verdict `start_deadline` to refused tickets that waited too long; count them by lane."""
     if not tickets:
-        return 0
+        return {}
     with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         cursor.execute(statement("expire_starts"), span([(t.run_id, t.scheduled_for) for t in tickets]))
         ended = cursor.fetchall()
         free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
-    return len(ended)
+    return Counter(run.lane for run in ended)
 
 
 def record(
@@ -364,7 +366,7 @@ def _write_attempts(connection: psycopg.Connection, identity: Identity, failed: 
 
 def _settled(outcome: Outcome, state: str, finished_at: datetime | None) -> SettledRun:
     run = outcome.run
-    return SettledRun(
+    told = SettledRun(
         run_id=run.id,
         job_id=run.job_id,
         namespace=run.namespace,
@@ -381,6 +383,7 @@ def _settled(outcome: Outcome, state: str, finished_at: datetime | None) -> Sett
         finished_at=finished_at,
         error=clean_text(outcome.error),
     )
+    return told if outcome.traceparent is None else told.traced(outcome.traceparent)
 
 
 def clean_text(text: str | None) -> str | None:

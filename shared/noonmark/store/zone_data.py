@@ -156,7 +156,11 @@ def count_zoned(connection: psycopg.Connection) -> int:
 
 
 def activate(
-    connection: psycopg.Connection, *, dry_run: bool = False, progress: Progress | None = None
+    connection: psycopg.Connection,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+    told: Callable[[Report], None] | None = None,
 ) -> Report:
     """Make this process's zone data those that the installation plans with, and plan what waits anew.
 
@@ -169,6 +173,7 @@ def activate(
         connection: no transaction open.
         dry_run: only tell what would change; nothing is locked.
         progress: is told how far it is; where it is no dry run it counts twice.
+        told: is told what was done, in the transaction that did it.
 
     Raises:
         psycopg.Error: nothing was changed; try again.
@@ -199,6 +204,8 @@ def activate(
         ).fetchone()
         assert row is not None
         report.activated_at = row[0]
+        if told is not None:
+            told(report)
     return report
 
 

@@ -21,7 +21,7 @@ REGISTRY: Final = CollectorRegistry()
 """What `/metrics` shows: the metrics that are declared, and the process's own CPU, memory and files."""
 
 TABLE: Final[list[Declared]] = []
-"""All metrics, in the order of the page."""
+"""All metrics; the page sorts them by who shows them."""
 
 # `_created` series double the output and say nothing that a restart does not show.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -29,24 +29,30 @@ ProcessCollector(registry=REGISTRY)
 GCCollector(registry=REGISTRY)
 
 
-def _row(name: str, kind: str, labels: Sequence[str], meaning: str, action: str) -> str:
-    TABLE.append(Declared(PREFIX + name, kind, tuple(labels), meaning, action))
-    return PREFIX + name
+class Part:
+    """Declares the metrics of one part of the system."""
 
+    def __init__(self, shown_by: str) -> None:
+        """Take the service that shows them; `every` where several may."""
+        self._shown_by = shown_by
 
-def counter(name: str, labels: Sequence[str], meaning: str, action: str) -> Counter:
-    """Declare a counter."""
-    return Counter(_row(name, "counter", labels, meaning, action), meaning, labels, registry=REGISTRY)
+    def counter(self, name: str, labels: Sequence[str], meaning: str, action: str) -> Counter:
+        """Declare a counter."""
+        full_name = self._row(name, "counter", labels, meaning, action)
+        return Counter(full_name, meaning, labels, registry=REGISTRY)
 
+    def gauge(self, name: str, labels: Sequence[str], meaning: str, action: str) -> SnapshotGauge:
+        """Declare a gauge whose series come and go."""
+        full_name = self._row(name, "gauge", labels, meaning, action)
+        return SnapshotGauge(full_name, meaning, labels, registry=REGISTRY)
 
-def gauge(name: str, labels: Sequence[str], meaning: str, action: str) -> SnapshotGauge:
-    """Declare a gauge whose series come and go."""
-    return SnapshotGauge(_row(name, "gauge", labels, meaning, action), meaning, labels, registry=REGISTRY)
+    def histogram(
+        self, name: str, labels: Sequence[str], buckets: Sequence[float], meaning: str, action: str
+    ) -> BatchHistogram:
+        """Declare a histogram; `buckets` are upper bounds in the unit of the metric."""
+        full_name = self._row(name, "histogram", labels, meaning, action)
+        return BatchHistogram(full_name, meaning, labels, registry=REGISTRY, buckets=buckets)
 
-
-def histogram(
-    name: str, labels: Sequence[str], buckets: Sequence[float], meaning: str, action: str
-) -> BatchHistogram:
-    """Declare a histogram; `buckets` are upper bounds in the unit of the metric."""
-    full_name = _row(name, "histogram", labels, meaning, action)
-    return BatchHistogram(full_name, meaning, labels, registry=REGISTRY, buckets=buckets)
+    def _row(self, name: str, kind: str, labels: Sequence[str], meaning: str, action: str) -> str:
+        TABLE.append(Declared(PREFIX + name, kind, tuple(labels), meaning, action, self._shown_by))
+        return PREFIX + name

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import Gauge, Histogram
+from prometheus_client.samples import Sample
 
 _FEW = 8
 """Up to this many values one search each is cheaper than sorting them and walking all buckets."""
@@ -47,7 +48,21 @@ class BatchHistogram(Histogram):
 
 
 class SnapshotGauge(Gauge):
-    """A gauge whose series come and go: partitions, slices, lanes of a pool."""
+    """A gauge whose series come and go: partitions, slices, lanes of a pool.
+
+    One without labels has its only series from the first `set` on until it is forgotten: a process that does
+    not measure shows no 0.
+    """
+
+    _shown = False
+
+    def set(self, value: float) -> None:
+        """Show this value."""
+        super().set(value)
+        self._shown = True
+
+    def _child_samples(self) -> Iterable[Sample]:
+        return super()._child_samples() if self._shown else ()
 
     def replace(self, values: Mapping[tuple[str | int, ...], float]) -> None:
         """Show exactly these series; those of an earlier snapshot that are missing here disappear.
@@ -56,6 +71,11 @@ class SnapshotGauge(Gauge):
             values: value by label values, in the order of the declared labels.
         """
         shown = {tuple(map(str, labels)): value for labels, value in values.items()}
+        if not self._labelnames:
+            self._shown = () in shown
+            if self._shown:
+                self.set(shown[()])
+            return
         for labels in set(self._metrics) - set(shown):
             self.remove(*labels)
         for labels, value in shown.items():
@@ -63,8 +83,17 @@ class SnapshotGauge(Gauge):
 
     def forget(self, *labels: str) -> None:
         """Show this series no more, until it is set again."""
+        if not self._labelnames:
+            self._shown = False
+            return
         if labels in self._metrics:
             self.remove(*labels)
+
+
+def show_nothing(gauges: Iterable[SnapshotGauge]) -> None:
+    """Remove every series of these gauges: nobody here measures them any more."""
+    for gauge in gauges:
+        gauge.replace({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +106,7 @@ class Declared:
         labels: label names in order.
         meaning: what is measured, unit included.
         action: what an operator does when it looks wrong.
+        shown_by: the service that shows it; `every` where several may.
     """
 
     name: str
@@ -84,3 +114,4 @@ class Declared:
     labels: Sequence[str]
     meaning: str
     action: str
+    shown_by: str

@@ -57,10 +57,12 @@ POST   /v1/backfills/{backfill_id}/cancel    jobs:write
 GET    /v1/jobs/{job_id}/runs                runs:read
 GET    /v1/jobs/{job_id}/executions          runs:read
 GET    /v1/jobs/{job_id}/why                 jobs:read
+GET    /v1/jobs/{job_id}/stats               runs:read
 
 GET    /v1/runs                              runs:read
 GET    /v1/runs/{run_id}                     runs:read
 GET    /v1/runs/{run_id}/logs                payloads:read
+POST   /v1/runs/cancel                       runs:operate
 POST   /v1/runs/{run_id}/cancel              runs:operate
 POST   /v1/runs/{run_id}/retry               runs:operate
 POST   /v1/runs/{run_id}/complete            one-time token
@@ -68,6 +70,7 @@ GET    /v1/runs/{run_id}/why                 runs:read
 GET    /v1/executions                        runs:read
 GET    /v1/executions/{run_id}               runs:read
 GET    /v1/executions/{run_id}/logs          payloads:read
+POST   /v1/executions/cancel                 runs:operate
 POST   /v1/executions/{run_id}/cancel        runs:operate
 POST   /v1/executions/{run_id}/retry         runs:operate
 POST   /v1/executions/{run_id}/complete      one-time token
@@ -106,6 +109,8 @@ POST   /v1/keys                              keys:write
 GET    /v1/keys/{key_id}                     keys:write
 DELETE /v1/keys/{key_id}                     keys:write
 GET    /v1/audit                             audit:read
+GET    /v1/alerts                            runs:read
+GET    /v1/alerts/{alert_id}                 runs:read
 """
 
 

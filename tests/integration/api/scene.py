@@ -84,11 +84,21 @@ class Scene:
             "namespaces": {"name": HOME},
             "keys": {"key_id": make_token(self.world.db, "viewer", HOME).split("_")[1]},
             "rejections": {"rejection_id": self.rejection()},
+            "alerts": {"alert_id": self.alert()},
         }
         for what, body in (("calendars", {"dates": ["2026-12-25"]}), ("limits", {"max_running": 3})):
             if ("PUT", f"/v1/{what}/{{name}}") in ROUTES:
                 self.admin("PUT", f"/v1/{what}/one?namespace={HOME}", body)
                 self.places[what] = {"name": "one"}
+
+    def alert(self) -> UUID:
+        """Something that the observer found wrong."""
+        found: UUID = self.world.value(
+            "insert into alerts (fingerprint, kind, severity, namespace, summary, raised_at, seen_at)"
+            " values ('late:x', 'late', 'warning', %s, 'has not started', now(), now()) returning id",
+            HOME,
+        )
+        return found
 
     def rejection(self) -> int:
         """A submission that was not taken."""

@@ -68,7 +68,7 @@ def send(scene: Scene, method: str, path: str, who: str, **instead: Any) -> Answ
             body = {"name": "made", "grants": {HOME: "viewer"}}
         elif path.endswith("/jobs/{job_id}/backfills"):
             body = {"from": (scene.world.now() - timedelta(days=2)).isoformat(), "dry_run": True}
-        elif path.startswith("/v1/dead-letters/"):
+        elif path.startswith("/v1/dead-letters/") or path in {"/v1/runs/cancel", "/v1/executions/cancel"}:
             body = {"dry_run": True, "filter": {"namespace": HOME}}
     if method != "GET":
         headers["If-Match"] = '"another"'

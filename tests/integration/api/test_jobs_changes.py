@@ -62,7 +62,7 @@ def test_a_job_is_read_with_every_default(api: Call, made: Made) -> None:
         "timeout_seconds": 3600, "deadline_seconds": None, "priority": "normal", "pool": "default",
         "namespace": "default", "labels": {}, "overlap": "skip", "delivery": "at_least_once", "limits": [],
         "misfire": {"policy": "fire_latest", "grace_seconds": 60, "look_back_seconds": None},
-        "pause_after_failures": None, "start_deadline_seconds": None, "idempotency_key": None,
+        "pause_after_failures": None, "start_deadline_seconds": None, "late_after_seconds": None, "idempotency_key": None,
         "description": None, "owner": None,
     }  # fmt: skip
     assert (job["state"], job["version"], job["last_run_at"], job["payload_hidden"]) == (

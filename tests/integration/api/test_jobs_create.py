@@ -12,9 +12,10 @@ from uuid import UUID
 import httpx
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from noonmark.api import creating
-from noonmark.api.database import Database, Session
+from noonmark.api.database import Database
 
 pytestmark = pytest.mark.postgres
 
@@ -166,6 +167,55 @@ def test_creates_at_the_same_time_fail_alone(api: Call, database: psycopg.Connec
     assert row == (21,)
 
 
+def test_one_name_is_given_once_whoever_asks_for_it_meanwhile(
+    api: Call, database: psycopg.Connection
+) -> None:
+    with ThreadPoolExecutor(16) as threads:
+        sent = [
+            threads.submit(api, "POST", "/v1/jobs", json={**NIGHTLY, "name": f"nightly {n % 4}"})
+            for n in range(32)
+        ]
+        answers = [one.result() for one in sent]
+    assert sorted(answer.status_code for answer in answers) == [202] * 4 + [409] * 28
+    assert {error["pointer"] for answer in answers for error in answer.json().get("errors", [])} == {"/name"}
+    assert count(database, "jobs") == count(database, "timers") == 4
+
+
+@pytest.fixture(params=["immediate", "deferred"])
+def refusing(database: psycopg.Connection, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Let Postgres refuse every job of one name: when it is written, or only in the commit."""
+    database.execute(
+        "create function refuse_poison() returns trigger language plpgsql as"
+        " $$ begin raise exception 'poison' using errcode = '22000'; end $$"
+    )
+    database.execute(
+        f"create constraint trigger poison after insert on jobs deferrable initially {request.param}"
+        " for each row when (new.name = 'poison') execute function refuse_poison()"
+    )
+    yield request.param
+    database.execute("drop trigger poison on jobs")
+    database.execute("drop function refuse_poison()")
+
+
+def test_what_the_database_refuses_is_not_answered_as_made_and_fails_alone(
+    api: Call, database: psycopg.Connection, refusing: str
+) -> None:
+    wishes = [{**ONCE, "name": "poison" if n % 5 == 3 else f"job {n}"} for n in range(20)]
+    # Captured, because traces in colour take a second each.
+    with capture_logs(), ThreadPoolExecutor(10) as threads:
+        sent = [
+            threads.submit(api, "POST", "/v1/jobs", json=wish, headers={"Idempotency-Key": f"k{n}"})
+            for n, wish in enumerate(wishes)
+        ]
+        answers = [one.result().status_code for one in sent]
+    refused = 422 if refusing == "immediate" else 500
+    assert answers == [refused if wish["name"] == "poison" else 202 for wish in wishes]
+    for table in ("jobs", "timers", "idempotency"):
+        assert count(database, table) == 16
+    row = database.execute("select count(*) from audit_log where outcome = 'done'").fetchone()
+    assert row == (16,)
+
+
 def test_documents_that_take_long_to_check_do_not_use_up_the_time_of_a_transaction(
     api: Call, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,18 +262,18 @@ def test_a_database_that_goes_away_is_told_to_everybody(
 def test_a_commit_without_a_reply_is_made_good_by_the_key(
     api: Call, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changing = Database.changing
+    pipelining = Database.pipelining
     lost: list[str] = []
 
     @contextmanager
-    def losing(self: Database, namespaces: Any) -> Iterator[Session]:
-        with changing(self, namespaces) as session:
-            yield session
+    def losing(self: Database, namespaces: Any) -> Iterator[psycopg.Connection]:
+        with pipelining(self, namespaces) as connection:
+            yield connection
         if not lost:
             lost.append("reply")
             raise psycopg.OperationalError("server closed the connection unexpectedly")
 
-    monkeypatch.setattr(Database, "changing", losing)
+    monkeypatch.setattr(Database, "pipelining", losing)
     headers = {"Idempotency-Key": "order-42"}
     unknown = api("POST", "/v1/jobs", 503, json=ONCE, headers=headers)
     assert (unknown.json()["type"], unknown.headers["retry-after"]) == (

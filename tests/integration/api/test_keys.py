@@ -74,6 +74,15 @@ def test_a_credential_with_scopes_makes_none_with_more(api):
     made(api, key=narrow, grants={"billing": "viewer"}, scopes=["keys:write"])
 
 
+def test_a_key_that_expires_makes_none_that_outlive_it(api):
+    expiring = made(api, grants={"billing": "admin"}, expires_in_seconds=3600)["token"]
+
+    for longer in ({}, {"expires_in_seconds": 3700}):
+        problem = made(api, 403, key=expiring, grants={"billing": "viewer"}, **longer)
+        assert "makes none that outlive it" in problem["detail"]
+    made(api, key=expiring, grants={"billing": "viewer"}, expires_in_seconds=3000)
+
+
 def test_keys_of_others_do_not_exist(api, token):
     foreign = made(api, grants={"other": "viewer"})["key_id"]
     wide = made(api, grants={"billing": "viewer", "other": "viewer"})["key_id"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from uuid import uuid4
 
 import pytest
@@ -84,6 +85,29 @@ def test_a_change_of_a_run_that_has_moved_on_is_refused(api, world):
     api("POST", f"/v1/runs/{run}/cancel", 412, headers={"If-Match": seen})
     assert world.run(run)["state"] == "queued"
     api("POST", f"/v1/runs/{run}/cancel", 202, headers={"If-Match": "*"})
+
+
+@pytest.mark.parametrize("order", ["cancel", "retry"])
+def test_what_changes_while_an_order_waits_for_the_run_is_seen_by_its_if_match(api, world, order):
+    run = failed(world).id if order == "retry" else world.put_run()
+    seen = api("GET", f"/v1/runs/{run}", 200).headers["etag"]
+    state, answers = world.run(run)["state"], []
+
+    def ask():
+        answers.append(api("POST", f"/v1/runs/{run}/{order}", headers={"If-Match": seen}).status_code)
+
+    asking, other = threading.Thread(target=ask), world.another()
+    with other.transaction():
+        other.execute("update runs set fence = fence + 1 where id = %s", [run])
+        asking.start()
+        while not world.value(
+            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        ):
+            pass
+    asking.join()
+
+    assert answers == [412]
+    assert world.run(run)["state"] == state
 
 
 def test_a_dead_run_gets_another_life(api, world, database):

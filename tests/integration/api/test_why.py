@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 from tests.integration.intake.world import open_world
 from tests.integration.why.scene import Scene
+from tests.support.settings_orders import pause_namespace
 
 from noonmark.core.words import RunState
 from noonmark.kafka import backlog
 from noonmark.store.audit import AuditEntry, Outcome, write_entries
-from noonmark.store.namespace_pauses import pause_namespace
 
 pytestmark = pytest.mark.postgres
 

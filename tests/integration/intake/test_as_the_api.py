@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 from tests.integration.intake.world import LATER, SHARDS, TOPICS, World, event, open_world
+from tests.support.settings_orders import set_calendar, set_max_in_flight
 
 from noonmark.core.backfill import BackfillMode, BackfillRange
 from noonmark.core.calendars import Calendar
@@ -26,7 +27,6 @@ from noonmark.store import (
 )
 from noonmark.store.dead_letters import DeadSelection
 from noonmark.store.jobs import Request, Result, Status, accept
-from noonmark.store.run_cancels import RunSelection
 from noonmark.store.scope import enter_scope
 from noonmark.store.time_facts import read_time_facts
 
@@ -137,7 +137,8 @@ def test_runs_are_cancelled_and_dead_ones_redriven_and_discarded(tenant, foreign
     for job in jobs[1:]:
         tenant.world.end(tenant.world.start(job), RunState.DEAD)
     with tenant.scoped() as connection:
-        found = run_cancels.find(connection, RunSelection())
+        queued = [row[0] for row in connection.execute("select id from runs where state = 'queued'")]
+        found = [run for run, _ in run_cancels.locate(connection, queued)]
         ended = run_cancels.cancel(connection, TOPICS, found, shards=SHARDS).ended
         letters = dead_letters.find(connection, DeadSelection())
         again = dead_letters.redrive(connection, TOPICS, letters[:1], shards=SHARDS)
@@ -151,10 +152,10 @@ def test_calendars_limits_and_the_namespace_are_set_and_deleted(tenant):
     tenant.world.connection.execute("insert into namespaces (name) values (%s)", [OTHERS])
     number = tenant.world.row("select facts from install")["facts"]
     with tenant.scoped() as connection:
-        calendars.set_calendar(connection, MINE, "days", DATES)
+        set_calendar(connection, MINE, "days", DATES)
         limits.set_limit(connection, MINE, "api", FIGURES)
         namespaces.set_timezone(connection, MINE, "Europe/Berlin")
-        namespaces.set_max_in_flight(connection, MINE, 5)
+        set_max_in_flight(connection, MINE, 5)
         assert [row.name for row in calendars.list_calendars(connection)] == ["days"]
         assert [row.name for row in limits.list_limits(connection)] == ["api"]
         assert [row.name for row in namespaces.list_namespaces(connection)] == [MINE]
@@ -165,7 +166,7 @@ def test_calendars_limits_and_the_namespace_are_set_and_deleted(tenant):
     assert made.status is Status.ACCEPTED
     with tenant.scoped() as connection:
         longer = Calendar.parse({"dates": ["2026-12-25", "2026-12-26"]})
-        assert calendars.set_calendar(connection, MINE, "days", longer).jobs == 1
+        assert set_calendar(connection, MINE, "days", longer).jobs == 1
     with tenant.scoped() as connection:
         assert namespace_pauses.mark_paused(connection, MINE, "x")
         assert namespace_pauses.hold_some(connection, MINE, [made.job_id])[0] == 1

@@ -12,14 +12,15 @@ from uuid import UUID
 import psycopg
 import pytest
 from tests.integration.intake.world import SHARDS, TOPICS, World, create, event, nightly
+from tests.support.settings_orders import pause_namespace, resume_namespace
 
 from noonmark.core.words import Lane, ResumeChoice, RunState, TimerKind
 from noonmark.core.zones import zone_data_version
-from noonmark.store import claims, namespace_batches, namespace_pauses, promotion
+from noonmark.store import claims, namespace_batches, promotion
 from noonmark.store.connect import connect
 from noonmark.store.job_forms import NEVER
 from noonmark.store.jobs import Reason, Status
-from noonmark.store.namespace_pauses import pause_namespace, resume_namespace
+from noonmark.store.namespace_pauses import mark_paused
 from noonmark.store.namespaces import NamespaceError
 from noonmark.store.planned import ClaimResult
 from noonmark.store.planner import Planner
@@ -649,22 +650,16 @@ def test_a_claim_that_began_before_a_change_was_committed_takes_nothing_with_the
     assert world.run(job_id)["state"] == ("waiting" if pausing else "queued")
 
 
-def test_an_order_that_comes_before_the_pause_got_to_its_job_finds_it_held(
-    pauses: Pauses, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_order_that_comes_before_the_pause_got_to_its_job_finds_it_held(pauses: Pauses) -> None:
     world = pauses.world
     job_id = world.job_id(nightly(schedule=EVERY_MINUTE))
     world.one(event("trigger", name="nightly"))
-    monkeypatch.setattr(
-        namespace_pauses, "batches", lambda *_: iter(())
-    )  # the process died after its first commit
-    pause_namespace(world.connection, "default")
+    mark_paused(world.connection, "default", None)  # the process died after its first commit
     assert world.job(job_id)["state"] == "active"
     assert world.one(event("resume", name="nightly")).reason is Reason.CONFLICT
     world.one(event("update", name="nightly", type="python", handler="a.b", schedule=EVERY_MINUTE))
     assert (world.job(job_id)["state"], world.job(job_id)["paused_by"]) == ("paused", "namespace")
     assert world.run(job_id)["state"] == "waiting"
-    monkeypatch.undo()
     assert pause_namespace(world.connection, "default").jobs == 0
     resume_space(world, ResumeChoice.SKIP)
     assert world.run(job_id)["state"] == "queued"

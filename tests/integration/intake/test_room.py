@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from tests.integration.intake.world import SHARDS, TOPICS, World, create, event, nightly, open_world
+from tests.support.settings_orders import pause_namespace, resume_namespace, set_max_in_flight
 
 from noonmark.core.backfill import BackfillRange
 from noonmark.core.words import BackfillMode, Lane, RunState, TimerKind
@@ -18,8 +19,6 @@ from noonmark.store.backfill_steps import StepLimits
 from noonmark.store.connect import connect
 from noonmark.store.job_requests import Reason, Status
 from noonmark.store.limits import Figures, LimitInUseError, delete_limit, list_limits, set_limit
-from noonmark.store.namespace_pauses import pause_namespace, resume_namespace
-from noonmark.store.namespaces import set_max_in_flight
 from noonmark.store.planner import Planner
 from noonmark.store.schedule_texts import ScheduleTexts
 

@@ -61,6 +61,19 @@ def test_the_two_lags_and_the_age_follow_the_consumer(kafka, probe):
     assert lag.oldest_unstarted_timestamp_ms is None
 
 
+def test_the_age_is_read_again_when_the_consumer_has_moved_on(kafka, probe):
+    topic, group = kafka.topic(), f"{kafka.name}.group"
+    kafka.publish(topic, 10)
+    (first,) = probe.measure(group, topic)
+    consumer = kafka.consumer(topic)
+    records = take(consumer, 10)
+    consumer.settle(records[:6])
+    kafka.close(consumer)
+    (second,) = probe.measure(group, topic)
+    assert first.oldest_unstarted_timestamp_ms == records[0].timestamp_ms
+    assert (second.next, second.oldest_unstarted_timestamp_ms) == (6, records[6].timestamp_ms)
+
+
 def test_the_age_is_read_once_per_position(kafka, probe, monkeypatch):
     topic, group = kafka.topic(partitions=6), f"{kafka.name}.group"
     kafka.publish(topic, 600)

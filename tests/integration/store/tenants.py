@@ -55,6 +55,15 @@ insert into start_batches (worker, epoch, first_scheduled_for, last_scheduled_fo
 insert into alerts (id, fingerprint, kind, severity, namespace, summary, raised_at, seen_at)
     values (%(run)s, %(n)s, 'dead', 'warning', %(n)s, 'x', now(), now());
 insert into alert_deliveries (alert_id, change, channel, due_at) values (%(run)s, 'raised', 'webhook', now());
+insert into job_stats (job_id, namespace, kind, runs, failures) values (%(job)s, %(n)s, 'python', 1, 0);
+insert into outcome_windows (window_at, job_id, namespace, kind, succeeded, failed, dead, skipped, other, seconds_buckets)
+    values (now(), %(job)s, %(n)s, 'python', 1, 0, 0, 0, 0, '{}');
+insert into late_rules (job_id, late_after_seconds) values (%(job)s, 60);
+insert into late_runs (run_id, scheduled_for, job_id, namespace, pool, recurring)
+    values (%(run)s, now(), %(job)s, %(n)s, 'default', false);
+insert into observer_events (event_id, read_at) values (%(run)s, now());
+insert into observer_offsets (topic, partition, next_offset, caught_up, read_at) values (%(n)s, 0, 0, true, now());
+insert into observer_state (heard_at, walked_to, died_until) values (now(), %(run)s, now()) on conflict do nothing;
 insert into inbox (event_key, received_at, source, event_id) values (%(run)s, now(), %(n)s, 'x');
 insert into rejections (topic, partition, record_offset, reason, errors, truncated, received_at)
     values (%(n)s, 0, 0, 'x', '[]', false, now());
@@ -75,17 +84,22 @@ OF_TENANTS = {
         "buckets",
     ),
     *("waits", "callbacks", "attempts", "attempt_logs", "run_notes", "dead_letters", "outbox", "alerts"),
-    "alert_deliveries",
+    *("alert_deliveries", "job_stats", "outcome_windows", "late_rules"),
 }
 """Tables of which a tenant sees rows, and of those planted exactly one."""
 
 OF_THE_INSTALLATION = {"inbox", "rejections", "start_batches"}
 """Tables that the role may read, and only those who see everything see rows of."""
 
-HIDDEN = {"pool_keys", "signing_keys"}
+HIDDEN = {
+    *("pool_keys", "signing_keys", "observer_offsets", "observer_events", "observer_state", "late_runs"),
+}
 """Tables that the role may not even name."""
 
-OF_EVERYBODY = {"install", "zone_data", "pools", "workers", "members", "lease_watch", "topic_progress"}
+OF_EVERYBODY = {
+    *("install", "zone_data", "pools", "workers", "members", "lease_watch", "topic_progress"),
+    "process_progress",
+}
 
 
 def plant(db: psycopg.Connection, tenants: tuple[str, ...] = TENANTS) -> dict[str, tuple[UUID, UUID]]:

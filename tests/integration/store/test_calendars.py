@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
+from tests.support.settings_orders import set_calendar
 
 from noonmark.core.calendars import Calendar, CalendarError
 from noonmark.core.words import TimerKind
@@ -55,9 +56,9 @@ def stored(world, job):
 
 
 def test_a_calendar_is_made_changed_and_left_alone(world):
-    made = calendars.set_calendar(world.db, "tests", "us", XMAS)
-    same = calendars.set_calendar(world.db, "tests", "us", Calendar.parse({"dates": ["2026-12-25"] * 2}))
-    changed = calendars.set_calendar(world.db, "tests", "us", LONGER)
+    made = set_calendar(world.db, "tests", "us", XMAS)
+    same = set_calendar(world.db, "tests", "us", Calendar.parse({"dates": ["2026-12-25"] * 2}))
+    changed = set_calendar(world.db, "tests", "us", LONGER)
 
     assert [one.change for one in (made, same, changed)] == [Change.CREATED, Change.UNCHANGED, Change.CHANGED]
     assert (made.digest, changed.digest) == (XMAS.digest(), LONGER.digest())
@@ -75,17 +76,17 @@ def test_a_change_raises_the_number_that_tells_processes_to_read_again_and_no_ch
     def facts():
         return world.value("select facts from install")
 
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     before = facts()
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     assert facts() == before
-    calendars.set_calendar(world.db, "tests", "us", LONGER)
+    set_calendar(world.db, "tests", "us", LONGER)
     assert facts() > before
 
 
 def test_contents_are_kept_once_for_all_names(world):
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
-    calendars.set_calendar(world.db, "other", "de", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "other", "de", XMAS)
     assert world.count("calendar_contents") == 1
     assert read_time_facts(world.db).calendars == {"tests": {"us": XMAS}, "other": {"de": XMAS}}
     assert calendars.get_calendar(world.db, "tests", "de") is None
@@ -94,17 +95,17 @@ def test_contents_are_kept_once_for_all_names(world):
 @pytest.mark.parametrize("name", ["", "US", "a/b", "-a", "a" * 64, "a b"])
 def test_a_name_that_is_none_is_refused(world, name):
     with pytest.raises(CalendarError, match="is no name for a calendar: use 1 to 63 of"):
-        calendars.set_calendar(world.db, "tests", name, XMAS)
+        set_calendar(world.db, "tests", name, XMAS)
 
 
 @pytest.mark.parametrize("kind", [TimerKind.PLANNED, TimerKind.ZONED])
 def test_a_change_names_the_new_digest_in_its_jobs_and_lets_their_next_instant_be_found_anew(world, kind):
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     job = job_with(world, exclude=[("weekend", WEEKEND), ("us", XMAS)], include=[("us", XMAS)], kind=kind)
     before = timer_of(world, job)
 
     began_at = world.now()
-    result = calendars.set_calendar(world.db, "tests", "us", LONGER)
+    result = set_calendar(world.db, "tests", "us", LONGER)
 
     assert (result.jobs, result.replanned) == (1, 1)
     assert stored(world, job) == {
@@ -123,7 +124,7 @@ def test_a_change_names_the_new_digest_in_its_jobs_and_lets_their_next_instant_b
 
 
 def test_a_change_reaches_the_members_of_a_union_and_nothing_that_only_looks_like_a_calendar(world):
-    calendars.set_calendar(world.db, "tests", "us.east", XMAS)
+    set_calendar(world.db, "tests", "us.east", XMAS)
     text = f'["us.east", "{XMAS.digest()}"]'
     lookalike = {
         "cron": "0 9 * * *",
@@ -138,7 +139,7 @@ def test_a_change_reaches_the_members_of_a_union_and_nothing_that_only_looks_lik
     other = world.job(schedule=lookalike, recurring=True)
 
     assert calendars.get_calendar(world.db, "tests", "us.east").jobs == 1
-    result = calendars.set_calendar(world.db, "tests", "us.east", LONGER)
+    result = set_calendar(world.db, "tests", "us.east", LONGER)
 
     assert (result.jobs, result.replanned) == (1, 1)
     new = schedule_with(exclude=[("us.east", LONGER)])
@@ -149,8 +150,8 @@ def test_a_change_reaches_the_members_of_a_union_and_nothing_that_only_looks_lik
 
 
 def test_a_change_leaves_everybody_else_alone(world):
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
-    calendars.set_calendar(world.db, "other", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "other", "us", XMAS)
     lookalike = XMAS.digest()
     others = [
         job_with(world, exclude=[("weekend", XMAS)]),
@@ -164,26 +165,26 @@ def test_a_change_leaves_everybody_else_alone(world):
     world.timer(plain, NEXT, kind=TimerKind.PLANNED)
     seen = [(stored(world, job), timer_of(world, job)) for job in [*others, foreign, plain]]
 
-    result = calendars.set_calendar(world.db, "tests", "us", LONGER)
+    result = set_calendar(world.db, "tests", "us", LONGER)
 
     assert (result.jobs, result.replanned) == (0, 0)
     assert [(stored(world, job), timer_of(world, job)) for job in [*others, foreign, plain]] == seen
 
 
 def test_a_retry_of_a_job_is_not_touched(world):
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     job = world.job(schedule=schedule_with(exclude=[("us", XMAS)]), recurring=True)
     world.timer(job, NEXT, kind=TimerKind.RETRY)
     before = timer_of(world, job)
-    result = calendars.set_calendar(world.db, "tests", "us", LONGER)
+    result = set_calendar(world.db, "tests", "us", LONGER)
     assert (result.jobs, result.replanned) == (1, 0)
     assert timer_of(world, job) == before
 
 
 def test_a_paused_job_is_found_anew_at_its_resume_and_not_now(world):
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     job = job_with(world, exclude=[("us", XMAS)], state="paused", fire_at=NEVER)
-    result = calendars.set_calendar(world.db, "tests", "us", LONGER)
+    result = set_calendar(world.db, "tests", "us", LONGER)
     assert (result.jobs, result.replanned) == (1, 1)
     after = timer_of(world, job)
     assert (after["fire_at"], after["scheduled_for"]) == (NEVER, AFTER)
@@ -191,27 +192,27 @@ def test_a_paused_job_is_found_anew_at_its_resume_and_not_now(world):
 
 
 def test_a_change_that_fails_changes_nothing(world):
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     job = job_with(world, exclude=[("us", XMAS)])
     world.db.execute("update timers set after_at = null")
     with pytest.raises(AssertionError, match="do not know their last settled instant"):
-        calendars.set_calendar(world.db, "tests", "us", LONGER)
+        set_calendar(world.db, "tests", "us", LONGER)
     assert stored(world, job)["exclude"] == [["us", XMAS.digest()]]
     assert timer_of(world, job)["scheduled_for"] == NEXT
     assert calendars.get_calendar(world.db, "tests", "us").digest == XMAS.digest()
 
 
 def test_many_jobs_are_planned_anew_in_a_few_statements(world):
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     job = job_with(world, exclude=[("us", XMAS)])
     world.copies(job, 2_000)
-    result = calendars.set_calendar(world.db, "tests", "us", LONGER)
+    result = set_calendar(world.db, "tests", "us", LONGER)
     assert (result.jobs, result.replanned) == (2_001, 2_001)
     assert world.count("timers") == world.count("timers", "scheduled_for = after_at") == 2_001
 
 
 def test_a_calendar_in_use_is_not_deleted_and_five_of_its_jobs_are_named(world):
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     jobs = [job_with(world, exclude=[("us", XMAS)])]
     with pytest.raises(CalendarInUseError, match=f"calendar us is used by the job {jobs[0]}; take it out"):
         calendars.delete_calendar(world.db, "tests", "us")
@@ -223,7 +224,7 @@ def test_a_calendar_in_use_is_not_deleted_and_five_of_its_jobs_are_named(world):
 
 
 def test_a_calendar_that_only_cancelled_jobs_name_is_deleted(world):
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     job_with(world, exclude=[("us", XMAS)], state="cancelled")
     assert calendars.delete_calendar(world.db, "tests", "us") is True
     assert calendars.delete_calendar(world.db, "tests", "us") is False
@@ -256,7 +257,7 @@ class Elsewhere:
 
     def run(self, calendar):
         try:
-            self.result = calendars.set_calendar(self.connection, "tests", "us", calendar)
+            self.result = set_calendar(self.connection, "tests", "us", calendar)
         except psycopg.Error as error:
             self.error = error
 
@@ -268,7 +269,7 @@ class Elsewhere:
 
 
 def test_a_job_that_is_being_made_with_a_calendar_gets_the_digest_of_a_change_that_comes_meanwhile(world):
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     with world.db.transaction():
         share_time_facts(world.db, wait=True)
         change = Elsewhere(world.url, LONGER)
@@ -279,7 +280,7 @@ def test_a_job_that_is_being_made_with_a_calendar_gets_the_digest_of_a_change_th
 
 
 def test_a_claim_under_way_ends_before_a_change_and_its_new_instant_is_found_anew(world):
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     job = job_with(world, exclude=[("us", XMAS)])
     settled = NEXT + timedelta(days=1)
     with world.db.transaction():
@@ -293,7 +294,7 @@ def test_a_claim_under_way_ends_before_a_change_and_its_new_instant_is_found_ane
 
 def test_a_claim_that_began_before_a_change_was_committed_does_not_take_the_new_timer_with_the_old_job(world):
     """A timer that were updated in place would be found by it, with the job as it was."""
-    calendars.set_calendar(world.db, "tests", "us", XMAS)
+    set_calendar(world.db, "tests", "us", XMAS)
     job = job_with(world, exclude=[("us", XMAS)], fire_at=world.now() - timedelta(minutes=1))
     found = []
     claimer = world.another()
@@ -308,7 +309,7 @@ def test_a_claim_that_began_before_a_change_was_committed_does_not_take_the_new_
         )
 
     with world.db.transaction():
-        calendars.set_calendar(world.db, "tests", "us", LONGER)
+        set_calendar(world.db, "tests", "us", LONGER)
         thread = threading.Thread(target=claim)
         thread.start()
         waits_for_a_lock(world, claimer.info.backend_pid)
@@ -319,7 +320,7 @@ def test_a_claim_that_began_before_a_change_was_committed_does_not_take_the_new_
 
 def test_two_that_make_one_calendar_at_once_end_with_the_contents_of_the_later(world):
     with world.db.transaction():
-        calendars.set_calendar(world.db, "tests", "us", XMAS)
+        set_calendar(world.db, "tests", "us", XMAS)
         change = Elsewhere(world.url, LONGER)
         waits_for_a_lock(world, change.pid)
     assert change.join().change is Change.CHANGED

@@ -38,7 +38,7 @@ def test_a_start_deadline_passes_by_the_databases_clock(world):
     started, refused = work.start(world.db, world.worker(), "default", [world.ticket(run_id)])
 
     assert started == []
-    assert work.expire(world.db, TOPICS, refused, shards=SHARDS) == 1
+    assert work.expire(world.db, TOPICS, refused, shards=SHARDS) == {Lane.NORMAL: 1}
 
 
 def test_a_lease_runs_out_by_the_databases_clock(world):

@@ -260,12 +260,11 @@ def test_a_large_order_works_in_steps_and_a_second_one_at_the_same_time_changes_
     counts = []
 
     def order(connection):
-        found = dead_letters.find(connection, DeadSelection())
-
-        def step(some):
-            return dead_letters.redrive(connection, TOPICS, some, shards=SHARDS)
-
-        counts.append(sum(done.done for done in dead_letters.in_steps(found, step, size=7)))
+        after, done = None, 0
+        while found := dead_letters.find(connection, DeadSelection(), limit=7, after=after):
+            done += dead_letters.redrive(connection, TOPICS, found, shards=SHARDS).done
+            after = found[-1].run_id
+        counts.append(done)
 
     sessions = [threading.Thread(target=order, args=(world.another(),)) for _ in range(3)]
     for session in sessions:

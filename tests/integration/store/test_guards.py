@@ -9,7 +9,7 @@ from tests.contract.moves import STATEMENT_BIRTHS, STATEMENT_MOVES
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
 from noonmark.core.transitions import INITIAL, MOVES
-from noonmark.core.words import AttemptOutcome, RunState, SkipReason
+from noonmark.core.words import AttemptOutcome, Lane, RunState, SkipReason
 from noonmark.store import dead_letters, holding, housekeeping, leases, relay, work
 from noonmark.store.callback_rows import Expected
 from noonmark.store.extras import Extras
@@ -301,7 +301,7 @@ def test_a_run_that_is_not_queued_has_no_use_for_its_deadline(world, state):
         world.db, TOPICS, [work.Ticket(case.run_id, case.before["scheduled_for"], 1)], shards=4
     )
 
-    assert ended == 0
+    assert ended == {}
     assert world.run(case.run_id)["state"] == state.value
 
 
@@ -334,7 +334,7 @@ def test_an_expired_run_is_told_with_its_reason(world):
         [job_id, run_id],
     )
 
-    assert work.expire(world.db, TOPICS, [world.ticket(run_id)], shards=SHARDS) == 1
+    assert work.expire(world.db, TOPICS, [world.ticket(run_id)], shards=SHARDS) == {Lane.NORMAL: 1}
 
     (told,) = world.told()
     assert (told["run_id"], told["state"]) == (str(run_id), "skipped")

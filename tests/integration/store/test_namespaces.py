@@ -4,6 +4,7 @@ import threading
 from datetime import timedelta
 
 import pytest
+from tests.support.settings_orders import PauseResult, pause_namespace, resume_namespace
 
 from noonmark.core.ids import uuid7
 from noonmark.core.words import Lane, ResumeChoice, RunState, TimerKind
@@ -11,7 +12,6 @@ from noonmark.core.zones import ZoneError
 from noonmark.store import claims, namespace_batches, namespace_pauses, namespaces
 from noonmark.store.connect import connect
 from noonmark.store.job_forms import NEVER
-from noonmark.store.namespace_pauses import PauseResult, pause_namespace, resume_namespace
 from noonmark.store.namespaces import JobCount, NamespaceNameError, list_namespaces, set_timezone
 from noonmark.store.time_facts import facts_number, read_time_facts, share_time_facts
 

@@ -57,7 +57,15 @@ _RARE = {
     "insert_waits": "inserts only",
     "take_slots": "inserts only",
     "take_limit_slots": "inserts only",
+    "observer_stats": "a few jobs by their keys; `runs` is a column of it",
+    "observer_stats_write": "inserts only; `runs` is a column of it",
     "wait_counts": "reads all waits, every 5 s, in the leading trigger",
+    "job_keep_traces": "a few jobs by their keys, where a client sent a trace along",
+    "register_worker": "inserts only; `slots` is a column of it",
+    "measure_due": "counts in the index of due timers, up to its cap a shard, every 5 s, in the leading trigger",
+    "measure_pools": "reads what workers hold, every 5 s, in the leading trigger",
+    "measure_namespaces": "reads all waits and what workers hold, every 15 s, in the leading trigger",
+    "measure_dead_rows": "reads the statistics; names of tables are values in it",
     "limit_list": "reads all limits, slots and waits once, for people",
     "namespace_count_quotas": "counts in the index on names, no further than the quota of a namespace",
     "limit_users": "reads the jobs of one namespace once, for people",
@@ -131,6 +139,21 @@ class Filled:
         )
 
         self.db.execute(
+            """insert into observer_state (heard_at, walked_to, died_until)
+               values (now(), '00000000-0000-0000-0000-000000000000', '-infinity')"""
+        )
+        self.db.execute(
+            """insert into late_runs (run_id, scheduled_for, job_id, namespace, pool, recurring)
+               select id, scheduled_for, job_id, namespace, pool, true from runs limit 100"""
+        )
+        self.db.execute(
+            "insert into late_rules (job_id, late_after_seconds) select id, 60 from jobs limit 100"
+        )
+        self.db.execute(
+            """insert into job_stats (job_id, namespace, kind, runs, usual_seconds, failures)
+               select id, namespace, kind, 9, 1, 3 from jobs limit 300"""
+        )
+        self.db.execute(
             """insert into callbacks (run_id, scheduled_for, job_id, fence, worker, token_hash, opened_at, deadline_at)
                select id, scheduled_for, job_id, 1, %s, sha256(uuid_send(id)), now(), now() from runs where state = 'running'""",
             [self.worker.worker],
@@ -194,11 +217,14 @@ class Filled:
         notes = json.dumps({str(row[0]): [1, 0.5, "half", None] for row in self.running})
         refused = json.dumps({str(row[0]): [1, "no topic"] for row in self.queued})
         return {
-            "claim_once": {**due, "lane": 0},
+            "claim_once": {**due, "lane": 0, "named": False},
+            "job_traces": {"ids": jobs},
+            "claim_once named": {**due, "lane": 0, "named": True},
             "lock_planned": {**due, "lane": 1, "kind": 1, "zone_data": "none"},
             "lock_planned zoned": {**due, "lane": 1, "kind": 3, "zone_data": zone_data_version()},
             "take_run_timers retries": {**due, "lane": 2, "kind": 2},
             "probe_due": {"shards": list(EVERY_SHARD)},
+            **self.cases_of_looks(jobs),
             "due_days": due,
             "move_timers": {
                 "places": [row[0] for row in self.timers],
@@ -222,6 +248,9 @@ class Filled:
                 "seqs": [row[1] for row in self.outbox],
             },
             "pressure": {"slices": list(EVERY_SHARD), "cap": BATCH // 4},
+            "due_heads": {},
+            "outbox_heads": {},
+            "claim_deliveries": {"channel": "webhook", "most": 16, "lease_seconds": 90.0},
             "park_runs": {**queued, "refused": refused, "retry_seconds": 5.0},
             "start_runs": {**me, **queued, "fence": 1, "pool": "default", "grace_seconds": 60},
             "finish_plain": {**me, **running, "fence": 1},
@@ -265,6 +294,31 @@ class Filled:
             **self.cases_of_room(jobs),
             **self.cases_of_callbacks(me, running),
             **self.cases_of_why(),
+        }
+
+    def cases_of_looks(self, jobs: list[UUID]) -> dict[str, dict[str, Any]]:
+        """Statements behind what the observer makes of outcomes and looks at."""
+        shards, first = list(EVERY_SHARD), UUID(int=0)
+        return {
+            "observer_jobs": {"ids": jobs},
+            "observer_prune_stats": {"after": first, "limit": BATCH},
+            "look_late_timers": {"shards": shards, "late_after": 60.0, "limit": BATCH // 12},
+            # All runs of this database were made a moment ago.
+            "look_late_runs": {"late_after": -60.0, "limit": BATCH, "room": BATCH},
+            "look_late_over": {},
+            "look_late_kept": {"limit": BATCH},
+            "look_late_rules": {"after": first, "limit": BATCH},
+            "look_long_runs": {
+                "factor": 2.0,
+                "min_runs": 1,
+                "min_seconds": -60.0,
+                "batches": 3,
+                "limit": BATCH,
+            },
+            "look_stuck_runs": {"silence": -60.0, "batches": 3, "most": BATCH},
+            "look_failing_jobs": {"failing_after": 3, "limit": BATCH},
+            "look_dead_causes": {"look_back": 0.0, "limit": BATCH},
+            "look_silence": {"shards": shards, "silence": 60.0},
         }
 
     def cases_of_why(self) -> dict[str, dict[str, Any]]:
@@ -377,16 +431,6 @@ class Filled:
             "cancel_lock_timers": of_jobs,
             "cancel_drop_timers": of_jobs,
             "cancel_lock_runs": {**queued, "states": ["queued"]},
-            "cancel_find": {
-                "job": jobs[0],
-                "name": None,
-                "namespace": None,
-                "labels": None,
-                "states": ["queued"],
-                "after": queued["first"],
-                "before": NEVER,
-                "limit": BATCH,
-            },
             "dead_jobs": {"ids": jobs},
             "share_jobs": {"ids": jobs},
             "dead_lock_runs": queued,

@@ -16,11 +16,11 @@ from tests.integration.store.room import (
     states_of,
 )
 from tests.integration.store.world import TOPICS, outcome
+from tests.support.settings_orders import set_max_in_flight
 
 from noonmark.core.words import Lane, RunState
 from noonmark.store import claims, leases, promotion
 from noonmark.store.lines import look_again
-from noonmark.store.namespaces import set_max_in_flight
 
 LIMIT = ("waiting", "limit")
 QUEUED = ("queued", None)

@@ -1,15 +1,13 @@
 """Cancelling runs: what has no worker ends at once, what runs is asked to stop, and a committed outcome wins."""
 
 import threading
-from datetime import timedelta
-from uuid import uuid4
 
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
 from noonmark.core.words import RunState
 from noonmark.store import claims, dead_letters, holding, run_cancels, work
-from noonmark.store.run_cancels import CANCELLABLE, RunKey, RunSelection
+from noonmark.store.run_cancels import CANCELLABLE, RunKey
 
 
 def key(world: World, run) -> RunKey:
@@ -71,11 +69,9 @@ def test_a_running_one_is_asked_to_stop_and_ends_when_its_worker_confirms(world)
 
     assert (done.ended, [one.id for one in done.stopping]) == ([], [run.id])
     assert world.run(run.id)["state"] == "cancelling"
-    assert run_cancels.still_stopping(world.db, done.stopping) == [run.id]
     assert holding.asked_to_stop(world.db, worker, [(run.id, run.scheduled_for)]) == [run.id]
     world.record(worker, [outcome(run, RunState.CANCELLED)])
     assert world.run(run.id)["state"] == "cancelled"
-    assert run_cancels.still_stopping(world.db, done.stopping) == []
 
 
 def test_one_that_waits_for_a_callback_has_no_worker_and_ends_at_once(world):
@@ -110,31 +106,6 @@ def test_a_run_that_left_the_states_that_were_meant_is_left_alone(world):
     assert done.ended == [queued]
     assert world.run(retrying)["state"] == "retrying"
     assert world.count("timers", "run_id is not null") == 1
-
-
-def test_runs_are_found_by_their_job_and_when_they_were_due(world):
-    now = world.now()
-    jobs = [world.job(), world.job()]
-    world.db.execute(
-        """update jobs set name = 'invoices', labels = '{"team": "a", "tier": "1"}' where id = %s""",
-        [jobs[0]],
-    )
-    early = world.put_run(job_id=jobs[0], scheduled_for=now - timedelta(minutes=2), request_id="a")
-    late = world.put_run(RunState.RETRYING, job_id=jobs[0], scheduled_for=now, request_id="b")
-    other = world.put_run(job_id=jobs[1])
-    world.put_run(RunState.SUCCEEDED, job_id=jobs[0], request_id="c")
-
-    def found(**wanted):
-        return [run.id for run in run_cancels.find(world.db, RunSelection(**wanted))]
-
-    assert found(name="invoices") == [early, late]
-    assert found(job=jobs[1]) == [other]
-    assert found(labels={"team": "a"}) == [early, late]
-    assert found(labels={"team": "a", "tier": "2"}) == found(namespace="other") == []
-    assert found(job=jobs[0], states=[RunState.RETRYING]) == [late]
-    assert found(job=jobs[0], before=now) == [early]
-    assert found(job=jobs[0], after=now) == [late]
-    assert [run.id for run, _ in run_cancels.locate(world.db, [late, uuid4()])] == [late]
 
 
 @pytest.mark.parametrize("first", ["outcome", "cancel"])

@@ -9,7 +9,7 @@ import pytest
 from psycopg.types.json import Json
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
-from noonmark.core.words import AttemptOutcome
+from noonmark.core.words import AttemptOutcome, Lane
 from noonmark.store import holding, work
 from noonmark.store.work import Identity, Ticket
 
@@ -142,7 +142,7 @@ def test_a_run_whose_start_deadline_has_passed_is_refused_and_then_skipped(world
     ended = work.expire(world.db, TOPICS, refused, shards=SHARDS)
 
     assert [run.id for run in started] == [early]
-    assert ended == 1
+    assert ended == {Lane.NORMAL: 1}
     row = world.run(late)
     assert (row["state"], row["reason"], row["fence"]) == ("skipped", "start_deadline", 2)
     assert row["finished_at"] is not None
@@ -213,5 +213,5 @@ def test_an_unknown_ticket_is_refused_without_an_error(world):
     ticket = Ticket(uuid4(), world.now() - timedelta(days=400), 1)
 
     assert work.start(world.db, world.worker(), "default", [ticket]) == ([], [ticket])
-    assert work.expire(world.db, TOPICS, [ticket], shards=SHARDS) == 0
-    assert work.expire(world.db, TOPICS, [], shards=SHARDS) == 0
+    assert work.expire(world.db, TOPICS, [ticket], shards=SHARDS) == {}
+    assert work.expire(world.db, TOPICS, [], shards=SHARDS) == {}

@@ -5,16 +5,14 @@ from __future__ import annotations
 from tests.integration.intake.world import SHARDS, TOPICS
 from tests.integration.why.planting import Planted, plant
 from tests.integration.why.scene import Scene
+from tests.support.settings_orders import pause_namespace, set_calendar, set_max_in_flight
 
 from noonmark.core.calendars import Calendar
 from noonmark.core.why import Blocker
 from noonmark.core.words import RunState
 from noonmark.store import self_pauses
-from noonmark.store.calendars import set_calendar
 from noonmark.store.known import KnownFacts
 from noonmark.store.limits import Figures, set_limit
-from noonmark.store.namespace_pauses import pause_namespace
-from noonmark.store.namespaces import set_max_in_flight
 
 # -- the job ---------------------------------------------------------------------------------------------
 

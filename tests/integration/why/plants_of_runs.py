@@ -13,6 +13,7 @@ from noonmark.store import progress, relay, run_cancels
 from noonmark.store.callback_rows import Expected, NewCallback, open_callbacks
 from noonmark.store.extras import Extras
 from noonmark.store.pools import register_pool
+from noonmark.store.run_cancels import RunKey
 from noonmark.store.zone_data import activate
 
 # -- trigger and dispatcher ------------------------------------------------------------------------------
@@ -203,8 +204,7 @@ def a_cancel_that_is_not_confirmed(scene: Scene) -> Planted:
     scene.everybody()
     job = scene.submit()
     run = scene.start(scene.run(job))
-    keys = run_cancels.find(scene.db, run_cancels.RunSelection(job=job))
-    run_cancels.cancel(scene.db, TOPICS, keys, shards=SHARDS)
+    run_cancels.cancel(scene.db, TOPICS, [RunKey(run.id, run.scheduled_for)], shards=SHARDS)
     told = (
         f"it was asked to stop, and worker {scene.worker.worker} (here, pid 7) has not confirmed yet"
         " that nothing of it runs"

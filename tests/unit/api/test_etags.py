@@ -4,7 +4,7 @@ import pytest
 
 from noonmark.api.etags import check_if_match, etag_of
 from noonmark.api.problem import ProblemError
-from noonmark.schemas.problem_types import PRECONDITION_FAILED
+from noonmark.schemas.problem_types import MALFORMED, PRECONDITION_FAILED
 
 TAG = etag_of(3, "2026-06-01T09:00:00Z")
 
@@ -22,9 +22,17 @@ def test_a_change_goes_through_that_means_this_version(header):
     check_if_match(header, TAG)
 
 
-@pytest.mark.parametrize("header", ["", '"older"', TAG.strip('"'), f"W/{TAG}", f'"{TAG}"', "*, *", ","])
+@pytest.mark.parametrize("header", ['"older"', f"W/{TAG}", f'"older", W/{TAG}'])
 def test_a_change_of_another_version_is_refused_and_told_which_there_is(header):
     with pytest.raises(ProblemError) as told:
         check_if_match(header, TAG)
     assert told.value.kind is PRECONDITION_FAILED
     assert TAG in told.value.detail
+
+
+@pytest.mark.parametrize("header", ["", TAG.strip('"'), f'"{TAG}"', f"{TAG}, {TAG[:-1]}", "*, *", ","])
+def test_what_is_no_tag_is_told_from_another_version(header):
+    with pytest.raises(ProblemError) as told:
+        check_if_match(header, TAG)
+    assert told.value.kind is MALFORMED
+    assert "double quotes" in told.value.detail

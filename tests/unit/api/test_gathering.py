@@ -39,6 +39,21 @@ def test_what_comes_while_a_batch_is_under_way_is_the_next_one() -> None:
     assert isinstance(answers[4], asyncio.CancelledError), "one that went away harms nobody"
 
 
+def test_what_is_asked_for_in_one_round_of_the_loop_is_one_batch() -> None:
+    batches: list[list[int]] = []
+
+    def work(items: Sequence[int], _pass_on: PassOn) -> list[int | Exception]:
+        batches.append(list(items))
+        return list(items)
+
+    async def play() -> list[int]:
+        gatherer = Gatherer(work, threads=4, room=100)
+        return await asyncio.gather(*(gatherer.ask(number) for number in range(8)))
+
+    assert asyncio.run(play()) == list(range(8))
+    assert batches == [list(range(8))]
+
+
 def test_a_batch_that_fails_is_everybodys_answer_and_the_next_one_goes_on() -> None:
     failures = iter([OSError("away")])
 

@@ -1,7 +1,9 @@
 """Files of declared jobs, read with the lines that things stand at."""
 
 import json
+import os
 from io import BytesIO, TextIOWrapper
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +63,17 @@ def test_of_a_folder_all_below_it_is_read_in_order(file):
         file('{"name": "x"}', name)
     sources, _ = read_sources(["jobs", "jobs/b.yml"])
     assert [one.file for one in sources] == ["jobs/a/z.yaml", "jobs/b.yml", "jobs/c.json"]
+
+
+def test_what_is_no_regular_file_in_a_folder_is_refused_and_not_waited_for(file):
+    file('{"name": "x"}', "jobs/a.yaml")
+    os.mkfifo("jobs/b.yaml")
+    with pytest.raises(CliError, match=r"jobs/b\.yaml is no regular file but a FIFO"):
+        read_sources(["jobs"])
+    Path("jobs/b.yaml").unlink()
+    Path("jobs/b.yaml").symlink_to("/dev/zero")
+    with pytest.raises(CliError, match=r"jobs/b\.yaml is no regular file but a device"):
+        read_sources(["jobs"])
 
 
 def test_standard_input_is_a_file(file, monkeypatch):

@@ -96,15 +96,26 @@ def test_what_a_job_cannot_have_is_a_reason():
 
 def test_names_are_the_same_whenever_the_same_lines_are_read():
     text = (
-        "0 1 * * * /a/report\n0 2 * * * /b/report\n0 3 * * * /c/other\n0 3 * * * /c/twin\n0 3 * * * /c/twin"
+        "0 1 * * * /a/report\n0 2 * * * /b/report\n0 3 * * * /c/other\n0 3 * * * /c/twin\n0 3 * * * /c/twin\n"
+        "0 3 * * * /c/twin"
     )
     names = [document["name"] for document in made(text)]
-    again = [document["name"] for document in made("\n".join(reversed(text.split("\n"))))]
-    assert set(names) == set(again)
-    assert len(set(names)) == 5
-    assert names[2] == "cron-other"
-    assert names[4] == names[3] + "-2"
-    assert all(name.startswith("cron-report-") for name in names[:2])
+    assert names == [document["name"] for document in made(text)]
+    assert len(set(names)) == 6
+    assert (names[0], names[2], names[3]) == ("cron-report", "cron-other", "cron-twin")
+    assert names[1].startswith("cron-report-")
+    assert names[5] == names[4] + "-2"
+
+
+def test_a_second_line_of_a_program_gets_a_name_of_its_own_and_leaves_the_first_its():
+    first = "0 1 * * * /a/report --day"
+    (alone,) = made(first)
+    both = made(f"{first}\n0 2 * * 0 /a/report --week")
+    assert both[0] == alone
+    assert both[1]["name"] != alone["name"]
+    # Another line between them moves neither.
+    three = made(f"{first}\n0 3 1 * * /a/report --month\n0 2 * * 0 /a/report --week")
+    assert [three[0], three[2]] == both
 
 
 def test_the_sample_of_forty_lines_is_told_line_by_line():

@@ -12,7 +12,7 @@ from tests.support.cli import CliRunner, command_of
 from noonmark.cli.main import app, main
 
 COMMANDS = [
-    ["intake"], ["trigger"], ["dispatcher"], ["worker"], ["run", "list"], ["run", "show"], ["job", "list"],
+    ["intake"], ["trigger"], ["dispatcher"], ["worker"], ["watchdog"], ["observer"], ["run", "list"], ["run", "show"], ["job", "list"],
     ["job", "show"], ["rejection", "list"], ["rejection", "show"], ["dead", "list"], ["dead", "groups"], ["dead", "show"],
     ["dead", "redrive"], ["dead", "discard"], ["run", "cancel"], ["run", "logs"], ["run", "complete"], ["pool", "rotate-key"], ["pool", "retire-key"], ["pool", "keys"],
     ["workers"], ["lag"], ["submit"], ["db", "migrate"],
@@ -30,6 +30,7 @@ COMMANDS = [
     ["context", "show"], ["context", "remove"], ["api"], ["why"], ["audit"], ["admin", "bootstrap"],
     ["admin", "key", "create"], ["admin", "key", "list"], ["admin", "key", "revoke"], ["admin", "key", "show"],
     ["outbox", "install"], ["outbox", "retry"], ["outbox", "status"],
+    ["healthcheck"], ["alert", "list"], ["alert", "show"], ["alert", "test"],
     ["dlq", "list"], ["dlq", "groups"], ["dlq", "show"], ["dlq", "redrive"], ["dlq", "discard"],
 ]  # fmt: skip
 

@@ -132,6 +132,27 @@ def test_a_create_is_repeated_under_the_same_key():
     assert first == second
 
 
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda client: client.runs.cancel("1"),
+        lambda client: client.runs.cancel_many({}),
+        lambda client: client.runs.retry("1"),
+        lambda client: client.dead_letters.redrive({}),
+        lambda client: client.dead_letters.discard({}),
+        lambda client: client.namespaces.pause("a"),
+        lambda client: client.namespaces.resume("a", "skip"),
+        lambda client: client.backfills.cancel("1"),
+    ],
+)
+def test_an_order_is_repeated_under_the_same_key(order):
+    server = Server(httpx.ReadError("cut"), answer({}))
+    with client_of(server) as client:
+        order(client)
+    first, second = (request.headers["idempotency-key"] for request in server.asked)
+    assert first == second
+
+
 @pytest.mark.parametrize("trouble", [httpx.ReadError("cut"), answer({}, 503)])
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
 def test_what_might_be_done_twice_is_not_repeated(trouble, method):

@@ -11,7 +11,8 @@ from uuid import UUID
 import pytest
 
 from noonmark.core.granting import Rule
-from noonmark.core.why import REMEDIES, Blocker, Weight, answer, counted, lasting, ranked
+from noonmark.core.transitions import TERMINAL
+from noonmark.core.why import REMEDIES, WITHOUT_WORKER, Blocker, Weight, answer, counted, lasting, ranked
 from noonmark.core.why_facts import (
     Bounds,
     CutOff,
@@ -278,6 +279,24 @@ def test_a_run_that_workers_reject_names_what_they_lack_before_its_retries():
         Blocker.NO_WORKER_FOR_HANDLER,
         Blocker.DEAD,
     ]
+
+
+@pytest.mark.parametrize(
+    "lacks", [{"pool": PoolFacts(0, None, 0)}, {"pool": PoolFacts(1, NOW, 0, "no x", "kind")}]
+)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"timer": LATER},
+        *({"run": ended(state)} for state in TERMINAL | {RunState.DEAD} if state is not RunState.SKIPPED),
+    ],
+)
+def test_what_no_worker_can_run_is_not_to_be_triggered(lacks, given):
+    assert not any("job trigger" in one.remedy for one in explain(facts(path=way(**lacks), **given)))
+
+
+def test_every_answer_that_speaks_of_a_trigger_has_other_words_where_no_worker_can_run_the_job():
+    assert {code for code, remedy in REMEDIES.items() if "job trigger" in remedy} == set(WITHOUT_WORKER)
 
 
 def test_a_retry_that_is_due_is_the_triggers_business():

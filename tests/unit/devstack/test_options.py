@@ -6,7 +6,9 @@ from noonmark.devstack.options import ServiceSpec, StackOptions, default_service
 
 def test_the_default_services_start_in_the_order_of_the_pipeline(tmp_path: Path) -> None:
     services = default_services(cwd=tmp_path)
-    assert [service.name for service in services] == ["intake", "trigger", "dispatcher", "api", "worker"]
+    assert [service.name for service in services] == [
+        *("intake", "trigger", "dispatcher", "observer", "api", "worker")
+    ]
     assert all(service.command[0] == sys.executable for service in services)
     assert services[-1].command[-3:] == ("worker", "--pool", "default")
 

@@ -20,6 +20,7 @@ from noonmark.kafka.messages import (
     encode_run,
     lane_of,
     open_run,
+    traceparent_of,
 )
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -201,6 +202,22 @@ def test_secrets_do_not_show_and_weak_ones_are_refused():
         Signer({'k"': b"x" * 32}, 'k"')
     with pytest.raises(ValueError, match="1 to 128 letters"):
         Signer({"k" * 129: b"x" * 32}, "k" * 129)
+
+
+def test_the_message_of_a_traced_run_says_so_outside_of_what_is_signed():
+    traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    value = encoded(traceparent=traceparent)
+
+    assert json.loads(value)["traceparent"] == traceparent
+    assert traceparent_of(value) == traceparent
+    assert open_run(value, SIGNER) == open_run(encoded(), SIGNER)
+    plain = json.loads(encoded())
+    assert json.loads(value) == {**plain, "traceparent": traceparent}
+
+
+def test_the_message_of_a_run_that_is_not_traced_has_no_trace():
+    assert "traceparent" not in json.loads(encoded())
+    assert traceparent_of(encoded(namespace='"traceparent":"x","keyid"')) is None
 
 
 def test_members_of_later_versions_are_ignored():

@@ -60,7 +60,7 @@ def test_an_offset_that_went_back_needs_a_new_epoch():
     tracker = PartitionTracker(epoch=1, window=4)
     tracker.polled_many([7, 8])
     with pytest.raises(ValueError, match="same assignment"):
-        tracker.polled(8)
+        tracker.polled_many((8,))
 
 
 def test_marks_of_an_older_epoch_are_ignored():
@@ -79,7 +79,7 @@ def test_marks_of_an_older_epoch_are_ignored():
 
 def test_a_dropped_partition_yields_no_mark():
     tracker = OffsetTracker(window=10)
-    tracker.assign("t", 3).polled(1)
+    tracker.assign("t", 3).polled_many((1,))
     tracker.drop("t", 3)
     assert tracker.mark("t", 3) is None
     assert tracker.in_flight == 0

@@ -172,6 +172,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
         "is named already, with the same key; each limit once, or with different keys",
     ),
     ({**PYTHON, "deadline_seconds": 0}, "/deadline_seconds", "0 is not above 0"),
+    ({**PYTHON, "late_after_seconds": 0}, "/late_after_seconds", "0 is below 1"),
     ({**PYTHON, "pause_after_failures": 0}, "/pause_after_failures", "0 is below 1"),
     ({**PYTHON, "retry": {"delays": []}}, "/retry/delays", "fewer entries than 1"),
     ({**PYTHON, "retry": {"delays": [60, -1]}}, "/retry/delays/1", "-1 is below 0"),

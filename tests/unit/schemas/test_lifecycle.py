@@ -23,6 +23,7 @@ from noonmark.schemas.lifecycle import (
     RunsSettled,
     SettledRun,
     SubmissionRejected,
+    TracedRun,
     dead_event,
     read_published,
     rejection_event,
@@ -57,11 +58,18 @@ def test_settled_outcomes_read_back_as_they_were_recorded():
     read = read_published(event)
     assert isinstance(read, RunsSettled)
     assert [outcome.state for outcome in read.outcomes] == ["succeeded", "retrying"]
-    assert read.outcomes[0].model_dump() == dataclasses.asdict(OUTCOME)
+    assert read.outcomes[0].model_dump() == {**dataclasses.asdict(OUTCOME), "traceparent": None}
 
 
 def test_the_fast_class_has_the_fields_of_its_model():
-    assert [field.name for field in dataclasses.fields(SettledRun)] == list(RunOutcome.model_fields)
+    assert [field.name for field in dataclasses.fields(TracedRun)] == list(RunOutcome.model_fields)
+
+
+def test_only_outcomes_of_traced_runs_carry_their_trace():
+    traced = OUTCOME.traced("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    outcomes = data_of(settled_event("default", [OUTCOME, traced]))["outcomes"]
+    assert "traceparent" not in outcomes[0]
+    assert outcomes[1] == {**outcomes[0], "traceparent": traced.traceparent}
 
 
 def test_consumers_ignore_what_they_do_not_know():

@@ -151,6 +151,16 @@ def test_a_known_reason_not_to_start_is_a_sentence_without_traceback(run):
     assert "exception" not in lines[-1]
 
 
+def test_traces_without_their_packages_are_a_known_reason(run, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("opentelemetry")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    code, lines = run(lambda service: [WAITS], otlp_endpoint="http://127.0.0.1:9")
+    assert code == 2
+    assert 'install "noonmark[tracing]"' in lines[-1]["reason"]
+    assert "exception" not in lines[-1]
+
+
 def test_an_unknown_reason_not_to_start_comes_with_its_traceback(run):
     code, lines = run(lambda service: burn(None))
     assert code == 2

@@ -81,6 +81,7 @@ FIELDS = st.fixed_dictionaries(
         ),
         "limits": st.sampled_from([["a"], [{"name": "a", "key": "1"}, "b"]]),
         "pause_after_failures": st.integers(1, 9),
+        "late_after_seconds": st.integers(1, 86_400),
         "payload": st.sampled_from([None, {}, [1, 2.0], "text", {"a": {"b": None}}]),
         "description": st.sampled_from(["text"]),
         "owner": st.sampled_from(["me"]),

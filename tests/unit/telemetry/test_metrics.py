@@ -7,7 +7,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from noonmark.telemetry import metrics
-from noonmark.telemetry.instruments import BatchHistogram, SnapshotGauge
+from noonmark.telemetry.instruments import BatchHistogram, SnapshotGauge, show_nothing
+from noonmark.telemetry.labels import SERVICES
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 BOUNDS = (0.1, 1, 10)
@@ -87,6 +88,42 @@ def test_a_snapshot_replaces_the_series_of_the_one_before():
     gauge.replace({("high", 1): 7})
     assert registry.get_sample_value("backlog", {"lane": "high", "partition": "0"}) is None
     assert registry.get_sample_value("backlog", {"lane": "high", "partition": "1"}) == 7
+
+
+def test_a_gauge_without_labels_is_shown_only_while_it_is_measured():
+    registry = CollectorRegistry()
+    gauge = SnapshotGauge("letters", "Letters.", registry=registry)
+    assert registry.get_sample_value("letters") is None
+    gauge.set(0)
+    assert registry.get_sample_value("letters") == 0
+    gauge.replace({})
+    assert registry.get_sample_value("letters") is None
+    gauge.replace({(): 3})
+    assert registry.get_sample_value("letters") == 3
+    gauge.forget()
+    assert registry.get_sample_value("letters") is None
+
+
+def test_what_nobody_measures_any_more_is_removed_in_one_go():
+    registry = CollectorRegistry()
+    gauges = [SnapshotGauge(name, "Some.", ("lane",), registry=registry) for name in ("one", "two")]
+    for gauge in gauges:
+        gauge.replace({("high",): 1})
+    show_nothing(gauges)
+    assert [family.samples for family in registry.collect()] == [[], []]
+
+
+def test_every_metric_names_who_shows_it():
+    assert {row.shown_by for row in metrics.TABLE} <= {"every", *SERVICES, "observer", "watchdog"}
+
+
+def test_every_name_of_the_one_import_place_is_a_metric_of_the_table():
+    exported = [
+        getattr(metrics, name)
+        for name in metrics.__all__
+        if name not in {"TABLE", "LABELS", "REGISTRY", "page"}
+    ]
+    assert len(exported) == len(metrics.TABLE)
 
 
 def test_no_created_series_are_exposed():

@@ -9,11 +9,16 @@ from uuid import UUID
 from pydantic import Field
 
 from noonmark.core.words import RunState
-from noonmark.schemas.api.common import Answer
+from noonmark.schemas.api.common import Answer, Instant
 from noonmark.schemas.order_documents import Reason
+from noonmark.schemas.policy_documents import NAMESPACE_PATTERN
 from noonmark.schemas.problems import Document
 
+MOST_CANCELLED: int = 1_000
+"""Runs that one order by filter cancels, at most."""
+
 PriorityName = Literal["high", "normal", "low"]
+_Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]+$")]
 _HIDDEN = "True where the credential may not see it (`payloads:read`); it is null then."
 
 
@@ -125,6 +130,70 @@ class RunCancel(Document):
     """Why a run is cancelled."""
 
     reason: Reason = None
+
+
+class RunFilter(Document):
+    """Which runs of a namespace are meant: those that fit all that is given; nothing: all of them."""
+
+    namespace: Annotated[
+        str | None,
+        Field(
+            pattern=NAMESPACE_PATTERN, description="Default: the credential's only namespace, else `default`."
+        ),
+    ] = None
+    job_id: Annotated[UUID | None, Field(strict=False)] = None
+    job_name: Annotated[
+        _Text | None, Field(description="Of the recurring job of this name, else of one-time jobs.")
+    ] = None
+    labels: Annotated[
+        dict[_Text, _Text] | None,
+        Field(min_length=1, max_length=20, description="Their jobs have all of these."),
+    ] = None
+    state: Annotated[
+        list[Literal["waiting", "queued", "retrying", "running"]] | None,
+        Field(min_length=1, max_length=4, description="Any of these; default: all of them."),
+    ] = None
+    priority: Annotated[
+        list[PriorityName] | None, Field(min_length=1, max_length=3, description="Any of these.")
+    ] = None
+    pool: Annotated[_Text | None, Field(description="That they are for.")] = None
+    origin: Annotated[
+        Literal["schedule", "manual", "backfill", "event"] | None, Field(description="What asked for them.")
+    ] = None
+    since: Annotated[Instant | None, Field(description="Due at or after this instant.")] = None
+    until: Annotated[Instant | None, Field(description="Due before this instant.")] = None
+
+
+class RunsCancel(Document):
+    """Which unfinished runs are to be cancelled, and why."""
+
+    filter: Annotated[RunFilter, Field(description="Which ones.")]
+    reason: Reason = None
+    dry_run: Annotated[bool, Field(description="Only count them, and name the first.")] = False
+    after: Annotated[
+        str | None,
+        Field(max_length=2000, description="`next_after` of the call before: go on there."),
+    ] = None
+    limit: Annotated[
+        int, Field(ge=1, le=MOST_CANCELLED, description="Runs that this call cancels, at most.")
+    ] = MOST_CANCELLED
+
+
+class RunsCancelled(Answer):
+    """What an order did, or, with `dry_run`, what it would be about."""
+
+    dry_run: bool
+    matched: Annotated[int, Field(description="Runs that this call found.")]
+    first: Annotated[list[UUID], Field(description="Of a dry run: ids of the first.")]
+    runs: Annotated[
+        dict[str, int],
+        Field(description="Runs that were changed, by their state now: `cancelled` or `cancelling`."),
+    ]
+    stopping: Annotated[list[UUID], Field(description="Ids of those whose workers were asked to stop.")]
+    next_after: Annotated[
+        str | None,
+        Field(description="Send it as `after`, with the same filter, to go on; null: that was all."),
+    ]
 
 
 class RunReport(Document):

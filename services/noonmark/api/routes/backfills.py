@@ -11,10 +11,11 @@ from fastapi import Depends, Query, Response
 
 from noonmark.api.bodies import checked_body, described
 from noonmark.api.job_acts import namespace_of_job
+from noonmark.api.once import once
 from noonmark.api.paging import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.problem import ProblemError
 from noonmark.api.replies import Key, Reply
-from noonmark.api.routing import Caller, IdempotencyKey, needs, resource
+from noonmark.api.routing import Act, Caller, IdempotencyKey, needs, resource
 from noonmark.core.access import Permission
 from noonmark.core.backfill import BackfillError, BackfillRange
 from noonmark.core.instants import parse_instant
@@ -60,11 +61,8 @@ def create(
         with caller.reading() as session:
             return _reply(_planned(session.raw, job_id, body), None).response()
     key = Key.make(namespace, idempotency_key, caller.action, str(job_id), body.model_dump(mode="json"))
-    with caller.changing(namespace) as act:
-        act.object = f"job:{job_id}"
-        if key is not None and (before := key.before(act.session.raw)) is not None:
-            act.after = {"replayed": True}
-            return before.response()
+
+    def start(act: Act) -> Reply:
         planned = _planned(act.session.raw, job_id, body)
         try:
             started = backfills.start(act.session.raw, planned, requested_by=caller.principal.name)
@@ -72,9 +70,9 @@ def create(
             raise ProblemError(CONFLICT, str(error)) from None
         reply = _reply(planned, started)
         act.after = {**reply.body, "instants": len(planned.listed)}
-        if key is not None:
-            key.keep(act.session.raw, reply)
-    return reply.response()
+        return reply
+
+    return once(caller, namespace, key, start, changes=f"job:{job_id}").response()
 
 
 @router.get("/jobs/{job_id}/backfills")
@@ -108,17 +106,24 @@ def read(backfill_id: UUID, caller: Caller = needs(Permission.JOBS_READ)) -> Bac
     return Backfill.model_validate(row)
 
 
-@router.post("/backfills/{backfill_id}/cancel", openapi_extra=described(BackfillCancelBody, required=False))
+@router.post(
+    "/backfills/{backfill_id}/cancel",
+    response_model=BackfillCancelled,
+    openapi_extra=described(BackfillCancelBody, required=False),
+)
 def cancel(
     backfill_id: UUID,
     body: Annotated[BackfillCancelBody, Depends(checked_body(BackfillCancelBody))],
+    idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_WRITE, "backfill.cancel"),
-) -> BackfillCancelled:
+) -> Response:
     """End a backfill: nothing more of it is queued, and with `runs` its unfinished runs end, too."""
     namespace = read(backfill_id, caller).namespace
     submitter = caller.parts.submitter
-    with caller.changing(namespace) as act:
-        act.object = f"backfill:{backfill_id}"
+    said = body.model_dump(mode="json")
+    key = Key.make(namespace, idempotency_key, caller.action, str(backfill_id), said)
+
+    def end(act: Act) -> Reply:
         done = backfills.cancel(
             act.session.raw,
             backfill_id,
@@ -131,7 +136,9 @@ def cancel(
             backfill=Backfill.model_validate(row), ended=done.ended, stopping=done.stopping
         )
         act.after = answer.model_dump(mode="json")
-    return answer
+        return Reply(200, act.after)
+
+    return once(caller, namespace, key, end, changes=f"backfill:{backfill_id}").response()
 
 
 def _planned(connection: psycopg.Connection, job_id: UUID, body: BackfillBody) -> backfills.BackfillPlan:

@@ -9,12 +9,14 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 import psycopg
-from fastapi import Query
+from fastapi import Query, Response
 
+from noonmark.api.once import once
 from noonmark.api.paging import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.problem import ProblemError
 from noonmark.api.queries import Since, Text
-from noonmark.api.routing import Caller, NamespaceParameter, needs, resource
+from noonmark.api.replies import Key, Reply
+from noonmark.api.routing import Act, Caller, IdempotencyKey, NamespaceParameter, needs, resource
 from noonmark.core.access import Permission
 from noonmark.schemas.api.common import Page
 from noonmark.schemas.api.dead_letters import (
@@ -31,7 +33,6 @@ from noonmark.schemas.api.dead_letters import (
 from noonmark.schemas.problem_types import NOT_FOUND
 from noonmark.store import dead_letters, dead_views
 from noonmark.store.dead_letters import DeadRun, DeadSelection, Refusal, Settled
-from noonmark.store.jobs import Taken
 
 router = resource("dead-letters")
 
@@ -118,10 +119,12 @@ def read_dead_letter(run_id: UUID, caller: Caller = needs(Permission.RUNS_READ))
     return DeadLetterDetail.model_validate({**_shown(found, payloads=payloads), "history": history})
 
 
-@router.post("/dead-letters/redrive")
+@router.post("/dead-letters/redrive", response_model=DeadLetterChange)
 def redrive_dead_letters(
-    order: DeadLetterRedrive, caller: Caller = needs(Permission.RUNS_OPERATE, "dead_letter.redrive")
-) -> DeadLetterChange:
+    order: DeadLetterRedrive,
+    idempotency_key: IdempotencyKey = None,
+    caller: Caller = needs(Permission.RUNS_OPERATE, "dead_letter.redrive"),
+) -> Response:
     """Queue dead runs again, with new budgets. What must not run now waits; what cannot run is refused.
 
     One call looks at up to 1,000 runs, in the order of their ids, and all of it is done or nothing. To go on
@@ -132,13 +135,15 @@ def redrive_dead_letters(
     def step(connection: psycopg.Connection, some: Sequence[DeadRun]) -> Settled:
         return dead_letters.redrive(connection, submitter.events, some, shards=submitter.shards)
 
-    return _carry_out(caller, order, step)
+    return _carry_out(caller, order, idempotency_key, step)
 
 
-@router.post("/dead-letters/discard")
+@router.post("/dead-letters/discard", response_model=DeadLetterChange)
 def discard_dead_letters(
-    order: DeadLetterDiscard, caller: Caller = needs(Permission.RUNS_OPERATE, "dead_letter.discard")
-) -> DeadLetterChange:
+    order: DeadLetterDiscard,
+    idempotency_key: IdempotencyKey = None,
+    caller: Caller = needs(Permission.RUNS_OPERATE, "dead_letter.discard"),
+) -> Response:
     """Settle dead runs for good: they stay as they are, as `discarded`. Large orders go on as redrives do."""
     submitter = caller.parts.submitter
 
@@ -147,15 +152,16 @@ def discard_dead_letters(
             connection, submitter.events, some, reason=order.reason, shards=submitter.shards
         )
 
-    return _carry_out(caller, order, step)
+    return _carry_out(caller, order, idempotency_key, step)
 
 
-def _carry_out(caller: Caller, order: DeadLetterRedrive, step: Step) -> DeadLetterChange:
+def _carry_out(caller: Caller, order: DeadLetterRedrive, header: str | None, step: Step) -> Response:
     namespace = caller.namespace(order.filter.namespace)
     wanted = _selection(order.filter, namespace)
     if order.dry_run:
-        return _foreseen(caller, wanted, order.after)
-    with caller.changing(namespace) as act:
+        return Reply(200, _foreseen(caller, wanted, order.after).model_dump(mode="json")).response()
+
+    def change(act: Act) -> Reply:
         raw, sql = act.session.raw, act.session.sql
         found = dead_letters.find(raw, wanted, limit=order.limit, after=order.after)
         done = step(raw, found) if found else Settled()
@@ -165,25 +171,27 @@ def _carry_out(caller: Caller, order: DeadLetterRedrive, step: Step) -> DeadLett
             missing = set(order.filter.runs) - {run.run_id for run in found}
             done.refused.update(dict.fromkeys(sorted(missing), Refusal.NOT_DEAD) if not remaining else {})
         refused = dict(Counter(reason.value for reason in done.refused.values()))
-        act.object = "dead-letters"
         act.before = {"filter": order.filter.model_dump(mode="json", exclude_none=True)}
         act.after = {"runs": dict(done.states), "refused": refused, "remaining": remaining}
-    if done.states:
-        caller.parts.submitter.told(
-            Taken([], found[0].scheduled_for, queued=True, due_soon=False, freed=True)
+        answer = DeadLetterChange(
+            dry_run=False,
+            matched=len(found),
+            first=[],
+            runs=dict(done.states),
+            refused=refused,
+            refused_runs=[
+                RefusedRun(run_id=run, reason=why.value) for run, why in list(done.refused.items())[:_NAMED]
+            ],
+            remaining=remaining,
+            next_after=last if remaining else None,
         )
-    return DeadLetterChange(
-        dry_run=False,
-        matched=len(found),
-        first=[],
-        runs=dict(done.states),
-        refused=refused,
-        refused_runs=[
-            RefusedRun(run_id=run, reason=reason.value) for run, reason in list(done.refused.items())[:_NAMED]
-        ],
-        remaining=remaining,
-        next_after=last if remaining else None,
-    )
+        return Reply(200, answer.model_dump(mode="json"))
+
+    key = Key.make(namespace, header, caller.action, order.model_dump(mode="json"))
+    reply = once(caller, namespace, key, change, changes="dead-letters")
+    if reply.body["runs"] and not reply.replayed:
+        caller.parts.submitter.hint(queued=True, freed=True)
+    return reply.response()
 
 
 def _foreseen(caller: Caller, wanted: DeadSelection, after: UUID | None) -> DeadLetterChange:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
-from fastapi import Body, Path, Query, Response
+from fastapi import Body, Header, Path, Query, Response
 
 from noonmark.api.paging import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.problem import ProblemError
@@ -14,7 +14,7 @@ from noonmark.auth.issuing import issue_key
 from noonmark.core.access import EVERYWHERE, Permission, Role
 from noonmark.schemas.api.common import Page
 from noonmark.schemas.api.keys import Key, KeyRequest, NewKey
-from noonmark.schemas.problem_types import CONFLICT, FORBIDDEN, INVALID, NOT_FOUND
+from noonmark.schemas.problem_types import CONFLICT, FORBIDDEN, INVALID, MALFORMED, NOT_FOUND
 from noonmark.schemas.refusal import FieldError, Refused
 from noonmark.store import api_keys
 from noonmark.store.api_keys import KeyNotAllowedError, KeyRequestError, KeyRow, check_may_end
@@ -24,14 +24,30 @@ router = resource("keys")
 KeyId = Annotated[str, Path(pattern="^[a-z0-9]{12}$", description="Id of the key.")]
 _LISTING: Final = "keys"
 
+NoIdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        deprecated=True,
+        description="Refused: the answer holds secrets, which are not kept to be given again.",
+    ),
+]
+
 
 @router.post("/keys", status_code=201)
 def create(
     response: Response,
     body: Annotated[KeyRequest, Body()],
+    idempotency_key: NoIdempotencyKey = None,
     caller: Caller = needs(Permission.KEYS_WRITE, "key.create"),
 ) -> NewKey:
     """Make a key. Its token and signing key are in this answer and in no other."""
+    if idempotency_key is not None:
+        raise ProblemError(
+            MALFORMED,
+            "Idempotency-Key is not taken here: the answer holds secrets, which are kept nowhere. Send the"
+            " request without it; if no answer came, list the keys and revoke the one that was made",
+        )
     wanted = api_keys.NewKey(
         name=body.name,
         grants={place: Role.named(role) for place, role in body.grants.items()},

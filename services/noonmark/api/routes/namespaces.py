@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final, LiteralString
 from uuid import UUID
 
@@ -11,8 +10,10 @@ import psycopg
 from fastapi import Body, Path, Response
 
 from noonmark.api.etags import check_if_match, etag_of
+from noonmark.api.once import keep_afterwards
 from noonmark.api.problem import ProblemError
-from noonmark.api.routing import Caller, IfMatch, needs, resource
+from noonmark.api.replies import Key, Reply
+from noonmark.api.routing import Caller, IdempotencyKey, IfMatch, needs, resource
 from noonmark.core.access import Permission
 from noonmark.core.words import ResumeChoice
 from noonmark.core.zones import ZoneError
@@ -29,7 +30,6 @@ from noonmark.schemas.policy_documents import NAMESPACE_PATTERN
 from noonmark.schemas.problem_types import CONFLICT, NOT_FOUND
 from noonmark.schemas.refusal import FieldError, Refused
 from noonmark.store import namespace_pauses, namespaces
-from noonmark.store.jobs import Taken
 from noonmark.store.namespace_batches import TO_FREE, TO_HOLD, TO_PLAN, first_of
 from noonmark.store.namespaces import NamespaceError, NamespaceRow
 from noonmark.store.time_facts import change_time_facts
@@ -124,20 +124,26 @@ def delete_namespace(
         act.before = _told(before)
 
 
-@router.post("/namespaces/{name}/pause")
+@router.post("/namespaces/{name}/pause", response_model=NamespaceChange)
 def pause_namespace(
     name: Name,
     body: Annotated[NamespacePause | None, Body()] = None,
+    idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.SETTINGS_WRITE, "namespace.pause"),
-) -> NamespaceChange:
+) -> Response:
     """Hold all jobs of a namespace, also those that are made from now on. Runs under way go on.
 
     One call holds some thousands of the jobs that exist; while `complete` is false, repeat it.
     """
+    reason = body.reason if body else None
+    key = Key.make(name, idempotency_key, caller.action, reason)
     with caller.changing(name) as act:
         act.object = f"namespace:{name}"
+        if key is not None and (answered := key.before(act.session.raw)) is not None:
+            act.after = {"replayed": True}
+            return answered.response()
         before = _read(act.session.raw, name)
-        changed = namespace_pauses.mark_paused(act.session.raw, name, body.reason if body else None)
+        changed = namespace_pauses.mark_paused(act.session.raw, name, reason)
         act.before, act.after = _told(before), _told(_read(act.session.raw, name))
     jobs = runs = 0
 
@@ -147,7 +153,7 @@ def pause_namespace(
         jobs, runs = jobs + held, runs + waiting
 
     complete = _step_by_step(caller, name, TO_HOLD, hold)
-    return NamespaceChange(
+    done = NamespaceChange(
         name=name,
         state="paused",
         changed=changed,
@@ -156,22 +162,28 @@ def pause_namespace(
         jobs_with_held_instants=0,
         complete=complete,
     )
+    return keep_afterwards(caller, name, key, Reply(200, done.model_dump(mode="json"))).response()
 
 
-@router.post("/namespaces/{name}/resume")
+@router.post("/namespaces/{name}/resume", response_model=NamespaceChange)
 def resume_namespace(
     name: Name,
     body: Annotated[NamespaceResume | None, Body()] = None,
+    idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.SETTINGS_WRITE, "namespace.resume"),
-) -> NamespaceChange:
+) -> Response:
     """Let the jobs of a namespace go on that its pause held, and queue their runs.
 
     Jobs that were paused on their own account stay paused. One call frees some thousands of them; while
     `complete` is false, repeat it with the same choice.
     """
     missed = ResumeChoice(body.missed if body else ResumeChoice.SKIP)
+    key = Key.make(name, idempotency_key, caller.action, missed.value)
     with caller.changing(name) as act:
         act.object = f"namespace:{name}"
+        if key is not None and (answered := key.before(act.session.raw)) is not None:
+            act.after = {"replayed": True}
+            return answered.response()
         before = _read(act.session.raw, name)
         changed = namespace_pauses.mark_resumed(act.session.raw, name)
         after = _read(act.session.raw, name)
@@ -185,10 +197,8 @@ def resume_namespace(
 
     complete = _step_by_step(caller, name, TO_FREE, free)
     if jobs or runs:
-        caller.parts.submitter.told(
-            Taken([], after.updated_at or datetime.now(UTC), queued=True, due_soon=True, freed=True)
-        )
-    return NamespaceChange(
+        caller.parts.submitter.hint(queued=True, due_soon=True, freed=True)
+    done = NamespaceChange(
         name=name,
         state="active",
         changed=changed,
@@ -197,6 +207,7 @@ def resume_namespace(
         jobs_with_held_instants=late,
         complete=complete,
     )
+    return keep_afterwards(caller, name, key, Reply(200, done.model_dump(mode="json"))).response()
 
 
 def _step_by_step(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
@@ -10,9 +10,11 @@ from fastapi import Body, Response
 
 from noonmark.api.database import Session
 from noonmark.api.etags import check_if_match
+from noonmark.api.once import once
 from noonmark.api.problem import ProblemError
+from noonmark.api.replies import Key, Reply
 from noonmark.api.routes.runs import also_executions, missing_run
-from noonmark.api.routing import Caller, IfMatch, needs, resource
+from noonmark.api.routing import Act, Caller, IdempotencyKey, IfMatch, needs, resource
 from noonmark.api.run_answers import run_etag
 from noonmark.api.submitting import parse, raise_rejected
 from noonmark.core.access import Permission
@@ -23,8 +25,9 @@ from noonmark.schemas.submissions import COMPLETE_RUN, CancelRuns
 from noonmark.service.database_clock import Moment
 from noonmark.store import dead_letters
 from noonmark.store.dead_letters import DeadRun, Refusal
-from noonmark.store.jobs import Request, Taken
-from noonmark.store.run_cancels import CANCELLABLE
+from noonmark.store.jobs import Request
+from noonmark.store.run_cancels import CANCELLABLE, RunKey, lock_runs
+from noonmark.store.time_facts import share_time_facts
 
 router = resource("runs")
 
@@ -59,73 +62,83 @@ class _Place(NamedTuple):
     scheduled_for: Any
 
 
-@also_executions(router.post, "/runs/{run_id}/cancel", status_code=202)
+@also_executions(router.post, "/runs/{run_id}/cancel", status_code=202, response_model=RunChange)
 def cancel_run(
     run_id: UUID,
-    response: Response,
     body: Annotated[RunCancel | None, Body()] = None,
     if_match: IfMatch = None,
+    idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "run.cancel"),
-) -> RunChange:
+) -> Response:
     """Cancel a run: one without a worker ends at once, one that runs is asked to stop.
 
     The run keeps who asked and why as its `reason`. One that is cancelled, or being so, stays as it is.
     """
     place = _find(caller, run_id)
     principal = caller.principal
-    order = CancelRuns((run_id,), body.reason if body else None, f"{principal.id} ({principal.name})")
+    reason = body.reason if body else None
+    order = CancelRuns((run_id,), reason, f"{principal.id} ({principal.name})")
+    submitter = caller.parts.submitter
 
     def read(_: Moment) -> Sequence[Request]:
         return [Request(order, None)]
 
-    submitter = caller.parts.submitter
-    with caller.changing(place.namespace) as act:
-        act.object = f"run:{run_id}"
+    def change(act: Act) -> Reply:
+        raw = act.session.raw
+        # First this lock, then those on the run: who changes facts has it, and then looks at jobs.
+        share_time_facts(raw, wait=True)
+        lock_runs(raw, [RunKey(run_id, place.scheduled_for)], tuple(RunState))
         before = _state(act.session, run_id, place, if_match)
-        taken = submitter.take_in(act.session.raw, read)
+        taken = submitter.take_in(raw, read)
         raise_rejected(taken.results[0])
         after = _state(act.session, run_id, place)
         if before["state"] not in (*CANCELLABLE, RunState.CANCELLED, RunState.CANCELLING):
             raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}: it has ended already")
-        act.before, act.after = (
-            {"state": before["state"]},
-            {"state": after["state"], "reason": after["reason"]},
-        )
-    submitter.told(taken)
-    response.headers["ETag"] = run_etag(after)
-    return RunChange(id=run_id, state=after["state"], reason=after["reason"])
+        act.before = {"state": before["state"]}
+        act.after = {"state": after["state"], "reason": after["reason"]}
+        return _changed(run_id, after)
+
+    key = Key.make(place.namespace, idempotency_key, caller.action, str(run_id), reason)
+    reply = once(caller, place.namespace, key, change, changes=f"run:{run_id}")
+    if not reply.replayed:
+        submitter.hint(queued=True, freed=True)
+    return reply.response()
 
 
-@also_executions(router.post, "/runs/{run_id}/retry", status_code=202)
+@also_executions(router.post, "/runs/{run_id}/retry", status_code=202, response_model=RunChange)
 def retry_run(
     run_id: UUID,
-    response: Response,
     if_match: IfMatch = None,
+    idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "run.retry"),
-) -> RunChange:
+) -> Response:
     """Give a dead run another life, with new budgets. What must not run now waits.
 
     A run that is not dead cannot be retried; the answer says what can be done instead.
     """
     place = _find(caller, run_id)
     submitter = caller.parts.submitter
-    with caller.changing(place.namespace) as act:
-        act.object = f"run:{run_id}"
+    runs = [DeadRun(run_id, place.scheduled_for)]
+
+    def change(act: Act) -> Reply:
         raw = act.session.raw
+        dead_letters.lock_dead(raw, runs)
         before = _state(act.session, run_id, place, if_match)
         if before["state"] != RunState.DEAD:
             instead = _INSTEAD[RunState(before["state"])]
             raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}, not dead: {instead}")
-        done = dead_letters.redrive(
-            raw, submitter.events, [DeadRun(run_id, place.scheduled_for)], shards=submitter.shards
-        )
+        done = dead_letters.redrive(raw, submitter.events, runs, shards=submitter.shards)
         if run_id in done.refused:
             raise ProblemError(CONFLICT, f"run {run_id} is not retried: {_REFUSED[done.refused[run_id]]}")
         after = _state(act.session, run_id, place)
         act.before, act.after = {"state": before["state"]}, {"state": after["state"]}
-    submitter.told(Taken([], place.scheduled_for, queued=True, due_soon=False, freed=True))
-    response.headers["ETag"] = run_etag(after)
-    return RunChange(id=run_id, state=after["state"], reason=after["reason"])
+        return _changed(run_id, after)
+
+    key = Key.make(place.namespace, idempotency_key, caller.action, str(run_id))
+    reply = once(caller, place.namespace, key, change, changes=f"run:{run_id}")
+    if not reply.replayed:
+        submitter.hint(queued=True, freed=True)
+    return reply.response()
 
 
 @also_executions(router.post, "/runs/{run_id}/complete")
@@ -164,6 +177,11 @@ def _bound(caller: Caller, whose: str, per_minute: int, detail: str) -> None:
         caller.request.scope["noonmark.audited"] = True
         seconds = str(max(1, round(wait + 0.5)))
         raise ProblemError(TOO_MANY_REQUESTS, f"{detail}; wait {seconds} s", headers={"Retry-After": seconds})
+
+
+def _changed(run_id: UUID, after: Mapping[str, Any]) -> Reply:
+    body = RunChange(id=run_id, state=after["state"], reason=after["reason"]).model_dump(mode="json")
+    return Reply(202, body, {"ETag": run_etag(after)})
 
 
 def _find(caller: Caller, run_id: UUID) -> _Place:

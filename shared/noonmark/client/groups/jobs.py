@@ -11,6 +11,7 @@ from noonmark.client.answers import IDEMPOTENCY_KEY, Call, Page
 from noonmark.client.binding import D, Group, listing, operation
 from noonmark.client.parsing import document, items, page, path
 from noonmark.client.types.backfills import Backfill, BackfillPlan
+from noonmark.client.types.job_stats import JobStats
 from noonmark.client.types.jobs import (
     Job,
     JobDiff,
@@ -224,6 +225,11 @@ class Jobs(Group[D]):
     def why(self, job_id: Id) -> Call[Why]:
         """Say why a job has not run."""
         return Call("GET", path("jobs", job_id, "why"), document)
+
+    @operation
+    def stats(self, job_id: Id) -> Call[JobStats]:
+        """Say what is usual for a job, and how its last hour was."""
+        return Call("GET", path("jobs", job_id, "stats"), document)
 
     @listing
     def runs(self, job_id: Id, *, limit: int | None = None) -> Call[Page[RunSummary]]:

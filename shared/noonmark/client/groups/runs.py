@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from noonmark.client.answers import Call, Page
+from noonmark.client.answers import IDEMPOTENCY_KEY, Call, Page
 from noonmark.client.binding import D, Group, listing, operation
 from noonmark.client.errors import WaitTimeoutError
 from noonmark.client.following import streaming
@@ -19,7 +19,7 @@ from noonmark.client.types.dead_letters import (
     DeadLetterDetail,
     DeadLetterGroup,
 )
-from noonmark.client.types.runs import Run, RunChange, RunLogs, RunSummary
+from noonmark.client.types.runs import Run, RunChange, RunLogs, RunsCancelled, RunSummary
 from noonmark.client.types.why import Why
 
 Id = UUID | str
@@ -96,16 +96,35 @@ class Runs(Group[D]):
     ) -> Call[RunChange]:
         """Cancel a run: at once where no worker has it, else its worker is asked to stop."""
         body = {"reason": reason} if reason else {}
-        headers = {"If-Match": if_match}
-        # One that is cancelled stays as it is.
-        return Call(
-            "POST", path("runs", run_id, "cancel"), document, json=body, headers=headers, harmless=True
-        )
+        headers = {"If-Match": if_match, IDEMPOTENCY_KEY: str(uuid4())}
+        return Call("POST", path("runs", run_id, "cancel"), document, json=body, headers=headers)
+
+    @operation
+    def cancel_many(
+        self,
+        chosen: Mapping[str, Any],
+        *,
+        reason: str | None = None,
+        dry_run: bool = False,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Call[RunsCancelled]:
+        """Cancel unfinished runs, at most 1,000 in one call.
+
+        Args:
+            chosen: the filter; nothing in it means all of the namespace.
+            reason: for people.
+            dry_run: only count them.
+            after: `next_after` of the call before, to go on there.
+            limit: runs that this call cancels.
+        """
+        more = {"reason": reason, "dry_run": dry_run, "after": after, "limit": limit}
+        return _over(self, path("runs", "cancel"), chosen, more)
 
     @operation
     def retry(self, run_id: Id, *, if_match: str | None = None) -> Call[RunChange]:
-        """Give a dead run another life. Not repeated by itself: after a success the run is dead no more."""
-        headers = {"If-Match": if_match}
+        """Give a dead run another life."""
+        headers = {"If-Match": if_match, IDEMPOTENCY_KEY: str(uuid4())}
         return Call("POST", path("runs", run_id, "retry"), document, json={}, headers=headers)
 
     @operation
@@ -234,7 +253,8 @@ class DeadLetters(Group[D]):
             after: `next_after` of the call before, to go on there.
             limit: runs that this call looks at.
         """
-        return self._over("redrive", chosen, {"dry_run": dry_run, "after": after, "limit": limit})
+        more = {"dry_run": dry_run, "after": after, "limit": limit}
+        return _over(self, path("dead-letters", "redrive"), chosen, more)
 
     @operation
     def discard(
@@ -256,14 +276,14 @@ class DeadLetters(Group[D]):
             limit: runs that this call looks at.
         """
         more = {"dry_run": dry_run, "after": after, "limit": limit, "reason": reason}
-        return self._over("discard", chosen, more)
+        return _over(self, path("dead-letters", "discard"), chosen, more)
 
-    def _over(self, order: str, chosen: Mapping[str, Any], more: Mapping[str, Any]) -> Call[DeadLetterChange]:
-        place = {"namespace": self.namespace} if self.namespace else {}
-        given = {
-            name: str(value) if name == "after" else value
-            for name, value in more.items()
-            if value is not None
-        }
-        body = {"filter": {**place, **chosen}, **given}
-        return Call("POST", path("dead-letters", order), document, json=body, harmless=bool(more["dry_run"]))
+
+def _over(group: Group[D], where: str, chosen: Mapping[str, Any], more: Mapping[str, Any]) -> Call[Any]:
+    """Make the call of an order about all that a filter means."""
+    place = {"namespace": group.namespace} if group.namespace else {}
+    given = {
+        name: str(value) if name == "after" else value for name, value in more.items() if value is not None
+    }
+    body = {"filter": {**place, **chosen}, **given}
+    return Call("POST", where, document, json=body, headers={IDEMPOTENCY_KEY: str(uuid4())})

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
+from uuid import UUID, uuid4
 
-from noonmark.client.answers import Call, Page
+from noonmark.client.answers import IDEMPOTENCY_KEY, Call, Page
 from noonmark.client.binding import D, Group, listing, operation
 from noonmark.client.parsing import document, items, nothing, page, path
+from noonmark.client.types.alerts import AlertDetail, AlertItem
 from noonmark.client.types.audit import AuditItem
 from noonmark.client.types.backfills import Backfill, BackfillCancelled
 from noonmark.client.types.keys import Key, NewKey
@@ -47,12 +49,14 @@ class Namespaces(Group[D]):
     def pause(self, name: str, reason: str | None = None) -> Call[NamespaceChange]:
         """Hold all jobs of a namespace."""
         body = {"reason": reason} if reason else {}
-        return Call("POST", path("namespaces", name, "pause"), document, json=body, harmless=True)
+        headers = {IDEMPOTENCY_KEY: str(uuid4())}
+        return Call("POST", path("namespaces", name, "pause"), document, json=body, headers=headers)
 
     @operation
     def resume(self, name: str, missed: Literal["skip", "latest", "all"]) -> Call[NamespaceChange]:
         """Let the jobs of a namespace go on; `missed` as for `jobs.resume`."""
-        return Call("POST", path("namespaces", name, "resume"), document, json={"missed": missed})
+        headers, body = {IDEMPOTENCY_KEY: str(uuid4())}, {"missed": missed}
+        return Call("POST", path("namespaces", name, "resume"), document, json=body, headers=headers)
 
 
 class Named(Group[D]):
@@ -176,7 +180,8 @@ class Backfills(Group[D]):
             runs: also end what it has queued; else that runs.
         """
         body = {"runs": runs, **({"reason": reason} if reason else {})}
-        return Call("POST", path("backfills", backfill_id, "cancel"), document, json=body, harmless=True)
+        headers = {IDEMPOTENCY_KEY: str(uuid4())}
+        return Call("POST", path("backfills", backfill_id, "cancel"), document, json=body, headers=headers)
 
 
 class Keys(Group[D]):
@@ -215,6 +220,43 @@ class Keys(Group[D]):
     def revoke(self, key_id: str) -> Call[None]:
         """Make a key invalid at once."""
         return Call("DELETE", path("keys", key_id), nothing)
+
+
+class Alerts(Group[D]):
+    """`client.alerts`: what the observer found wrong."""
+
+    @listing
+    def list(
+        self,
+        *,
+        state: Literal["open", "resolved", "all"] | None = None,
+        kind: str | None = None,
+        namespace: str | None = None,
+        job_id: UUID | str | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[AlertItem]]:
+        """List them, the newest first: iterate over all, or take a `page()` of them.
+
+        Args:
+            state: open ones by default.
+            kind: runaway, late, stuck, failing, dead or silent.
+            namespace: where; by default everywhere that the key may read.
+            job_id: only about this job.
+            limit: of one page, 1 to 200.
+        """
+        params = {
+            "state": state,
+            "kind": kind,
+            "namespace": namespace or self.namespace,
+            "job_id": job_id,
+            "limit": limit,
+        }
+        return Call("GET", path("alerts"), page, params)
+
+    @operation
+    def get(self, alert_id: UUID | str) -> Call[AlertDetail]:
+        """Read one with its figures, and how far each channel was told."""
+        return Call("GET", path("alerts", alert_id), document)
 
 
 class Audit(Group[D]):

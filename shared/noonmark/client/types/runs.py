@@ -204,6 +204,27 @@ class RunLogs(TypedDict):
     attempts: list[AttemptLog]
 
 
+class RunsCancelled(TypedDict):
+    """What an order did, or, with `dry_run`, what it would be about."""
+
+    dry_run: bool
+
+    matched: int
+    """Runs that this call found."""
+
+    first: list[str]
+    """Of a dry run: ids of the first."""
+
+    runs: dict[str, int]
+    """Runs that were changed, by their state now: `cancelled` or `cancelling`."""
+
+    stopping: list[str]
+    """Ids of those whose workers were asked to stop."""
+
+    next_after: str | None
+    """Send it as `after`, with the same filter, to go on; null: that was all."""
+
+
 class RunChange(TypedDict):
     """What became of a run by a request."""
 

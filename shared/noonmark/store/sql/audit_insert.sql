@@ -1,8 +1,7 @@
--- Writes audit entries, however many, with one statement: a bulk change has an entry for each of its objects.
-insert into audit_log (actor, actor_name, action, namespace, object, outcome, reason, before, after, request_id, address)
-select e.actor, e.actor_name, e.action, e.namespace, e.object, e.outcome, e.reason, e.before::jsonb, e.after::jsonb,
-       e.request_id, e.address
-from unnest(%(actors)s::text[], %(actor_names)s::text[], %(actions)s::text[], %(namespaces)s::text[], %(objects)s::text[],
-            %(outcomes)s::text[], %(reasons)s::text[], %(befores)s::text[], %(afters)s::text[], %(request_ids)s::text[],
-            %(addresses)s::text[])
-     as e (actor, actor_name, action, namespace, object, outcome, reason, before, after, request_id, address)
+-- Writes audit entries, however many, with one statement: a bulk change has an entry for each of its objects. A function,
+-- as `job_insert` is.
+select noonmark_insert_audit(
+    %(actors)b::text[], %(actor_names)b::text[], %(actions)b::text[], %(namespaces)b::text[], %(objects)b::text[],
+    %(outcomes)b::text[], %(reasons)b::text[], %(befores)b::text[], %(afters)b::text[], %(request_ids)b::text[],
+    %(addresses)b::text[]
+)

@@ -29,4 +29,5 @@ with due as (
     from made
     returning 1
 )
-select (select count(*) from due) as claimed, (select count(*) from told) as told
+select (select count(*) from due) as claimed, (select count(*) from told) as told,
+       case when %(named)s then (select array_agg(array[id, job_id]) from made) end as made

@@ -1,5 +1,4 @@
--- Keeps answers in the transaction that made what they tell of.
-insert into idempotency (namespace, key, request_hash, status, body)
-select namespace, key, request_hash, status, body::jsonb
-from unnest(%(namespaces)s::text[], %(keys)s::text[], %(hashes)s::bytea[], %(statuses)s::smallint[], %(bodies)s::text[])
-     as given (namespace, key, request_hash, status, body)
+-- Keeps answers in the transaction that made what they tell of. A function, as `job_insert` is.
+select noonmark_keep_answers(
+    %(namespaces)b::text[], %(keys)b::text[], %(hashes)b::bytea[], %(statuses)b::smallint[], %(bodies)b::text[]
+)

@@ -1,4 +1,5 @@
-// Reads a compose file as `docker compose` does and fails with what is wrong with it.
+// Reads a compose file as `docker compose` does and prints what it means, as JSON, or fails with what is wrong with it.
+// COMPOSE_PROFILES chooses the profiles, as there; `*` means all of them.
 package main
 
 import (
@@ -10,12 +11,25 @@ import (
 )
 
 func main() {
-	options, err := cli.NewProjectOptions(os.Args[1:], cli.WithOsEnv, cli.WithProfiles([]string{"*"}))
-	if err == nil {
-		_, err = options.LoadProject(context.Background())
-	}
-	if err != nil {
+	if err := check(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+func check(files []string) error {
+	options, err := cli.NewProjectOptions(files, cli.WithOsEnv, cli.WithDefaultProfiles())
+	if err != nil {
+		return err
+	}
+	project, err := options.LoadProject(context.Background())
+	if err != nil {
+		return err
+	}
+	shown, err := project.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Println(string(shown))
+	return err
 }

@@ -15,8 +15,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    script = Path(__file__).with_suffix(".sql")
-    op.get_bind().exec_driver_sql(script.read_text().replace("%", "%%"))
+    tables = Path(__file__).with_suffix(".sql")
+    for script in (tables, tables.with_name(f"{tables.stem}_writes.sql")):
+        op.get_bind().exec_driver_sql(script.read_text().replace("%", "%%"))
 
 
 def downgrade() -> None:

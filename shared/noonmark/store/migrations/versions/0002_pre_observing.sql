@@ -18,7 +18,8 @@ create index alerts_listed on alerts (raised_at, id);
 create index alerts_namespace on alerts (namespace, raised_at, id);
 create index alerts_job on alerts (job_id, raised_at) where job_id is not null;
 
--- What is still to be told, one row for a change of an alert and a channel; gone when it was told.
+-- What is to be told and what was, one row for a change of an alert and a channel. `due_at` is infinity where nothing
+-- is left to do: told, or given up on (`sent_at` is null).
 create table alert_deliveries (
     alert_id uuid not null,
     change text not null,
@@ -26,9 +27,115 @@ create table alert_deliveries (
     attempts integer not null default 0,
     due_at timestamptz not null,
     last_error text,
+    sent_at timestamptz,
     primary key (alert_id, change, channel)
 );
 create index alert_deliveries_due on alert_deliveries (channel, due_at);
+
+-- How far the outcomes of runs have been read: written with what was made of them, so that each counts once. Kafka's own
+-- offsets of the group are not the truth.
+create table observer_offsets (
+    topic text not null,
+    partition integer not null,
+    next_offset bigint not null,
+    caught_up boolean not null,
+    read_at timestamptz not null,
+    primary key (topic, partition)
+) with (fillfactor = 50);
+
+-- Events read lately: the relay sends one again where it died before it could note the acknowledgement.
+create table observer_events (
+    event_id uuid primary key,
+    read_at timestamptz not null
+);
+create index observer_events_read on observer_events using brin (read_at);
+
+-- What is usual for a recurring job, and how its last attempts ended. One-time jobs have no history of their own.
+create table job_stats (
+    job_id uuid primary key,
+    namespace text not null,
+    kind text not null,
+    runs bigint not null,
+    usual_seconds double precision,
+    failures integer not null,
+    failure_cause text,
+    last_error text,
+    last_run_id uuid,
+    last_failure_at timestamptz,
+    last_success_at timestamptz
+) with (fillfactor = 50);
+create index job_stats_failing on job_stats (failures) where failures >= 2;
+
+-- Outcomes by windows of time: of each recurring job, and of all one-time jobs of a kind, whose `job_id` is all zeros.
+create table outcome_windows (
+    window_at timestamptz not null,
+    job_id uuid not null,
+    namespace text not null,
+    kind text not null,
+    succeeded integer not null,
+    failed integer not null,
+    dead integer not null,
+    skipped integer not null,
+    other integer not null,
+    seconds_buckets integer[] not null,
+    primary key (job_id, window_at, namespace, kind)
+) with (fillfactor = 50);
+create index outcome_windows_at on outcome_windows (window_at);
+
+-- Where the observer's looks at the ledger and at the dead letters have come to.
+create table observer_state (
+    only_row boolean primary key default true check (only_row),
+    heard_at timestamptz not null,
+    walked_to uuid not null,
+    died_until timestamptz not null
+) with (fillfactor = 50);
+
+-- Runs of the last days in the order in which they were made. Planned for a large ledger whatever its statistics say.
+create function noonmark_runs_made(after uuid, before uuid, budget integer)
+    returns table (id uuid, scheduled_for timestamptz, job_id uuid, namespace text, pool text, state text, reason text,
+                   started_at timestamptz, origin text)
+    language sql stable rows 1000
+    set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off as $$
+    select id, scheduled_for, job_id, namespace, pool, state, reason, started_at, origin
+    from runs
+    where runs.id > after and runs.id < before
+      and scheduled_for between noonmark_now() - interval '2 days' and noonmark_now() + interval '1 day'
+    order by runs.id limit budget
+$$;
+
+-- Runs found too late and not started yet.
+create table late_runs (
+    run_id uuid primary key,
+    scheduled_for timestamptz not null,
+    job_id uuid not null,
+    namespace text not null,
+    pool text not null,
+    recurring boolean not null
+);
+
+-- Jobs that say themselves when a run of theirs is late, kept equal to `jobs.policy` whoever writes that.
+create table late_rules (
+    job_id uuid primary key,
+    late_after_seconds double precision not null
+);
+create function noonmark_late_rule() returns trigger language plpgsql set enable_seqscan = off as $$
+begin
+    if tg_op <> 'INSERT' then
+        delete from late_rules where job_id = old.id;
+    end if;
+    if tg_op <> 'DELETE' then
+        insert into late_rules (job_id, late_after_seconds)
+        select new.id, (new.policy ->> 'late_after_seconds')::float8 where new.policy ? 'late_after_seconds';
+    end if;
+    return null;
+end
+$$;
+create trigger jobs_late_made after insert on jobs
+    for each row when (new.policy ? 'late_after_seconds') execute function noonmark_late_rule();
+create trigger jobs_late_changed after update of policy on jobs
+    for each row when (old.policy is distinct from new.policy) execute function noonmark_late_rule();
+create trigger jobs_late_gone after delete on jobs
+    for each row when (old.policy ? 'late_after_seconds') execute function noonmark_late_rule();
 
 alter table alerts enable row level security;
 alter table alert_deliveries enable row level security;
@@ -37,3 +144,40 @@ create policy api on alerts to noonmark_api using (
 create policy api on alert_deliveries for select to noonmark_api using (
     exists (select from alerts where alerts.id = alert_id));
 grant select on alerts, alert_deliveries to noonmark_api;
+
+-- When all loops of a process last went round, and when it last said anything: what the watchdog looks at.
+create table process_progress (
+    service text not null,
+    id uuid not null,
+    host text not null,
+    pid integer not null,
+    seen_at timestamptz not null,
+    progressed_at timestamptz not null,
+    stuck text,
+    primary key (service, id)
+) with (fillfactor = 50);
+alter table process_progress enable row level security;
+create policy api on process_progress for select to noonmark_api using (true);
+grant select on process_progress to noonmark_api;
+
+-- How many runs a worker executes at once, and since when it drains; the release before this one says neither.
+alter table workers add column slots integer, add column draining_at timestamptz;
+
+alter table observer_offsets enable row level security;
+alter table observer_events enable row level security;
+alter table observer_state enable row level security;
+alter table late_runs enable row level security;
+alter table job_stats enable row level security;
+alter table outcome_windows enable row level security;
+alter table late_rules enable row level security;
+create policy api on job_stats for select to noonmark_api using (
+    (select noonmark_everywhere()) or namespace = any ((select noonmark_namespaces())::text[]));
+create policy api on outcome_windows for select to noonmark_api using (
+    (select noonmark_everywhere()) or namespace = any ((select noonmark_namespaces())::text[]));
+-- The trigger writes them on behalf of whoever writes the job.
+create policy api on late_rules to noonmark_api using (exists (select from jobs where jobs.id = job_id));
+grant select on job_stats, outcome_windows to noonmark_api;
+grant select, insert, delete on late_rules to noonmark_api;
+
+-- The trace of a client's that a one-time job belongs to, as W3C `traceparent`; unset for nearly all.
+alter table jobs add column traceparent text;

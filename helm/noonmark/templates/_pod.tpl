@@ -1,0 +1,259 @@
+{{/* The Deployment of a service or pool. */}}
+
+{{- define "noonmark.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "noonmark.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/*
+Changes when a Secret that the pod reads was changed before an upgrade, so that pods read it anew. By version, not by
+content: a hash of a password can be guessed at. Empty where no cluster is asked (`helm template`).
+*/}}
+{{- define "noonmark.secretVersions" -}}
+{{- $root := .root }}
+{{- $v := $root.Values }}
+{{- $names := list $v.database.existingSecret (get (.values.databaseSecret | default dict) "name") $v.kafka.sasl.existingSecret }}
+{{- range list $v.database.tls $v.kafka.tls }}
+{{- $names = concat $names (list .caSecret.name .clientSecret.name) }}
+{{- end }}
+{{- range list "alertWebhook" "beatUrl" "appOutboxes" }}
+{{- $names = append $names (get (get $.values . | default dict) "existingSecret") }}
+{{- end }}
+{{- $versions := list }}
+{{- range compact $names | uniq | sortAlpha }}
+{{- $found := lookup "v1" "Secret" $root.Release.Namespace . }}
+{{- if $found }}{{ $versions = append $versions (printf "%s=%s" . $found.metadata.resourceVersion) }}{{ end }}
+{{- end }}
+{{- join "," $versions }}
+{{- end }}
+
+{{/* Takes root and component, and pool for workers. */}}
+{{- define "noonmark.deployment" -}}
+{{- $values := include "noonmark.part" . | fromYaml }}
+{{- $part := merge (dict "values" $values) . }}
+{{- $root := .root }}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ include "noonmark.partName" $part }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "noonmark.partLabels" $part | nindent 4 }}
+spec:
+  {{- if eq (include "noonmark.autoscaler" $part) "none" }}
+  replicas: {{ int (default 1 $values.replicaCount) }}
+  {{- end }}
+  revisionHistoryLimit: {{ int $values.revisionHistoryLimit }}
+  strategy:
+    type: RollingUpdate
+    rollingUpdate:
+      # A new pod works before an old one ends. Workers come a quarter at a time.
+      maxUnavailable: 0
+      maxSurge: {{ ternary "25%" 1 (eq .component "worker") }}
+  selector:
+    matchLabels:
+      {{- include "noonmark.partSelector" $part | nindent 6 }}
+  template:
+    metadata:
+      labels:
+        {{- with $values.podLabels }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+        {{- include "noonmark.partSelector" $part | nindent 8 }}
+        app.kubernetes.io/part-of: noonmark
+      annotations:
+        kubectl.kubernetes.io/default-container: {{ .component }}
+        checksum/config: {{ toYaml $values.config | sha256sum }}
+        {{- with include "noonmark.secretVersions" $part }}
+        checksum/secrets: {{ sha256sum . }}
+        {{- end }}
+        {{- with $values.podAnnotations }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    spec:
+      {{- include "noonmark.podSpec" $part | nindent 6 }}
+{{- end }}
+
+{{- define "noonmark.podSpec" -}}
+{{- $values := .values -}}
+serviceAccountName: {{ include "noonmark.serviceAccountName" .root }}
+automountServiceAccountToken: false
+# With links, a Service of ours would set variables that look like wrong settings, such as NOONMARK_API_PORT.
+enableServiceLinks: false
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  {{- include "noonmark.podSecurity" . | nindent 2 }}
+terminationGracePeriodSeconds: {{ include "noonmark.grace" . }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+containers:
+  - name: {{ .component }}
+    {{- include "noonmark.serviceContainer" . | nindent 4 }}
+volumes:
+  - name: tmp
+    emptyDir: {sizeLimit: {{ $values.tmpSizeLimit | quote }}}
+  {{- with include "noonmark.tlsVolumes" .root }}{{ . | trim | nindent 2 }}{{ end }}
+  {{- if eq .component "worker" }}
+  {{- range $values.jobSecrets }}
+  - name: {{ printf "jobs-%s" (sha256sum .namespace | trunc 12) }}
+    secret: {secretName: {{ .existingSecret | quote }}, defaultMode: 0440}
+  {{- end }}
+  {{- end }}
+  {{- with $values.extraVolumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- range . }}
+  {{- $own := dict "labelSelector" (dict "matchLabels" (include "noonmark.partSelector" $ | fromYaml)) }}
+  - {{ merge (deepCopy .) $own | toYaml | nindent 4 | trim }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "noonmark.serviceContainer" -}}
+{{- $values := .values -}}
+image: {{ include "noonmark.image" . | quote }}
+imagePullPolicy: {{ dig "pullPolicy" .root.Values.image.pullPolicy (default dict $values.image) }}
+args:
+  - {{ .component }}
+  {{- if eq .component "worker" }}
+  {{- with $values.handlersPath }}
+  - --path
+  - {{ . | quote }}
+  {{- end }}
+  {{- end }}
+securityContext:
+  {{- include "noonmark.containerSecurity" . | nindent 2 }}
+env:
+  {{- include "noonmark.serviceEnv" . | nindent 2 }}
+{{- with $values.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+ports:
+  - {name: metrics, containerPort: 9090}
+  {{- if eq .component "api" }}
+  - {name: http, containerPort: 8080}
+  {{- end }}
+# All three mean progress: /livez fails when a loop has not come round in time, /readyz when what it works with is
+# away. An outage of Postgres or Kafka restarts nothing.
+startupProbe:
+  httpGet: {path: /livez, port: metrics}
+  periodSeconds: 2
+  timeoutSeconds: 5
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /livez, port: metrics}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: {path: /readyz, port: metrics}
+  periodSeconds: 5
+  timeoutSeconds: 5
+  failureThreshold: 2
+{{- if and (eq .component "api") (gt (int $values.preStopSleepSeconds) 0) }}
+lifecycle:
+  preStop:
+    sleep: {seconds: {{ int $values.preStopSleepSeconds }}}
+{{- end }}
+{{- with $values.resources }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+volumeMounts:
+  - {name: tmp, mountPath: /tmp}
+  {{- with include "noonmark.tlsMounts" .root }}{{ . | trim | nindent 2 }}{{ end }}
+  {{- if eq .component "worker" }}
+  {{- range $values.jobSecrets }}
+  - name: {{ printf "jobs-%s" (sha256sum .namespace | trunc 12) }}
+    mountPath: /etc/noonmark/secrets/{{ .namespace }}
+    readOnly: true
+  {{- end }}
+  {{- end }}
+  {{- with $values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{/* At most one pod of a part is evicted at a time; pods that are not ready never hold up a node. */}}
+{{- define "noonmark.pdb" -}}
+{{- $values := include "noonmark.part" . | fromYaml }}
+{{- $part := merge (dict "values" $values) . }}
+{{- if and $values.podDisruptionBudget.enabled (gt (include "noonmark.mostReplicas" $part | int) 1) }}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ include "noonmark.partName" $part }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "noonmark.partLabels" $part | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "noonmark.partSelector" $part | nindent 6 }}
+{{- end }}
+{{- end }}
+
+{{/* A container of the migration; takes root, values, and step with its name and args. */}}
+{{- define "noonmark.migrationStep" -}}
+- name: {{ .step.name }}
+  args:
+    {{- toYaml .step.args | nindent 4 }}
+  {{- include "noonmark.migrationContainer" . | nindent 2 }}
+{{- end }}
+
+{{- define "noonmark.migrationContainer" -}}
+image: {{ include "noonmark.image" . | quote }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+securityContext:
+  {{- include "noonmark.containerSecurity" . | nindent 2 }}
+env:
+  {{- include "noonmark.env" . | nindent 2 }}
+{{- with .root.Values.migrations.resources }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+volumeMounts:
+  - {name: tmp, mountPath: /tmp}
+  {{- with include "noonmark.tlsMounts" .root }}{{ . | trim | nindent 2 }}{{ end }}
+{{- end }}
+
+{{/* The same for the containers of `helm test`. */}}
+{{- define "noonmark.testContainer" -}}
+image: {{ include "noonmark.image" . | quote }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+securityContext:
+  {{- include "noonmark.containerSecurity" . | nindent 2 }}
+volumeMounts:
+  - {name: tmp, mountPath: /tmp}
+{{- end }}

@@ -1,0 +1,75 @@
+"""The settings of Kafka's security as Faust's client takes them."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any, Final
+
+import faust
+from faust.types.auth import SASLMechanism
+
+from noonmark.kafka.config import KafkaConfig
+
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+class CredentialsError(ValueError):
+    """The client cannot do what the settings ask for; the message is a sentence for the operator."""
+
+
+def broker_urls(bootstrap: str) -> list[str]:
+    """Return `host:port,…` as Faust names brokers."""
+    return [f"kafka://{server.strip()}" for server in bootstrap.split(",") if server.strip()]
+
+
+def credentials(config: KafkaConfig) -> Any:
+    """Return Faust's credentials; None for a plain connection.
+
+    Raises:
+        CredentialsError: an unknown protocol or mechanism, or a certificate that cannot be read.
+    """
+    context = _tls(config) if config.security_protocol in ("SSL", "SASL_SSL") else None
+    if config.security_protocol == "PLAINTEXT":
+        return None
+    if config.security_protocol == "SSL":
+        return faust.SSLCredentials(context)
+    if config.security_protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
+        raise CredentialsError(
+            f"NOONMARK_KAFKA_SECURITY_PROTOCOL {config.security_protocol!r} is unknown; use PLAINTEXT, SSL,"
+            " SASL_PLAINTEXT or SASL_SSL"
+        )
+    if config.sasl_mechanism not in _MECHANISMS:
+        raise CredentialsError(
+            f"NOONMARK_KAFKA_SASL_MECHANISM {config.sasl_mechanism!r} is not known to the observer; use "
+            + ", ".join(_MECHANISMS)
+        )
+    return faust.SASLCredentials(
+        username=config.sasl_username,
+        password=config.sasl_password,
+        ssl_context=context,
+        mechanism=_mechanism(config.sasl_mechanism),
+    )
+
+
+def _mechanism(name: str) -> SASLMechanism:
+    try:
+        return SASLMechanism(name)
+    except ValueError:
+        raise CredentialsError(f"NOONMARK_KAFKA_SASL_MECHANISM {name!r} is not known to Faust") from None
+
+
+def _tls(config: KafkaConfig) -> ssl.SSLContext:
+    place = config.ssl_ca_location
+    try:
+        folder = bool(place) and Path(place or "").is_dir()
+        context = ssl.create_default_context(
+            cafile=None if folder else place or None, capath=place if folder else None
+        )
+        if config.ssl_certificate_location:
+            context.load_cert_chain(config.ssl_certificate_location, config.ssl_key_location)
+    except (OSError, ssl.SSLError) as error:
+        raise CredentialsError(
+            f"the certificates of NOONMARK_KAFKA_SSL_… cannot be read: {error}; check the paths and the files"
+        ) from error
+    return context

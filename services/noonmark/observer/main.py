@@ -1,0 +1,53 @@
+"""`noonmark observer`: build the loops and run them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import psycopg
+
+from noonmark.kafka.topics import Topics
+from noonmark.observer.delivery import delivery_loops
+from noonmark.observer.stream import StreamLoop
+from noonmark.observer.watching import WatchLoop
+from noonmark.service.ownership import OwnershipLoop
+from noonmark.service.runner import Loop, Service, run_service
+from noonmark.service.startup import await_install, await_read
+from noonmark.settings import Settings
+from noonmark.store import observing
+from noonmark.store.hints import HintSender
+from noonmark.store.members import Membership
+
+
+def build(service: Service, *, rebuild: bool = False) -> Sequence[Loop]:
+    """Make the observer's loops."""
+    settings = service.settings
+    install = await_install(service)
+    topics = Topics(settings.topic_prefix)
+    if rebuild:
+        await_read(service, _forget)
+        service.log.info("observations_forgotten", topic=topics.lifecycle)
+    # One share: the observer that has it looks for alerts. Kafka shares out the outcomes.
+    membership = Membership("observer", shards=1, timeout_seconds=settings.owner_timeout_seconds)
+    watch = WatchLoop(service, membership, topics, HintSender(settings.dsn), shards=install.shards)
+    return [
+        OwnershipLoop(service, membership, (watch.wake,)),
+        StreamLoop(service, topics),
+        watch,
+        *delivery_loops(service),
+    ]
+
+
+def _forget(connection: psycopg.Connection) -> None:
+    observing.forget(connection)
+
+
+def run(settings: Settings, *, rebuild: bool = False) -> int:
+    """Run the service; return its exit code.
+
+    Args:
+        settings: of the process.
+        rebuild: forget what was made of outcomes first, and make it again from what the topic holds.
+    """
+    return run_service("observer", settings, partial(build, rebuild=rebuild))

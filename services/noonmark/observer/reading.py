@@ -1,0 +1,66 @@
+"""Records of the lifecycle topic as outcomes. They are our own, and read without the models for speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+import orjson
+
+from noonmark.core.observing import Outcome
+from noonmark.schemas.lifecycle import SETTLED
+
+
+class HeardEvent(NamedTuple):
+    """A lifecycle event."""
+
+    id: UUID
+    outcomes: Sequence[Outcome]
+
+
+def read_event(value: bytes | None, told_at: datetime) -> HeardEvent | None:
+    """Read the value of a record; None for an event of another type.
+
+    Args:
+        value: an event in structured mode.
+        told_at: by the broker: when outcomes ended that do not say when.
+
+    Raises:
+        ValueError: it is no event of ours.
+    """
+    try:
+        event = orjson.loads(value or b"")
+        if event["type"] != SETTLED:
+            return None
+        outcomes = [_outcome(item, told_at) for item in event["data"]["outcomes"]]
+        return HeardEvent(_id(event["id"]), outcomes)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"not a {SETTLED} event: {type(error).__name__}: {error}") from error
+
+
+def _outcome(item: dict[str, Any], told_at: datetime) -> Outcome:
+    finished_at = _instant(item.get("finished_at"))
+    return Outcome(
+        UUID(item["run_id"]),
+        UUID(item["job_id"]),
+        str(item["namespace"]),
+        str(item["state"]),
+        item.get("reason"),
+        _instant(item.get("started_at")),
+        finished_at,
+        item.get("error"),
+        finished_at or told_at,
+    )
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        return uuid5(NAMESPACE_URL, text)

@@ -1,0 +1,144 @@
+"""Runs the Faust application in a thread and an event loop of its own, until told to stop or it gives up."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from noonmark.kafka.topics import Topics
+from noonmark.observer.records import Record
+from noonmark.observer.storing import OutcomeStore
+from noonmark.service.backoff import Backoff, StoppedError
+from noonmark.service.runner import Service, StartError
+from noonmark.service.startup import kafka_config
+from noonmark.store.observing import Place
+
+if TYPE_CHECKING:
+    import faust
+
+_LOOK_SECONDS: Final = 0.1
+_STUCK_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 5.0
+
+
+class StreamLoop:
+    """Consumes outcomes. When Faust crashes it is made anew, and begins where Postgres says."""
+
+    name = "outcomes"
+
+    def __init__(self, service: Service, topics: Topics) -> None:
+        """Make the loop; it connects to nobody before it runs.
+
+        Raises:
+            StartError: Faust's client cannot do what the settings of Kafka ask for.
+        """
+        self._service = service
+        self._topics = topics
+        self._config = kafka_config(service.settings)
+        self._log = service.log.bind(loop=self.name)
+        self._progress = service.health.progress(self.name, _STUCK_SECONDS)
+        # An outage of the database is not a failure of this process.
+        self._store = OutcomeStore(service, topics.lifecycle, waits=self._progress.beat)
+        self._failure: BaseException | None = None
+        self._busy_since = 0.0
+        service.health.require("outcomes_kafka", "no partitions yet")
+        service.health.require("outcomes_database", "the database has not answered yet")
+        from noonmark.observer.credentials import (  # noqa: PLC0415 - Faust is for this thread alone
+            CredentialsError,
+            credentials,
+        )
+
+        try:
+            credentials(self._config)
+        except CredentialsError as error:
+            raise StartError(str(error)) from error
+
+    def run(self, stop: threading.Event) -> None:
+        """Consume until `stop` is set."""
+        backoff = Backoff(first_seconds=0.2, cap_seconds=5.0)
+        try:
+            while not stop.is_set():
+                began = time.monotonic()
+                self._consume(stop)
+                if self._failure is not None:
+                    raise self._failure
+                if not stop.is_set():
+                    self._service.health.set_ready("outcomes_kafka", ready=False, missing="unreachable")
+                    if time.monotonic() - began > _STUCK_SECONDS:
+                        backoff.reset()
+                    # The process makes progress as long as it keeps trying.
+                    self._progress.beat()
+                    backoff.wait(stop)
+        finally:
+            self._store.close()
+
+    def _consume(self, stop: threading.Event) -> None:
+        with asyncio.Runner() as runner:
+            runner.run(self._stream(stop))
+
+    async def _stream(self, stop: threading.Event) -> None:
+        from noonmark.observer.consuming import make_app  # noqa: PLC0415 - likewise
+
+        app = make_app(self._config, self._topics, self._places, self._take)
+        try:
+            starting = asyncio.ensure_future(app.start())
+            while not stop.is_set() and self._failure is None and not _over(app, starting):
+                if not self._hangs():
+                    self._progress.beat()
+                await asyncio.sleep(_LOOK_SECONDS)
+            await _settle(starting)
+        except Exception as error:  # noqa: BLE001 - whatever it was: it is made anew
+            self._log.warning("stream_broke", error=f"{type(error).__name__}: {error}")
+        finally:
+            await self._end(app)
+
+    def _hangs(self) -> bool:
+        return bool(self._busy_since) and time.monotonic() - self._busy_since > _STUCK_SECONDS
+
+    async def _end(self, app: faust.App) -> None:
+        if app.crashed:
+            self._log.warning("stream_crashed", error=repr(app.crash_reason))
+        try:
+            await asyncio.wait_for(app.stop(), _STOP_SECONDS)
+        except Exception as error:  # noqa: BLE001 - nothing depends on how it ends
+            self._log.warning("stream_ended_badly", error=f"{type(error).__name__}: {error}")
+
+    async def _places(self, places: Sequence[Place]) -> Mapping[int, int]:
+        try:
+            found = await asyncio.to_thread(self._store.places, places)
+        except StoppedError:
+            return {}
+        except Exception as error:
+            self._failure = error
+            raise
+        self._service.health.set_ready("outcomes_kafka", ready=True)
+        self._log.info("partitions_placed", places=found)
+        return found
+
+    async def _take(self, records: Sequence[Record]) -> Sequence[int]:
+        self._busy_since = time.monotonic()
+        try:
+            return await asyncio.to_thread(self._store.take, records)
+        except StoppedError:
+            return ()
+        except Exception as error:
+            self._failure = error
+            raise
+        finally:
+            self._busy_since = 0.0
+
+
+def _over(app: faust.App, starting: asyncio.Future[Any]) -> bool:
+    return app.crashed or app.should_stop or (starting.done() and starting.exception() is not None)
+
+
+async def _settle(starting: asyncio.Future[Any]) -> None:
+    """End a start that is under way; raise what it raised."""
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait([starting], timeout=_STOP_SECONDS)
+    elif not starting.cancelled():
+        await starting

@@ -1,0 +1,31 @@
+"""`noonmark watchdog`: build the loop and run it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from noonmark.service.runner import Loop, Service, run_service
+from noonmark.settings import Settings
+from noonmark.watchdog.beat import BeatLoop
+from noonmark.watchdog.questions import questions
+from noonmark.watchdog.rounds import Rounds
+
+_LONGEST_ROUND_SECONDS = 10.0
+
+
+def build(service: Service) -> Sequence[Loop]:
+    """Make the watchdog's loop. It waits for nobody: what is away when it starts is what it is to tell."""
+    settings = service.settings
+    within = min(_LONGEST_ROUND_SECONDS, max(1.0, settings.watchdog_seconds))
+    if not settings.watchdog_url.get_secret_value():
+        service.log.warning(
+            "beats_reach_nobody",
+            hint="NOONMARK_WATCHDOG_URL is not set: only metrics and /readyz tell what is wrong",
+        )
+    rounds = Rounds(questions(settings, within_seconds=within), within_seconds=within)
+    return [BeatLoop(service, rounds, within_seconds=within)]
+
+
+def run(settings: Settings) -> int:
+    """Run the service; return its exit code."""
+    return run_service("watchdog", settings, build)

@@ -1,0 +1,1 @@
+"""The channels by which alerts reach people: a signed webhook, and Alertmanager."""

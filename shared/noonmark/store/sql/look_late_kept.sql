@@ -1,0 +1,8 @@
+-- Late runs by what is told of them: one alert for a recurring job, one for the one-time jobs of a namespace.
+select late.job_id, late.namespace, late.pools, late.runs, late.since, late.run_id, job.name
+from (
+    select case when recurring then job_id end as job_id, namespace, array_agg(distinct pool order by pool) as pools,
+           count(*) as runs, min(scheduled_for) as since, (array_agg(run_id order by scheduled_for, run_id))[1] as run_id
+    from late_runs group by 1, 2 order by since limit %(limit)s
+) as late
+left join lateral (select name from jobs where id = late.job_id offset 0) as job on true

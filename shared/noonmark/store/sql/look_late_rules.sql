@@ -1,0 +1,22 @@
+-- Jobs that say themselves when they are late, page by page: an instant not planned in time, or a run of the last day that
+-- has not started.
+with page as materialized (
+    select job_id, make_interval(secs => late_after_seconds) as patience from late_rules
+    where job_id > %(after)s order by job_id limit %(limit)s
+)
+select page.job_id, job.namespace, job.pool, coalesce(due.fire_at, run.scheduled_for) as since, job.unique_name, job.name, run.id
+from page
+left join lateral (select namespace, pool, unique_name, name from jobs where id = page.job_id offset 0) as job on true
+left join lateral (
+    select fire_at from timers
+    where job_id = page.job_id and kind in (0, 1, 3) and fire_at < noonmark_now() - page.patience
+    order by fire_at limit 1
+) as due on true
+left join lateral (
+    select id, scheduled_for from runs
+    where job_id = page.job_id and scheduled_for between noonmark_now() - interval '1 day' - page.patience
+                                                     and noonmark_now() - page.patience
+      and state in ('queued', 'waiting') and started_at is null and origin <> 'backfill'
+      and coalesce(reason, '') not in ('paused', 'overlap')
+    order by scheduled_for limit 1
+) as run on true

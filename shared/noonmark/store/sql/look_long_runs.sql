@@ -1,0 +1,23 @@
+-- Runs under way for much longer than is usual for their job, among the oldest start statements and callbacks.
+with held as (
+    (select run_ids, first_scheduled_for as first_at, last_scheduled_for as last_at from start_batches
+     where started_at < noonmark_now() - make_interval(secs => %(min_seconds)s)
+     order by id limit %(batches)s)
+    union all
+    (select array[run_id], scheduled_for, scheduled_for from callbacks
+     where deadline_at is not null and opened_at < noonmark_now() - make_interval(secs => %(min_seconds)s)
+     order by run_id limit %(batches)s)
+)
+select run.job_id, run.namespace, run.id, run.elapsed, stats.usual_seconds, stats.runs, job.name
+from held
+cross join lateral (
+    select id, job_id, namespace, extract(epoch from noonmark_now() - started_at)::float8 as elapsed from runs
+    where id = any (held.run_ids) and scheduled_for between held.first_at and held.last_at
+      and state in ('running', 'cancelling')
+) as run
+cross join lateral (
+    select usual_seconds, runs from job_stats where job_id = run.job_id and job_stats.runs >= %(min_runs)s offset 0
+) as stats
+left join lateral (select name from jobs where id = run.job_id offset 0) as job on true
+where run.elapsed > %(factor)s * stats.usual_seconds and run.elapsed >= %(min_seconds)s
+order by run.elapsed desc limit %(limit)s

@@ -1,0 +1,7 @@
+-- Dead rows as the statistics have them, of the tables that see the most changes; the days of the ledger together.
+select case when relname like 'runs\_%%' then 'runs' else relname end as shown, sum(n_dead_tup)::bigint as dead_rows
+from pg_stat_user_tables
+where schemaname = current_schema()
+  and (relname ~ '^runs_[0-9]{8}$'
+       or relname = any ('{timers,outbox,jobs,start_batches,slots,limit_slots,waits,workers,members}'))
+group by shown

@@ -1,0 +1,6 @@
+-- How jobs did until now. The lock of their partitions keeps others away.
+select stats.*
+from unnest(%(ids)b::uuid[]) as wanted (id),
+     lateral (select job_id, namespace, kind, runs, usual_seconds, failures, failure_cause, last_error, last_run_id,
+                     last_failure_at, last_success_at
+              from job_stats where job_id = wanted.id offset 0) as stats

@@ -1,0 +1,10 @@
+-- The first row of each slice and lane of the outbox. It stands still where nobody relays. Refused events (lane 4) wait
+-- for somebody to mend their topic.
+select lanes.slice, lanes.lane, next.seq::text as mark
+from (select slice::smallint, lane::smallint from generate_series(0, (select shards from install) - 1) as slice,
+      generate_series(0, 3) as lane) as lanes,
+     lateral (
+         select seq from outbox
+         where slice = lanes.slice and lane = lanes.lane
+         order by seq limit 1
+     ) as next

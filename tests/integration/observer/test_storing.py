@@ -1,0 +1,205 @@
+"""Batches of outcomes: each counts once, whatever is read twice, left out, or in the middle when a process dies."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from tests.integration.observer.watch_desk import WatchDesk
+from tests.integration.store.world import World, open_world, outcome
+
+from noonmark.core.words import RunState
+from noonmark.store import observing
+from noonmark.store.observing import Place
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def world(emptied_database: str) -> Iterator[World]:
+    with open_world(emptied_database) as opened:
+        yield opened
+
+
+@pytest.fixture
+def desk(world: World, emptied_database: str) -> Iterator[WatchDesk]:
+    made = WatchDesk(world, emptied_database)
+    yield made
+    made.close()
+
+
+def fill(world: World, desk: WatchDesk, count: int = 15) -> None:
+    """Runs of two recurring and some one-time jobs that ended in every way, an event each."""
+    chance = random.Random(7)
+    worker = world.worker()
+    recurring = [world.job(recurring=True) for _ in range(2)]
+    for n in range(count):
+        (run,) = world.started(worker, job_id=recurring[n % 3] if n % 3 < 2 else world.job())
+        state = chance.choice([RunState.SUCCEEDED, RunState.DEAD])
+        error = f"ValueError: {n}" if state is RunState.DEAD else None
+        world.record(worker, [outcome(run, state, error=error)], [run.batch_id])
+    desk.collect()
+
+
+def test_outcomes_are_counted_with_their_job_and_kind(world, desk):
+    worker = world.worker()
+    job = world.job(recurring=True)
+    (run,) = world.started(worker, job_id=job)
+    (other,) = world.started(worker)
+    world.record(worker, [outcome(run), outcome(other, RunState.DEAD, error="x")], [run.batch_id])
+
+    desk.hear()
+
+    (stats,) = world.rows("select * from job_stats")
+    assert (stats["job_id"], stats["runs"], stats["kind"], stats["failures"]) == (job, 1, "python", 0)
+    windows = world.rows("select job_id, succeeded, failed, dead from outcome_windows order by job_id")
+    assert [(w["job_id"] == job, w["succeeded"], w["failed"], w["dead"]) for w in windows] == [
+        (False, 0, 1, 1),
+        (True, 1, 0, 0),
+    ]
+
+
+def test_a_record_that_is_read_again_counts_no_more(world, desk):
+    fill(world, desk)
+    desk.hear(batch=7)
+    once = desk.state()
+
+    assert desk.take(range(10)) == []
+    assert desk.take(range(len(desk.values))) == []
+
+    assert desk.state() == once
+
+
+def test_an_event_that_was_sent_twice_counts_once(world, desk):
+    fill(world, desk, 6)
+    desk.hear()
+    once = desk.state()
+
+    desk.values += desk.values[2:5]
+    desk.hear()
+
+    assert desk.state() == once
+    assert world.value("select next_offset from observer_offsets") == 9
+
+
+def test_of_a_gap_nothing_is_taken_before_what_lies_in_it(world, desk):
+    fill(world, desk, 12)
+    desk.hear(batch=100)
+    whole = desk.state()
+    observing.forget(world.db)
+    desk.place()
+
+    assert desk.take(range(6, 12)) == [0]
+    assert desk.state() == {"job_stats": [], "outcome_windows": []}
+    assert desk.take(range(12)) == []
+
+    assert desk.state() == whole
+
+
+def test_an_observer_that_goes_on_while_all_is_forgotten_begins_again(world, desk):
+    """Of two observers one rebuilds: the other, far into the topic, must not go on from there."""
+    fill(world, desk, 12)
+    desk.hear()
+    whole = desk.state()
+    fill(world, desk, 1)
+    observing.forget(world.db)
+
+    assert desk.take([12]) == [0]
+    assert desk.place() == {0: 0}
+    desk.take(range(12))
+
+    assert desk.state() == whole
+
+
+def test_two_observers_that_read_the_same_count_once(world, desk, emptied_database):
+    fill(world, desk)
+    desk.hear()
+    once = desk.state()
+    observing.forget(world.db)
+    other = WatchDesk(world, emptied_database)
+    other.values = desk.values
+    desk.place()
+
+    for first in range(0, 15, 5):
+        for one in (desk, other):
+            assert one.take(range(first, first + 5)) == []
+
+    assert desk.state() == once
+    other.close()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_dying_anywhere_and_beginning_again_comes_to_the_same(world, desk, emptied_database, seed):
+    """A crash is a transaction that did not commit; the next process begins where the last one that did ends."""
+    fill(world, desk)
+    desk.hear(batch=1000)
+    clean = desk.state()
+    observing.forget(world.db)
+    chance = random.Random(seed)
+    place = desk.place()[0]
+    while place < len(desk.values):
+        batch = range(place, min(len(desk.values), place + chance.randint(1, 9)))
+        if chance.random() < 0.4:
+            cut = WatchDesk(world, emptied_database)
+            cut.values = desk.values
+            with pytest.raises(RuntimeError, match="died"):
+                _dying(cut, batch)
+            cut.close()
+        else:
+            desk.take(batch)
+        place = desk.place()[0]
+
+    assert desk.state() == clean
+
+
+def _dying(desk: WatchDesk, batch: range) -> None:
+    connection = desk.store._open()
+    with connection.transaction():
+        desk.store._take([desk.record(offset) for offset in batch])
+        raise RuntimeError("died")
+
+
+def test_what_the_topic_no_longer_holds_is_passed_over(world, desk):
+    assert desk.store.places([Place(0, 100, 150)]) == {0: 100}
+
+
+def test_a_topic_made_anew_is_read_from_its_begin(world, desk):
+    world.db.execute("update observer_offsets set next_offset = 500")
+
+    assert desk.store.places([Place(0, 0, 3)]) == {0: 0}
+    assert world.value("select caught_up from observer_offsets") is False
+
+
+def test_a_partition_that_is_read_to_its_end_has_come_to_the_present(world, desk):
+    world.db.execute("update observer_offsets set next_offset = 3, caught_up = false")
+
+    assert desk.store.places([Place(0, 0, 3)]) == {0: 3}
+    assert world.value("select caught_up from observer_offsets") is True
+
+
+def test_a_record_that_is_no_event_stops_nothing(world, desk):
+    fill(world, desk, 3)
+    desk.values[1:1] = [b"{", b"", b'{"type": "other"}']
+
+    desk.hear()
+
+    assert world.value("select sum(succeeded + failed + other + skipped) from outcome_windows") == 3
+
+
+def test_what_is_old_goes(world, desk):
+    fill(world, desk, 12)
+    desk.hear()
+    assert world.count("observer_events") == 12
+    world.db.execute("delete from jobs where id = (select job_id from job_stats order by job_id limit 1)")
+
+    last = observing.prune(world.db, after=UUID(int=0), limit=100)
+    assert (world.count("outcome_windows") > 0, world.count("observer_events")) == (True, 12)
+    world.turn_clock(timedelta(hours=25))
+    observing.prune(world.db, after=UUID(int=0), limit=100)
+
+    assert last is not None
+    assert (world.count("outcome_windows"), world.count("observer_events")) == (0, 0)
+    assert world.count("job_stats") == 1

@@ -1,0 +1,75 @@
+"""Orders about namespaces and calendars carried out to their end, of the same parts as the API does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import psycopg
+
+from noonmark.core.calendars import Calendar
+from noonmark.core.words import ResumeChoice
+from noonmark.store import calendars
+from noonmark.store.namespace_batches import TO_FREE, TO_HOLD, TO_PLAN, batches
+from noonmark.store.namespace_pauses import free_some, hold_some, mark_paused, mark_resumed
+from noonmark.store.namespaces import mark_cap, plan_some
+
+Progress = Callable[[int, int], None]
+"""Told after each batch how many jobs and runs are done so far."""
+
+
+class PauseResult(NamedTuple):
+    """Whether the namespace's state changed, how many jobs and runs followed, and how many jobs were late."""
+
+    changed: bool
+    jobs: int
+    runs: int
+    jobs_with_held_instants: int = 0
+
+
+def pause_namespace(
+    connection: psycopg.Connection, name: str, reason: str | None = None, *, progress: Progress | None = None
+) -> PauseResult:
+    """Pause a namespace: the mark, then every batch of its jobs."""
+    changed = mark_paused(connection, name, reason)
+    jobs = runs = 0
+    for ids in batches(connection, TO_HOLD, name):
+        held, waiting = hold_some(connection, name, ids)
+        jobs, runs = jobs + held, runs + waiting
+        if progress is not None:
+            progress(jobs, runs)
+    return PauseResult(changed, jobs, runs)
+
+
+def resume_namespace(
+    connection: psycopg.Connection,
+    name: str,
+    missed: ResumeChoice = ResumeChoice.SKIP,
+    *,
+    progress: Progress | None = None,
+) -> PauseResult:
+    """Resume a namespace: the mark, then every batch of its jobs."""
+    changed = mark_resumed(connection, name)
+    jobs = runs = late = 0
+    for ids in batches(connection, TO_FREE, name):
+        freed, queued, had_instants = free_some(connection, name, ids, missed)
+        jobs, runs, late = jobs + freed, runs + queued, late + had_instants
+        if progress is not None:
+            progress(jobs, runs)
+    return PauseResult(changed, jobs, runs, late)
+
+
+def set_max_in_flight(connection: psycopg.Connection, name: str, most: int | None) -> bool:
+    """Cap a namespace's runs under way; False if that was its cap already."""
+    changed = mark_cap(connection, name, most)
+    if most is not None:
+        for ids in batches(connection, TO_PLAN, name):
+            plan_some(connection, ids)
+    return changed
+
+
+def set_calendar(
+    connection: psycopg.Connection, namespace: str, name: str, calendar: Calendar
+) -> calendars.CalendarChange:
+    """Give a calendar its contents, whatever it holds."""
+    return calendars.edit_calendar(connection, namespace, name, lambda _: calendar)

@@ -1,0 +1,43 @@
+"""The tracer: off by default, plain to whoever lacks its packages, and dropping what nobody takes."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from noonmark.core.trace_context import Hop, TraceContext
+from noonmark.telemetry.tracing import TracingError, open_tracer
+
+ROOT = Path(__file__).parents[3]
+CONTEXT = TraceContext("1" * 32, "2" * 16)
+
+
+def test_without_an_endpoint_there_is_no_tracer():
+    assert open_tracer("worker", "") is None
+
+
+def test_one_module_knows_opentelemetry_and_imports_it_only_where_traces_are_on():
+    files = [path for folder in ("shared", "services", "schemas") for path in (ROOT / folder).rglob("*.py")]
+    users = [path for path in files if "from opentelemetry" in path.read_text(encoding="utf-8")]
+    assert [path.name for path in users] == ["tracing.py"]
+
+    loaded = ast.parse(users[0].read_text(encoding="utf-8")).body
+    modules = {node.module for node in loaded if isinstance(node, ast.ImportFrom)}
+    assert not [name for name in modules if name and name.startswith("opentelemetry")]
+
+
+def test_whoever_lacks_the_packages_is_told_what_to_install(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("opentelemetry")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    with pytest.raises(TracingError, match=r'NOONMARK_OTLP_ENDPOINT is set.*install "noonmark\[tracing\]"'):
+        open_tracer("worker", "http://127.0.0.1:9")
+
+
+def test_a_collector_that_is_away_holds_nobody_up():
+    tracer = open_tracer("worker", "http://127.0.0.1:9")
+    assert tracer is not None
+    for _ in range(5000):
+        tracer.record(Hop.EXECUTE, CONTEXT, parent=None, began=1.0, ended=0.5, attributes={"a": 1}, error="x")
+    tracer.close(0.05)

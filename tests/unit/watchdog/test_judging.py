@@ -1,0 +1,63 @@
+"""What the watchdog makes of what others left behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from noonmark.watchdog.judging import StandingHeads, process_trouble
+
+STALE = 60.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    service: str = "trigger"
+    seen_seconds: float = 1.0
+    progressed_seconds: float = 1.0
+    stuck: str | None = None
+    host: str = "node-1"
+    pid: int = 7
+
+
+@pytest.mark.parametrize(
+    ("processes", "trouble"),
+    [
+        ([], "no process of it says anything"),
+        ([Seen("dispatcher")], "no process of it says anything"),
+        ([Seen()], ""),
+        ([Seen(seen_seconds=61, progressed_seconds=61)], "no process of it made progress for 61 s"),
+        ([Seen(), Seen(seen_seconds=61, progressed_seconds=61)], ""),
+        ([Seen(), Seen(progressed_seconds=59, stuck="claim: hangs")], ""),
+        (
+            [Seen(), Seen(progressed_seconds=61, stuck="claim: hangs")],
+            "a process on node-1 (pid 7) stands still: claim: hangs",
+        ),
+    ],
+)
+def test_a_service_makes_progress_while_one_of_its_processes_does_and_none_that_lives_stands(
+    processes, trouble
+):
+    assert process_trouble("trigger", processes, STALE) == trouble
+
+
+def test_a_queue_whose_first_moves_is_served_however_long_it_is():
+    heads = StandingHeads("due timer")
+
+    found = [heads.trouble({(0, 1): f"timer {n}"}, n * 50.0, STALE) for n in range(5)]
+
+    assert found == [""] * 5
+
+
+def test_a_queue_whose_first_stays_for_too_long_is_not():
+    heads = StandingHeads("due timer")
+    both = {(0, 1): "a", (3, 2): "b"}
+
+    assert heads.trouble(both, 0.0, STALE) == ""
+    assert heads.trouble(both, 60.0, STALE) == ""
+    assert heads.trouble({**both, (0, 1): "c"}, 61.0, STALE) == (
+        "the first due timer of 1 queues is not taken, the longest for 61 s"
+    )
+    assert heads.trouble({}, 62.0, STALE) == ""
+    assert heads.trouble(both, 63.0, STALE) == ""

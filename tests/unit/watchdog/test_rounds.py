@@ -1,0 +1,51 @@
+"""Asking all parts at once: what hangs or fails is one part's trouble."""
+
+from __future__ import annotations
+
+import threading
+
+from noonmark.watchdog.rounds import Question, Rounds
+
+
+def says(error: Exception) -> str:
+    return f"said: {error}"
+
+
+def test_each_part_gets_its_own_answer():
+    def fails():
+        raise ConnectionError("refused")
+
+    rounds = Rounds(
+        (
+            Question("one", ("a", "b"), lambda: {"a": "", "b": "slow"}, says),
+            Question("two", ("c",), fails, says),
+            Question("three", ("d",), dict, says),
+        ),
+        within_seconds=30,
+    )
+
+    assert rounds.ask() == {"a": "", "b": "slow", "c": "said: refused", "d": "was not told of"}
+
+
+def test_one_that_hangs_holds_up_no_other_and_is_asked_again_when_it_came_back():
+    release, calls = threading.Event(), []
+    back = threading.Event()
+
+    def hangs():
+        calls.append(1)
+        release.wait()
+        back.set()
+        return {"a": ""}
+
+    rounds = Rounds(
+        (Question("one", ("a",), hangs, says), Question("two", ("b",), lambda: {"b": ""}, says)),
+        within_seconds=0.05,
+    )
+
+    assert rounds.ask() == {"a": "does not answer within 0.05 s", "b": ""}
+    assert rounds.ask() == {"a": "does not answer within 0.05 s", "b": ""}
+    assert len(calls) == 1
+    release.set()
+    assert back.wait(30)
+    while rounds.ask() != {"a": "", "b": ""}:
+        pass
