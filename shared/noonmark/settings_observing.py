@@ -22,8 +22,8 @@ class ObservingSettings(BaseSettings):
     start_objective_seconds: Annotated[tuple[float, ...], NoDecode, AfterValidator(checked_objectives)] = (
         Field(
             (5.0, 30.0, 300.0),
-            description="Seconds from its instant within which a run is to start, of the lanes high, normal and"
-            " low: what `noonmark_start_slo_good_total` counts.",
+            description="Seconds from its instant within which a run is to start, of high, normal and low:"
+            " what `noonmark_start_slo_good_total` counts.",
         )
     )
     runaway_factor: float = Field(
