@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, get_origin
+from typing import Any, Final, get_args, get_origin
 
 import yaml
 from pydantic import SecretStr
+from pydantic.fields import FieldInfo
 
 from noonmark.settings import Settings
 
@@ -124,12 +125,20 @@ def config_schema() -> dict[str, Any]:
             continue
         kept = ("type", "enum", "minimum", "maximum", "exclusiveMinimum", "pattern")
         is_list = get_origin(info.annotation) is tuple
-        shape = {"type": "array", "items": {"type": "string"}} if is_list else exported[name]
+        shape = _list(info) if is_list else exported[name]
         properties[name] = {
             "description": info.description,
-            **{key: shape[key] for key in (*kept, "items") if key in shape},
+            **{key: shape[key] for key in (*kept, "items", "minItems", "maxItems") if key in shape},
         }
     return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _list(info: FieldInfo) -> dict[str, Any]:
+    """Return what a list may hold: texts, which reach a service with commas between them, or numbers."""
+    if float in get_args(info.annotation):
+        many = len(info.default)
+        return {"type": "array", "items": {"type": "number"}, "minItems": many, "maxItems": many}
+    return {"type": "array", "items": {"type": "string", "pattern": "^[^,]+$"}}
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, get_origin
 
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsConfigDict
 
@@ -46,6 +46,12 @@ class Settings(ObservingSettings, ServiceSettings):
     """What a service needs to know. Frozen: built in `main`, never looked up later."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _without_the_end_of_a_line(cls, given: object) -> object:
+        """A Secret that was made from a file often ends a line; no setting does."""
+        return given.rstrip("\r\n") if isinstance(given, str) else given
 
     @classmethod
     def load(cls, *, given_as: Mapping[str, str] | None = None, **overrides: object) -> Settings:

@@ -53,6 +53,13 @@ class ObservingSettings(BaseSettings):
     observer_check_seconds: float = Field(
         5.0, ge=0.2, le=300, description="How often the observer looks at runs and timers in Postgres."
     )
+    alert_hold_seconds: float = Field(
+        60.0,
+        ge=0,
+        le=3600,
+        description="An alert is over once nothing of it was seen for so long: what comes and goes is"
+        " one alert.",
+    )
     alert_webhook_url: Annotated[str, AfterValidator(checked_outside_url)] = Field(
         "", description="Where alerts are posted, signed. See [alerts.md](alerts.md)."
     )

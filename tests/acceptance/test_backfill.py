@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from tests.support.cli import Called
 from tests.support.cluster import Cluster
 from tests.support.publish import Load, soon
@@ -12,6 +13,7 @@ from tests.support.publish import Load, soon
 HOURS = 12
 
 
+@pytest.mark.slow
 def test_missed_instants_run_once_each_though_a_trigger_is_killed_between_two_steps(
     noonmark: Cluster, command: Callable[..., Called]
 ) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.store.world import World, open_world
 from tests.support.cluster import Cluster
 from tests.support.node import Node
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.slow]
 
 ERROR = "ValueError: no such customer: 17"
 NEXT_OFFSET = "select coalesce(max(next_offset), 0) from observer_offsets"
-QUICK = {"observer_check_seconds": "0.2"}
+QUICK = {"observer_check_seconds": "0.2", "alert_hold_seconds": "0"}
 
 
 @pytest.fixture
@@ -217,3 +218,39 @@ def test_two_observers_share_the_partitions_and_one_goes_on_alone(
 
     assert noonmark.value("select sum(succeeded) from outcome_windows") == 3
     assert other.stop() == 0
+
+
+def test_it_reads_past_what_is_no_event_what_has_expired_and_a_topic_made_anew(
+    noonmark: Cluster, world: World, tell: Callable[..., None]
+):
+    topic = noonmark.topics.lifecycle
+    job = world.job(recurring=True)
+    admin = AdminClient({"bootstrap.servers": noonmark.bootstrap})
+    (observer,) = noonmark.start("observer", **QUICK)
+    strange = json.loads(settled_event("tests", [settled(job)]))
+    strange["data"]["outcomes"][0] |= {"started_at": "0001-01-01T00:00:00+14:00", "namespace": "a\0b"}
+    producer = Producer({"bootstrap.servers": noonmark.bootstrap})
+    for value in (None, b"\xff", b"x" * 900_000, json.dumps(strange).encode()):
+        producer.produce(topic, value=value)
+    assert producer.flush(20) == 0
+    tell([settled(job)])
+    read_to(noonmark, 5)
+
+    observer.kill()
+    tell([settled(job)], [settled(job)])
+    admin.delete_records([TopicPartition(topic, 0, 6)])[TopicPartition(topic, 0)].result()
+    (observer,) = noonmark.start("observer", **QUICK)
+    read_to(noonmark, 7)
+    assert observer.logged("records_missing")
+    assert noonmark.value("select sum(succeeded) from outcome_windows") == 2
+
+    admin.delete_topics([topic])[topic].result()
+    noonmark.wait(lambda: observer.logged("stream_crashed"), "the observer to miss its topic", 60)
+    noonmark.wait(lambda: not observer.ready(), "the observer to say that it is not ready")
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+    tell([settled(job)])
+
+    noonmark.wait(
+        lambda: noonmark.value("select sum(succeeded) from outcome_windows") == 3, "the topic made anew", 60
+    )
+    noonmark.wait(observer.ready, "the observer to be ready again")

@@ -39,6 +39,7 @@ def longest_waits(noonmark: Cluster, load: Load) -> tuple[float, float]:
     )[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hurt", "within"), [("killed", 5.0), pytest.param("stopped", 10.0, marks=pytest.mark.slow)]
 )
@@ -66,6 +67,7 @@ def test_due_work_goes_on_when_an_owner_is(noonmark: Cluster, hurt: str, within:
     assert queued_to_started <= within
 
 
+@pytest.mark.slow
 def test_a_trigger_stopped_inside_its_transaction_holds_nobody_up(noonmark: Cluster) -> None:
     noonmark.start("intake", "worker", "dispatcher")
     victim = noonmark.start("trigger", claim_batch="400")[0]

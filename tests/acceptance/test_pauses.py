@@ -61,6 +61,7 @@ def ledger(noonmark: Cluster) -> list[tuple[datetime, str, str | None]]:
     )
 
 
+@pytest.mark.slow
 def test_what_a_pause_held_runs_after_the_resume_once_each_or_is_accounted_for(
     noonmark: Cluster, operator: Operator
 ) -> None:

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 
+import pytest
 from tests.support.cluster import ROOT, SERVICES, SHORT, Cluster
 from tests.support.publish import Load
 
 from noonmark.store.pools import register_pool
 
 
+@pytest.mark.slow
 def test_bad_ones_wait_aside_with_their_reason_while_a_thousand_settle(noonmark: Cluster) -> None:
     noonmark.start(*SERVICES)
     # A pool in the table, but nobody made its topics.

@@ -56,6 +56,7 @@ def test_runs_of_a_killed_worker_are_retaken_after_its_lease(noonmark: Cluster, 
     assert (lapsed_at - last_beat).total_seconds() >= LEASE_SECONDS
 
 
+@pytest.mark.slow
 def test_the_late_outcome_of_a_stopped_worker_changes_nothing(noonmark: Cluster, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     load, victim = begin(noonmark, 12, gate)

@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from tests.support.cluster import Cluster
 from tests.support.publish import Load
 from tests.support.zone_data import OLD_VERSION, VANCOUVER, old_zone_data
@@ -39,6 +40,7 @@ def turn_clock_to(noonmark: Cluster, at: datetime) -> None:
     noonmark.turn_clock((at - noonmark.value("select now()")).total_seconds())
 
 
+@pytest.mark.slow
 def test_a_new_law_is_rolled_out_beside_a_trigger_that_does_not_know_it(
     noonmark: Cluster, tmp_path: Path
 ) -> None:

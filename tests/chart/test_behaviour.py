@@ -269,10 +269,37 @@ def test_large_numbers_and_lists_are_written_as_settings_read_them():
     settings = told("full", "api")
     assert settings["NOONMARK_MAX_SUBMISSION_BYTES"] == "1048576"
     assert settings["NOONMARK_API_TRUSTED_PROXIES"] == "10.0.0.0/8,fd00::/8"
+    assert settings["NOONMARK_START_OBJECTIVE_SECONDS"] == "2.5,30,86400"
     assert settings["NOONMARK_API_CONNECTIONS"] == "32"
 
 
 # The rest.
+
+
+def test_who_a_pod_runs_as_can_be_left_to_the_cluster():
+    for name, spec in chart.pods(chart.rendered()["no-hooks"]):
+        told = spec["securityContext"]
+        assert told.keys() == {"runAsNonRoot", "fsGroupChangePolicy", "seccompProfile"}, name
+
+
+def test_services_listen_where_they_are_told():
+    assert told("minimal", "api")["NOONMARK_API_HOST"] == "0.0.0.0"
+    for name in ("api", "trigger", "worker-default"):
+        assert told("no-hooks", name)["NOONMARK_METRICS_HOST"] == "::"
+    assert told("no-hooks", "api")["NOONMARK_API_HOST"] == "::"
+
+
+def test_pods_that_only_come_and_go_fit_into_a_namespace_with_rules_too():
+    """Quotas, required labels, taints, and a service mesh whose sidecar would keep a Job from ending."""
+    job = of_kind("full", "Job")["migrate"]["spec"]["template"]
+    test = of_kind("full", "Pod")["test"]
+    mesh = {"sidecar.istio.io/inject": "false"}
+    assert job["metadata"]["labels"].items() >= {"example.com/team": "platform", **mesh}.items()
+    assert test["metadata"]["labels"]["example.com/team"] == "platform"
+    for spec in (job["spec"], test["spec"]):
+        assert spec["nodeSelector"] == {"kubernetes.io/os": "linux"}
+        assert spec["tolerations"][0]["key"] == "batch"
+        assert all(container["resources"]["requests"] for container in chart.containers(spec))
 
 
 def test_images_come_by_digest_where_one_is_given():

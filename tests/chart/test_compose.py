@@ -14,6 +14,7 @@ import pytest
 import yaml
 from tests.support.cli import command_of
 from tests.support.deploy_tools import tool
+from tests.support.doc_blocks import blocks_of
 
 from noonmark.cli.main import app
 from noonmark.devstack.jars import kafka_version
@@ -29,10 +30,10 @@ ONE_SHOT = {"migrate", "demo"}
 OTHERS = {"kafka", "postgres", "prometheus", "alertmanager", "grafana"}
 
 
-def read(profiles: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def read(profiles: str, *overrides: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     outside = {name: value for name, value in os.environ.items() if name not in {*PASSWORDS, "COMPOSE_FILE"}}
     return subprocess.run(
-        [tool("composecheck"), FILE],
+        [tool("composecheck"), FILE, *overrides],
         check=False,
         capture_output=True,
         text=True,
@@ -100,6 +101,25 @@ def test_what_runs_starts_again_and_says_how_it_is():
         # The check of our image is in the image.
         assert (service.get("healthcheck") == {"disable": True}) == (name in ONE_SHOT), name
         assert ("test" in service.get("healthcheck", {})) == (name in OTHERS), name
+
+
+def test_the_check_of_the_broker_fits_beside_the_broker():
+    kafka = services()["kafka"]
+    broker = int(re.search(r"-Xmx(\d+)m", kafka["environment"]["KAFKA_HEAP_OPTS"])[1])
+    (check,) = [int(found) for found in re.findall(r"-Xmx(\d+)m", " ".join(kafka["healthcheck"]["test"]))]
+    limit = int(kafka["deploy"]["resources"]["limits"]["memory"]) / 2**20
+    assert broker + check + 256 <= limit  # what a broker needs beside its heap
+
+
+def test_the_override_of_the_page_mounts_nothing_within_a_folder_that_is_read_only(tmp_path):
+    (block,) = (block.code for block in blocks_of(ROOT / "docs/docker.md", "yaml"))
+    override = tmp_path / "docker-compose.override.yml"
+    override.write_text(block)
+
+    worker = json.loads(read("", override, **PASSWORDS).stdout)["services"]["worker"]
+
+    assert [volume["target"] for volume in worker["volumes"]] == ["/srv/app"]
+    assert worker["environment"].keys() > services()["worker"]["environment"].keys()
 
 
 def test_a_service_waits_for_the_migration_and_the_servers():

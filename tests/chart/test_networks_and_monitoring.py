@@ -36,6 +36,13 @@ def test_services_reach_names_postgres_and_kafka_and_nothing_else():
         ]
 
 
+def test_the_api_alone_reaches_the_identity_provider():
+    policies = of_kind("full", "NetworkPolicy")
+    for name in ("api", "intake", "trigger", "dispatcher", "migrate"):
+        further = ports(policies[name]["spec"]["egress"])[3:]
+        assert further == [[4318], *([[443]] if name == "api" else [])], name
+
+
 def test_jobs_reach_the_public_internet_and_the_networks_that_are_allowed():
     rule = of_kind("minimal", "NetworkPolicy")["worker-default"]["spec"]["egress"][-1]
     assert ports([rule]) == [[80, 443]]
@@ -45,7 +52,8 @@ def test_jobs_reach_the_public_internet_and_the_networks_that_are_allowed():
     ]
     assert public6["except"] == ["fc00::/7", "fe80::/10"]
     policy = of_kind("full", "NetworkPolicy")["worker-default"]
-    assert policy["spec"]["egress"][-1] == {"to": [{"ipBlock": {"cidr": "10.20.0.0/16"}}]}
+    allowed = [peer["ipBlock"]["cidr"] for peer in policy["spec"]["egress"][-1]["to"]]
+    assert allowed == ["10.20.0.0/16", "10.30.0.1/32", "fd00::1/128"]
 
 
 def test_what_is_named_is_all_that_is_open():
@@ -124,6 +132,14 @@ def test_every_file_of_rules_becomes_an_object_with_the_same_rules():
         manifest = made[path.stem.replace("_", "-")]
         assert manifest["spec"] == rules
         assert manifest["metadata"]["labels"]["release"] == "prometheus"
+
+
+def test_rules_judge_by_the_objectives_that_the_services_have():
+    groups = of_kind("keda", "PrometheusRule")["recording"]["spec"]["groups"]
+    told = [rule for group in groups for rule in group["rules"] if rule["expr"].startswith("vector(")]
+    objectives = {r["labels"]["lane"]: r["expr"] for r in told if r["record"].endswith("objective_seconds")}
+    assert objectives == {"high": "vector(2.5)", "normal": "vector(30)", "low": "vector(600)"}
+    assert len(told) == 6
 
 
 def test_every_dashboard_becomes_a_config_map_that_grafana_finds():

@@ -8,6 +8,7 @@ import yaml
 from helm import reference
 from pydantic import SecretStr
 from tests.support import chart
+from tests.support.doc_blocks import blocks_of
 
 from noonmark.service.runner import FAILURE_GRACE_SECONDS
 from noonmark.settings import Settings
@@ -25,8 +26,11 @@ api:
   autoscaling: {enabled: true, minReplicas: 7}
   terminationGracePeriodSeconds: 40
 intake:
-  extraEnv: [{name: NOONMARK_LEASE_SECONDS, value: "1"}]
+  extraEnv: [{name: NOONMARK_LEASE_SECONDS, value: "1"}, {name: PGSSLMODE, value: disable}]
+trigger:
+  extraEnv: [{name: PGPASSWORD, value: hunter2}]
 worker:
+  jobSecrets: [{namespace: billing, existingSecret: one}, {namespace: billing, existingSecret: two}]
   extraEnv: [{name: NOONMARK_SECRET_A__B, value: hunter2}]
   pools:
     a-b: {terminationGracePeriodSeconds: 40}
@@ -50,6 +54,9 @@ TOLD = (
     "api: autoscaling.minReplicas 7 is above autoscaling.maxReplicas 6",
     "api: scaling with the CPU needs resources.requests.cpu",
     "intake: extraEnv sets NOONMARK_LEASE_SECONDS; settings belong into config, as lease_seconds",
+    "intake: extraEnv sets PGSSLMODE; that is what database.tls is for",
+    "trigger: extraEnv holds the value of PGPASSWORD; take it from a Secret",
+    "worker pool a-b: jobSecrets names namespace billing twice (one and two); put all its secrets into one",
     "worker pool a-b: extraEnv holds the value of NOONMARK_SECRET_A__B; take it from a Secret",
     "worker pool keda: autoscaling.maxReplicas 7 is above 6, the partitions of its three lanes together",
     "worker pool keda: autoscaling.cooldownSeconds 20 is below config.drain_seconds 30",
@@ -60,8 +67,13 @@ REFUSED = (
     ("kafka: {bootstrapp: a:1}", "additional properties 'bootstrapp' not allowed"),
     ("config: {leese_seconds: 1}", "additional properties 'leese_seconds' not allowed"),
     ("config: {database_url: postgresql://u:p@h/d}", "additional properties 'database_url' not allowed"),
+    ("config: {http_allow_networks: ['10.0.0.0/8,fd00::/8']}", "'/config/http_allow_networks/0'"),
+    ("config: {start_objective_seconds: [5]}", "'/config/start_objective_seconds'"),
     ("config: {lease_seconds: 1}", "'/config/lease_seconds'"),
     ("kafka: {securityProtocol: SSL_SASL}", "'/kafka/securityProtocol'"),
+    ("nameOverride: Foo_Bar", "'/nameOverride'"),
+    ("fullnameOverride: 1-noonmark", "'/fullnameOverride'"),
+    ("listenAddress: localhost", "'/listenAddress'"),
     ("api: {replicas: 2}", "additional properties 'replicas' not allowed"),
     ("worker: {pools: {Reports: {}}}", "additional properties 'Reports' not allowed"),
     ("worker: {pools: {reports: {slotts: 2}}}", "additional properties 'slotts' not allowed"),
@@ -150,6 +162,15 @@ def test_values_that_the_schema_does_not_know_are_refused():
         assert told in done.stderr, values
 
 
+def test_values_that_the_pages_show_are_taken():
+    shown = [block.code for block in blocks_of(chart.ROOT / "docs/kubernetes.md", "yaml")]
+    assert len(shown) == 2
+    for values in shown:
+        needed = {"database": {"existingSecret": "a"}, "kafka": {"bootstrap": "kafka:9092"}}
+        done = chart.template(yaml.safe_dump({**needed, **yaml.safe_load(values)}))
+        assert done.returncode == 0, done.stderr
+
+
 def test_every_set_of_values_passes_a_strict_lint():
     def lint(path):
         arguments = ("lint", "--strict", str(chart.CHART), "--namespace", "scheduling", "--values", str(path))
@@ -185,6 +206,7 @@ def test_what_helm_prints_says_how_to_go_on_and_warns_of_what_is_unsafe():
         "networkPolicy.enabled is off",
         "trigger.replicaCount is 1",
         "worker pool default has no resources",
+        "observer.alertWebhook and config.alertmanager_url are not set",
     ):
         assert told in unsafe, told
     for told in ("PLAINTEXT", "database.tls.mode", "replicaCount", "networkPolicy"):

@@ -22,7 +22,8 @@ def raised(emptied_database: str) -> str:
         found = db.execute(
             """with made as (
                    insert into alerts (fingerprint, kind, severity, namespace, summary, details, raised_at, seen_at)
-                   values ('late:x', 'late', 'warning', 'billing', '3 instants not started', '{"count": 3}', now(), now())
+                   values ('late:x', 'late', 'warning', 'billing', '3 instants not started', '{"count": 3, "kind": "script"}',
+                           now(), now())
                    returning id
                ), told as (
                    insert into alert_deliveries (alert_id, change, channel, attempts, due_at, sent_at)
@@ -42,9 +43,16 @@ def test_alerts_are_listed_and_shown(noonmark, raised):
     assert json.loads(noonmark("alert", "list", "--kind", "late", "--json"))["items"][0]["id"] == raised
 
     shown = noonmark("alert", "show", raised)
-    assert "count" in shown
+    fields = {line.split()[0]: line.split()[-1] for line in shown.split("told")[0].splitlines() if line}
+    assert (fields["kind"], fields["details.kind"], fields["count"]) == ("late", "script", "3")
     assert "webhook" in shown
     assert json.loads(noonmark("alert", "show", raised, "--json"))["deliveries"][0]["state"] == "sent"
+
+
+def test_an_alert_that_no_channel_was_told_of_says_so(noonmark, raised, emptied_database):
+    with psycopg.connect(emptied_database, autocommit=True) as db:
+        db.execute("delete from alert_deliveries")
+    assert "told to nobody" in noonmark("alert", "show", raised)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 {{/* Text of a setting. Helm reads numbers as floats: 33554432 would become 3.3554432e+07. */}}
 {{- define "noonmark.text" -}}
-{{- if kindIs "slice" . }}{{ join "," . }}
+{{- if kindIs "slice" . }}
+{{- range $place, $item := . }}{{ if $place }},{{ end }}{{ include "noonmark.text" $item }}{{ end }}
 {{- else if kindIs "float64" . }}
 {{- if eq (floor .) . }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
 {{- else }}{{ toString . }}
@@ -60,10 +61,10 @@
 {{/* What a service needs beside that. Takes root, component, pool, values. */}}
 {{- define "noonmark.serviceEnv" -}}
 {{ include "noonmark.env" . }}
-- {name: NOONMARK_METRICS_HOST, value: "0.0.0.0"}
+- {name: NOONMARK_METRICS_HOST, value: {{ .root.Values.listenAddress | quote }}}
 - {name: NOONMARK_METRICS_PORT, value: "9090"}
 {{- if eq .component "api" }}
-- {name: NOONMARK_API_HOST, value: "0.0.0.0"}
+- {name: NOONMARK_API_HOST, value: {{ .root.Values.listenAddress | quote }}}
 - {name: NOONMARK_API_PORT, value: "8080"}
 {{- else if eq .component "dispatcher" }}
 {{- with .values.appOutboxes.existingSecret }}

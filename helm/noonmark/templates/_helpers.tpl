@@ -4,15 +4,15 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 48 | trimSuffix "-" }}
 {{- end }}
 
-{{/* At most 48 characters, so that names made of it fit into a label's 63. */}}
+{{/* At most 48 characters, so that names made of it fit into a label's 63; a release may have dots, a Service may not. */}}
 {{- define "noonmark.fullname" -}}
 {{- $name := include "noonmark.name" . }}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | trunc 48 | trimSuffix "-" }}
 {{- else if contains $name .Release.Name }}
-{{- .Release.Name | trunc 48 | trimSuffix "-" }}
+{{- .Release.Name | replace "." "-" | trunc 48 | trimSuffix "-" }}
 {{- else }}
-{{- printf "%s-%s" .Release.Name $name | trunc 48 | trimSuffix "-" }}
+{{- printf "%s-%s" .Release.Name $name | replace "." "-" | trunc 48 | trimSuffix "-" }}
 {{- end }}
 {{- end }}
 

@@ -32,13 +32,13 @@
 {{- toJson (uniq $ports) }}
 {{- end }}
 
-{{/* What pods of every part may call: names, Postgres, Kafka, traces, the identity provider. */}}
+{{/* What pods of every part may call: names, Postgres, Kafka, traces; the API the identity provider too. */}}
 {{- define "noonmark.commonEgress" -}}
 {{- $policy := .root.Values.networkPolicy -}}
 {{ include "noonmark.egressRule" (dict "to" $policy.dnsTo "ports" (list 53) "protocols" (list "UDP" "TCP")) }}
 {{ include "noonmark.egressRule" (dict "to" $policy.databaseTo "ports" .root.Values.database.ports) }}
 {{ include "noonmark.egressRule" (dict "to" $policy.kafkaTo "ports" (include "noonmark.kafkaPorts" .root | fromJsonArray)) }}
-{{- range list "otlp_endpoint" "oidc_issuer" }}
+{{- range ternary (list "otlp_endpoint" "oidc_issuer") (list "otlp_endpoint") (eq .component "api") }}
 {{- with get $.values.config . }}
 {{ include "noonmark.egressRule" (dict "ports" (list (include "noonmark.urlPort" .))) }}
 {{- end }}
@@ -58,7 +58,8 @@
 {{- with $config.http_allow_networks }}
 - to:
     {{- range . }}
-    - ipBlock: {cidr: {{ . | quote }}}
+    {{- $whole := ternary "/128" "/32" (contains ":" .) }}
+    - ipBlock: {cidr: {{ ternary . (print . $whole) (contains "/" .) | quote }}}
     {{- end }}
 {{- end }}
 {{- else if eq .component "observer" }}

@@ -1,10 +1,13 @@
 {{/* The Deployment of a service or pool. */}}
 
+{{/* Takes the root. Who is not named is chosen by the cluster. */}}
 {{- define "noonmark.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
+{{- range $name := list "runAsUser" "runAsGroup" "fsGroup" }}
+{{- with get $.Values.podSecurityContext $name }}
+{{ $name }}: {{ int64 . }}
+{{- end }}
+{{- end }}
 fsGroupChangePolicy: OnRootMismatch
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
@@ -95,7 +98,7 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 securityContext:
-  {{- include "noonmark.podSecurity" . | nindent 2 }}
+  {{- include "noonmark.podSecurity" .root | nindent 2 }}
 terminationGracePeriodSeconds: {{ include "noonmark.grace" . }}
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . | quote }}
@@ -254,6 +257,10 @@ image: {{ include "noonmark.image" . | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
   {{- include "noonmark.containerSecurity" . | nindent 2 }}
+{{- with .root.Values.tests.resources }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
 {{- end }}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -68,6 +69,28 @@ class Session:
     raw: psycopg.Connection
 
 
+class _TimedCursor(psycopg.Cursor[Any]):
+    """Reads answers in a pipeline so that the server's clock for idle transactions runs meanwhile.
+
+    The driver asks for an answer alone, and to the server a session is at work until it is told that
+    this is all for now: a process that stops there, or whose host is gone, would keep its locks without end.
+    """
+
+    def __init__(self, pipeline: psycopg.Pipeline, connection: psycopg.Connection, **options: Any) -> None:
+        super().__init__(connection, **options)
+        self._answers = pipeline
+
+    def fetchone(self) -> Any:
+        """Return a row."""
+        self._answers.sync()
+        return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows."""
+        self._answers.sync()
+        return super().fetchall()
+
+
 class Database:
     """A pool of connections; row-level security is the second wall behind the routes' own checks."""
 
@@ -113,9 +136,16 @@ class Database:
         with self._engine.connect() as connection:
             raw = connection.connection.driver_connection
             assert isinstance(raw, psycopg.Connection)
-            with raw.pipeline():
-                yield self._session(connection, namespaces).raw
-                connection.commit()
+            try:
+                with raw.pipeline() as pipeline:
+                    raw.cursor_factory = partial(_TimedCursor, pipeline)  # type: ignore[assignment]
+                    yield self._session(connection, namespaces).raw
+                    # Not SQLAlchemy's, which takes a transaction for ended once its COMMIT has failed. After
+                    # an error of an earlier statement the server has not even read the COMMIT, and whoever
+                    # gets the connection next would find the failed transaction. So it is rolled back before.
+                    raw.commit()
+            finally:
+                raw.cursor_factory = psycopg.Cursor
 
     def close(self) -> None:
         """Close the connections that nobody uses."""

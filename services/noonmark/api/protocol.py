@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+import httptools
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -26,6 +27,9 @@ STALLED_SECONDS: Final = 30.0
 
 SLOWEST_BODY: Final = 50_000
 """Bytes a second, on average, below which nobody waits for a body."""
+
+
+_OFFER: Final = frozenset({b"upgrade", b"http2-settings"})
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -67,9 +71,13 @@ class BoundedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, unless the head has grown too large without an end."""
+        """Take what came, unless it is no HTTP, or the head has grown too large without an end."""
         self._taken += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self.send_400_response("")
         if self._in_head and self._taken > LONGEST_HEAD and not self.transport.is_closing():
             self._refuse(HEAD_TOO_LARGE)
 
@@ -100,10 +108,13 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_bytes > LONGEST_HEAD:
             self._fault = HEAD_TOO_LARGE
             raise ValueError(HEAD_TOO_LARGE.title)
-        super().on_headers_complete()
+        if not self._offers_another():
+            super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """Stop the clock: from here on it is the application that takes time."""
+        if self._offers_another():
+            return
         super().on_message_complete()
         self._is_reading = False
         self._stop_clock()
@@ -111,6 +122,35 @@ class BoundedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the library's words are not for callers
         """Answer what is no HTTP request."""
         self._refuse(self._fault)
+
+    def _feed(self, data: bytes) -> None:
+        """Parse, and read a request that offers another protocol again, without its offer.
+
+        Java's own client offers HTTP/2 with whatever it sends. An offer need not be taken (RFC 9110, 7.8),
+        but the parser believes that it is: it drops the body, or reads it as the next request.
+        """
+        while True:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                if not self._offers_another():
+                    return
+                data = self._without_offer() + data[upgrade.args[0] :]
+                self.parser = httptools.HttpRequestParser(self)
+                # As the library's own is made: what comes after the last request does not spoil its answer.
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            else:
+                return
+
+    def _offers_another(self) -> bool:
+        """Tell whether the request offers another protocol; CONNECT asks for one without an offer."""
+        return self.parser.should_upgrade() and any(name == b"upgrade" for name, _ in self.headers)
+
+    def _without_offer(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
+        lines += (b"%b: %b" % header for header in self.headers if header[0] not in _OFFER)
+        return b"\r\n".join((*lines, b"", b""))
 
     def _await_request(self) -> None:
         self._is_reading, self._taken, self._began = True, 0, self.loop.time()

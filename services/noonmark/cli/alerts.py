@@ -106,9 +106,12 @@ def show(
         return
     fields = {k: v for k, v in with_instants(found).items() if v is not None and v is not False}
     details, told = fields.pop("details"), fields.pop("deliveries")
-    show_fields({**fields, **details}, precise=True)
-    print("\ntold")
-    show_list([with_instants(row) for row in told], _DELIVERIES)
+    # A figure may have the name of a field: the kind of runs that died is not that of their alert.
+    figures = {(f"details.{k}" if fields.get(k, v) != v else k): v for k, v in details.items()}
+    show_fields({**fields, **figures}, precise=True)
+    print("\ntold" if told else "\ntold to nobody: the observer's settings named no channel")
+    if told:
+        show_list([with_instants(row) for row in told], _DELIVERIES)
 
 
 @app.command("test")

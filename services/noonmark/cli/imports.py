@@ -227,3 +227,5 @@ def _show(lines: Sequence[Line], read: Crontab, zone: str, *, told_zone: bool, s
     form = "system" if system else "user"
     checked = "; the instants of each are those of cron" if made else ""
     print(f"\n{len(made)} of {counted(len(rows), 'line')} become jobs{checked} ({form} form, {named})")
+    if made:
+        print("workers start only programs that their NOONMARK_SCRIPTS names: set it before the first is due")

@@ -15,7 +15,7 @@ from noonmark.cli.problems import CliError, ExitCode
 from noonmark.core.words import ResumeChoice
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_SHORT: Final = re.compile(r"(\d{1,6})([smhdw])")
+_SHORT: Final = re.compile(r"(\d{1,6})([smhdw])(?: ago)?")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -43,7 +43,12 @@ After = Annotated[
     str | None, typer.Option("--after", help="Go on below this row: the `next` of the page before.")
 ]
 AfterCursor = Annotated[
-    str | None, typer.Option("--after", help="Go on there: the `next_cursor` of the page before.")
+    str | None,
+    typer.Option(
+        "--after",
+        help="Go on there: the `next_cursor` of the page before.",
+        callback=lambda given: _no_time(given),  # noqa: PLW0108 - it is defined below
+    ),
 ]
 OneNamespace = Annotated[
     str | None,
@@ -100,6 +105,17 @@ def as_seconds(given: str) -> int | None:
     """Return the length of a time such as 90s, 15m, 2h, 7d or 4w; None where the text is none."""
     found = _SHORT.fullmatch(given)
     return int(found[1]) * _UNITS[found[2]] if found else None
+
+
+def _no_time(given: str | None) -> str | None:
+    """Tell who means a time by `--after`, as `run cancel` does, which option that is here."""
+    if given is not None and (as_seconds(given) is not None or _DAY.match(given)):
+        raise CliError(
+            f"--after {given!r} is a time; this listing's --after takes the `next_cursor` of the page before."
+            " What takes a time is --since, where there is one",
+            ExitCode.USAGE,
+        )
+    return given
 
 
 def read_uuid(given: str | None, what: str) -> UUID | None:

@@ -31,6 +31,10 @@ Take = Callable[[Sequence[Record]], Awaitable[Sequence[int]]]
 """Stores a batch; returns the partitions that must be sought again."""
 
 
+class TopicMissingError(Exception):
+    """The topic is not there; the message names it."""
+
+
 class _Boot(BootStrategy):
     """Starts no producer: the observer writes to Kafka through the outbox alone."""
 
@@ -54,7 +58,13 @@ class _Consumer(driver.Consumer):
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         """Take partitions; where others have them all, nothing is to be sought, and that is said."""
         await super().on_partitions_assigned(assigned, generation_id)
-        if not assigned:
+        # The client's own view: what Faust says of a topic is known to the leader of the group alone.
+        known = self._thread._ensure_consumer().partitions_for_topic(self.topic)  # noqa: SLF001
+        if not assigned and not known:
+            # Nothing would tell of its return.
+            missing = f"there is no topic {self.topic}: `noonmark db migrate` makes it"
+            await self.crash(TopicMissingError(missing))
+        elif not assigned:
             await self.places([])
 
     async def perform_seek(self) -> None:

@@ -54,6 +54,7 @@ class DeliveryLoop(DatabaseLoop):
     def run_once(self, connection: psycopg.Connection) -> float:
         """Tell what is due; return at once for more where there was as much as is told at once."""
         channel = self._channel
+        deliveries.recall(connection, channel.name, longest_seconds=2 * _longest_wait(channel))
         if channel.reminded:
             deliveries.retire(connection, channel.name)
         taken_at = time.monotonic()
@@ -68,7 +69,7 @@ class DeliveryLoop(DatabaseLoop):
         return 0.0 if len(due) >= channel.most else 1.0
 
     def ending(self, connection: psycopg.Connection) -> None:
-        """Release the channel's connections."""
+        """Release what the channel holds."""
         del connection
         self._channel.close()
 
@@ -91,11 +92,14 @@ class DeliveryLoop(DatabaseLoop):
             self._log.info("deliveries_taken_over", channel=name, count=len(due) - noted - refused)
 
 
+def _longest_wait(channel: Channel) -> float:
+    return _LONGEST_REMINDER_SECONDS if channel.reminded else _LONGEST_WAIT_SECONDS
+
+
 def _failure(channel: Channel, one: Delivery, error: str) -> Failure:
     """Say when a delivery is tried again, twice as late each time, or that it is not any more."""
     # A channel that is reminded must hear of what is open, however long it was away.
     stays = channel.reminded and one.change == AlertChange.RAISED and one.resolved_at is None
-    longest = _LONGEST_REMINDER_SECONDS if channel.reminded else _LONGEST_WAIT_SECONDS
-    ceiling = min(longest, _FIRST_WAIT_SECONDS * 2.0 ** min(one.attempts - 1, 16))
+    ceiling = min(_longest_wait(channel), _FIRST_WAIT_SECONDS * 2.0 ** min(one.attempts - 1, 16))
     wait = ceiling * random.uniform(0.5, 1.0)
     return Failure(one, error, wait, give_up=not stays and one.attempts >= deliveries.MOST_ATTEMPTS)

@@ -12,7 +12,6 @@ from noonmark.core.alerts import AlertKind, FoundAlert, fingerprint_of
 from noonmark.core.instants import format_instant
 from noonmark.core.observing import percentile
 from noonmark.store.looking import (
-    MOST_LETTERS,
     DeadCause,
     FailingJob,
     LateByRule,
@@ -61,6 +60,7 @@ class _Late:
     name: str | None
     since: datetime
     count: int = 0
+    counted: bool = True
     run_id: UUID | None = None
     pools: set[str] = field(default_factory=set)
     not_planned: bool = False
@@ -93,6 +93,8 @@ def late(
         if job.since is not None and job.namespace is not None:
             one = entry(job.namespace, job.job_id, job.name, job.since)
             one.pools.add(job.pool or "")
+            # Of a job with a rule only the oldest is looked for.
+            one.counted = False
             one.run_id = job.run_id
             one.not_planned = job.run_id is None
     return [_late(one) for one in found.values()]
@@ -104,18 +106,19 @@ def _late(one: _Late) -> FoundAlert:
         if one.job_id is not None
         else f"of one-time jobs in namespace {one.namespace}"
     )
+    how_many = f"{one.count} {'instant' if one.count == 1 else 'instants'}" if one.counted else "Instants"
     details: dict[str, Any] = {
         "job_name": one.name if one.job_id is not None else None,
         "since": format_instant(one.since),
-        "count": one.count,
+        "count": one.count if one.counted else None,
         "pools": sorted(one.pools),
         "planned": not one.not_planned,
     }
     return FoundAlert(
         AlertKind.LATE,
         fingerprint_of(AlertKind.LATE, *([one.job_id] if one.job_id else ["once", one.namespace])),
-        f"{one.count} {'instant' if one.count == 1 else 'instants'} {whose} not started in time, the oldest"
-        f" of {format_instant(one.since)}{': no trigger has planned it' if one.not_planned else ''}.",
+        f"{how_many} {whose} not started in time, the oldest of {format_instant(one.since)}"
+        f"{': no trigger has planned it' if one.not_planned else ''}.",
         one.namespace,
         one.job_id,
         one.run_id,
@@ -169,7 +172,8 @@ def dead(rows: Iterable[DeadCause]) -> list[FoundAlert]:
 
 
 def _dead(row: DeadCause) -> FoundAlert:
-    count = f"{row.letters:,} or more" if row.letters >= MOST_LETTERS else f"{row.letters:,}"
+    count = f"{row.letters:,} or more" if row.more else f"{row.letters:,}"
+    runs, theirs = ("run", "its") if row.letters == 1 else ("runs", "their")
     whose = (
         _job(row.name, row.job_id)
         if row.job_id is not None
@@ -178,8 +182,7 @@ def _dead(row: DeadCause) -> FoundAlert:
     return FoundAlert(
         AlertKind.DEAD,
         fingerprint_of(AlertKind.DEAD, row.namespace, row.job_id or "once", row.fingerprint),
-        f"{count} {'run' if row.letters == 1 else 'runs'} of {whose} used up their attempts:"
-        f" {_short(row.error or row.reason)}",
+        f"{count} {runs} of {whose} used up {theirs} attempts: {_short(row.error or row.reason)}",
         row.namespace,
         row.job_id,
         row.run_id,

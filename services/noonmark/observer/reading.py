@@ -1,16 +1,23 @@
-"""Records of the lifecycle topic as outcomes. They are our own, and read without the models for speed."""
+"""Records of the lifecycle topic as outcomes. They are our own, and read without the models for speed.
+
+Whoever may write to the topic can put anything there: what Postgres would not take must not get that far, or
+no observer would ever read past it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import orjson
 
+from noonmark.core.fingerprints import MAX_CHARACTERS
 from noonmark.core.observing import Outcome
 from noonmark.schemas.lifecycle import SETTLED
+
+_LONGEST_WORD: Final = 255
 
 
 class HeardEvent(NamedTuple):
@@ -36,7 +43,7 @@ def read_event(value: bytes | None, told_at: datetime) -> HeardEvent | None:
             return None
         outcomes = [_outcome(item, told_at) for item in event["data"]["outcomes"]]
         return HeardEvent(_id(event["id"]), outcomes)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ValueError(f"not a {SETTLED} event: {type(error).__name__}: {error}") from error
 
 
@@ -45,14 +52,24 @@ def _outcome(item: dict[str, Any], told_at: datetime) -> Outcome:
     return Outcome(
         UUID(item["run_id"]),
         UUID(item["job_id"]),
-        str(item["namespace"]),
-        str(item["state"]),
-        item.get("reason"),
+        _word(item["namespace"]),
+        _word(item["state"]),
+        _text(item.get("reason")),
         _instant(item.get("started_at")),
         finished_at,
-        item.get("error"),
+        _text(item.get("error")),
         finished_at or told_at,
     )
+
+
+def _word(text: str) -> str:
+    if len(text) > _LONGEST_WORD or not text.isprintable():
+        raise ValueError("a name is too long, or has characters that names do not have")
+    return text
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else text[:MAX_CHARACTERS].replace("\0", "�")
 
 
 def _instant(text: str | None) -> datetime | None:

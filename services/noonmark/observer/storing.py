@@ -22,7 +22,6 @@ from noonmark.service.runner import Service
 from noonmark.store import observing
 from noonmark.store.connect import connect
 from noonmark.store.observing import Move, Place
-from noonmark.telemetry.metrics import OBSERVER_LAG
 
 T = TypeVar("T")
 
@@ -30,6 +29,7 @@ _JOBS_KEPT: Final = 50_000
 _PRESENT_SECONDS: Final = 30.0
 """A partition whose last record is younger than this has come to the present, whatever follows it."""
 
+_IDLE_SECONDS: Final = 5.0
 _SEEK_SECONDS: Final = 2.0
 _SEEKS: Final = 5
 """A gap that is still there after so many looks is in the topic itself."""
@@ -61,6 +61,16 @@ class OutcomeStore:
         self._lock = threading.Lock()
         self._jobs: dict[UUID, JobFacts] = {}
         self._gaps: dict[int, _Gap] = {}
+        self._behind: set[int] = set()
+        self._lag, self._lag_at = 0.0, time.monotonic()
+
+    @property
+    def lag(self) -> float:
+        """Seconds that outcomes wait to be read, of the last ones or of what follows them; 0: none waits."""
+        since = time.monotonic() - self._lag_at
+        if self._behind:
+            return self._lag + since
+        return self._lag if since < _IDLE_SECONDS else 0.0
 
     def places(self, places: Sequence[Place]) -> dict[int, int]:
         """Tell from which offset each partition is read.
@@ -70,11 +80,23 @@ class OutcomeStore:
         """
 
         def attempt() -> dict[int, int]:
+            stored = observing.lock(self._open(), self._topic, [one.partition for one in places])
+            for one in places:
+                if not one.first <= stored.get(one.partition, one.first) <= one.end:
+                    self._log.warning(
+                        "records_missing",
+                        partition=one.partition,
+                        first=stored[one.partition],
+                        found=one.first,
+                    )
             found = observing.place(self._open(), self._topic, places)
             # Another observer made the row at this moment: the next look finds it.
             return found if len(found) == len(places) else observing.place(self._open(), self._topic, places)
 
-        return self._retried(attempt)
+        found = self._retried(attempt)
+        self._lag, self._lag_at = 0.0, time.monotonic()
+        self._behind = {one.partition for one in places if found.get(one.partition, one.end) < one.end}
+        return found
 
     def take(self, records: Sequence[Record]) -> list[int]:
         """Store a batch; return the partitions that must be sought again.
@@ -84,7 +106,14 @@ class OutcomeStore:
         """
         again = self._retried(lambda: self._take(records))
         if records:
-            OBSERVER_LAG.replace({(): max(0.0, time.time() - records[-1].timestamp)})
+            self._lag, self._lag_at = max(0.0, time.time() - records[-1].timestamp), time.monotonic()
+            last = {record.partition: record for record in records}
+            behind = {
+                partition
+                for partition, one in last.items()
+                if one.end is not None and one.offset + 1 < one.end
+            }
+            self._behind = (self._behind - last.keys()) | behind
         return again
 
     def close(self) -> None:
@@ -141,6 +170,10 @@ class OutcomeStore:
         """Return the records from the stored place on; of a partition with a gap none."""
         mine = [record for record in records if stored is None or record.offset >= stored]
         if not mine:
+            end = records[-1].end
+            if stored is not None and end is not None and end < stored:
+                # The topic ends before what was read of it: it was made anew, and is read from its begin.
+                again.append(partition)
             return []
         if stored is not None and mine[0].offset == stored:
             self._gaps.pop(partition, None)
@@ -170,13 +203,12 @@ class OutcomeStore:
         observing.add_counts(connection, counts)
         observing.move(connection, self._topic, [_move(partition, rows) for partition, rows in fresh.items()])
         if events:
-            told = max(records[-1].timestamp for records in fresh.values())
-            observing.heard(connection, datetime.fromtimestamp(told, UTC))
+            observing.heard(connection, max(_told_at(records[-1]) for records in fresh.values()))
 
     def _events(self, records: Sequence[Record]) -> Iterable[HeardEvent]:
         for record in records:
             try:
-                event = read_event(record.value, datetime.fromtimestamp(record.timestamp, UTC))
+                event = read_event(record.value, _told_at(record))
             except ValueError as error:
                 self._log.warning(
                     "record_not_read", partition=record.partition, offset=record.offset, error=str(error)
@@ -193,6 +225,14 @@ class OutcomeStore:
             self._jobs.clear()
         self._jobs.update({job_id: facts for job_id, facts in found.items() if facts.recurring})
         return dict.fromkeys(job_ids, GONE) | known | found
+
+
+def _told_at(record: Record) -> datetime:
+    try:
+        return datetime.fromtimestamp(record.timestamp, UTC)
+    except (ValueError, OverflowError, OSError):
+        # No such time: whoever sent it made it up.
+        return datetime.fromtimestamp(0, UTC)
 
 
 def _of_new(events: Iterable[HeardEvent], new: set[UUID]) -> Iterable[Outcome]:

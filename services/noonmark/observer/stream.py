@@ -15,6 +15,7 @@ from noonmark.service.backoff import Backoff, StoppedError
 from noonmark.service.runner import Service, StartError
 from noonmark.service.startup import kafka_config
 from noonmark.store.observing import Place
+from noonmark.telemetry.metrics import OBSERVER_LAG
 
 if TYPE_CHECKING:
     import faust
@@ -44,6 +45,7 @@ class StreamLoop:
         self._store = OutcomeStore(service, topics.lifecycle, waits=self._progress.beat)
         self._failure: BaseException | None = None
         self._busy_since = 0.0
+        self._placed, self._lost_at = False, time.monotonic()
         service.health.require("outcomes_kafka", "no partitions yet")
         service.health.require("outcomes_database", "the database has not answered yet")
         from noonmark.observer.credentials import (  # noqa: PLC0415 - Faust is for this thread alone
@@ -63,6 +65,8 @@ class StreamLoop:
             while not stop.is_set():
                 began = time.monotonic()
                 self._consume(stop)
+                if self._placed:
+                    self._placed, self._lost_at = False, time.monotonic()
                 if self._failure is not None:
                     raise self._failure
                 if not stop.is_set():
@@ -88,6 +92,8 @@ class StreamLoop:
             while not stop.is_set() and self._failure is None and not _over(app, starting):
                 if not self._hangs():
                     self._progress.beat()
+                # As long as nothing can be read, all that is told waits.
+                OBSERVER_LAG.set(self._store.lag if self._placed else time.monotonic() - self._lost_at)
                 await asyncio.sleep(_LOOK_SECONDS)
             await _settle(starting)
         except Exception as error:  # noqa: BLE001 - whatever it was: it is made anew
@@ -114,6 +120,7 @@ class StreamLoop:
         except Exception as error:
             self._failure = error
             raise
+        self._placed = True
         self._service.health.set_ready("outcomes_kafka", ready=True)
         self._log.info("partitions_placed", places=found)
         return found

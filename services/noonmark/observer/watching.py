@@ -6,8 +6,8 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import partial
-from typing import Final
+from datetime import timedelta
+from typing import Final, TypedDict
 from uuid import UUID
 
 import psycopg
@@ -27,6 +27,7 @@ from noonmark.telemetry.metrics import ALERTS, ALERTS_OPEN
 
 _PRUNE_SECONDS: Final = 30.0
 _PRUNE_ROWS: Final = 5000
+_MOMENT: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,14 @@ class Found:
 
     alerts: list[FoundAlert]
     whole: bool = True
+
+
+class _Side(TypedDict):
+    """Where changes of alerts are told."""
+
+    channels: Collection[str]
+    topic: str
+    shards: int
 
 
 class WatchLoop(DatabaseLoop):
@@ -55,7 +64,9 @@ class WatchLoop(DatabaseLoop):
         self._topics = topics
         self._hints = hints
         self._shards = shards
-        self._tell = partial(_tell, channels=channel_names(settings), topic=topics.alerts, shards=shards)
+        self._side: _Side = {"channels": channel_names(settings), "topic": topics.alerts, "shards": shards}
+        # What comes and goes would be told again and again: since when what is open is not found any more.
+        self._gone_at: dict[AlertKind, dict[str, float]] = {}
         self._look_at = 0.0
         self._prune_at = 0.0
         self._pruned_to = UUID(int=0)
@@ -64,13 +75,19 @@ class WatchLoop(DatabaseLoop):
         """Look once, if it is time."""
         if not self._membership.leads:
             ALERTS_OPEN.replace({})
+            self._gone_at.clear()
             return 0.2
         now = time.monotonic()
         if now < self._look_at:
             return min(0.2, self._look_at - now)
         self._look_at = now + self._settings.observer_check_seconds
         observing.begin(connection)
-        self.look(connection)
+        try:
+            self.look(connection)
+        except psycopg.Error:
+            # What was open at the last look says nothing about now, and another observer may lead.
+            ALERTS_OPEN.replace({})
+            raise
         if now >= self._prune_at:
             self._prune_at = now + _PRUNE_SECONDS
             self._pruned_to = observing.prune(connection, after=self._pruned_to, limit=_PRUNE_ROWS) or UUID(
@@ -98,8 +115,7 @@ class WatchLoop(DatabaseLoop):
             # What a look moves on in the ledger is moved with what it found, or not at all.
             with connection.transaction():
                 found = look(connection, open_ones[kind])
-                changed = self._tell(connection, open_ones[kind], found) if found is not None else (0, 0)
-            raised, resolved = changed
+                raised, resolved = self._compare(connection, kind, open_ones[kind], found)
             ALERTS.labels(kind, AlertChange.RAISED).inc(raised)
             ALERTS.labels(kind, AlertChange.RESOLVED).inc(resolved)
             count[kind.value,] = len(open_ones[kind]) + raised - resolved
@@ -109,6 +125,23 @@ class WatchLoop(DatabaseLoop):
         ALERTS_OPEN.replace({labels: float(number) for labels, number in count.items()})
         if told:
             self._hints.outbox()
+
+    def _compare(
+        self, connection: psycopg.Connection, kind: AlertKind, open_ones: list[OpenAlert], found: Found | None
+    ) -> tuple[int, int]:
+        """Raise what is new, as far as there is room; resolve what has been over for long enough."""
+        if found is None:
+            return 0, 0
+        known = {alert.fingerprint for alert in open_ones}
+        still = [alert for alert in found.alerts if alert.fingerprint in known]
+        new = [alert for alert in found.alerts if alert.fingerprint not in known]
+        raised = raise_alerts(connection, [*still, *new[: max(0, MOST_OF_A_KIND - len(known))]], **self._side)
+        gone = known - {alert.fingerprint for alert in still} if found.whole else set()
+        now, before = time.monotonic(), self._gone_at.get(kind, {})
+        self._gone_at[kind] = {one: before.get(one, now) for one in gone}
+        enough = now - self._settings.alert_hold_seconds
+        over = {one for one, at in self._gone_at[kind].items() if at <= enough}
+        return len(raised), len(resolve_alerts(connection, over, **self._side))
 
     def _late(self, connection: psycopg.Connection, _open: list[OpenAlert]) -> Found:
         late_after = self._settings.late_after_seconds
@@ -144,8 +177,15 @@ class WatchLoop(DatabaseLoop):
         if not looking.caught_up(connection, self._topics.lifecycle):
             # A success that is not read yet may have come after the deaths.
             return None
-        causes = {*map(_cause, open_ones), *looking.new_causes(connection)}
-        return Found(findings.dead(looking.dead_causes(connection, causes)))
+        known, new = {*map(_cause, open_ones)}, looking.new_causes(connection)
+        strange = list(dict.fromkeys(one.cause for one in new if one.cause not in known))
+        room = max(0, MOST_OF_A_KIND - len(known))
+        taken, left = strange[:room], set(strange[room:])
+        if new:
+            # Causes for which there is no room are found again when there is.
+            ends = [one.first_at - _MOMENT for one in new if one.cause in left]
+            looking.dead_until(connection, min([max(one.last_at for one in new), *ends]))
+        return Found(findings.dead(looking.dead_causes(connection, [*known, *taken])))
 
     def _silent(self, connection: psycopg.Connection, _open: list[OpenAlert]) -> Found:
         after = self._settings.silent_after_seconds
@@ -159,21 +199,3 @@ def _cause(alert: OpenAlert) -> Cause:
 
 def _capped(alerts: list[FoundAlert]) -> Found:
     return Found(alerts[:MOST_OF_A_KIND], whole=len(alerts) <= MOST_OF_A_KIND)
-
-
-def _tell(
-    connection: psycopg.Connection,
-    open_ones: list[OpenAlert],
-    found: Found,
-    *,
-    channels: Collection[str],
-    topic: str,
-    shards: int,
-) -> tuple[int, int]:
-    """Raise what is new, resolve what is over; return how many of each."""
-    raised = raise_alerts(connection, found.alerts, channels=channels, topic=topic, shards=shards)
-    over = {alert.fingerprint for alert in open_ones} - {alert.fingerprint for alert in found.alerts}
-    if not found.whole:
-        over = set()
-    resolved = resolve_alerts(connection, over, channels=channels, topic=topic, shards=shards)
-    return len(raised), len(resolved)

@@ -40,14 +40,11 @@ class BeatLoop:
 
     def run(self, stop: threading.Event) -> None:
         """Round after round until `stop` is set."""
-        try:
-            while not stop.is_set():
-                began = time.monotonic()
-                self.run_once()
-                self._progress.beat()
-                stop.wait(max(0.0, began + self._seconds - time.monotonic()))
-        finally:
-            self._poster.close()
+        while not stop.is_set():
+            began = time.monotonic()
+            self.run_once()
+            self._progress.beat()
+            stop.wait(max(0.0, began + self._seconds - time.monotonic()))
 
     def run_once(self) -> bool:
         """Ask, show and beat once; return whether the beat was due."""

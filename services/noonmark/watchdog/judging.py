@@ -40,14 +40,17 @@ def process_trouble(service: str, processes: Sequence[Seen], stale_seconds: floa
     One that is dead is not missed while another works. One that is alive and stands still is: it may own what
     no other will touch.
     """
-    mine = [one for one in processes if one.service == service]
+    # A sign from the future was left before the clock was set back, and says nothing about now.
+    mine = [one for one in processes if one.service == service and one.seen_seconds >= -stale_seconds]
     if not mine:
         return "no process of it says anything"
-    newest = min(one.progressed_seconds for one in mine)
-    if newest > stale_seconds:
-        return f"no process of it made progress for {newest:.0f} s"
+    ages = [one.progressed_seconds for one in mine if one.progressed_seconds >= -stale_seconds]
+    if not ages:
+        return "no process of it made progress since the clock was set back"
+    if min(ages) > stale_seconds:
+        return f"no process of it made progress for {min(ages):.0f} s"
     for one in mine:
-        if one.seen_seconds <= stale_seconds < one.progressed_seconds:
+        if one.seen_seconds <= stale_seconds < abs(one.progressed_seconds):
             why = one.stuck or "it does not say why"
             return f"a process on {one.host} (pid {one.pid}) stands still: {why}"
     return ""

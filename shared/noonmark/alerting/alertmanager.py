@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -21,6 +22,7 @@ resolve it. Prometheus does it likewise, with four of its intervals."""
 _MOST_LABEL: Final = 200
 _MOST_TEXT: Final = 2000
 _BAD_REQUEST: Final = 400
+_ONE_BY_ONE_SECONDS: Final = 30.0
 
 
 class Alertmanager:
@@ -44,13 +46,21 @@ class Alertmanager:
             self._poster.call(self._url, body=orjson.dumps(alerts, option=orjson.OPT_UTC_Z))
         except NotTakenError as error:
             if error.status == _BAD_REQUEST and len(deliveries) > 1:
-                return [result for one in deliveries for result in self.tell([one], 0.0)]
+                return self._one_by_one(deliveries)
             return [(one, str(error)) for one in deliveries]
         return [(one, "") for one in deliveries]
 
+    def _one_by_one(self, deliveries: Sequence[Delivery]) -> Sequence[tuple[Delivery, str]]:
+        until = time.monotonic() + _ONE_BY_ONE_SECONDS
+        told: list[tuple[Delivery, str]] = []
+        for one in deliveries:
+            # Somebody else may take them when this lasts too long.
+            late = time.monotonic() > until
+            told += [(one, "no time was left for it")] if late else self.tell([one], 0.0)
+        return told
+
     def close(self) -> None:
-        """Release the connections."""
-        self._poster.close()
+        """Hold nothing between two calls."""
 
 
 def alert_of(one: Delivery, link: str) -> dict[str, Any]:

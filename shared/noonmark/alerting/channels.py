@@ -41,7 +41,7 @@ class Channel(Protocol):
         """
 
     def close(self) -> None:
-        """Release the connections."""
+        """Release what it holds."""
 
 
 def channel_names(settings: Settings) -> tuple[str, ...]:

@@ -44,9 +44,8 @@ class Webhook:
         return list(zip(deliveries, errors, strict=True))
 
     def close(self) -> None:
-        """Release threads and connections."""
+        """Release the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._poster.close()
 
     def _post(self, one: Delivery, taken_at: float) -> str:
         body = event_of(one, self._links.of(one))

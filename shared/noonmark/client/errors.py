@@ -67,6 +67,8 @@ class ApiError(ClientError):
             f"{one.get('pointer') or 'document'}: {one.get('message') or one.get('detail') or ''}"
             for one in self.errors
         )
+        # A single problem is the whole detail.
+        fields = "" if fields == self.detail else fields
         known = f" (request {self.request_id})" if self.request_id else ""
         return ": ".join(part for part in (head, self.detail, fields) if part) + known
 

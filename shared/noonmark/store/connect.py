@@ -16,6 +16,9 @@ _KEEPALIVE = {
     "target_session_attrs": "read-write",
 }
 
+_SERVER_KEEPALIVE = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+"""The server notices as well: the session of a host that is gone keeps its locks until then."""
+
 _IDLE_IN_TRANSACTION_MS = 5000
 """A process that is stopped inside its transaction holds locks that the next owner of its shards skips:
 they go with the session, so that the work moves within seconds."""
@@ -45,7 +48,8 @@ def connect(
         # Start-up options, not SET: a transaction pooler that ignores them leaves no session state behind.
         options=f"{given} -c statement_timeout={int(statement_timeout_seconds * 1000)}"
         f" -c lock_timeout={int(statement_timeout_seconds * 500)}"
-        f" -c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c TimeZone=UTC",
+        f" -c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c TimeZone=UTC"
+        f" {_SERVER_KEEPALIVE}",
         **_KEEPALIVE,  # type: ignore[arg-type]
     )
 

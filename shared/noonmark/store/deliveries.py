@@ -87,6 +87,12 @@ def retire(connection: psycopg.Connection, channel: str) -> int:
     return connection.execute(statement("retire_deliveries"), {"channel": channel}).rowcount
 
 
+def recall(connection: psycopg.Connection, channel: str, *, longest_seconds: float) -> int:
+    """Make due what waits for longer than it can: the clock was set back since."""
+    values = {"channel": channel, "longest_seconds": longest_seconds}
+    return connection.execute(statement("recall_deliveries"), values).rowcount
+
+
 def note_sent(
     connection: psycopg.Connection, channel: str, sent: Sequence[Delivery], *, reminded: bool
 ) -> int:

@@ -16,15 +16,19 @@ MOST_OF_A_KIND: Final = 500
 """Alerts of one kind that are found at a time, the worst first."""
 
 MOST_LETTERS: Final = 10_000
-"""Dead letters of a cause are counted up to here."""
+"""Dead letters of a cause are counted up to here; of many causes each up to its share of `_LETTERS`."""
+
+_LETTERS: Final = 500_000
+_FEWEST_LETTERS: Final = 100
 
 _RULES_PAGE: Final = 1000
 _WALK: Final = 50_000
 """Runs of the ledger walked past by one statement; a look makes up to `_WALKS`: it keeps up with any load."""
 
 _WALKS: Final = 10
-_ROOM: Final = 10_000
-"""Late runs that are kept."""
+_ROOM: Final = 50_000
+"""Late runs that are kept; further ones are looked at once there is room."""
+
 _TIMERS: Final = 50
 _BATCHES: Final = 500
 _SLOW_BATCHES: Final = 5000
@@ -111,13 +115,23 @@ class Cause(NamedTuple):
     job_id: UUID | None
 
 
+class NewCause(NamedTuple):
+    """What runs died of lately, how many, and the first and last of these deaths."""
+
+    cause: Cause
+    letters: int
+    first_at: datetime
+    last_at: datetime
+
+
 class DeadCause(NamedTuple):
-    """What is left of a cause; `last_success_at` is the job's."""
+    """What is left of a cause; `more`: letters above `letters` may be; `last_success_at` is the job's."""
 
     namespace: str
     fingerprint: str
     job_id: UUID | None
     letters: int
+    more: bool
     run_id: UUID
     died_at: datetime
     error: str | None
@@ -158,7 +172,7 @@ def late_timers(connection: psycopg.Connection, *, shards: int, late_after: floa
 
 
 def late_by_rule(connection: psycopg.Connection) -> list[LateByRule]:
-    """Return all jobs that have a rule of their own."""
+    """Return all jobs that have a rule of their own, as of the last walk of `late_groups`."""
     found: list[LateByRule] = []
     page = None
     with connection.cursor(row_factory=row_of(LateByRule)) as cursor:
@@ -173,15 +187,18 @@ def late_by_rule(connection: psycopg.Connection) -> list[LateByRule]:
 
 
 def late_groups(connection: psycopg.Connection, *, late_after: float) -> list[LateGroup]:
-    """Walk on through the ledger, drop what has started, and return what is late."""
-    params = {"late_after": late_after, "limit": _WALK, "room": _ROOM}
-    for _ in range(_WALKS):
-        row = connection.execute(statement("look_late_runs"), params).fetchone()
-        if not (row and row[0]):
-            break
+    """Walk on through the ledger, drop what has started, and return what is late but for jobs with a rule."""
+    for ruled in (False, True):
+        params = {"late_after": late_after, "limit": _WALK, "room": _ROOM, "ruled": ruled}
+        for _ in range(_WALKS):
+            row = connection.execute(statement("look_late_runs"), params).fetchone()
+            if not (row and row[0]):
+                break
     connection.execute(statement("look_late_over"))
     with connection.cursor(row_factory=row_of(LateGroup)) as cursor:
-        return cursor.execute(statement("look_late_kept"), {"limit": MOST_OF_A_KIND}).fetchall()
+        return cursor.execute(
+            statement("look_late_kept"), {"late_after": late_after, "limit": MOST_OF_A_KIND + 1}
+        ).fetchall()
 
 
 def long_runs(
@@ -219,20 +236,32 @@ def failing_jobs(connection: psycopg.Connection, *, failing_after: int) -> list[
         ).fetchall()
 
 
-def new_causes(connection: psycopg.Connection) -> list[Cause]:
-    """Return what runs died of since the last look."""
-    params = {"look_back": _OVERLAP_SECONDS, "limit": _DEATHS}
-    rows = connection.execute(statement("look_dead_causes"), params).fetchall()
-    if sum(row[3] for row in rows) == _DEATHS:
+def new_causes(connection: psycopg.Connection) -> list[NewCause]:
+    """Return what runs died of since `dead_until`, those with the most deaths first."""
+    found = _deaths(connection, look_back=_OVERLAP_SECONDS)
+    if sum(one.letters for one in found) == _DEATHS:
         # So many that the overlap alone may fill a look: go on without it.
-        rows += connection.execute(statement("look_dead_causes"), {**params, "look_back": 0.0}).fetchall()
-    return [Cause(*row[:3]) for row in rows]
+        dead_until(connection, max(one.last_at for one in found))
+        found += _deaths(connection, look_back=0.0)
+    return sorted(found, key=lambda one: -one.letters)
+
+
+def _deaths(connection: psycopg.Connection, *, look_back: float) -> list[NewCause]:
+    params = {"look_back": look_back, "limit": _DEATHS}
+    rows = connection.execute(statement("look_dead_causes"), params).fetchall()
+    return [NewCause(Cause(*row[:3]), *row[3:]) for row in rows]
+
+
+def dead_until(connection: psycopg.Connection, until: datetime) -> None:
+    """Note up to when deaths were looked at: `new_causes` goes on there."""
+    connection.execute(statement("look_dead_until"), {"until": until})
 
 
 def dead_causes(connection: psycopg.Connection, causes: Collection[Cause]) -> list[DeadCause]:
     """Return what is left of causes; those without a dead letter are left out."""
     if not causes:
         return []
+    most = max(_FEWEST_LETTERS, min(MOST_LETTERS, _LETTERS // len(causes)))
     with connection.cursor(row_factory=row_of(DeadCause)) as cursor:
         return cursor.execute(
             statement("look_dead_letters"),
@@ -240,7 +269,7 @@ def dead_causes(connection: psycopg.Connection, causes: Collection[Cause]) -> li
                 "namespaces": [one.namespace for one in causes],
                 "fingerprints": [one.fingerprint for one in causes],
                 "job_ids": [one.job_id for one in causes],
-                "most": MOST_LETTERS,
+                "most": most,
             },
         ).fetchall()
 

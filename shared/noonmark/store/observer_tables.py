@@ -104,6 +104,7 @@ observer_state: Final = Table(
     must("only_row", Boolean(), key=True),
     must("heard_at", INSTANT),
     must("walked_to", Uuid()),
+    must("ruled_to", Uuid()),
     must("died_until", INSTANT),
 )
 

@@ -54,7 +54,7 @@ LABELS: Final[dict[str, str]] = {
     + ")",
     "result": "`accepted`, `duplicate`, `stale`, `rejected`; of alerts told and beats of the watchdog:"
     " `sent`, `failed`, `given_up`; `sent`, `failed`, `withheld`, `no_url`",
-    "role": "`trigger` (shards), `dispatcher` (slices)",
+    "role": "`trigger` (shards), `dispatcher` (slices), `observer` (one, for who leads)",
     "route": "the pattern of a route, as in the OpenAPI document; `none` where none has the path",
     "status": "an HTTP status",
     "service": ", ".join(f"`{service}`" for service in SERVICES),

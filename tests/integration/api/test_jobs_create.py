@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 
 from noonmark.api import creating
 from noonmark.api.database import Database
+from noonmark.api.parts import Parts
 
 pytestmark = pytest.mark.postgres
 
@@ -216,6 +217,30 @@ def test_what_the_database_refuses_is_not_answered_as_made_and_fails_alone(
     assert row == (16,)
 
 
+@pytest.mark.parametrize(
+    ("table", "name"), [("audit_log", "after ->> 'name'"), ("idempotency", "body -> 'body' ->> 'name'")]
+)
+def test_what_fails_last_leaves_no_failed_transaction_to_the_next(
+    api: Call, database: psycopg.Connection, table: str, name: str
+) -> None:
+    """Nobody waits for the answers to the last statements before the commit: that is what fails then."""
+    database.execute(
+        f"alter table {table} add constraint no_poison check (({name}) is distinct from 'poison') not valid"
+    )
+    try:
+        for turn in range(6):
+            headers = {"Idempotency-Key": f"k{turn}"}
+            with capture_logs():
+                api("POST", "/v1/jobs", 500, json={**ONCE, "name": "poison"}, headers=headers)
+            api("POST", "/v1/jobs", 202, json={**ONCE, "name": f"job {turn}"}, headers=headers)
+            api("GET", "/v1/jobs", 200)
+    finally:
+        database.execute(f"alter table {table} drop constraint no_poison")
+    assert count(database, "jobs") == count(database, "idempotency") == 6
+    told = database.execute("select outcome, count(*) from audit_log group by 1 order by 1").fetchall()
+    assert told == [("done", 6), ("failed", 6)]
+
+
 def test_documents_that_take_long_to_check_do_not_use_up_the_time_of_a_transaction(
     api: Call, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +282,18 @@ def test_a_database_that_goes_away_is_told_to_everybody(
     assert count(database, "jobs") == 0
     assert [create(number) for number in range(4)] == [202] * 4
     assert count(database, "jobs") == 4
+
+
+def test_a_process_that_stops_between_two_statements_does_not_keep_its_locks(
+    parts: Parts, database: psycopg.Connection
+) -> None:
+    """Postgres ends the sessions of those: of idle transactions, which one within a pipeline is to it, too."""
+    with parts.database.pipelining(("acme",)) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+        assert connection.execute("select 2").fetchall() == [(2,)]
+        told = "select state from pg_stat_activity where pid = %s"
+        seen = database.execute(told, [connection.info.backend_pid]).fetchone()
+    assert seen == ("idle in transaction",)
 
 
 def test_a_commit_without_a_reply_is_made_good_by_the_key(

@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -23,6 +24,7 @@ from tests.support.receiver import Receiver
 
 from noonmark.alerting.channels import channel_names, open_channels
 from noonmark.core.alerts import AlertKind, FoundAlert
+from noonmark.core.ids import uuid7
 from noonmark.observer.delivery import DeliveryLoop, delivery_loops
 from noonmark.receiver import verify
 from noonmark.service.health import Health
@@ -156,6 +158,38 @@ def test_what_is_refused_for_long_is_given_up_and_shown_and_holds_up_no_end(desk
 
     assert told(receiver) == [f"{alert}-raised", f"{alert}-resolved"]
     assert desk.row("resolved") == (1, None, True, False)
+
+
+def test_a_channel_that_is_turned_on_later_is_told_what_is_open(desk, receiver):
+    one = FoundAlert(AlertKind.LATE, "late:x", "has not started", namespace="tests")
+    (alert,) = alerts.raise_alerts(desk.world.db, [one], channels=(), **SIDE)
+    desk.world.db.execute("update alerts set seen_at = seen_at - interval '1 minute'")
+
+    for _ in range(2):
+        assert alerts.raise_alerts(desk.world.db, [one], channels=("webhook",), **SIDE) == []
+    desk.tell()
+    desk.tell()
+
+    assert told(receiver) == [f"{alert.id}-raised"]
+
+
+@pytest.mark.parametrize(("ahead", "heard"), [(timedelta(minutes=14), 0), (timedelta(hours=1), 1)])
+def test_what_was_put_off_by_a_clock_that_was_set_back_since_is_told(desk, receiver, ahead, heard):
+    desk.raised()
+    desk.world.db.execute("update alert_deliveries set due_at = noonmark_now() + %s", [ahead])
+
+    desk.tell()
+
+    assert len(told(receiver)) == heard
+
+
+def test_an_alert_of_a_job_that_is_gone_keeps_the_name_of_the_job(desk, receiver):
+    desk.raised(job_id=uuid7(), details={"job_name": "invoices"})
+
+    desk.tell()
+
+    ((_, body),) = receiver.got
+    assert json.loads(body)["data"]["job_name"] == "invoices"
 
 
 def test_several_observers_share_a_channel(desk):

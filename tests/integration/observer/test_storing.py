@@ -12,6 +12,7 @@ from tests.integration.observer.watch_desk import WatchDesk
 from tests.integration.store.world import World, open_world, outcome
 
 from noonmark.core.words import RunState
+from noonmark.observer import storing
 from noonmark.store import observing
 from noonmark.store.observing import Place
 
@@ -171,6 +172,38 @@ def test_a_topic_made_anew_is_read_from_its_begin(world, desk):
 
     assert desk.store.places([Place(0, 0, 3)]) == {0: 0}
     assert world.value("select caught_up from observer_offsets") is False
+
+
+def test_a_topic_made_anew_under_a_running_observer_is_sought_again(world, desk):
+    fill(world, desk, 3)
+    world.db.execute("update observer_offsets set next_offset = 500")
+
+    assert desk.take(range(3)) == [0]
+    desk.place()
+    assert desk.take(range(3)) == []
+    assert world.value("select next_offset from observer_offsets") == 3
+
+
+@pytest.mark.parametrize("timestamp", [-1e18, 1e18, -0.001])
+def test_a_time_that_does_not_exist_stops_nothing(world, desk, timestamp):
+    fill(world, desk, 3)
+
+    assert desk.store.take([desk.record(n)._replace(timestamp=timestamp) for n in range(3)]) == []
+
+    assert world.value("select next_offset from observer_offsets") == 3
+
+
+def test_outcomes_wait_while_there_are_more_or_no_longer_than_they_take(world, desk, monkeypatch):
+    fill(world, desk, 3)
+    monkeypatch.setattr(storing, "_IDLE_SECONDS", 0.0)
+    desk.place()
+    assert desk.store.lag > 0
+    old = [desk.record(n)._replace(timestamp=desk.world.now().timestamp() - 600) for n in range(3)]
+
+    desk.store.take(old[:2])
+    assert desk.store.lag > 599
+    desk.store.take(old[2:])
+    assert desk.store.lag == 0
 
 
 def test_a_partition_that_is_read_to_its_end_has_come_to_the_present(world, desk):

@@ -158,13 +158,31 @@ def test_a_job_says_itself_when_it_is_late(world, watching, own, expected):
     world.put_run(job_id=queued)
     world.turn_clock(timedelta(seconds=30 if expected else 120))
 
-    assert {alert["job_id"] for alert in desk.look().get("late", [])} == (
-        {planned, queued} if expected else set()
-    )
+    found = desk.look().get("late", [])
+    assert {alert["job_id"] for alert in found} == ({planned, queued} if expected else set())
+    # How many more are late is not looked at, and not told.
+    assert all(alert["details"]["count"] is None for alert in found)
+    assert all(alert["summary"].startswith("Instants of job") for alert in found)
 
     world.db.execute('update jobs set policy = \'{"overlap": "skip"}\'')
     world.turn_clock(timedelta(seconds=30))
     assert desk.look() == {}
+
+
+def test_a_job_with_a_rule_is_late_for_as_long_as_its_run_waits(world, watching):
+    desk = watching(late_after_seconds=300)
+    job = world.job(policy={"late_after_seconds": 5})
+    run = world.put_run(job_id=job)
+    world.turn_clock(timedelta(seconds=10))
+    assert [alert["run_id"] for alert in desk.look()["late"]] == [run]
+
+    # Longer than any look back: it is remembered, and not sought again.
+    world.turn_clock(timedelta(days=1, hours=12))
+    assert [alert["run_id"] for alert in desk.look()["late"]] == [run]
+
+    world.db.execute("update runs set state = 'cancelled', finished_at = noonmark_now()")
+    assert desk.look().get("late", []) == []
+    assert world.count("late_runs") == 0
 
 
 def test_the_rule_of_a_job_goes_with_it(world):
@@ -337,6 +355,7 @@ def test_figures_of_an_open_alert_are_renewed_now_and_then(world, watching):
     (later,) = desk.look()["dead"]
 
     assert (soon["details"]["count"], later["details"]["count"]) == (1, 2)
+    assert " used up its attempts: " in soon["summary"]
     assert later["summary"].startswith("2 runs")
     assert desk.changes() == [("dead", "raised")]
 

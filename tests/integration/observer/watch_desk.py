@@ -31,6 +31,7 @@ class WatchDesk:
 
     def __init__(self, world: World, url: str, **settings: Any) -> None:
         self.world = world
+        settings = {"alert_hold_seconds": 0, **settings}
         self.settings = Settings(
             database_url=url, topic_prefix="t", alert_webhook_url="https://hooks.example.com/noonmark",
             alert_webhook_secret="whsec_" + "A" * 43 + "=", **settings,

@@ -63,7 +63,7 @@ insert into late_runs (run_id, scheduled_for, job_id, namespace, pool, recurring
     values (%(run)s, now(), %(job)s, %(n)s, 'default', false);
 insert into observer_events (event_id, read_at) values (%(run)s, now());
 insert into observer_offsets (topic, partition, next_offset, caught_up, read_at) values (%(n)s, 0, 0, true, now());
-insert into observer_state (heard_at, walked_to, died_until) values (now(), %(run)s, now()) on conflict do nothing;
+insert into observer_state (heard_at, walked_to, ruled_to, died_until) values (now(), %(run)s, %(run)s, now()) on conflict do nothing;
 insert into inbox (event_key, received_at, source, event_id) values (%(run)s, now(), %(n)s, 'x');
 insert into rejections (topic, partition, record_offset, reason, errors, truncated, received_at)
     values (%(n)s, 0, 0, 'x', '[]', false, now());

@@ -139,8 +139,9 @@ class Filled:
         )
 
         self.db.execute(
-            """insert into observer_state (heard_at, walked_to, died_until)
-               values (now(), '00000000-0000-0000-0000-000000000000', '-infinity')"""
+            """insert into observer_state (heard_at, walked_to, ruled_to, died_until)
+               values (now(), '00000000-0000-0000-0000-000000000000',
+                       '00000000-0000-0000-0000-000000000000', '-infinity')"""
         )
         self.db.execute(
             """insert into late_runs (run_id, scheduled_for, job_id, namespace, pool, recurring)
@@ -304,9 +305,9 @@ class Filled:
             "observer_prune_stats": {"after": first, "limit": BATCH},
             "look_late_timers": {"shards": shards, "late_after": 60.0, "limit": BATCH // 12},
             # All runs of this database were made a moment ago.
-            "look_late_runs": {"late_after": -60.0, "limit": BATCH, "room": BATCH},
+            "look_late_runs": {"late_after": -60.0, "limit": BATCH, "room": BATCH, "ruled": False},
             "look_late_over": {},
-            "look_late_kept": {"limit": BATCH},
+            "look_late_kept": {"late_after": -60.0, "limit": BATCH},
             "look_late_rules": {"after": first, "limit": BATCH},
             "look_long_runs": {
                 "factor": 2.0,
@@ -318,6 +319,12 @@ class Filled:
             "look_stuck_runs": {"silence": -60.0, "batches": 3, "most": BATCH},
             "look_failing_jobs": {"failing_after": 3, "limit": BATCH},
             "look_dead_causes": {"look_back": 0.0, "limit": BATCH},
+            "look_dead_letters": {
+                "namespaces": ["tests"] * 2,
+                "fingerprints": ["f"] * 2,
+                "job_ids": [None, first],
+                "most": BATCH,
+            },
             "look_silence": {"shards": shards, "silence": 60.0},
         }
 

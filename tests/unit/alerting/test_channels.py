@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -133,11 +135,53 @@ def test_what_is_not_taken_says_why_and_shows_nothing_of_the_address(receiver, w
     assert [path for path, _, _ in receiver.got] == ["/hook?token=s3cret"] * 3
 
 
+def test_what_an_answer_repeats_of_the_address_is_not_shown(receiver):
+    path, query = "/services/T00/B00/tok-3n", "key=s3cret%2Fx&n=1"
+    url = receiver.url.replace("http://", "http://me:hunter22@") + f"{path}?{query}"
+    repeated = f"{path}?{query} is unknown: {path}, s3cret/x, hunter22. " + "y" * 280 + "s3cret/x" + "z" * 99
+    receiver.answers = [(404, repeated.encode()), (404, b"/services\\/T00\\/0123456789abcdef is unknown")]
+
+    with pytest.raises(NotTakenError) as first:
+        Poster(5).call(url, body=b"{}")
+    with pytest.raises(NotTakenError) as second:
+        Poster(5).call(f"{receiver.url}/services/T00/0123456789abcdef")
+
+    assert str(first.value).startswith("answered 404: …?… is unknown: …, …, ….")
+    assert not [part for part in ("tok", "s3c", "hunter", "0123") if part in f"{first.value}{second.value}"]
+
+
+@pytest.mark.parametrize("drop", [b"X-More: 1\r\n", b"HTTP/1.1 102 Processing\r\n\r\n"])
+def test_a_receiver_that_answers_drop_by_drop_costs_no_more_than_one_that_is_silent(drop):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ended = threading.Event()
+
+        def drip() -> None:
+            with server.accept()[0] as call:
+                call.sendall(b"HTTP/1.1 200 OK\r\n" if drop.startswith(b"X") else b"")
+                while not ended.wait(0.02):
+                    with suppress(OSError):
+                        call.sendall(drop)
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        with pytest.raises(NotTakenError, match=r"no answer within 0\.2 s"):
+            Poster(0.2).call(f"http://127.0.0.1:{server.getsockname()[1]}/hook")
+        ended.set()
+        dripping.join()
+
+
+def test_an_authority_that_cannot_be_read_is_told_and_not_left_out(receiver, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
+
+    with pytest.raises(NotTakenError, match="SSL_CERT_FILE cannot be read: "):
+        Poster(5).call(receiver.url)
+
+
 def test_an_address_where_nobody_listens_is_named_by_its_trouble_alone(receiver):
     with Receiver().server as gone:
         port = gone.server_address[1]
 
-    with pytest.raises(NotTakenError, match="cannot be reached") as caught:
+    with pytest.raises(NotTakenError, match=r"cannot be reached: .*Connect") as caught:
         Poster(5).call(f"http://user:s3cret@127.0.0.1:{port}/x")
 
     assert "s3cret" not in str(caught.value)

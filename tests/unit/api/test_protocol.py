@@ -95,6 +95,40 @@ def test_requests_go_through_one_after_the_other(connection):
         assert one(connection).endswith(b"5")
 
 
+@pytest.mark.parametrize("offered", [b"h2c", b"websocket"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"content-length: 37\r\n\r\nPOST /much HTTP/1.1\r\nhost: smuggled\r\n",
+        b"transfer-encoding: chunked\r\n\r\n14\r\n01234567890123456789\r\n11\r\n01234567890123456\r\n0\r\n\r\n",
+    ],
+)
+@pytest.mark.parametrize("pause", [0, 90, 150, 170])
+def test_an_offer_of_another_protocol_takes_no_body_away(connection, offered, body, pause):
+    """As Java's client makes it with every request, in one piece or not; others follow on the connection."""
+    asked = b"POST / HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAA\r\n"
+    asked += b"Upgrade: %b\r\n%b" % (offered, body)
+    if pause:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(asked[:pause])
+        with socket.create_connection(connection.getpeername(), timeout=10) as other:
+            # Once somebody else has had an answer, the first piece has been read.
+            other.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            one(other)
+    connection.sendall(asked[pause:] + b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    lengths = [part.partition(b"\r\n\r\n")[2] for part in rest(connection).split(b"HTTP/1.1 ")[1:]]
+    assert [int(length) for length in lengths] == [37, 0]
+
+
+def test_many_offers_at_once_are_each_answered(connection):
+    asked = b"POST / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: h2c\r\ncontent-length: 5\r\n\r\nhello"
+    for _ in range(3):
+        connection.sendall(asked * 100)
+        got = b""
+        while got.count(b"       5") < 100:
+            got += connection.recv(65536)
+
+
 def test_a_head_that_never_ends_is_refused_once_it_is_too_long(connection):
     connection.sendall(b"GET / HTTP/1.1\r\nx: " + b"a" * (LONGEST_HEAD + 1))
     assert problem(rest(connection)) == (431, "head-too-large")

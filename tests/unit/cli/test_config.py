@@ -132,6 +132,15 @@ def test_what_publishers_are_let_in_by_is_checked_and_never_shown(bare, monkeypa
     assert "s3cret" not in str(refused.value)
 
 
+def test_the_end_of_a_line_is_no_part_of_a_setting(bare):
+    """A Secret of Kubernetes that was made from a file has one."""
+    bare.setenv("NOONMARK_DATABASE_URL", "postgresql://app:s3cret@db/jobs\n")
+    bare.setenv("NOONMARK_KAFKA_SASL_PASSWORD", " p\r\n")
+    settings = load_settings()
+    assert settings.dsn == "postgresql://app:s3cret@db/jobs"
+    assert settings.kafka_sasl_password.get_secret_value() == " p"
+
+
 def test_config_check_says_which_value_is_wrong(bare):
     bare.setenv("NOONMARK_WORKER_SLOTS", "many")
     result = CliRunner().invoke(app, ["config", "check"])

@@ -159,6 +159,7 @@ def test_every_line_imported_is_code_0_and_is_told():
     assert "1 of 1 line become jobs" in called.stdout
     assert "zone Asia/Tokyo" in called.stdout
     assert "line 1: MAILTO" in called.stdout
+    assert "only programs that their NOONMARK_SCRIPTS names" in called.stdout
 
 
 @pytest.mark.parametrize(

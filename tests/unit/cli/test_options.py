@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.support.cli import call
 
 from noonmark.cli.options import as_uuid, read_since, read_uuid
 from noonmark.cli.problems import CliError, ExitCode
@@ -18,6 +19,7 @@ NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
         ("2h", timedelta(hours=2)),
         ("7d", timedelta(days=7)),
         ("1w", timedelta(weeks=1)),
+        ("2h ago", timedelta(hours=2)),
     ],
 )
 def test_since_takes_a_time_span(given, ago):
@@ -52,3 +54,11 @@ def test_an_id_is_told_from_a_name():
 def test_what_must_be_an_id_is_refused_otherwise():
     with pytest.raises(CliError, match="run 'send-invoice' is no id"):
         read_uuid("send-invoice", "run")
+
+
+@pytest.mark.parametrize("given", ["2h", "30s ago", "2026-06-01", "2026-06-01T09:00:00Z"])
+def test_a_time_in_place_of_a_cursor_is_told_from_one(tmp_path, monkeypatch, given):
+    monkeypatch.chdir(tmp_path)
+    told = call("run", "list", "--after", given, code=ExitCode.USAGE).stderr
+    assert "takes the `next_cursor` of the page before" in told
+    assert "--since" in told

@@ -227,6 +227,16 @@ def test_a_problem_document_becomes_an_error_that_says_what_it_says():
     assert str(error) == ("422 The document is not valid: 2 problems: /schedule: is no cron (request r-2)")
 
 
+def test_a_single_problem_is_told_once():
+    error = ApiError(
+        422,
+        title="Not valid",
+        detail="/cron: is no cron",
+        errors=[{"pointer": "/cron", "message": "is no cron"}],
+    )
+    assert str(error) == "422 Not valid: /cron: is no cron"
+
+
 def test_an_error_of_a_proxy_is_told_all_the_same():
     server = Server(lambda _: httpx.Response(502, text="<html>bad gateway</html>"))
     with client_of(server, most=0) as client, pytest.raises(ApiError) as caught:

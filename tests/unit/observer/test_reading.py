@@ -1,5 +1,6 @@
 """Records of the lifecycle topic: ours are read, others are refused, whatever their bytes are."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -46,6 +47,36 @@ def test_an_event_of_another_type_is_left_out():
 def test_what_is_no_event_is_refused(value):
     with pytest.raises(ValueError, match="not a noonmark"):
         read_event(value, TOLD)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"started_at": "0001-01-01T00:00:00+14:00"},
+        {"finished_at": "9999-12-31T23:59:59-14:00"},
+        {"namespace": "a\0b"},
+        {"namespace": "n" * 256},
+        {"state": ["dead"]},
+        {"error": {"a": 1}},
+        {"reason": 7},
+    ],
+)
+def test_what_postgres_would_not_take_is_refused(change):
+    event = json.loads(settled_event("tests", [settled()]))
+    event["data"]["outcomes"][0].update(change)
+
+    with pytest.raises(ValueError, match="not a noonmark"):
+        read_event(json.dumps(event).encode(), TOLD)
+
+
+def test_of_an_error_as_much_is_kept_as_counts_and_no_null_character():
+    event = json.loads(settled_event("tests", [settled()]))
+    event["data"]["outcomes"][0]["error"] = "a\0" + "b" * 100_000
+
+    read = read_event(json.dumps(event).encode(), TOLD)
+
+    assert read is not None
+    assert read.outcomes[0].error == "a�" + "b" * 3998
 
 
 @given(st.binary(max_size=200))

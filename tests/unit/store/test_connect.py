@@ -30,6 +30,6 @@ def test_every_session_is_bounded_in_time_and_notices_a_dead_peer(monkeypatch):
     assert seen["tcp_user_timeout"] > 0
     assert seen["target_session_attrs"] == "read-write"
     assert seen["prepare_threshold"] is None
-    for option in ("statement_timeout=8000", "lock_timeout=4000", "TimeZone=UTC"):
-        assert f"-c {option}" in seen["options"]
+    for option in ("statement_timeout=8000", "lock_timeout=4000", "TimeZone=UTC", "tcp_keepalives_idle=10"):
+        assert f" -c {option} " in f"{seen['options']} "
     assert "idle_in_transaction_session_timeout" in seen["options"]

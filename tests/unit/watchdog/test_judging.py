@@ -30,6 +30,16 @@ class Seen:
         ([Seen(seen_seconds=61, progressed_seconds=61)], "no process of it made progress for 61 s"),
         ([Seen(), Seen(seen_seconds=61, progressed_seconds=61)], ""),
         ([Seen(), Seen(progressed_seconds=59, stuck="claim: hangs")], ""),
+        ([Seen(seen_seconds=-3600, progressed_seconds=-3600)], "no process of it says anything"),
+        ([Seen(), Seen(seen_seconds=-3600, progressed_seconds=-3600)], ""),
+        (
+            [Seen(progressed_seconds=-3600, stuck="claim: hangs")],
+            "no process of it made progress since the clock was set back",
+        ),
+        (
+            [Seen(), Seen(progressed_seconds=-3600, stuck="claim: hangs")],
+            "a process on node-1 (pid 7) stands still: claim: hangs",
+        ),
         (
             [Seen(), Seen(progressed_seconds=61, stuck="claim: hangs")],
             "a process on node-1 (pid 7) stands still: claim: hangs",

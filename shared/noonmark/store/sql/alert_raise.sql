@@ -1,5 +1,5 @@
 -- What was found wrong becomes an alert, at most one open of a fingerprint; with it, one delivery for each channel. Of what
--- is open already the newest figures are kept, now and then.
+-- is open already the newest figures are kept, now and then; a channel that was turned on meanwhile is told of it then.
 with found as (
     select * from unnest(%(fingerprints)b::text[], %(kinds)b::text[], %(severities)b::text[], %(namespaces)b::text[],
                          %(job_ids)b::uuid[], %(run_ids)b::uuid[], %(summaries)b::text[], %(details)b::jsonb[])
@@ -10,6 +10,7 @@ with found as (
     from found
     where alerts.fingerprint = found.fingerprint and alerts.resolved_at is null
       and alerts.seen_at < noonmark_now() - make_interval(secs => %(renew_seconds)s)
+    returning id
 ), raised as (
     insert into alerts (fingerprint, kind, severity, namespace, job_id, run_id, summary, details, raised_at, seen_at)
     select fingerprint, kind, severity, namespace, job_id, run_id, summary, details, noonmark_now(), noonmark_now()
@@ -18,6 +19,8 @@ with found as (
     returning id, fingerprint, kind, severity, namespace, job_id, run_id, summary, details, raised_at, resolved_at
 ), told as (
     insert into alert_deliveries (alert_id, change, channel, due_at)
-    select raised.id, 'raised', channel, noonmark_now() from raised, unnest(%(channels)b::text[]) as c (channel)
+    select open.id, 'raised', channel, noonmark_now()
+    from (select id from raised union all select id from seen) as open, unnest(%(channels)b::text[]) as c (channel)
+    on conflict do nothing
 )
 select * from raised

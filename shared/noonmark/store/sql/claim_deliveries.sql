@@ -20,4 +20,4 @@ where alert_deliveries.ctid = any (array(
 returning alert_deliveries.alert_id, alert_deliveries.change, alert_deliveries.attempts, noonmark_now() as now,
           alerts.kind, alerts.severity, alerts.namespace, alerts.job_id, alerts.run_id, alerts.summary, alerts.details,
           alerts.raised_at, alerts.resolved_at, alerts.fingerprint,
-          (select name from jobs where jobs.id = alerts.job_id) as job_name
+          coalesce((select name from jobs where jobs.id = alerts.job_id), alerts.details ->> 'job_name') as job_name

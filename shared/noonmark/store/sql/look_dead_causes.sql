@@ -3,9 +3,8 @@ with died as materialized (
     select namespace, fingerprint, job_id, died_at from dead_letters
     where died_at > (select died_until from observer_state) - make_interval(secs => %(look_back)s)
     order by died_at limit %(limit)s
-), moved as (
-    update observer_state set died_until = greatest(died_until, (select max(died_at) from died))
 )
-select died.namespace, died.fingerprint, case when job.unique_name then died.job_id end as job_id, count(*) as died
+select died.namespace, died.fingerprint, case when job.unique_name then died.job_id end as job_id, count(*) as letters,
+       min(died_at) as first_at, max(died_at) as last_at
 from died left join lateral (select unique_name from jobs where id = died.job_id offset 0) as job on true
 group by 1, 2, 3

@@ -1,10 +1,10 @@
--- Jobs that say themselves when they are late, page by page: an instant not planned in time, or a run of the last day that
--- has not started.
+-- Jobs that say themselves when they are late, page by page: an instant not planned in time, or a run that has not started.
 with page as materialized (
     select job_id, make_interval(secs => late_after_seconds) as patience from late_rules
     where job_id > %(after)s order by job_id limit %(limit)s
 )
-select page.job_id, job.namespace, job.pool, coalesce(due.fire_at, run.scheduled_for) as since, job.unique_name, job.name, run.id
+select page.job_id, job.namespace, job.pool, coalesce(due.fire_at, run.scheduled_for) as since, job.unique_name, job.name,
+       run.run_id
 from page
 left join lateral (select namespace, pool, unique_name, name from jobs where id = page.job_id offset 0) as job on true
 left join lateral (
@@ -13,10 +13,7 @@ left join lateral (
     order by fire_at limit 1
 ) as due on true
 left join lateral (
-    select id, scheduled_for from runs
-    where job_id = page.job_id and scheduled_for between noonmark_now() - interval '1 day' - page.patience
-                                                     and noonmark_now() - page.patience
-      and state in ('queued', 'waiting') and started_at is null and origin <> 'backfill'
-      and coalesce(reason, '') not in ('paused', 'overlap')
+    select run_id, scheduled_for from late_runs
+    where job_id = page.job_id and scheduled_for < noonmark_now() - page.patience
     order by scheduled_for limit 1
 ) as run on true

@@ -34,8 +34,8 @@ ALERT_DELIVERIES_WAITING = _observer.gauge(
 OBSERVER_LAG = _observer.gauge(
     "observer_lag_seconds",
     (),
-    "Seconds from a lifecycle event to its being counted, of the last ones.",
-    "Growing: the observer does not keep up; rates and durations are of the past.",
+    "Seconds that outcomes waited to be counted, of the last ones or of what still waits; 0: nothing waits.",
+    "Growing: the observer does not keep up, or cannot read the topic; what it knows is of the past.",
 )
 WATCHDOG_BEATS = _watchdog.counter(
     "watchdog_beats_total",

@@ -87,8 +87,12 @@ create table observer_state (
     only_row boolean primary key default true check (only_row),
     heard_at timestamptz not null,
     walked_to uuid not null,
+    ruled_to uuid not null,
     died_until timestamptz not null
 ) with (fillfactor = 50);
+
+-- Of each cause that is looked at, one at a time.
+create index dead_letters_job_cause on dead_letters (job_id, fingerprint, died_at, run_id);
 
 -- Runs of the last days in the order in which they were made. Planned for a large ledger whatever its statistics say.
 create function noonmark_runs_made(after uuid, before uuid, budget integer)
@@ -103,7 +107,7 @@ create function noonmark_runs_made(after uuid, before uuid, budget integer)
     order by runs.id limit budget
 $$;
 
--- Runs found too late and not started yet.
+-- Runs found too late and not started yet; of jobs with a rule of their own, those that may be.
 create table late_runs (
     run_id uuid primary key,
     scheduled_for timestamptz not null,
@@ -112,6 +116,7 @@ create table late_runs (
     pool text not null,
     recurring boolean not null
 );
+create index late_runs_job on late_runs (job_id, scheduled_for);
 
 -- Jobs that say themselves when a run of theirs is late, kept equal to `jobs.policy` whoever writes that.
 create table late_rules (
