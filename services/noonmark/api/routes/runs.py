@@ -142,7 +142,7 @@ def _page(caller: Caller, wanted: RunSearch, limit: int, cursor: str | None) -> 
     )
 
 
-@also_executions(router.get, "/runs/{run_id}")
+@also_executions(router.get, "/runs/{run_id:uuid}")
 def read_run(run_id: UUID, response: Response, caller: Caller = needs(Permission.RUNS_READ)) -> Run:
     """Read a run with its attempts, its progress, and what it waits for.
 
