@@ -47,12 +47,13 @@ def also_executions(
 
     def add(function: _F) -> _F:
         alias = path.replace("/runs", "/executions")
+        shown = path.replace(":uuid}", "}")
         register(
             alias,
             **options,
             name=f"{function.__name__}_execution",
-            summary=f"Alias of {path}",
-            openapi_extra={"x-alias-of": f"/v1{path}"},
+            summary=f"Alias of {shown}",
+            openapi_extra={"x-alias-of": f"/v1{shown}"},
         )(function)
         return register(path, **options)(function)
 
