@@ -49,8 +49,6 @@ def test_a_new_law_is_rolled_out_beside_a_trigger_that_does_not_know_it(
     command(noonmark, "zones", "activate", "--yes", NOONMARK_ZONE_DATA_DIR=directory)
     for day in range(-3, 5):
         noonmark.rows("select noonmark_make_day(date '2026-11-02' + %s)", day)
-    # As it was when this day was today.
-    noonmark.database.execute("update install set ledger_floor = '2026-10-01T00:00Z'")
     turn_clock_to(noonmark, datetime(2026, 11, 2, 14, 50, tzinfo=UTC))
     old = noonmark.start("intake", "dispatcher", "worker", "trigger", zone_data_dir=directory)[-1]
     load = Load()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from tests.support.emptying import turn_clock
 from tests.support.evidence import KafkaSide
 from tests.support.node import Node
 from tests.support.publish import Load, publish, unsigned
@@ -244,7 +245,7 @@ class Cluster:
 
     def turn_clock(self, seconds: float) -> None:
         """Let the database's clock, the only one that counts, go ahead by so much from now on."""
-        self._define_clock(f"statement_timestamp() + interval '{seconds} seconds'")
+        turn_clock(self.database, timedelta(seconds=float(seconds)))
 
     @contextlib.contextmanager
     def standing_clock(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 from tests.integration.observer.watch_desk import WatchDesk
-from tests.integration.store.world import World, open_world, outcome
+from tests.integration.store.world import World, outcome
 
 from noonmark.core.words import RunState
 from noonmark.observer import storing
@@ -17,12 +17,6 @@ from noonmark.store import observing
 from noonmark.store.observing import Place
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-def world(emptied_database: str) -> Iterator[World]:
-    with open_world(emptied_database) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
 from tests.integration.observer.watch_desk import WatchDesk
-from tests.integration.store.world import SHARDS, TOPICS, World, open_world, outcome
+from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
 from noonmark.core.words import RunState, TimerKind
 from noonmark.store import alerts, dead_letters
@@ -19,25 +17,6 @@ from noonmark.store.dead_letters import DeadRun
 pytestmark = pytest.mark.postgres
 
 ERROR = "ValueError: no such customer: 17"
-
-
-@pytest.fixture
-def world(emptied_database: str) -> Iterator[World]:
-    with open_world(emptied_database) as opened:
-        yield opened
-
-
-@pytest.fixture
-def watching(world: World, emptied_database: str) -> Iterator[Callable[..., WatchDesk]]:
-    desks: list[WatchDesk] = []
-
-    def make(**settings: Any) -> WatchDesk:
-        desks.append(WatchDesk(world, emptied_database, **settings))
-        return desks[-1]
-
-    yield make
-    for desk in desks:
-        desk.close()
 
 
 def told_once(desk: WatchDesk, kind: str) -> None:

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.integration.observer.watch_desk import WatchDesk
-from tests.integration.store.world import World, open_world
+from tests.integration.store.world import World
 
 from noonmark.core.words import TimerKind
 from noonmark.observer import watching as watched
 from noonmark.store import looking, observing
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-def world(emptied_database: str) -> Iterator[World]:
-    with open_world(emptied_database) as opened:
-        yield opened
-
-
-@pytest.fixture
-def watching(world: World, emptied_database: str) -> Iterator[Callable[..., WatchDesk]]:
-    desks: list[WatchDesk] = []
-
-    def make(**settings: Any) -> WatchDesk:
-        desks.append(WatchDesk(world, emptied_database, **settings))
-        return desks[-1]
-
-    yield make
-    for desk in desks:
-        desk.close()
 
 
 def bury(world: World, job: UUID, letters: int, *, causes: int = 1, first: int = 0) -> None:

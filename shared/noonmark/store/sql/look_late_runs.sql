@@ -7,8 +7,7 @@ with patience as (
 ), state as (
     select case when %(ruled)s then ruled_to else walked_to end as walked_to,
            greatest(0, %(room)s - (select count(*) from late_runs)) as room,
-           (lpad(to_hex((extract(epoch from noonmark_now() - make_interval(secs => coalesce(seconds, 0))) * 1000)::bigint),
-                 12, '0') || repeat('0', 20))::uuid as until,
+           noonmark_first_id(noonmark_now() - make_interval(secs => coalesce(seconds, 0))) as until,
            case when %(ruled)s and rules = 0 then 0 else %(limit)s end as most
     from observer_state, patience
 ), walked as materialized (

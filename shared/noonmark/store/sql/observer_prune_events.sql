@@ -2,6 +2,5 @@
 delete from observer_events
 where event_id = any (array(
     select event_id from observer_events
-    where event_id < (lpad(to_hex((extract(epoch from noonmark_now() - interval '1 hour') * 1000)::bigint), 12, '0')
-                      || repeat('0', 20))::uuid
+    where event_id < noonmark_first_id(noonmark_now() - interval '1 hour')
     order by event_id limit %(limit)s))

@@ -94,6 +94,10 @@ create table observer_state (
 -- Of each cause that is looked at, one at a time.
 create index dead_letters_job_cause on dead_letters (job_id, fingerprint, died_at, run_id);
 
+-- The lowest uuid7 of a moment: what was made before it has a lower id.
+create function noonmark_first_id(made_at timestamptz) returns uuid language sql immutable parallel safe
+    as $$ select (lpad(to_hex((extract(epoch from made_at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid $$;
+
 -- Runs of the last days in the order in which they were made. Planned for a large ledger whatever its statistics say.
 create function noonmark_runs_made(after uuid, before uuid, budget integer)
     returns table (id uuid, scheduled_for timestamptz, job_id uuid, namespace text, pool text, state text, reason text,
