@@ -21,6 +21,10 @@ _JAVA_PACKAGES = ("openjdk-17-jre-headless", "default-jre-headless")
 _APT_SECONDS = 600.0
 
 
+def quiet(_line: str) -> None:
+    """Says nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Java:
     """A Java runtime: the program, its major version, and its home for Maven's JAVA_HOME."""
