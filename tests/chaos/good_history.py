@@ -59,6 +59,8 @@ JOBS: dict[str, tuple[dict[str, Any] | None, dict[str, Any]]] = {
     "doomed": (None, {"max_attempts": 2}),
     "stopped": (None, {}),
     "maybe": (None, {"delivery": "at_most_once"}),
+    "risen": (None, {"max_attempts": 2}),
+    "handed": (None, {}),
     "ledgered": (None, {"delivery": "exactly_once"}),
     "crowd": (every(1, 40), {}),
     "narrow": (every(2, 2), {"limits": (("stripe", None),)}),
@@ -84,6 +86,7 @@ def run(name: str, job: str, at: datetime, **other: Any) -> Run:
         at + STEP / 5,
         at + STEP,
         at + 10 * STEP,
+        result='"done"',
     )
     return made._replace(**other)
 
@@ -91,25 +94,39 @@ def run(name: str, job: str, at: datetime, **other: Any) -> Run:
 def call(of: Run, fence: int, at: datetime) -> Call:
     """A call as its target noted it; it keeps fences."""
     key = f"{of.job}/{of.scheduled_for.isoformat()}/schedule/"
-    return Call(of.id, fence, 1, key, of.scheduled_for, NS, at, accepted=True)
+    return Call(of.id, fence, 1, key, of.scheduled_for, NS, at, accepted=True, returns='"done"')
+
+
+def tell(of: Run) -> Told:
+    """The event of a run's verdict. A success says nothing of an error before it."""
+    error = None if of.state == "succeeded" else of.error
+    return Told(f"t-{of.id}", of.id, of.state, of.fence, NS, of.attempt, of.reason, of.finished_at, error)
 
 
 def _runs() -> list[Run]:
-    again = {"attempt": 2, "fence": 2, "started_at": after(3), "finished_at": after(3.1)}
+    again = {"attempt": 2, "fence": 2, "started_at": after(3), "finished_at": after(3.1), "error": "no luck"}
+    ended = {"result": None}
+    vanished = ended | {"losses": 1, "error": "the worker vanished"}
+    never = ended | {"attempt": 0, "started_at": None}
     return [
         run("now", "now", NOON),
         run("once", "once", NOON),
         *(run(f"tick{n}", "tick", after(n)) for n in range(3)),
         *(run(f"tock{n}", "tock", after(n)) for n in range(2)),
         # Its worker was lost; another took it up.
-        run("tock2", "tock", after(2), fence=2, started_at=after(9), finished_at=after(9.1)),
+        run("tock2", "tock", after(2), fence=2, started_at=after(9), finished_at=after(9.1), losses=1),
         run("alone0", "alone", NOON, finished_at=after(15)),
-        run("alone1", "alone", after(10), state="skipped", reason="overlap", started_at=None),
+        run("alone1", "alone", after(10), state="skipped", reason="overlap", **never),
         run("alone2", "alone", after(20)),
         run("flaky", "flaky", NOON, **again),
-        run("doomed", "doomed", NOON, **again, state="dead", reason="retries_exhausted"),
-        run("stopped", "stopped", NOON, fence=2, state="cancelled", started_at=None, finished_at=after(1)),
-        run("maybe", "maybe", NOON, fence=2, state="unknown", reason="lost", finished_at=after(6)),
+        run("doomed", "doomed", NOON, **again, **ended, state="dead", reason="retries_exhausted"),
+        run("stopped", "stopped", NOON, fence=2, state="cancelled", finished_at=after(1), **never),
+        run(
+            "maybe", "maybe", NOON, fence=2, state="unknown", reason="lost", finished_at=after(6), **vanished
+        ),
+        # Died, and was redriven: its budget began again. One came back from a drain, and one snoozed.
+        run("risen", "risen", NOON, attempt=1, fence=3, started_at=after(20), finished_at=after(20.1)),
+        run("handed", "handed", NOON, fence=3, started_at=after(9), finished_at=after(9.1)),
         run("ledgered", "ledgered", NOON),
         *(run(f"crowd{n}", "crowd", after(n), lane=n % 3) for n in range(40)),
         *(run(f"narrow{n}", "narrow", after(2 * n)) for n in range(2)),
@@ -118,11 +135,15 @@ def _runs() -> list[Run]:
 
 def _attempts() -> list[Attempt]:
     return [
-        Attempt("tock2", 1, 1, "lost", after(2) + STEP, after(8)),
-        Attempt("flaky", 1, 1, "failed", NOON + STEP, after(0.1)),
-        Attempt("doomed", 1, 1, "failed", NOON + STEP, after(0.1)),
-        Attempt("doomed", 2, 2, "failed", after(3), after(3.1)),
-        Attempt("maybe", 1, 1, "lost", NOON + STEP, after(6)),
+        Attempt("tock2", 1, 1, "lost", after(2) + STEP, after(8), "the worker vanished"),
+        Attempt("flaky", 1, 1, "failed", NOON + STEP, after(0.1), "no luck"),
+        Attempt("doomed", 1, 1, "failed", NOON + STEP, after(0.1), "no luck"),
+        Attempt("doomed", 2, 2, "failed", after(3), after(3.1), "no luck"),
+        Attempt("maybe", 1, 1, "lost", NOON + STEP, after(6), "the worker vanished"),
+        Attempt("risen", 1, 1, "failed", NOON + STEP, after(0.1), "no luck"),
+        Attempt("risen", 2, 2, "failed", after(3), after(3.1), "no luck"),
+        Attempt("handed", 1, 1, "handed_back", NOON + STEP, after(1)),
+        Attempt("handed", 2, 1, "snoozed", after(2), after(2.1)),
     ]
 
 
@@ -133,6 +154,8 @@ def good() -> History:
     started |= {(a.run, a.fence): a.started_at for a in attempts}
     by_id = {r.id: r for r in runs}
     calls = [call(by_id[name], fence, at + STEP) for (name, fence), at in started.items() if at is not None]
+    # The worker gave this one back before its handler began.
+    calls = [c for c in calls if (c.run, c.fence) != ("handed", 1)]
     messages = [Message("runs.low", n, name, fence, NS) for n, (name, fence) in enumerate(sorted(started))]
     return History(
         judged_at=END,
@@ -140,7 +163,7 @@ def good() -> History:
         versions=[Version(f"j-{name}", 1, schedule, MADE, None, *_rest(rest)) for name, (schedule, rest) in JOBS.items()],
         runs=runs,
         attempts=attempts,
-        dead_letters=[DeadLetter("doomed", NS)],
+        dead_letters=[DeadLetter("doomed", NS, 2, "retries_exhausted", "no luck")],
         rejections=[Rejection("submissions", 0, 1, "bad", "wrong"), Rejection("submissions", 0, 3, None, "no JSON")],
         known_events={f"e-{name}" for name in JOBS},
         messages=messages,
@@ -152,7 +175,7 @@ def good() -> History:
         ],
         calls=sorted(calls, key=lambda c: c.at),
         writes=[Write("ledgered", 1)],
-        told=[Told(f"t-{r.id}", r.id, r.state, r.fence, NS) for r in runs],
+        told=[*map(tell, runs), Told("t-died", "risen", "dead", 2, NS, 2, "retries_exhausted", after(3.1), "no luck")],
         sightings=[Sighting("once", "queued", 1), Sighting("once", "succeeded", 1)],
         children=[],
         faults=[],

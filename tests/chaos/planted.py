@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from tests.chaos import tampered
+from tests.chaos.edits import add, drop, edit
 from tests.chaos.good_history import BOUND, END, NOON, NS, STEP, after, call, every, expected, good, run
 
 from noonmark.verify import History, Report, judge
 from noonmark.verify.history import (
+    Attempt,
     Child,
     DeadLetter,
     Drain,
@@ -23,36 +26,11 @@ from noonmark.verify.history import (
     Passed,
     Pause,
     Rejection,
-    Run,
     Sighting,
     Told,
     Unpassed,
     Write,
 )
-
-
-def edit(h: History, kind: str, name: str, **changes: Any) -> None:
-    """Change the rows of one run or job in a list of the history."""
-    rows = getattr(h, kind)
-    key = "id" if kind in {"runs", "jobs"} else "job" if kind == "versions" else "run"
-    assert any(getattr(row, key) == name for row in rows), f"no {name} in {kind}"
-    setattr(h, kind, [row._replace(**changes) if getattr(row, key) == name else row for row in rows])
-
-
-def drop(h: History, *names: str) -> None:
-    """Take runs away, with all that was written about them."""
-    for kind in ("runs", "attempts", "dead_letters", "messages", "passed", "calls", "told"):
-        key = "id" if kind == "runs" else "run"
-        setattr(h, kind, [row for row in getattr(h, kind) if getattr(row, key) not in names])
-
-
-def add(h: History, made: Run) -> None:
-    """Add a run with all that a sound one leaves."""
-    h.runs.append(made)
-    h.messages.append(Message("runs.low", 900, made.id, made.fence, NS))
-    h.told.append(Told(f"t-{made.id}", made.id, made.state, made.fence, NS))
-    if made.started_at is not None:
-        h.calls.append(call(made, made.fence, made.started_at + STEP))
 
 
 def double(h: History) -> None:
@@ -76,7 +54,7 @@ def swap_jobs(h: History) -> None:
 
 
 def start_early(h: History) -> None:
-    edit(h, "runs", "once", started_at=NOON - STEP)
+    edit(h, "runs", "once", queued_at=NOON - 2 * STEP, started_at=NOON - STEP)
 
 
 def accept_stale(h: History) -> None:
@@ -104,6 +82,8 @@ def commit_past_a_hole(h: History) -> None:
             "now",
             NOON,
             state="queued",
+            attempt=0,
+            result=None,
             started_at=None,
             finished_at=None,
             origin="manual",
@@ -156,7 +136,7 @@ def call_twice(h: History) -> None:
 
 
 def attempt_too_many(h: History) -> None:
-    edit(h, "runs", "flaky", attempt=4)
+    edit(h, "versions", "j-flaky", max_attempts=1)
 
 
 def letter_missing(h: History) -> None:
@@ -204,6 +184,7 @@ def cross_namespace_run(h: History) -> None:
 def invert(h: History) -> None:
     """A high run waits while thirty of a lower lane start."""
     edit(h, "runs", "crowd5", lane=0, started_at=after(41), finished_at=after(42))
+    edit(h, "told", "crowd5", finished_at=after(42))
     edit(h, "calls", "crowd5", at=after(41.5))
     for n in range(6, 40):
         edit(h, "runs", f"crowd{n}", lane=2)
@@ -211,10 +192,12 @@ def invert(h: History) -> None:
 
 def overlap(h: History) -> None:
     edit(h, "runs", "alone0", finished_at=after(25))
+    edit(h, "told", "alone0", finished_at=after(25))
 
 
 def crowd_a_limit(h: History) -> None:
     edit(h, "runs", "narrow0", finished_at=after(3))
+    edit(h, "told", "narrow0", finished_at=after(3))
 
 
 def silent(h: History) -> None:
@@ -227,10 +210,11 @@ def silent_on_arrival(h: History) -> None:
 
 def skip_for_no_reason(h: History) -> None:
     edit(h, "runs", "alone1", reason=None)
+    edit(h, "told", "alone1", reason=None)
 
 
 def stuck(h: History) -> None:
-    edit(h, "runs", "now", state="running", finished_at=None)
+    edit(h, "runs", "now", state="running", finished_at=None, result=None)
     h.told = [t for t in h.told if t.run != "now"]
 
 
@@ -252,6 +236,7 @@ def idle_change(h: History) -> None:
 
 def delay_beside_poison(h: History) -> None:
     edit(h, "runs", "tick1", started_at=after(7), finished_at=after(7.1))
+    edit(h, "told", "tick1", finished_at=after(7.1))
 
 
 def slow_drain(h: History) -> None:
@@ -267,7 +252,8 @@ def slow_claim(h: History) -> None:
 
 
 def end_wrongly(h: History) -> None:
-    edit(h, "runs", "now", state="discarded")
+    edit(h, "runs", "now", state="discarded", reason="by_handler", result=None)
+    h.attempts.append(Attempt("now", 1, 1, "failed", NOON + STEP, NOON + 10 * STEP))
     edit(h, "told", "now", state="discarded")
 
 
@@ -299,13 +285,14 @@ class Fault(NamedTuple):
     found_by: frozenset[str]
 
 
-def _faults(**by: str) -> list[Fault]:
-    return [Fault(globals()[name], frozenset(ids.split())) for name, ids in by.items()]
+def _faults(names: dict[str, Any], **by: str) -> list[Fault]:
+    return [Fault(names[name], frozenset(ids.split())) for name, ids in by.items()]
 
 
 PLANTED = [
     Fault(lambda h: drop(h, "tick1"), frozenset({"V1"})),
     *_faults(
+        globals(),
         double="S1", shift="S13 V1", swap="S13", swap_jobs="S13", start_early="S7", accept_stale="S4",
         fall_back="S3", write_stale="S4", two_live_fences="S3", lose_an_event="S2", swallow_a_bad_event="S2",
         refuse_a_good_event="S2", commit_past_a_hole="S5", commit_past_an_event="S5", commit_past_bytes="S5",
@@ -317,6 +304,20 @@ PLANTED = [
         old_outbox="V3", lag="V3", unowned="V4", idle_change="V4", delay_beside_poison="V5", slow_drain="V6",
         exit_by_itself="V7", slow_claim="V8", end_wrongly="T1", succeed_without_a_call="T2",
         call_for_nobody="T2", begin_again="T3", two_rows="T3", no_row="T3",
+    ),
+    *_faults(
+        vars(tampered),
+        delete_all_attempts="S15", delete_all_attempts_of_the_dead="S15", delete_the_first_attempt="S15",
+        delete_the_last_attempt="S15", delete_attempts_and_lower_the_count="S15", delete_a_loss="S15 V5",
+        delete_an_uncounted_attempt="S15", lower_the_count="S15", lower_the_count_of_the_run_alone="S15 S17",
+        raise_the_count="S15", lower_the_losses="S15", renumber_without_a_redrive="S15",
+        fail_the_attempt_of_a_success="S15", hand_back_the_attempt_of_the_dead="S15",
+        finish_before_start="S16", finish_an_attempt_before_its_start="S16", start_before_queueing="S16",
+        end_without_a_date="S16 V2", rewrite_a_result="S17", delete_a_result="S17", give_the_dead_a_result="S17",
+        move_a_finish="S17", erase_the_error_of_the_dead="S17", erase_the_error_of_an_unknown="S17",
+        erase_the_error_of_an_attempt="S17", rewrite_an_error="S17", rewrite_a_reason="S17",
+        rewrite_a_letter="S17", erase_the_error_of_a_letter="S17", raise_a_fence="S6", lower_a_fence="S4 S6",
+        bury_a_redriven_success="S6 T1",
     ),
 ]  # fmt: skip
 
@@ -332,13 +333,13 @@ def judged(fault: Fault | None) -> Report:
 def table() -> Iterator[str]:
     """One line per fault: what was planted, who must find it, who did."""
     sound = judged(None)
-    yield f"{'(nothing)':<30}{'must be found by: nobody':<32}found by: {_names(sound)}"
+    yield f"{'(nothing)':<36}{'must be found by: nobody':<32}found by: {_names(sound)}"
     for fault in PLANTED:
         report = judged(fault)
         name = "drop" if fault.plant.__name__ == "<lambda>" else fault.plant.__name__
         ok = {v.invariant for v in report.violations} == fault.found_by
         wanted = f"must be found by: {', '.join(sorted(fault.found_by))}"
-        yield f"{name:<30}{wanted:<32}found by: {_names(report):<12}{'' if ok else ' WRONG'}".rstrip()
+        yield f"{name:<36}{wanted:<32}found by: {_names(report):<12}{'' if ok else ' WRONG'}".rstrip()
 
 
 def _names(report: Report) -> str:

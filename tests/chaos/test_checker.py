@@ -16,8 +16,8 @@ def test_a_sound_system_has_no_violation_and_its_duplicate_is_listed() -> None:
     assert report.violations == []
     assert report.duplicates == {"tock2": [1, 2]}
     assert report.rising == 1
-    # 3 and 3 ticks, 3 of alone, 40 of the crowd, 2 of narrow; once; six that were due on arrival.
-    assert report.planned == 3 + 3 + 3 + 40 + 2 + 1 + 6
+    # 3 and 3 ticks, 3 of alone, 40 of the crowd, 2 of narrow; once; eight that were due on arrival.
+    assert report.planned == 3 + 3 + 3 + 40 + 2 + 1 + 8
     assert report.skipped == {"overlap": 1}
 
 
@@ -62,7 +62,7 @@ def test_an_event_that_the_relay_sent_twice_is_no_second_verdict() -> None:
 def test_instants_covered_by_a_summary_row_are_not_silent() -> None:
     history = good()
     drop(history, "tick0", "tick1", "tick2")
-    skipped = {"state": "skipped", "reason": "misfired", "started_at": None}
+    skipped = {"state": "skipped", "reason": "misfired", "started_at": None, "attempt": 0, "result": None}
     history.runs.append(run("range", "tick", NOON, last_scheduled_for=after(2), **skipped))
     history.told.append(Told("t-range", "range", "skipped", 1, NS))
     plan = expected()

@@ -18,8 +18,11 @@ LOG = os.open(os.environ["NOONMARK_TEST_TARGET_LOG"], os.O_WRONLY | os.O_APPEND 
 LOOK_SECONDS = 0.02
 
 
-def note(kind: str, ctx: Context) -> None:
-    """Append one line: what happened, to which attempt, and when by this host's clock."""
+def note(kind: str, ctx: Context, **more: str | None) -> None:
+    """Append one line: what happened, to which attempt, and when by this host's clock.
+
+    `returns` says what the handler returns if it succeeds, so that the recorded result can be judged.
+    """
     line = {
         "event": kind,
         "run": str(ctx.run_id),
@@ -31,6 +34,7 @@ def note(kind: str, ctx: Context) -> None:
         "at": time.time(),
         "pid": os.getpid(),
         "via": "python",
+        **more,
     }
     os.write(LOG, json.dumps(line).encode() + b"\n")
 
@@ -38,13 +42,13 @@ def note(kind: str, ctx: Context) -> None:
 @handler("chaos.record")
 def record(ctx: Context) -> None:
     """Be called, and say so."""
-    note("start", ctx)
+    note("start", ctx, returns=None)
 
 
 @handler("chaos.flaky")
 def flaky(ctx: Context) -> str:
     """Fail as often as the payload's `fails` says, then succeed."""
-    note("start", ctx)
+    note("start", ctx, returns=f"attempt {ctx.attempt}")
     if ctx.attempt <= ctx.payload["fails"]:
         raise RuntimeError(f"attempt {ctx.attempt} fails as planned")
     return f"attempt {ctx.attempt}"
@@ -53,7 +57,7 @@ def flaky(ctx: Context) -> str:
 @handler("chaos.slow")
 async def slow(ctx: Context) -> None:
     """Take the payload's `seconds` on the event loop."""
-    note("start", ctx)
+    note("start", ctx, returns=None)
     await asyncio.sleep(ctx.payload["seconds"])
     note("end", ctx)
 
@@ -94,7 +98,7 @@ def insert(ctx: Context) -> str:
     """Write a row in the transaction of the outcome, and wait at the payload's gate, if it names one."""
     with ctx.transaction() as connection:
         connection.execute("insert into effects (run_id, fence) values (%s, %s)", [ctx.run_id, ctx.fence])
-    note("start", ctx)
+    note("start", ctx, returns=f"fence {ctx.fence}")
     door = ctx.payload.get("gate")
     while door and not Path(door).exists():
         time.sleep(LOOK_SECONDS)
@@ -125,7 +129,7 @@ def emit(ctx: Context) -> int:
 @handler("chaos.alone", run="process")
 def alone(ctx: Context) -> None:
     """Be called in a process of its own, and say so."""
-    note("start", ctx)
+    note("start", ctx, returns=None)
 
 
 @handler("chaos.kill_worker")

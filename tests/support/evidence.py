@@ -192,7 +192,17 @@ def read_told(value: bytes, namespaces: Sequence[str]) -> list[Told]:
     if event["type"] != SETTLED:
         return []
     return [
-        Told(event["id"], told["run_id"], told["state"], told["fence"], told["namespace"])
+        Told(
+            event["id"],
+            told["run_id"],
+            told["state"],
+            told["fence"],
+            told["namespace"],
+            told["attempt"],
+            told.get("reason"),
+            instant(told["finished_at"]) if told.get("finished_at") else None,
+            told.get("error"),
+        )
         for told in event["data"]["outcomes"]
         if told["namespace"] in namespaces
     ]
@@ -214,6 +224,7 @@ def read_calls(log: Path, namespaces: Sequence[str]) -> list[Call]:
             datetime.fromtimestamp(line["at"], UTC) + RESOLUTION,
             line["pid"],
             line.get("accepted"),
+            json.dumps(line["returns"]) if "returns" in line else None,
         )
         for line in lines
         if line["event"] == "start" and line["namespace"] in namespaces

@@ -49,7 +49,8 @@ def read_ledger(
         Run(*row)
         for row in rows(
             "select id::text, job_id::text, job_version, namespace, scheduled_for, last_scheduled_for, origin,"
-            " request_id, state, reason, attempt, fence, lane, queued_at, started_at, finished_at from runs"
+            " request_id, state, reason, attempt, fence, lane, queued_at, started_at, finished_at, losses, result::text, error"
+            " from runs"
             " where namespace = any (%(ns)s)"
         )
     ]
@@ -57,12 +58,15 @@ def read_ledger(
     found.attempts = [
         Attempt(*row)
         for row in rows(
-            "select run_id::text, fence, attempt, outcome, started_at, finished_at from attempts"
+            "select run_id::text, fence, attempt, outcome, started_at, finished_at, error from attempts"
             f" where {mine}"
         )
     ]
     found.dead_letters = [
-        DeadLetter(*row) for row in rows(f"select run_id::text, namespace from dead_letters where {mine}")
+        DeadLetter(*row)
+        for row in rows(
+            f"select run_id::text, namespace, attempts, reason, error from dead_letters where {mine}"
+        )
     ]
     found.messages += [
         Message("outbox", *row)

@@ -51,7 +51,7 @@ class Version(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A row of the ledger."""
+    """A row of the ledger. `losses`: of workers, since the last redrive; `result`: as JSON."""
 
     id: str
     job: str
@@ -69,6 +69,9 @@ class Run(NamedTuple):
     queued_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
+    losses: int = 0
+    result: str | None = None
+    error: str | None = None
 
 
 class Attempt(NamedTuple):
@@ -80,13 +83,17 @@ class Attempt(NamedTuple):
     outcome: str
     started_at: datetime | None
     finished_at: datetime
+    error: str | None = None
 
 
 class DeadLetter(NamedTuple):
-    """A row of `dead_letters`."""
+    """A row of `dead_letters`. `attempts` None: only its run was gathered."""
 
     run: str
     namespace: str
+    attempts: int | None = None
+    reason: str | None = None
+    error: str | None = None
 
 
 class Rejection(NamedTuple):
@@ -142,6 +149,7 @@ class Call(NamedTuple):
         at: when, by the target's clock.
         pid: the process that noted it: the worker or its child for handlers, the target for HTTP.
         accepted: what a target that keeps fences answered; None: it keeps none.
+        returns: as JSON, what it returns if it succeeds; None: it does not say.
     """
 
     run: str
@@ -153,6 +161,7 @@ class Call(NamedTuple):
     at: datetime
     pid: int = 0
     accepted: bool | None = None
+    returns: str | None = None
 
 
 class Write(NamedTuple):
@@ -163,13 +172,17 @@ class Write(NamedTuple):
 
 
 class Told(NamedTuple):
-    """An outcome on the lifecycle topic; `event` is the id of the event that carried it."""
+    """An outcome on the lifecycle topic; `event` is the id of the event that carried it. None: not in it."""
 
     event: str
     run: str
     state: str
     fence: int
     namespace: str
+    attempt: int | None = None
+    reason: str | None = None
+    finished_at: datetime | None = None
+    error: str | None = None
 
 
 class Sighting(NamedTuple):

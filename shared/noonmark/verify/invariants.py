@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from noonmark.verify import liveness, safety
+from noonmark.verify import liveness, recorded, safety
 from noonmark.verify.case import Case, Violation
 
 
@@ -67,6 +67,9 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
         safety.higher_lanes_go_first,
         _without("nobody noted when faults were", lambda case: case.history.faults is not None),
     ),
+    Invariant("S15", "attempts are recorded without a gap", recorded.attempts_are_whole, _nothing),
+    Invariant("S16", "times of runs and attempts go forwards", recorded.times_go_forwards, _nothing),
+    Invariant("S17", "outcomes stay as recorded", recorded.outcomes_stay_as_recorded, _nothing),
     Invariant("V1", "no planned instant is silent", liveness.no_instant_is_silent, _nothing, lasting=False),
     Invariant("V2", "nothing is stuck", liveness.nothing_is_stuck, _nothing, lasting=False),
     Invariant("V3", "outbox and lag go down", liveness.queues_are_empty, _nothing, lasting=False),

@@ -163,9 +163,11 @@ def messages_are_written_with_runs(case: Case) -> Iterator[Violation]:
     for run in case.history.runs:
         if RunState(run.state) not in VERDICTS:
             continue
-        told = {t.state for t in case.told.get(run.id, {}).values()}
+        # A death before a redrive was announced under a lower fence.
+        told = {t.state for t in case.told.get(run.id, {}).values() if t.fence == run.fence}
         if run.state not in told:
-            what = f"{case.title(run)} is {run.state}, and events say {', '.join(sorted(told)) or 'nothing'}"
+            said = ", ".join(sorted(told)) or "nothing"
+            what = f"{case.title(run)} is {run.state}, and events of fence {run.fence} say {said}"
             yield offence("S6", "unannounced", what, run)
 
 
