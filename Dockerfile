@@ -58,7 +58,7 @@ RUN groupadd --gid 65532 noonmark \
 
 COPY --from=build /opt/noonmark /opt/noonmark
 
-# Mount or copy handlers here. This directory is on the import path.
+# Mount or copy handlers here. Their modules can then be imported by name.
 WORKDIR /srv/app
 
 ENV PATH=/opt/noonmark/bin:/usr/local/bin:/usr/bin:/bin \

@@ -29,15 +29,15 @@ class Panel:
     """One panel.
 
     Attributes:
-        title: shown above it.
-        description: what it says and what to do about it.
-        queries: what it shows.
-        unit: Grafana's name of the unit, such as `s`, `short`, `reqps`, `percentunit`, `bytes`.
-        kind: how it is drawn.
-        thresholds: values above the first from which on it has another colour.
-        width: of 24.
+        title: shown above the panel.
+        description: its meaning, and what to do.
+        queries: the series that it shows.
+        unit: Grafana's unit, such as `s`, `short`, `reqps`, `percentunit`, `bytes`.
+        kind: Grafana's panel type.
+        thresholds: values from which it has another colour.
+        width: in columns, of 24.
         height: in Grafana's rows.
-        stacked: lines stand on each other.
+        stacked: stack the series.
         text: Markdown, of a text panel.
     """
 
