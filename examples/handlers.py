@@ -1,10 +1,10 @@
-"""Python handlers, as a team would write them: functions that take the context of one attempt.
+"""Example Python handlers: functions that take the context of one attempt.
 
     noonmark worker --handlers examples.handlers --path .
 
-A job names a handler by its dotted path (`examples.handlers.send_welcome`) or by the name given to the
-decorator (`reports.build`). What a handler returns is kept as the run's result; what it raises fails the
-attempt, and the job's retry policy decides what follows.
+A job refers to a handler by its dotted path (`examples.handlers.send_welcome`) or by the name in the
+decorator (`reports.build`). The return value is stored as the run's result. An exception fails the attempt,
+and the job's retry policy decides whether there is another.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from noonmark.handlers import Context, handler
 
 @handler
 def send_welcome(ctx: Context) -> dict[str, str]:
-    """Pretend to send a mail; the key keeps a mail service from sending it twice when a run is repeated."""
+    """Simulate a mail. The key prevents a mail service from sending it twice if the run is repeated."""
     ctx.logger.info("welcome_sent", user_id=ctx.payload["user_id"])
     return {"sent_to": f"user {ctx.payload['user_id']}", "key": ctx.idempotency_key}
 
 
 @handler("reports.build")
 async def build_report(ctx: Context) -> dict[str, int]:
-    """Wait for several sources at once, as async handlers do."""
+    """Wait for several sources concurrently."""
     pages = await asyncio.gather(*(_fetch(source) for source in ctx.payload["sources"]))
     return {"pages": sum(pages)}
 
@@ -33,12 +33,12 @@ async def _fetch(source: str) -> int:
 
 @handler("ticks.count")
 def count_tick(ctx: Context) -> None:
-    """Do next to nothing."""
+    """Do nothing."""
 
 
 @handler("sync.orders")
 def sync_orders(ctx: Context) -> str:
-    """Fail on the first attempts, as a service does that is just restarting."""
+    """Fail on the first attempts, like a service that restarts."""
     if ctx.attempt <= ctx.payload["failures"]:
         raise ConnectionError(f"orders service answered 503 on attempt {ctx.attempt}")
     return f"synchronised on attempt {ctx.attempt}"
@@ -46,5 +46,5 @@ def sync_orders(ctx: Context) -> str:
 
 @handler("import.file")
 def import_file(ctx: Context) -> None:
-    """Fail whenever it is tried: its run ends among the dead letters."""
+    """Always fail: the run becomes a dead letter."""
     raise ValueError(f"{ctx.payload['file']} is not a CSV file")

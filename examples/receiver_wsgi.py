@@ -1,8 +1,8 @@
-"""A service that receives noonmark's calls and books each once.
+"""A service that receives noonmark's calls and books each call once.
 
     python examples/receiver_wsgi.py bookings.db whsec_…
 
-WSGI, so that it runs with nothing installed; docs/receiver.md shows the same in FastAPI and Flask.
+It uses WSGI, so it needs no other packages. docs/receiver.md shows the same service in FastAPI and Flask.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ FENCES = FenceStore(sqlite3.paramstyle)
 
 
 class Bookings:
-    """The service's application object."""
+    """The WSGI application."""
 
     def __init__(self, database: str, secrets: list[str]) -> None:
-        """Make the tables where they are not there."""
+        """Create missing tables."""
         self.database = database
         self.secrets = secrets
         with sqlite3.connect(database) as db:
@@ -39,11 +39,11 @@ class Bookings:
         return [json.dumps(answer).encode()]
 
     def answer(self, environ: dict[str, Any], body: bytes) -> tuple[str, dict[str, str]]:
-        """Do what a call asks for, if it is to be trusted and not overtaken."""
+        """Handle a call if its signature is valid and its fence is current."""
         try:
             call = verify(environ_headers(environ), body, self.secrets)
         except SignatureError:
-            return "401 Unauthorized", {"error": "the signature does not fit"}
+            return "401 Unauthorized", {"error": "the signature does not match"}
         if call.fence is None:
             return "400 Bad Request", {"error": "the call has no fence"}
         try:
@@ -54,7 +54,7 @@ class Bookings:
                     return "200 OK", {"booked": "by an earlier attempt"}
                 db.execute("insert into bookings values (?, ?)", [call.id, json.loads(body)["amount"]])
         except StaleFence:
-            return "409 Conflict", {"error": "a newer attempt was here"}
+            return "409 Conflict", {"error": "a newer attempt exists"}
         return "200 OK", {"booked": "now"}
 
 

@@ -1,6 +1,6 @@
-"""Writes what the chart says of its values, from where they are defined: `python helm/reference.py`.
+"""Generates the chart's reference of values: `python helm/reference.py`.
 
-- README.md, between its two marks: the table of values, from values.yaml and the `# --` comments there;
+- README.md, between its two markers: the table of values, from values.yaml and the `# --` comments there;
 - values.schema.json, `definitions.config`: the settings that `config` may hold, from `Settings`.
 """
 
@@ -44,22 +44,22 @@ OWN: Final = frozenset(
         "handlers",
         "worker_slots",
         "secrets_dir",
-        # Its path can hold a token: taken from a Secret, with the key of the signature.
+        # Its path can contain a token, so it comes from a Secret, with the signing key.
         "alert_webhook_url",
-        # Of the command line.
+        # Settings of the command line.
         "api_url",
         "context",
         "config",
     }
 )
-"""Settings that have values of their own, or that no service reads: refused in `config`, as secrets are."""
+"""Settings that have a chart value or that no service reads. `config` rejects them, like secrets."""
 
 _LINE: Final = re.compile(r"(?P<indent> *)(?P<key>[A-Za-z][A-Za-z0-9]*):(?: .*)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One row of the table: its path with dots, its default, what its comment says."""
+    """One row of the table: dotted path, default, comment."""
 
     path: str
     default: Any
@@ -103,21 +103,21 @@ def table(text: str) -> str:
 
 
 def readme(current: str, values: str) -> str:
-    """Return the README with a new table between its marks."""
+    """Return the README with a new table between its markers."""
     head, _, rest = current.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n{table(values)}\n{END}{tail}"
 
 
 def schema(current: str) -> str:
-    """Return the schema of the values with the settings of today."""
+    """Return the schema of the values with the current settings."""
     document = json.loads(current)
     document["definitions"]["config"] = config_schema()
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def config_schema() -> dict[str, Any]:
-    """Return what `config` may hold: settings that are neither secret nor the chart's own, with limits."""
+    """Return the schema of `config`: settings that are neither secret nor set by the chart."""
     exported = Settings.model_json_schema()["properties"]
     properties = {}
     for name, info in Settings.model_fields.items():
@@ -134,7 +134,7 @@ def config_schema() -> dict[str, Any]:
 
 
 def _list(info: FieldInfo) -> dict[str, Any]:
-    """Return what a list may hold: texts, which reach a service with commas between them, or numbers."""
+    """Return the schema of a list: numbers, or strings that are joined with commas."""
     if float in get_args(info.annotation):
         many = len(info.default)
         return {"type": "array", "items": {"type": "number"}, "minItems": many, "maxItems": many}
@@ -142,7 +142,7 @@ def _list(info: FieldInfo) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write both files anew."""
+    """Write both files."""
     values = (CHART / "values.yaml").read_text(encoding="utf-8")
     for name, write in (("README.md", lambda text: readme(text, values)), ("values.schema.json", schema)):
         file = CHART / name

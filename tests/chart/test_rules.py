@@ -26,7 +26,7 @@ DASHBOARDS = ROOT / "helm/noonmark/files/dashboards"
 RUNBOOKS = ROOT / "docs/runbooks"
 EXAMPLES = ROOT / "examples/monitoring"
 CASES = sorted((Path(__file__).parent / "promtool").glob("*.yaml"))
-PARTS = ("## Meaning", "## Impact", "## How to see", "## What to do", "## When to ignore")
+PARTS = ("## Meaning", "## Impact", "## Diagnosis", "## Mitigation", "## When to ignore")
 RUNBOOK_URL = "https://github.com/noonmark/noonmark/blob/main/docs/runbooks/{}.md"
 
 

@@ -18,7 +18,7 @@
       key: {{ .key | quote }}
 {{- end }}
 
-{{/* What every container needs. Takes root, component, values (with `config` and `databaseSecret`). */}}
+{{/* Environment of all containers. Takes root, component, values (with `config` and `databaseSecret`). */}}
 {{- define "noonmark.env" -}}
 {{- $v := .root.Values }}
 {{- $database := .values.databaseSecret | default dict -}}
@@ -58,7 +58,7 @@
 {{- end }}
 {{- end }}
 
-{{/* What a service needs beside that. Takes root, component, pool, values. */}}
+{{/* Additional environment of a service. Takes root, component, pool, values. */}}
 {{- define "noonmark.serviceEnv" -}}
 {{ include "noonmark.env" . }}
 - {name: NOONMARK_METRICS_HOST, value: {{ .root.Values.listenAddress | quote }}}
@@ -98,7 +98,7 @@
 {{- if or $tls.caSecret.name $tls.clientSecret.name }}
 - name: {{ $place }}-tls
   projected:
-    # libpq refuses a private key that others may read.
+    # libpq rejects a private key that others can read.
     defaultMode: 0440
     sources:
       {{- with $tls.caSecret }}

@@ -4,7 +4,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 48 | trimSuffix "-" }}
 {{- end }}
 
-{{/* At most 48 characters, so that names made of it fit into a label's 63; a release may have dots, a Service may not. */}}
+{{/* At most 48 characters, so that derived names fit into a label (63). Release names can contain dots, Services cannot. */}}
 {{- define "noonmark.fullname" -}}
 {{- $name := include "noonmark.name" . }}
 {{- if .Values.fullnameOverride }}
@@ -16,7 +16,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Name of a part's objects; `of` = a component made by noonmark.part. A long pool name is cut, and told apart by its hash. */}}
+{{/* Name of a part's objects; `of` = a component from noonmark.part. A long pool name is truncated and gets a hash suffix. */}}
 {{- define "noonmark.partName" -}}
 {{- $full := printf "%s-%s" (include "noonmark.fullname" .root) .component }}
 {{- with .pool }}{{ $full = printf "%s-%s" $full (replace "_" "-" .) }}{{ end }}
@@ -40,7 +40,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/part-of: noonmark
 {{- end }}
 
-{{/* What tells the pods of a part; never changes between releases of the chart. */}}
+{{/* Selector labels of a part's pods. Never change them: selectors are immutable. */}}
 {{- define "noonmark.partSelector" -}}
 {{ include "noonmark.selectorLabels" .root }}
 app.kubernetes.io/component: {{ .component }}
@@ -66,8 +66,8 @@ noonmark.io/pool: {{ . | quote }}
 {{- end }}
 
 {{/*
-Put the keys of `over` onto `base`: maps are merged at every level, everything else is replaced, also by zero, false
-and null. (mergeOverwrite leaves out what is empty.)
+Overlay `over` on `base`: maps are merged at every level, all other values are replaced, also by zero, false and null.
+(mergeOverwrite ignores empty values.)
 */}}
 {{- define "noonmark.overlay" -}}
 {{- $base := .base }}
@@ -98,12 +98,12 @@ common one. Takes root, component, pool.
 {{- toYaml $values }}
 {{- end }}
 
-{{/* `api`, or `worker pool reports`: how messages name a part. */}}
+{{/* `api`, or `worker pool reports`: the name of a part in messages. */}}
 {{- define "noonmark.partTitle" -}}
 {{ .component }}{{ with .pool }} pool {{ . }}{{ end }}
 {{- end }}
 
-{{/* Image of a part: what it leaves out comes from the common one. */}}
+{{/* Image of a part. Missing keys come from the common image. */}}
 {{- define "noonmark.image" -}}
 {{- $image := deepCopy .root.Values.image }}
 {{- include "noonmark.overlay" (dict "base" $image "over" (.values.image | default dict)) }}
@@ -117,7 +117,7 @@ common one. Takes root, component, pool.
 {{- end }}
 {{- end }}
 
-{{/* Seconds that a part needs from SIGTERM to its end: README.md, "Ending". */}}
+{{/* Seconds that a part needs from SIGTERM to its exit: README.md, "Shutdown". */}}
 {{- define "noonmark.neededGrace" -}}
 {{- $drain := dig "drain_seconds" 30 .values.config | float64 | ceil | int }}
 {{- $needed := add $drain 4 2 }}
@@ -144,7 +144,7 @@ common one. Takes root, component, pool.
 {{- else }}none{{ end }}
 {{- end }}
 
-{{/* The most pods that a part may have. */}}
+{{/* Maximum number of pods of a part. */}}
 {{- define "noonmark.mostReplicas" -}}
 {{- if ne (include "noonmark.autoscaler" .) "none" }}{{ int .values.autoscaling.maxReplicas }}
 {{- else }}{{ int (default 1 .values.replicaCount) }}{{ end }}

@@ -15,7 +15,7 @@
   {{- end }}
 {{- end }}
 
-{{/* Port of a URL: the one it names, or that of its scheme. */}}
+{{/* Port of a URL: explicit, or the default of its scheme. */}}
 {{- define "noonmark.urlPort" -}}
 {{- $host := (urlParse .).host }}
 {{- $named := regexFind ":[0-9]+$" $host | trimPrefix ":" }}
@@ -32,7 +32,7 @@
 {{- toJson (uniq $ports) }}
 {{- end }}
 
-{{/* What pods of every part may call: names, Postgres, Kafka, traces; the API the identity provider too. */}}
+{{/* Egress of all pods: DNS, Postgres, Kafka, traces; for the API also the identity provider. */}}
 {{- define "noonmark.commonEgress" -}}
 {{- $policy := .root.Values.networkPolicy -}}
 {{ include "noonmark.egressRule" (dict "to" $policy.dnsTo "ports" (list 53) "protocols" (list "UDP" "TCP")) }}
@@ -48,7 +48,7 @@
 {{- end }}
 {{- end }}
 
-{{/* What pods of one part may call beside that. */}}
+{{/* Additional egress of one part. */}}
 {{- define "noonmark.ownEgress" -}}
 {{- $config := .values.config }}
 {{- if eq .component "worker" }}

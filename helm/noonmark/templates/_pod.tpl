@@ -1,6 +1,6 @@
 {{/* The Deployment of a service or pool. */}}
 
-{{/* Takes the root. Who is not named is chosen by the cluster. */}}
+{{/* Takes the root. The cluster assigns ids that are null. */}}
 {{- define "noonmark.podSecurity" -}}
 runAsNonRoot: true
 {{- range $name := list "runAsUser" "runAsGroup" "fsGroup" }}
@@ -19,8 +19,8 @@ capabilities: {drop: [ALL]}
 {{- end }}
 
 {{/*
-Changes when a Secret that the pod reads was changed before an upgrade, so that pods read it anew. By version, not by
-content: a hash of a password can be guessed at. Empty where no cluster is asked (`helm template`).
+Changes if a Secret of the pod changed before an upgrade, so that pods restart and read it. It uses the version and not
+the content, because a hash of a password can be brute-forced. Empty without a cluster (`helm template`).
 */}}
 {{- define "noonmark.secretVersions" -}}
 {{- $root := .root }}
@@ -60,7 +60,7 @@ spec:
   strategy:
     type: RollingUpdate
     rollingUpdate:
-      # A new pod works before an old one ends. Workers come a quarter at a time.
+      # A new pod is ready before an old one stops. Workers are replaced a quarter at a time.
       maxUnavailable: 0
       maxSurge: {{ ternary "25%" 1 (eq .component "worker") }}
   selector:
@@ -91,7 +91,7 @@ spec:
 {{- $values := .values -}}
 serviceAccountName: {{ include "noonmark.serviceAccountName" .root }}
 automountServiceAccountToken: false
-# With links, a Service of ours would set variables that look like wrong settings, such as NOONMARK_API_PORT.
+# Service links would set variables such as NOONMARK_API_PORT, which look like invalid settings.
 enableServiceLinks: false
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
@@ -165,8 +165,8 @@ ports:
   {{- if eq .component "api" }}
   - {name: http, containerPort: 8080}
   {{- end }}
-# All three mean progress: /livez fails when a loop has not come round in time, /readyz when what it works with is
-# away. An outage of Postgres or Kafka restarts nothing.
+# All three check progress. /livez fails if a loop has not completed a pass in time, /readyz if a dependency is
+# unreachable. An outage of Postgres or Kafka restarts no pod.
 startupProbe:
   httpGet: {path: /livez, port: metrics}
   periodSeconds: 2
@@ -206,7 +206,7 @@ volumeMounts:
   {{- end }}
 {{- end }}
 
-{{/* At most one pod of a part is evicted at a time; pods that are not ready never hold up a node. */}}
+{{/* Allows one eviction of a part at a time. Pods that are not ready never block the drain of a node. */}}
 {{- define "noonmark.pdb" -}}
 {{- $values := include "noonmark.part" . | fromYaml }}
 {{- $part := merge (dict "values" $values) . }}
@@ -251,7 +251,7 @@ volumeMounts:
   {{- with include "noonmark.tlsMounts" .root }}{{ . | trim | nindent 2 }}{{ end }}
 {{- end }}
 
-{{/* The same for the containers of `helm test`. */}}
+{{/* As noonmark.migrationStep, for the containers of `helm test`. */}}
 {{- define "noonmark.testContainer" -}}
 image: {{ include "noonmark.image" . | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}

@@ -1,4 +1,4 @@
-{{/* Who decides how many pods a part has. */}}
+{{/* Autoscalers. */}}
 
 {{- define "noonmark.hpa" -}}
 apiVersion: autoscaling/v2
@@ -33,13 +33,13 @@ spec:
 {{- $scaling := .values.autoscaling -}}
 - type: prometheus
   name: {{ .name }}
-  # Value: the pods there are, times what is measured over what is wanted. An age is not shared out among pods.
+  # Value: current pods × measured / target. An age is not divided by the number of pods.
   metricType: Value
   metadata:
     serverAddress: {{ $scaling.prometheus.serverAddress | quote }}
     query: {{ .query | quote }}
     threshold: {{ include "noonmark.text" .threshold | quote }}
-    # No answer is no reason to take pods away.
+    # Do not scale down if Prometheus does not answer.
     ignoreNullValues: "false"
     {{- with $scaling.prometheus.authModes }}
     authModes: {{ . }}
@@ -51,8 +51,8 @@ spec:
 {{- end }}
 
 {{/*
-KEDA looks at the age of what waits in each lane, against what the lane promises, and at the slots in use: an age of 0
-alone would take away pods that keep it there.
+KEDA scales on the age of the backlog in each lane, relative to its objective, and on the share of busy slots. Without
+the slots, an age of 0 would remove the pods that keep it at 0.
 */}}
 {{- define "noonmark.scaledObject" -}}
 {{- $scaling := .values.autoscaling }}

@@ -1,4 +1,4 @@
-{{/* How a target is scraped. Rules and dashboards know services by `job`, so it is the same in every installation. */}}
+{{/* Scrape endpoint of a target. Rules and dashboards identify services by `job`, so it is the same in all installations. */}}
 {{- define "noonmark.endpoint" -}}
 {{- $metrics := .root.Values.metrics -}}
 path: /metrics

@@ -1,4 +1,4 @@
-"""Writes the dashboards into the folder that is named."""
+"""Writes the dashboards to a folder."""
 
 from __future__ import annotations
 

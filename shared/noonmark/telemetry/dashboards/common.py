@@ -1,4 +1,4 @@
-"""What several dashboards share: variables, label matchers, ways to ask, and panels."""
+"""Shared parts of dashboards: variables, label matchers, queries and panels."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ RATE: Final = "[$__rate_interval]"
 
 
 def quantile(share: float, by: str, metric: str, matchers: str) -> str:
-    """Ask for a quantile of a histogram, by one label or none."""
+    """Return the query of a quantile of a histogram, by one label or none."""
     rate = f"rate({metric}_bucket{{{matchers}}}{RATE})"
     labels = f"{by}, le" if by else "le"
     return f"histogram_quantile({share:g}, sum by ({labels}) ({rate}))"
 
 
 def rate_by(by: str, metric: str, matchers: str) -> str:
-    """Ask for the rate of a counter, summed by one label."""
+    """Return the query of a counter's rate, summed by one label."""
     return f"sum by ({by}) (rate({metric}{{{matchers}}}{RATE}))"
 
 
 def stat(title: str, description: str, expr: str, *, unit: str = "short", bad: float | None = None) -> Panel:
-    """Make a panel of one figure, red from `bad` on."""
+    """Return a panel with one value, red from `bad` on."""
     thresholds: tuple[Threshold, ...] = ((bad, "red"),) if bad is not None else ()
     return Panel(
         title,
@@ -58,8 +58,8 @@ def stat(title: str, description: str, expr: str, *, unit: str = "short", bad: f
 
 START_DELAY: Final = Panel(
     "Start delay",
-    "Seconds from the due instant to the start of the handler. High while the backlog is high: add"
-    " workers. High alone: look at claims and at the outbox.",
+    "Seconds from the due instant to the start of the handler. If the backlog is high too, add"
+    " workers. Otherwise check the claims and the outbox.",
     [
         Query(f"lane:noonmark_start_delay_seconds:p50_rate5m{{{IN}}}", "p50 {{lane}}"),
         Query(f"lane:noonmark_start_delay_seconds:p99_rate5m{{{IN}}}", "p99 {{lane}}"),
@@ -68,7 +68,7 @@ START_DELAY: Final = Panel(
 )
 BURN: Final = Panel(
     "Burn rate of the start objective",
-    "How fast late starts use up the budget of 30 days: at 1 it lasts just 30 days, above 14.4 it pages.",
+    "How fast late starts use up the budget of 30 days. At 1 the budget lasts 30 days. Pages above 14.4.",
     [
         Query(
             f"lane:noonmark_start_slo_errors:ratio_rate1h{{{IN}}}"
@@ -84,7 +84,7 @@ BURN: Final = Panel(
     thresholds=((1, "yellow"), (14.4, "red")),
 )
 BACKLOG_SECONDS: Final = Panel(
-    "Oldest run that has not started",
+    "Oldest run not yet started",
     "Age of the oldest run message not yet started. Compare with the lane's objective: high 5 s, normal 30 s,"
     " low 300 s.",
     [Query(f"lane:noonmark_start_backlog_seconds:max{{{OF_POOL_AND_LANE}}}", "{{pool}} {{lane}}")],
@@ -92,14 +92,14 @@ BACKLOG_SECONDS: Final = Panel(
     thresholds=((30, "yellow"), (300, "red")),
 )
 BACKLOG: Final = Panel(
-    "Runs that wait in Kafka",
+    "Runs waiting in Kafka",
     "Run messages not yet started, by pool and lane. Growing: add workers or slots.",
     [Query(f"lane:noonmark_start_backlog:sum{{{OF_POOL_AND_LANE}}}", "{{pool}} {{lane}}")],
     stacked=True,
 )
 FAILURES: Final = Panel(
     "Failure rate",
-    "Share of attempts that failed or timed out, by kind. `noonmark dead groups` names the causes.",
+    "Share of attempts that failed or timed out, by kind. `noonmark dead groups` lists the causes.",
     [Query(f"kind:noonmark_attempt_failures:ratio_rate5m{{{OF_KIND}}}", "{{kind}}")],
     unit="percentunit",
     thresholds=((0.25, "red"),),

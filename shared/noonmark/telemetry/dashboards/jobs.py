@@ -1,4 +1,4 @@
-"""How jobs do, by kind and lane, and where to look for a single one."""
+"""Jobs by kind and lane, and how to inspect a single one."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from noonmark.telemetry.dashboards.common import (
 from noonmark.telemetry.dashboards.parts import Dashboard, Panel, Query, Row
 
 _SINGLE_JOB: Final = """\
-Metrics have no label per job: a hundred thousand jobs would be as many series. Ask for a single one:
+Metrics have no label per job, because each job would add a series. To inspect a single job, use:
 
 | question | command | API |
 |---|---|---|
-| why has it not run? | `noonmark why JOB` | `GET /v1/jobs/{id}/why` |
+| why it has not run | `noonmark why JOB` | `GET /v1/jobs/{id}/why` |
 | its last runs | `noonmark run list --job JOB --limit 20` | `GET /v1/runs?job={id}` |
 | one run, its attempts, its log | `noonmark run show RUN`, `noonmark run logs RUN` | `GET /v1/runs/{id}` |
-| what the observer found | `noonmark alert list` | `GET /v1/alerts` |
+| its open alerts | `noonmark alert list` | `GET /v1/alerts` |
 | dead letters by cause | `noonmark dead groups --job JOB` | `GET /v1/dead-letters` |
 """
 
 JOB_DETAIL: Final = Dashboard(
     uid="job-detail",
     title="noonmark / Jobs",
-    description="How jobs do, by kind and lane: durations, failures, retries, deaths, and alerts.",
+    description="Jobs by kind and lane: durations, failures, retries, dead letters and alerts.",
     variables=(NAMESPACE, KIND, LANE),
     links=LINKS,
     rows=(
         Row(
             "A single job",
-            (Panel("Ask for a single job", "", kind="text", text=_SINGLE_JOB, width=24, height=7),),
+            (Panel("Inspect a single job", "", kind="text", text=_SINGLE_JOB, width=24, height=7),),
         ),
         Row(
             "Attempts",
@@ -78,7 +78,7 @@ JOB_DETAIL: Final = Dashboard(
                 ),
                 Panel(
                     "Durations",
-                    "How many attempts took how long, of the kinds chosen.",
+                    "Number of attempts by duration, for the selected kinds.",
                     [
                         Query(
                             "sum by (le)"
@@ -92,18 +92,18 @@ JOB_DETAIL: Final = Dashboard(
             ),
         ),
         Row(
-            "What went wrong",
+            "Failures",
             (
                 Panel(
                     "Retries per second",
-                    "By kind. A target that comes back meets all of them at once.",
+                    "By kind. A target that recovers receives all retries at once.",
                     [Query(rate_by("kind", "noonmark_retries_total", OF_KIND), "{{kind}}")],
                     unit="reqps",
                     width=8,
                 ),
                 Panel(
-                    "Runs that died",
-                    "Ended as dead letters within an hour, by kind.",
+                    "New dead letters",
+                    "Runs that became dead letters within an hour, by kind.",
                     [
                         Query(
                             f"sum by (kind) (increase(noonmark_dead_runs_total{{{OF_KIND}}}[1h]))", "{{kind}}"
@@ -112,10 +112,12 @@ JOB_DETAIL: Final = Dashboard(
                     width=8,
                 ),
                 Panel(
-                    "Jobs that paused themselves, or broke",
-                    "After equal failures in a row; or because their schedule cannot be planned. In an hour.",
+                    "Jobs paused automatically, or broken",
+                    "Within an hour: paused after equal failures in a row, or broken by an invalid schedule.",
                     [
-                        Query(f"sum(increase(noonmark_self_pauses_total{{{IN}}}[1h]))", "paused themselves"),
+                        Query(
+                            f"sum(increase(noonmark_self_pauses_total{{{IN}}}[1h]))", "paused automatically"
+                        ),
                         Query(f"sum(increase(noonmark_planning_broken_total{{{IN}}}[1h]))", "broken"),
                     ],
                     width=8,
@@ -129,7 +131,7 @@ JOB_DETAIL: Final = Dashboard(
                 BURN,
                 Panel(
                     "Start delays",
-                    "How many runs started how late, of the lanes chosen.",
+                    "Number of runs by start delay, for the selected lanes.",
                     [
                         Query(
                             f"sum by (le) (increase(noonmark_start_delay_seconds_bucket{{{OF_LANE}}}{RATE}))",
@@ -141,7 +143,7 @@ JOB_DETAIL: Final = Dashboard(
                 ),
                 Panel(
                     "Starts within the objective",
-                    "Share of starts in the time chosen above, by lane.",
+                    "Share of starts in the selected time range, by lane.",
                     [
                         Query(
                             f"sum by (lane) (increase(noonmark_start_slo_good_total{{{OF_LANE}}}[$__range]))"
@@ -155,7 +157,7 @@ JOB_DETAIL: Final = Dashboard(
             ),
         ),
         Row(
-            "What the observer found",
+            "Alerts of the observer",
             (
                 Panel(
                     "Open alerts",
@@ -166,7 +168,7 @@ JOB_DETAIL: Final = Dashboard(
                 ),
                 Panel(
                     "Raised and resolved",
-                    "In ten minutes. Many of one kind that come and go: its threshold is too close.",
+                    "Within ten minutes. If alerts of one kind keep resolving, its threshold is too tight.",
                     [
                         Query(
                             f"sum by (kind, change) (increase(noonmark_alerts_total{{{IN}}}[10m]))",
@@ -177,7 +179,7 @@ JOB_DETAIL: Final = Dashboard(
                 ),
                 Panel(
                     "The observer itself",
-                    "How old the events are that it counts, and how many alerts wait to be told.",
+                    "Age of the events that it processes, and changes of alerts that wait to be delivered.",
                     [
                         Query(f"max(noonmark_observer_lag_seconds{{{IN}}})", "lag, seconds"),
                         Query(

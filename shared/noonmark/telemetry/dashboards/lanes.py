@@ -1,4 +1,4 @@
-"""Where work waits: in timers, in the outbox, in Kafka, or for room."""
+"""Where work waits: in timers, in the outbox, in Kafka, or for a limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from noonmark.telemetry.dashboards.parts import Dashboard, Panel, Query, Row
 LANES_AND_LAG: Final = Dashboard(
     uid="lanes-and-lag",
     title="noonmark / Lanes and lag",
-    description="Where work waits: in timers, in the outbox, in Kafka, or for room.",
+    description="Where work waits: in timers, in the outbox, in Kafka, or for a limit.",
     variables=(NAMESPACE, POOL, LANE),
     links=LINKS,
     rows=(
@@ -35,7 +35,7 @@ LANES_AND_LAG: Final = Dashboard(
                 BACKLOG,
                 Panel(
                     "Oldest by partition",
-                    "One partition far above the others: the worker that has it hangs.",
+                    "One partition far above the others: its worker hangs.",
                     [
                         Query(
                             f"topk(12, noonmark_start_backlog_partition_seconds{{{OF_POOL_AND_LANE}}})",
@@ -46,8 +46,8 @@ LANES_AND_LAG: Final = Dashboard(
                 ),
                 Panel(
                     "Commit lag",
-                    "Messages after the committed offset, as Kafka's tools show it. High with a flat"
-                    " backlog: one long run, not a delay.",
+                    "Messages after the committed offset, as in Kafka's tools. If it is high and the"
+                    " backlog is flat, there is a long run and no delay.",
                     [
                         Query(
                             f"sum by (pool, lane) (noonmark_commit_lag{{{OF_POOL_AND_LANE}}})",
@@ -64,26 +64,26 @@ LANES_AND_LAG: Final = Dashboard(
             (
                 Panel(
                     "Timers due and not claimed",
-                    "Growing: triggers are behind, or held back by the outbox.",
+                    "Growing: triggers are behind, or the outbox is full and claims stop.",
                     [Query(f"max by (lane) (noonmark_due_timers{{{OF_LANE}}})", "{{lane}}")],
                 ),
                 Panel(
                     "Oldest due timer",
-                    "Over a minute it pages.",
+                    "Pages above one minute.",
                     [Query(f"max by (lane) (noonmark_due_oldest_seconds{{{OF_LANE}}})", "{{lane}}")],
                     unit="s",
                     thresholds=((60, "red"),),
                 ),
                 Panel(
                     "Claimed per second",
-                    "Flat while timers are due: look at `owned_shards`.",
+                    "Flat while timers are due: check `owned_shards`.",
                     [Query(rate_by("lane", "noonmark_claimed_total", OF_LANE), "{{lane}}")],
                     unit="reqps",
                     stacked=True,
                 ),
                 Panel(
                     "Time of a claim (p95)",
-                    "Rising with the same batch size: a held snapshot, dead rows.",
+                    "Rising with the same batch size: an open snapshot, dead rows.",
                     [
                         Query(
                             quantile(0.95, "statement", "noonmark_claim_seconds", IN),
@@ -94,15 +94,15 @@ LANES_AND_LAG: Final = Dashboard(
                     thresholds=((1, "red"),),
                 ),
                 Panel(
-                    "Instants without a run",
-                    "By the reason of their verdict. `misfired`: they came too late.",
+                    "Skipped instants",
+                    "By reason. `misfired`: later than the grace time.",
                     [Query(rate_by("reason", "noonmark_skipped_total", IN), "{{reason}}")],
                     unit="reqps",
                 ),
                 Panel(
-                    "Runs that wait for room",
-                    "`limit`, `fairness`: `noonmark limit list` and `noonmark namespace list` say whose"
-                    " figures are low.",
+                    "Waiting runs",
+                    "`limit`, `fairness`: find the limit or cap that is too low with `noonmark limit list`"
+                    " or `noonmark namespace list`.",
                     [Query(f"max by (reason) (noonmark_waiting_runs{{{IN}}})", "{{reason}}")],
                     stacked=True,
                 ),
@@ -113,26 +113,26 @@ LANES_AND_LAG: Final = Dashboard(
             (
                 Panel(
                     "Oldest outbox row",
-                    "By slice. Over 10 s claims of that slice stop.",
+                    "By slice. Above 10 s, claims of that slice stop.",
                     [Query(f"max by (slice) (noonmark_outbox_oldest_seconds{{{IN}}})", "slice {{slice}}")],
                     unit="s",
                     thresholds=((10, "yellow"), (30, "red")),
                 ),
                 Panel(
                     "Outbox rows",
-                    "By slice. At 20,000 of a lane claims stop.",
+                    "By slice. Claims of a lane stop at 20,000 rows.",
                     [Query(f"max by (slice) (noonmark_outbox_rows{{{IN}}})", "slice {{slice}}")],
                     stacked=True,
                 ),
                 Panel(
                     "Time of a relay round (p95)",
-                    "Rising: the brokers' produce latency.",
+                    "Rising: check the brokers' produce latency.",
                     [Query(quantile(0.95, "", "noonmark_relay_seconds", IN), "p95")],
                     unit="s",
                 ),
                 Panel(
-                    "Events that Kafka refuses",
-                    "Make the topic, or grant WRITE.",
+                    "Events refused by Kafka",
+                    "Create the topic, or grant WRITE.",
                     [Query(f"max by (topic) (noonmark_events_refused{{{IN}}})", "{{topic}}")],
                     thresholds=((1, "red"),),
                 ),
@@ -142,27 +142,27 @@ LANES_AND_LAG: Final = Dashboard(
             "Submissions",
             (
                 Panel(
-                    "Oldest submission not taken in",
+                    "Oldest waiting submission",
                     "By topic.",
                     [Query(f"max by (topic) (noonmark_submissions_oldest_seconds{{{IN}}})", "{{topic}}")],
                     unit="s",
                     thresholds=((60, "red"),),
                 ),
                 Panel(
-                    "Submissions that wait",
-                    "Growing: add intake processes, up to the partitions.",
+                    "Waiting submissions",
+                    "Growing: add intake processes, up to the number of partitions.",
                     [Query(f"sum by (topic) (noonmark_submissions_lag{{{IN}}})", "{{topic}}")],
                 ),
                 Panel(
-                    "Taken in per second",
-                    "By what became of them.",
+                    "Ingested per second",
+                    "By result.",
                     [Query(rate_by("result", "noonmark_submissions_total", IN), "{{result}}")],
                     unit="reqps",
                     stacked=True,
                 ),
                 Panel(
-                    "Outboxes of applications",
-                    "How long the first waiting row has waited.",
+                    "Application outboxes",
+                    "Time that the first waiting row has waited.",
                     [
                         Query(
                             f"max by (outbox) (noonmark_app_outbox_oldest_seconds{{{IN}}})",

@@ -1,4 +1,4 @@
-"""The first look: is work late, does it fail, and is everything there that does it?"""
+"""Overview: is work late, does it fail, and are all services running?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROUTES: Final = quantile(0.99, "route", "noonmark_api_request_seconds", f'{IN},
 OVERVIEW: Final = Dashboard(
     uid="overview",
     title="noonmark / Overview",
-    description="Is work late, does it fail, and is everything there that does it?",
+    description="Is work late, does it fail, and are all services running?",
     variables=(NAMESPACE, POOL, LANE, KIND),
     links=LINKS,
     rows=(
@@ -39,40 +39,40 @@ OVERVIEW: Final = Dashboard(
             (
                 stat(
                     "Oldest run not started",
-                    "Over all pools and lanes.",
+                    "Across all pools and lanes.",
                     f"max(lane:noonmark_start_backlog_seconds:max{{{OF_POOL_AND_LANE}}})",
                     unit="s",
                     bad=300,
                 ),
                 stat(
                     "Oldest due timer",
-                    "Due and not claimed. Over a minute: triggers are behind or held back.",
+                    "Due and not claimed. Above a minute, triggers are behind or claims stop.",
                     f"max(noonmark_due_oldest_seconds{{{OF_LANE}}})",
                     unit="s",
                     bad=60,
                 ),
                 stat(
                     "Oldest outbox row",
-                    "Over 10 s claims stop: Kafka or the dispatchers.",
+                    "Above 10 s claims stop. Check Kafka and the dispatchers.",
                     f"max(noonmark_outbox_oldest_seconds{{{IN}}})",
                     unit="s",
                     bad=10,
                 ),
                 stat(
                     "Dead letters",
-                    "Runs that used up their attempts and wait for somebody.",
+                    "Runs that used up their attempts. Redrive or discard them.",
                     f"max(noonmark_dead_letters{{{IN}}})",
                     bad=1,
                 ),
                 stat(
                     "Open alerts of jobs",
-                    "What the observer has found: `noonmark alert list`.",
+                    "Alerts raised by the observer. See `noonmark alert list`.",
                     f"sum(max by (namespace, kind) (noonmark_alerts_open{{{IN}}}))",
                     bad=1,
                 ),
                 stat(
                     "Live workers",
-                    "Of the pools chosen.",
+                    "In the selected pools.",
                     f'sum(max by (namespace, pool) (noonmark_workers{{{OF_POOL},state="live"}}))',
                 ),
             ),
@@ -83,7 +83,7 @@ OVERVIEW: Final = Dashboard(
             (
                 Panel(
                     "Runs settled per second",
-                    "By the state that they ended in.",
+                    "By final state.",
                     [
                         Query(
                             f"sum by (state) (lane:noonmark_runs_settled:rate5m{{{OF_LANE}}})",
@@ -96,15 +96,15 @@ OVERVIEW: Final = Dashboard(
                 FAILURES,
                 Panel(
                     "Unfinished runs",
-                    "Growing `queued`: workers do not keep up. Growing `waiting`: look at the reasons.",
+                    "Growing `queued`: workers do not keep up. Growing `waiting`: check the reasons.",
                     [Query(f"max by (state) (noonmark_runs_in_state{{{IN}}})", "{{state}}")],
                     stacked=True,
                 ),
                 Panel(
                     "Largest namespaces",
-                    "Runs waiting and running of the noonmark namespaces that have most.",
+                    "Waiting and running runs of the noonmark namespaces with the most of them.",
                     [
-                        # Prometheus renames a label that its target has too, unless told to honour it.
+                        # Prometheus renames a label that the target has too, unless `honor_labels` is set.
                         Query(
                             "topk(10, sum by (tenant) (label_replace(label_replace("
                             "max by (namespace, exported_namespace, state)"
@@ -122,12 +122,12 @@ OVERVIEW: Final = Dashboard(
             (
                 Panel(
                     "Processes",
-                    "Processes that Prometheus reaches, by service.",
+                    "Processes that Prometheus can scrape, by service.",
                     [Query(f'sum by (job) (up{{{IN},job=~"noonmark-.+"}})', "{{job}}")],
                 ),
                 Panel(
                     "Time since last progress",
-                    "Of the slowest loop of each service. Over 180 s: a loop hangs.",
+                    "Of the slowest loop of each service. Above 180 s a loop hangs.",
                     [
                         Query(
                             f"max by (job) (time() - noonmark_last_progress_timestamp_seconds{{{IN}}})",
@@ -139,7 +139,7 @@ OVERVIEW: Final = Dashboard(
                 ),
                 Panel(
                     "Shards owned",
-                    "The sum over all processes must be the number fixed at install.",
+                    "The sum over all processes must equal the number fixed at install.",
                     [
                         Query(f"sum by (role) (noonmark_owned_shards{{{IN}}})", "{{role}}"),
                         Query(f"max by (role) (noonmark_shards{{{IN}}})", "{{role}}, at install"),
@@ -147,7 +147,7 @@ OVERVIEW: Final = Dashboard(
                 ),
                 Panel(
                     "Releases",
-                    "More than one is fine during a deployment only.",
+                    "More than one version is expected only during a deployment.",
                     [Query(f"count by (job, version) (noonmark_build_info{{{IN}}})", "")],
                     kind="table",
                 ),
@@ -158,14 +158,14 @@ OVERVIEW: Final = Dashboard(
             (
                 Panel(
                     "Requests by status",
-                    "Many 5xx: the API's log names them by request id.",
+                    "Many 5xx: find them in the API's log by request id.",
                     [Query(rate_by("status", "noonmark_api_requests_total", IN), "{{status}}")],
                     unit="reqps",
                     stacked=True,
                 ),
                 Panel(
                     "Slowest routes (p99)",
-                    "Without the streams of events, which are long by nature.",
+                    "Without event streams, which are long-lived.",
                     [
                         Query(
                             f"topk(5, {_ROUTES})",
@@ -181,7 +181,7 @@ OVERVIEW: Final = Dashboard(
             (
                 Panel(
                     "Oldest snapshot",
-                    "What was deleted since cannot be vacuumed. Over 5 minutes claims become slow.",
+                    "Vacuum cannot remove rows deleted since then. Above 5 minutes claims become slow.",
                     [Query(f"max(noonmark_oldest_xmin_seconds{{{IN}}})", "oldest xmin")],
                     unit="s",
                     width=8,
@@ -189,7 +189,7 @@ OVERVIEW: Final = Dashboard(
                 ),
                 Panel(
                     "Dead rows",
-                    "In the tables that change most, by the estimate of Postgres.",
+                    "In the tables with the most changes, as estimated by Postgres.",
                     [Query(f"max by (table) (noonmark_dead_rows{{{IN}}})", "{{table}}")],
                     width=8,
                 ),

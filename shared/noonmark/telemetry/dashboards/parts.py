@@ -1,4 +1,4 @@
-"""What Grafana dashboards are made of: panels, rows and variables, and the JSON that Grafana reads."""
+"""Models of Grafana dashboards (panels, rows, variables), and their JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 SCHEMA_VERSION: Final = 41
-"""Of Grafana 12; older ones read it, newer ones migrate it."""
+"""Schema version of Grafana 12. Older versions can read it, newer ones migrate it."""
 
 _WIDTH: Final = 24
 _DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One PromQL expression and the name of its lines, such as `{{lane}}`."""
+    """One PromQL expression and the legend of its series, such as `{{lane}}`."""
 
     expr: str
     legend: str
@@ -29,15 +29,15 @@ class Panel:
     """One panel.
 
     Attributes:
-        title: shown above it.
-        description: what it says and what to do about it.
-        queries: what it shows.
-        unit: Grafana's name of the unit, such as `s`, `short`, `reqps`, `percentunit`, `bytes`.
-        kind: how it is drawn.
-        thresholds: values above the first from which on it has another colour.
-        width: of 24.
+        title: shown above the panel.
+        description: its meaning, and what to do.
+        queries: the series that it shows.
+        unit: Grafana's unit, such as `s`, `short`, `reqps`, `percentunit`, `bytes`.
+        kind: Grafana's panel type.
+        thresholds: values from which it has another colour.
+        width: in columns, of 24.
         height: in Grafana's rows.
-        stacked: lines stand on each other.
+        stacked: stack the series.
         text: Markdown, of a text panel.
     """
 
@@ -55,7 +55,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A choice above the dashboard; all unless some are chosen. Its values: `query`, or `values`."""
+    """A dashboard variable; all values by default. Its values come from `query` or `values`."""
 
     name: str
     label: str
@@ -65,7 +65,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A heading with the panels below it."""
+    """A row: a heading with the panels below it."""
 
     title: str
     panels: Sequence[Panel]
@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """A dashboard; `uid` names its file, too."""
+    """A dashboard. `uid` is also the name of its file."""
 
     uid: str
     title: str
@@ -83,7 +83,7 @@ class Dashboard:
     links: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> Json:
-        """Return what Grafana reads; the same input gives the same output."""
+        """Return Grafana's JSON. The same input gives the same output."""
         return {
             "annotations": {"list": []},
             "description": self.description,
@@ -204,7 +204,7 @@ def _datasource() -> Json:
 
 def _variable(variable: Variable) -> Json:
     common: Json = {
-        # Matches series without the label, too: outside of Kubernetes nothing has a namespace.
+        # Also matches series without the label: outside Kubernetes there is no namespace.
         "allValue": ".*",
         "current": {"text": "All", "value": "$__all"},
         "includeAll": True,

@@ -1,4 +1,4 @@
-"""Who executes: pools, workers, their leases, slots and memory."""
+"""Workers: pools, leases, slots and memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OWN: Final = f'{IN},job=~"noonmark-worker.*"'
 WORKERS: Final = Dashboard(
     uid="workers",
     title="noonmark / Workers",
-    description="Are there enough workers, are they well, and what do they refuse?",
+    description="Are there enough workers, are they healthy, and what do they reject?",
     variables=(NAMESPACE, POOL),
     links=LINKS,
     rows=(
@@ -29,7 +29,7 @@ WORKERS: Final = Dashboard(
             (
                 Panel(
                     "Workers by state",
-                    "`silent` have sent no heartbeat for half of their lease; `draining` take no new runs.",
+                    "`silent`: no heartbeat for half of the lease. `draining`: accepts no new runs.",
                     [
                         Query(
                             f"max by (namespace, pool, state) (noonmark_workers{{{OF_POOL}}})",
@@ -58,7 +58,7 @@ WORKERS: Final = Dashboard(
                 ),
                 Panel(
                     "Attempts per second",
-                    "By outcome. `handed_back` at deployments only.",
+                    "By outcome. Expect `handed_back` only during deployments.",
                     [Query(rate_by("outcome", "noonmark_attempt_duration_seconds_count", IN), "{{outcome}}")],
                     unit="reqps",
                     stacked=True,
@@ -70,14 +70,14 @@ WORKERS: Final = Dashboard(
             (
                 Panel(
                     "Age of the heartbeat",
-                    "Near the lease (15 s) a worker loses its runs. All at once: Postgres. One: its node.",
+                    "Above the lease (15 s) a worker loses its runs. All late: Postgres. One late: its node.",
                     [Query(f"noonmark_heartbeat_age_seconds{{{IN}}}", "{{instance}}")],
                     unit="s",
                     thresholds=((7.5, "yellow"), (15, "red")),
                 ),
                 Panel(
                     "Workers and runs lost",
-                    "Leases that ended without a goodbye, and the runs that were taken over. In ten minutes.",
+                    "Leases that expired without a shutdown, and the requeued runs, within ten minutes.",
                     [
                         Query(f"sum(increase(noonmark_lapsed_workers_total{{{IN}}}[10m]))", "workers"),
                         Query(f"sum(increase(noonmark_lost_runs_total{{{IN}}}[10m]))", "runs"),
@@ -86,7 +86,7 @@ WORKERS: Final = Dashboard(
                 ),
                 Panel(
                     "Fenced writes",
-                    "Writes refused because somebody newer had taken over. A few follow every lost worker.",
+                    "Writes refused because a newer owner took over. A few follow every lost worker.",
                     [
                         Query(
                             f"sum by (job, statement) (rate(noonmark_fenced_writes_total{{{IN}}}{RATE}))",
@@ -96,8 +96,8 @@ WORKERS: Final = Dashboard(
                     unit="reqps",
                 ),
                 Panel(
-                    "Runs that could not be delivered",
-                    "Set aside (Kafka refuses their message) or sent again (it had vanished), within ten"
+                    "Undeliverable runs",
+                    "Parked (Kafka refuses the message) or sent again (the message was lost), within ten"
                     " minutes.",
                     [
                         Query(f"sum(increase(noonmark_parked_runs_total{{{IN}}}[10m]))", "set aside"),
@@ -111,20 +111,20 @@ WORKERS: Final = Dashboard(
             (
                 Panel(
                     "Messages refused",
-                    "Any `bad_signature` or `mismatch`: somebody else writes to the run topics.",
+                    "Any `bad_signature` or `mismatch`: another producer writes to the run topics.",
                     [Query(rate_by("reason", "noonmark_message_rejected_total", IN), "{{reason}}")],
                     unit="reqps",
                     thresholds=((0.001, "red"),),
                 ),
                 Panel(
-                    "Messages that started nothing",
+                    "Duplicate messages",
                     "Some follow every crash, rebalance, pause or cancel.",
                     [Query(rate_by("lane", "noonmark_duplicate_messages_total", IN), "{{lane}}")],
                     unit="reqps",
                 ),
                 Panel(
                     "Offset commits refused",
-                    "Steady growth: rebalances without end.",
+                    "Steady growth: the group keeps rebalancing.",
                     [
                         Query(
                             f"sum by (instance) (rate(noonmark_offsets_commit_errors_total{{{IN}}}{RATE}))",
@@ -140,19 +140,19 @@ WORKERS: Final = Dashboard(
             (
                 Panel(
                     "Busy slots by worker",
-                    "One worker far below the others takes no work: look at its `/readyz`.",
+                    "One worker far below the others receives no work: check its `/readyz`.",
                     [Query(f'noonmark_worker_slots{{{IN},state="busy"}}', "{{instance}}")],
                     width=8,
                 ),
                 Panel(
                     "CPU",
-                    "Cores used by each worker's own process, without handlers in processes of their own.",
+                    "Cores used by each worker process, without handlers in separate processes.",
                     [Query(f"rate(process_cpu_seconds_total{{{_OWN}}}{RATE})", "{{instance}}")],
                     width=8,
                 ),
                 Panel(
                     "Memory",
-                    "Resident memory of each worker's own process.",
+                    "Resident memory of each worker process.",
                     [Query(f"process_resident_memory_bytes{{{_OWN}}}", "{{instance}}")],
                     unit="bytes",
                     width=8,

@@ -1,1 +1,1 @@
-"""Metrics by the part that shows them; `noonmark.telemetry.metrics` is where they are imported from."""
+"""Metrics, one module per service; import them from `noonmark.telemetry.metrics`."""

@@ -9,31 +9,31 @@ _declare = Part("worker")
 MESSAGE_REJECTED = _declare.counter(
     "message_rejected_total",
     ("reason",),
-    "Run messages that were not believed: broken, not signed by a dispatcher, or not what the ledger says.",
-    "`noonmark rejection list` shows some. Any growth of `bad_signature`: someone else writes to the run "
-    "topics, or keys differ between services.",
+    "Rejected run messages: malformed, not signed by a dispatcher, or not equal to the ledger.",
+    "`noonmark rejection list` shows some of them. Any growth of `bad_signature`: another producer writes to "
+    "the run topics, or keys differ between services.",
 )
 DUPLICATE_MESSAGES = _declare.counter(
     "duplicate_messages_total",
     ("lane",),
-    "Run messages that started nothing: repeated ones, and those of a queueing that is over.",
-    "Some follow every crash, rebalance, pause or cancel. A steady rate: somebody replays the run topics.",
+    "Run messages that started nothing: duplicates, and messages with an old fence.",
+    "Some follow every crash, rebalance, pause or cancel. A steady rate: someone replays the run topics.",
 )
 WORKER_SLOTS = _declare.gauge(
     "worker_slots",
     ("state",),
     "Execution slots of this worker, `free` or `busy`.",
-    "No free slot for long while `start_backlog` grows: add workers.",
+    "No free slot for a long time while `start_backlog` grows: add workers.",
 )
 OFFSET_COMMIT_ERRORS = _declare.counter(
     "offsets_commit_errors_total",
     (),
-    "Offset commits that Kafka refused. They are tried again; nothing is lost.",
-    "Steady growth: rebalances without end, see the worker's log.",
+    "Offset commits that Kafka refused. The worker retries them. Nothing is lost.",
+    "Steady growth: the group keeps rebalancing. See the worker's log.",
 )
 HEARTBEAT_AGE = _declare.gauge(
     "heartbeat_age_seconds",
     (),
     "Seconds since Postgres last confirmed this worker's heartbeat.",
-    "Near `lease_seconds` the worker is about to lose its runs: check Postgres and the network.",
+    "Near `lease_seconds`: the worker is about to lose its runs. Check Postgres and the network.",
 )
