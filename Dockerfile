@@ -1,4 +1,4 @@
-# The image of every service and command: `docker build -t noonmark:0.2.0 .`, then `docker run noonmark:0.2.0 --help`.
+# The image of every service and command: `docker build -t noonmark:0.3.0 .`, then `docker run noonmark:0.3.0 --help`.
 # docs/docker.md says how to use, pin and check it.
 
 # Python as the tests run it. To pin the base for good, add its digest:
@@ -83,7 +83,7 @@ STOPSIGNAL SIGTERM
 ENTRYPOINT ["noonmark"]
 CMD ["--help"]
 
-ARG VERSION=0.2.0
+ARG VERSION=0.3.0
 ARG REVISION=""
 ARG CREATED=""
 ARG BASE

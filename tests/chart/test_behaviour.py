@@ -305,7 +305,7 @@ def test_pods_that_only_come_and_go_fit_into_a_namespace_with_rules_too():
 def test_images_come_by_digest_where_one_is_given():
     for _, spec in chart.pods(chart.rendered()["full"]):
         for container in chart.containers(spec):
-            assert container["image"].startswith("registry.example.com/noonmark:0.2.0@sha256:0123")
+            assert container["image"].startswith("registry.example.com/noonmark:0.3.0@sha256:0123")
             assert container["imagePullPolicy"] == "Always"
         assert spec["imagePullSecrets"] == [{"name": "registry"}]
 

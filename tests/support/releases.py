@@ -10,19 +10,20 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_PACKAGES = ("services", "shared", "schemas")
+_ROOTS = ("services", "shared", "schemas")
+_NAMESPACE = "noonmark"
 
 
 def previous_release(folder: Path) -> tuple[str, Path] | None:
-    """Lay the packages of the release before this one into a folder, to stand first on a module path.
+    """Extract the packages of the previous release into a folder that goes first on a module path.
 
     Its code is that of the last commit whose project had another version than now.
 
     Args:
-        folder: is made; gets one folder `noonmark` with all packages.
+        folder: is created; gets one folder `noonmark` with all packages.
 
     Returns:
-        The version and the folder; None where the history does not reach back so far.
+        The version and the folder; None where the history does not reach back that far.
     """
     now = _version((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     for commit in _git("log", "--format=%H", "--", "pyproject.toml").decode().split():
@@ -33,20 +34,50 @@ def previous_release(folder: Path) -> tuple[str, Path] | None:
         return None
     # Changes since `commit` that left the project file alone belong to that version, too.
     after = _git("rev-list", "--ancestry-path", "--reverse", f"{commit}..HEAD", "--", "pyproject.toml")
-    bump = after.decode().split()[0] if after else "HEAD"
-    archive = _git("archive", "--format=tar", f"{bump}^", *_PACKAGES)
+    # A bump that is not committed yet leaves all of HEAD to it.
+    last = f"{after.decode().split()[0]}^" if after else "HEAD"
+    archive = _git("archive", "--format=tar", last, *_ROOTS)
     folder.mkdir()
     with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
         packed.extractall(folder / "all", filter="data")
-    for package in _PACKAGES:
-        for path in sorted((folder / "all" / package / "noonmark").iterdir()):
-            path.rename(_made(folder / "noonmark") / path.name)
+    merge_packages(folder / "all", folder / _NAMESPACE)
     return version, folder
 
 
-def _made(folder: Path) -> Path:
-    folder.mkdir(exist_ok=True)
-    return folder
+def merge_packages(release: Path, target: Path) -> None:
+    """Move every part of the namespace into one folder, wherever a release keeps its parts.
+
+    Args:
+        release: holds the roots `services`, `shared` and `schemas`, each with `noonmark` folders at any depth.
+        target: is created if it does not exist; packages that several parts hold are merged.
+
+    Raises:
+        FileExistsError: two parts hold the same file.
+    """
+    for part in _parts(release):
+        _merge(part, target)
+
+
+def _parts(release: Path) -> list[Path]:
+    """Return the outermost `noonmark` folders of each root; none of them is a package of its own."""
+    found: list[Path] = []
+    for root in _ROOTS:
+        for path in sorted((release / root).rglob(_NAMESPACE)):
+            if path.is_dir() and not any(outer in path.parents for outer in found):
+                found.append(path)
+    return found
+
+
+def _merge(source: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for path in sorted(source.iterdir()):
+        place = target / path.name
+        if path.is_dir():
+            _merge(path, place)
+        elif not place.exists():
+            path.rename(place)
+        elif place.read_bytes() != path.read_bytes():
+            raise FileExistsError(f"{path.name} is in two parts of the release: {path} and {place}")
 
 
 def _version(project: str) -> str:

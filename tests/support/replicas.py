@@ -14,6 +14,8 @@ from tests.support.proxy import Network, Proxy
 
 from noonmark.devstack import processes
 from noonmark.devstack.accounts import server_account
+from noonmark.devstack.installation import reachable_binaries
+from noonmark.devstack.java import quiet
 from noonmark.devstack.postgres import PostgresServer, find_binaries, start_postgres
 
 SETTINGS = {"wal_keep_size": "512MB", "shared_buffers": "128MB", "wal_receiver_status_interval": "1s"}
@@ -154,8 +156,9 @@ class Replicas:
         folder.mkdir(exist_ok=True)
         shutil.copy(self._data[self.primary] / "password", folder / "password")
         binaries = find_binaries()
-        account = server_account([binaries, folder])
+        account = server_account()
         if account is not None:
+            binaries = reachable_binaries(binaries, quiet)
             os.chown(folder, account.uid, account.gid)
             os.chown(folder / "password", account.uid, account.gid)
         code = processes.run(

