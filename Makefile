@@ -48,7 +48,7 @@ chaos: $(INSTALLED) ## rounds of load and faults that a SEED decides, each judge
 test-property: $(INSTALLED) ## schedules against an oracle: 24 zones, ten years, every rule (about 2 minutes)
 	@$(BIN)/python -m pytest tests/property $(PYTEST_ARGS)
 
-test-virtual: $(INSTALLED) ## a year of 1,000 schedules and every kind of outage, on a virtual clock (about 5 minutes)
+test-virtual: $(INSTALLED) ## a year of 1,000 schedules and every kind of outage, on a virtual clock (about 4 minutes)
 	@$(BIN)/python -m pytest tests/virtual $(PYTEST_ARGS)
 
 deploy-tools: $(INSTALLED) ## what the tests of chart, rules and image need: Debian packages, and builds kept in ~/.cache
