@@ -27,7 +27,7 @@ SHORT := tests --ignore=tests/chaos --ignore=tests/property --ignore=tests/virtu
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-unit test-chaos chaos test-property test-virtual test-deploy deploy-tools check format bench clean
+.PHONY: help demo up down test test-quick test-unit test-chaos chaos test-property test-virtual test-deploy deploy-tools check format bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,10 +41,13 @@ up: $(INSTALLED) ## start a development stack and run it until Ctrl-C (ARGS=--de
 down: $(INSTALLED) ## end the development stack and nothing else
 	@$(NOONMARK) dev down
 
-test: $(INSTALLED) ## unit, contract, integration and acceptance tests (under 9 minutes)
+test: $(INSTALLED) ## unit, contract, integration and acceptance tests (under 6 minutes)
 	@$(BIN)/python -m pytest $(SHORT) -m "not slow" $(PARALLEL) $(PYTEST_ARGS)
 
-test-unit: $(INSTALLED) ## the tests without I/O (seconds)
+test-quick: $(INSTALLED) ## unit, contract and chart tests that start no server (under 60 seconds)
+	@$(BIN)/python -m pytest tests/unit tests/contract tests/chart -m "not (slow or postgres or kafka)" $(PARALLEL) $(PYTEST_ARGS)
+
+test-unit: $(INSTALLED) ## the tests without I/O (under 30 seconds)
 	@$(BIN)/python -m pytest tests/unit $(PARALLEL) $(PYTEST_ARGS)
 
 test-chaos: $(INSTALLED) ## the longer tier: every service killed at every fault point, and slow tests
