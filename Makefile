@@ -13,12 +13,21 @@ ROUNDS ?= 10
 ARGS ?=
 PYTEST_ARGS ?=
 
+# Tests run in this many processes, each with a Postgres and a Kafka of its own; 0 runs them in one, as a debugger needs it.
+WORKERS ?= 2
+# A file stays in one process, for what its tests share; in the order of their names the long tests come first,
+# and no process waits for another at the end.
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# Without bytecode every process would compile all that it imports, and pytest rewrite every test again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What `make test` runs; the longer tiers have targets of their own.
 SHORT := tests --ignore=tests/chaos --ignore=tests/property --ignore=tests/virtual --ignore=tests/deploy
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-unit test-chaos chaos test-property test-virtual test-deploy deploy-tools check format bench clean
+.PHONY: help demo up down test test-quick test-unit test-chaos chaos test-property test-virtual test-deploy deploy-tools check format bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,11 +41,14 @@ up: $(INSTALLED) ## start a development stack and run it until Ctrl-C (ARGS=--de
 down: $(INSTALLED) ## end the development stack and nothing else
 	@$(NOONMARK) dev down
 
-test: $(INSTALLED) ## unit, contract, integration and acceptance tests (under 9 minutes)
-	@$(BIN)/python -m pytest $(SHORT) -m "not slow" $(PYTEST_ARGS)
+test: $(INSTALLED) ## unit, contract, integration and acceptance tests (under 6 minutes)
+	@$(BIN)/python -m pytest $(SHORT) -m "not slow" $(PARALLEL) $(PYTEST_ARGS)
 
-test-unit: $(INSTALLED) ## the tests without I/O (seconds)
-	@$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+test-quick: $(INSTALLED) ## unit, contract and chart tests that start no server (under 60 seconds)
+	@$(BIN)/python -m pytest tests/unit tests/contract tests/chart -m "not (slow or postgres or kafka)" $(PARALLEL) $(PYTEST_ARGS)
+
+test-unit: $(INSTALLED) ## the tests without I/O (under 30 seconds)
+	@$(BIN)/python -m pytest tests/unit $(PARALLEL) $(PYTEST_ARGS)
 
 test-chaos: $(INSTALLED) ## the longer tier: every service killed at every fault point, and slow tests
 	@$(BIN)/python -m pytest tests/chaos $(PYTEST_ARGS)

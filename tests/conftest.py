@@ -25,6 +25,18 @@ __all__ = [
 ]
 
 
+_SERVERS = {"postgres_server": "postgres", "kafka_server": "kafka"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the servers that their fixtures start, so that `-m` finds those that start none."""
+    for item in items:
+        for fixture, mark in _SERVERS.items():
+            if fixture in getattr(item, "fixturenames", ()) and item.get_closest_marker(mark) is None:
+                item.add_marker(mark)
+
+
 @pytest.fixture(autouse=True)
 def _logging_as_it_was() -> Iterator[None]:
     """Let no test see how another, or a command in this process, set up logging."""

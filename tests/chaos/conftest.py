@@ -57,7 +57,7 @@ def noonmark_of_session(
 ) -> Iterator[Cluster]:
     """One cluster for all tests, each with a namespace of its own: one process per service."""
     prefix = fresh_prefix()
-    postgres_server.run(f"create database {prefix} template {template_database}")
+    postgres_server.copy(template_database, prefix)
     with cluster(
         postgres_server.url_of(prefix),
         kafka_server.bootstrap,
@@ -68,7 +68,7 @@ def noonmark_of_session(
         made.start_target()
         made.start(*SERVICES)
         yield made
-    postgres_server.run(f"drop database {prefix} with (force)")
+    postgres_server.drop(prefix)
     kafka_server.delete_topics(prefix)
 
 

@@ -39,10 +39,10 @@ ROW_CLASSES = {
 @pytest.fixture(scope="module")
 def db(postgres_server, template_database) -> Iterator[psycopg.Connection]:
     name = f"{template_database}_statements"
-    postgres_server.run(f"create database {name} template {template_database}")
+    postgres_server.copy(template_database, name)
     with psycopg.connect(postgres_server.url_of(name), autocommit=True) as connection:
         yield connection
-    postgres_server.run(f"drop database {name} with (force)")
+    postgres_server.drop(name)
 
 
 def names_in_code() -> set[str]:

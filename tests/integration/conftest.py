@@ -18,9 +18,9 @@ from tests.support.stack import Postgres
 def store_database(postgres_server: Postgres, template_database: str) -> Iterator[str]:
     """URL of the database that tests take turns in."""
     name = f"store_{uuid4().hex[:12]}"
-    postgres_server.run(f"create database {name} template {template_database}")
+    postgres_server.copy(template_database, name)
     yield postgres_server.url_of(name)
-    postgres_server.run(f"drop database {name} with (force)")
+    postgres_server.drop(name)
 
 
 @pytest.fixture

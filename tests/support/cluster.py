@@ -120,7 +120,7 @@ class Cluster:
         self.nodes.append(node)
         return node
 
-    def await_ready(self, node: Node, within: float = 30.0) -> None:
+    def await_ready(self, node: Node, within: float = 60.0) -> None:
         """Wait until a node is ready; a node with a fault may also have died of it."""
         wait_until(lambda: node.ready() or not node.alive, f"{node.name} to be ready", within, self.state)
         if node.expected_alive:
@@ -208,7 +208,7 @@ class Cluster:
         lines = (json.loads(line) for line in self.target_log.read_text(encoding="utf-8").splitlines())
         return [line for line in lines if line["namespace"] == namespace and line["event"] == event]
 
-    def wait(self, condition: Callable[[], Any], what: str, within: float = 20.0) -> Any:
+    def wait(self, condition: Callable[[], Any], what: str, within: float = 60.0) -> Any:
         """Wait for a condition while every node that should live does; return what it gave."""
 
         def look() -> Any:
@@ -305,7 +305,7 @@ class Cluster:
         names = ("jobs", "rejections", "timers", "unfinished", "outbox", "batches")
         return {name: count for name, count in zip(names, row, strict=True) if count}
 
-    def settle(self, load: Load, within: float = 30.0) -> None:
+    def settle(self, load: Load, within: float = 60.0) -> None:
         """Wait until a load is through: every run has its verdict, every table and topic is drained."""
         self.wait(lambda: not self.unsettled(load), "every run to be settled", within)
         self.wait(lambda: not self.lag(), "every offset to be committed", within)
@@ -344,7 +344,7 @@ class Cluster:
         report: dict[str, Any] = json.loads(done.stdout)
         return report
 
-    def assert_clean(self, load: Load, *, within: float = 30.0) -> dict[str, Any]:
+    def assert_clean(self, load: Load, *, within: float = 60.0) -> dict[str, Any]:
         """Settle, check, and insist that nothing was found."""
         self.settle(load, within)
         report = self.check(load)

@@ -33,7 +33,7 @@ QUERIES = {
 @pytest.fixture(scope="module")
 def filled(postgres_server, template_database: str) -> Iterator[psycopg.Connection]:
     name = f"roleplans_{uuid7_batch(1)[0].hex}"
-    postgres_server.run(f"create database {name} template {template_database}")
+    postgres_server.copy(template_database, name)
     with psycopg.connect(postgres_server.url_of(name), autocommit=True) as db:
         db.execute(
             """insert into jobs (id, namespace, name, kind, lane, pool, shard, work, unique_name, state, version, created_at,
@@ -68,7 +68,7 @@ def filled(postgres_server, template_database: str) -> Iterator[psycopg.Connecti
         )
         db.execute("analyze")
         yield db
-    postgres_server.run(f"drop database {name} with (force)")
+    postgres_server.drop(name)
 
 
 def plan_of(

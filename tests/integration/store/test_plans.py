@@ -477,7 +477,7 @@ def span(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
 @pytest.fixture(scope="module", params=["analysed while empty", "never analysed", "analysed when filled"])
 def filled(request: pytest.FixtureRequest, postgres_server, template_database: str) -> Iterator[Filled]:
     name = f"plans_{uuid7_batch(1)[0].hex}"
-    postgres_server.run(f"create database {name} template {template_database}")
+    postgres_server.copy(template_database, name)
     with open_world(postgres_server.url_of(name)) as world:
         tables = [*world.column("select relname from pg_class where relname ~ '^runs_[0-9]+$'"), *WATCHED]
         for table in tables:
@@ -491,7 +491,7 @@ def filled(request: pytest.FixtureRequest, postgres_server, template_database: s
             world.db.execute("vacuum analyze")
         database.choose()
         yield database
-    postgres_server.run(f"drop database {name} with (force)")
+    postgres_server.drop(name)
 
 
 def statement_of(case: str) -> str:

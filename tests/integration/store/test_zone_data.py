@@ -108,9 +108,9 @@ class Zoned:
 def database_of_november(postgres_server, template_database):
     """URL of the database that the tests of this file take turns in; its days are not made for each of them."""
     name = f"november_{uuid4().hex[:12]}"
-    postgres_server.run(f"create database {name} template {template_database}")
+    postgres_server.copy(template_database, name)
     yield postgres_server.url_of(name)
-    postgres_server.run(f"drop database {name} with (force)")
+    postgres_server.drop(name)
 
 
 @pytest.fixture

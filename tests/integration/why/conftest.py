@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from tests.integration.why.scene import Scene
 from noonmark.core.zones import zone_data_version
 from noonmark.store.zone_data import ensure_active
 
-_GIVEN = pytest.StashKey[dict[str, str]]()
+_GIVEN = "first answer to a planted blocker"
 
 
 @pytest.fixture
@@ -23,15 +23,22 @@ def scene(emptied_database: str, tmp_path: Path) -> Iterator[Scene]:
 
 
 @pytest.fixture
-def given(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Sentences by their codes; shown when all tests have run, so that they can be read in one place."""
-    return request.config.stash.setdefault(_GIVEN, {})
+def given(record_property: Callable[[str, object], None]) -> Callable[[str, str], None]:
+    """Notes the sentence of a code; the end of the session shows all, so that they can be read in one place."""
+
+    def note(code: str, sentence: str) -> None:
+        record_property(_GIVEN, (code, sentence))
+
+    return note
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    answers = config.stash.get(_GIVEN, {})
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    # Properties travel with the reports, which is how they get here from the processes of pytest-xdist.
+    ended = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
+    noted = (value for report in ended for name, value in report.user_properties if name == _GIVEN)
+    answers: dict[str, str] = dict(reversed(list(noted)))
     if answers and terminalreporter.verbosity >= 0:
         terminalreporter.section(f"{len(answers)} planted blockers, and the first answer to each")
         width = max(map(len, answers))
-        for code, sentence in answers.items():
+        for code, sentence in sorted(answers.items()):
             terminalreporter.write_line(f"{code:<{width}}  {sentence}")

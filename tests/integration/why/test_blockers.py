@@ -5,6 +5,8 @@ Everything is planted by the product's own code, and every expected value is wri
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from tests.integration.why import plants_of_jobs, plants_of_runs
 from tests.integration.why.planting import PLANTS, Plant
@@ -15,12 +17,14 @@ assert plants_of_runs
 
 
 @pytest.mark.parametrize("planting", PLANTS, ids=lambda planting: planting.__name__)
-def test_what_is_planted_is_named_first(scene: Scene, given: dict[str, str], planting: Plant) -> None:
+def test_what_is_planted_is_named_first(
+    scene: Scene, given: Callable[[str, str], None], planting: Plant
+) -> None:
     target, code, facts, sentence = planting(scene)
 
     first = scene.why(target)[0]
 
-    given.setdefault(first.code.value, first.sentence)
+    given(first.code.value, first.sentence)
     assert first.code is code
     assert first.sentence == sentence
     assert {name: first.facts.get(name) for name in facts} == facts
