@@ -60,7 +60,7 @@ def test_postgres_runs_from_a_closed_folder_without_any_capability_and_comes_bac
         with psycopg.connect(server.url) as connection:
             connection.execute("create table kept as select 42 as n")
         status = Path(f"/proc/{server.pid}/status").read_text(encoding="utf-8")
-        program = Path(f"/proc/{server.pid}/exe").readlink()
+        program = Path(Path(f"/proc/{server.pid}/cmdline").read_text(encoding="utf-8").split("\0")[0])
         with pytest.raises(DevStackError, match=f"process id {server.pid} already runs"):
             start_postgres(data)
         server.kill()

@@ -45,6 +45,10 @@ DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
     "log_line_prefix": "%m [%p] ",
 }
 
+# A setting that Postgres ignores: it tells in the command line, which everybody can read, whose data a
+# server has. Its working folder would, too, but root in a container may not look that up.
+_MARK = "noonmark.data_directory"
+
 _PORT_OPTION = "--postgres-port"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
@@ -166,7 +170,8 @@ def start_postgres(
         _clear_stale_lock(data_dir / "pgdata")
         chosen = free_port() if port is None else require_free(port, name="Postgres", option=_PORT_OPTION)
         named = _named(data_dir / "pgdata", account)
-        command = _command(binaries, named, chosen, {**DEFAULT_SETTINGS, **(settings or {})})
+        marked = {**DEFAULT_SETTINGS, **(settings or {}), _MARK: str(data_dir / "pgdata")}
+        command = _command(binaries, named, chosen, marked)
         process = _start(command, data_dir, account, log_file, chosen, tie_to_parent=tie_to_parent)
     except OSError as error:
         raise explain_os_error(error, "starting Postgres") from error
@@ -269,11 +274,10 @@ def _clear_stale_lock(pgdata: Path) -> None:
 def _serves(pid: int, pgdata: Path) -> bool:
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", errors="replace").split("\0")
-        if "postgres" not in Path(command[0]).name:
-            return False
-        return str(pgdata) in command or Path(f"/proc/{pid}/cwd").readlink() == pgdata
-    except (FileNotFoundError, PermissionError):
+    except FileNotFoundError:
         return False
+    named = str(pgdata) in command or f"{_MARK}={pgdata}" in command
+    return named and "postgres" in Path(command[0]).name
 
 
 def _start(
