@@ -31,7 +31,7 @@ from noonmark.store.limits import Figures, set_limit
 from noonmark.store.migrate import DEFAULT_SHARDS, migrate
 from noonmark.store.namespaces import mark_cap
 from noonmark.store.planner import Planner
-from noonmark.store.work import Identity, Outcome, Ticket
+from noonmark.store.work import Identity, Outcome, StartRequest
 
 RUNS: Final = 10_000
 BATCH: Final = 500
@@ -134,7 +134,7 @@ def _round(connection: psycopg.Connection, case: Case, runs: int) -> Cost:
             topics=_TOPICS,
             install_shards=DEFAULT_SHARDS,
         )
-        if promotion.anybody_waits(connection):
+        if promotion.has_waiting_runs(connection):
             promotion.promote(connection, _TOPICS, install_shards=DEFAULT_SHARDS)
         done += _work(connection, worker)
     spent = cpu_seconds(backend) - postgres, time.process_time() - python
@@ -180,7 +180,7 @@ def _work(connection: psycopg.Connection, worker: Identity) -> int:
         " returning run_id, scheduled_for, fence",
         [BATCH],
     ).fetchall()
-    tickets = [Ticket(run_id, at, fence) for run_id, at, fence in rows]  # type: ignore[arg-type]
+    tickets = [StartRequest(run_id, at, fence) for run_id, at, fence in rows]  # type: ignore[arg-type]
     started, _ = work.start(connection, worker, "default", tickets)
     fences = {ticket.run_id: ticket.fence for ticket in tickets}
     outcomes = [

@@ -12,6 +12,7 @@ from noonmark.verify.history import (
     DeadLetter,
     Drain,
     Job,
+    LifecycleRecord,
     Message,
     Owners,
     Passed,
@@ -20,7 +21,6 @@ from noonmark.verify.history import (
     Run,
     Sighting,
     Span,
-    Told,
     Version,
     Write,
 )
@@ -97,10 +97,12 @@ def call(of: Run, fence: int, at: datetime) -> Call:
     return Call(of.id, fence, 1, key, of.scheduled_for, NS, at, accepted=True, returns='"done"')
 
 
-def tell(of: Run) -> Told:
+def tell(of: Run) -> LifecycleRecord:
     """The event of a run's verdict. A success says nothing of an error before it."""
     error = None if of.state == "succeeded" else of.error
-    return Told(f"t-{of.id}", of.id, of.state, of.fence, NS, of.attempt, of.reason, of.finished_at, error)
+    return LifecycleRecord(
+        f"t-{of.id}", of.id, of.state, of.fence, NS, of.attempt, of.reason, of.finished_at, error
+    )
 
 
 def _runs() -> list[Run]:
@@ -175,7 +177,7 @@ def good() -> History:
         ],
         calls=sorted(calls, key=lambda c: c.at),
         writes=[Write("ledgered", 1)],
-        told=[*map(tell, runs), Told("t-died", "risen", "dead", 2, NS, 2, "retries_exhausted", after(3.1), "no luck")],
+        told=[*map(tell, runs), LifecycleRecord("t-died", "risen", "dead", 2, NS, 2, "retries_exhausted", after(3.1), "no luck")],
         sightings=[Sighting("once", "queued", 1), Sighting("once", "succeeded", 1)],
         children=[],
         faults=[],

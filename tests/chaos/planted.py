@@ -21,13 +21,13 @@ from noonmark.verify.history import (
     DeadLetter,
     Drain,
     Exit,
+    LifecycleRecord,
     Message,
     Owners,
     Passed,
     Pause,
     Rejection,
     Sighting,
-    Told,
     Unpassed,
     Write,
 )
@@ -124,7 +124,7 @@ def orphan(h: History) -> None:
 
 
 def second_verdict(h: History) -> None:
-    h.told.append(Told("t-other", "once", "succeeded", 1, NS))
+    h.told.append(LifecycleRecord("t-other", "once", "succeeded", 1, NS))
 
 
 def change_a_verdict(h: History) -> None:

@@ -8,7 +8,7 @@ from tests.chaos.planted import PLANTED, Fault, drop, judged, table
 from tests.support.cluster import ROOT
 
 from noonmark.verify import INVARIANTS, Expected, judge, page
-from noonmark.verify.history import Told
+from noonmark.verify.history import LifecycleRecord
 
 
 def test_a_sound_system_has_no_violation_and_its_duplicate_is_listed() -> None:
@@ -64,7 +64,7 @@ def test_instants_covered_by_a_summary_row_are_not_silent() -> None:
     drop(history, "tick0", "tick1", "tick2")
     skipped = {"state": "skipped", "reason": "misfired", "started_at": None, "attempt": 0, "result": None}
     history.runs.append(run("range", "tick", NOON, last_scheduled_for=after(2), **skipped))
-    history.told.append(Told("t-range", "range", "skipped", 1, NS))
+    history.told.append(LifecycleRecord("t-range", "range", "skipped", 1, NS))
     plan = expected()
     plan.ends[NS, "tick"] = frozenset({"skipped"})
     assert judge(history, plan, bound=BOUND).violations == []

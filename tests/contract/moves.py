@@ -23,24 +23,24 @@ STATEMENT_MOVES: Final[dict[str, frozenset[Move]]] = {
             (S.CANCELLING, S.CANCELLED),
         }
     ),
-    "callback_await": frozenset({(S.CANCELLING, S.CANCELLED)}),
-    "hand_back": frozenset({(S.RUNNING, S.QUEUED)}),
-    "cancel_unheld": frozenset({(S.CANCELLING, S.CANCELLED)}),
-    "lose_runs": frozenset(
+    "await_callbacks": frozenset({(S.CANCELLING, S.CANCELLED)}),
+    "requeue_unfinished_runs": frozenset({(S.RUNNING, S.QUEUED)}),
+    "cancel_unowned_runs": frozenset({(S.CANCELLING, S.CANCELLED)}),
+    "requeue_lost_runs": frozenset(
         {(S.RUNNING, S.QUEUED), (S.RUNNING, S.DEAD), (S.RUNNING, S.UNKNOWN), (S.CANCELLING, S.CANCELLED)}
     ),
     "expire_starts": frozenset({(S.QUEUED, S.SKIPPED)}),
     "requeue_runs": frozenset({(S.RETRYING, S.QUEUED), (S.WAITING, S.QUEUED)}),
     "park_runs": frozenset({(S.QUEUED, S.WAITING)}),
     "resend_vanished": frozenset({(S.QUEUED, S.QUEUED)}),
-    "job_hold_runs": frozenset({(S.QUEUED, S.WAITING), (S.RETRYING, S.WAITING)}),
+    "pause_runs": frozenset({(S.QUEUED, S.WAITING), (S.RETRYING, S.WAITING)}),
     "promote_runs": frozenset({(S.WAITING, S.QUEUED)}),
-    "gate_runs": frozenset({(S.RETRYING, S.WAITING)}),
+    "enqueue_gated_runs": frozenset({(S.RETRYING, S.WAITING)}),
     "skip_waits": frozenset({(S.WAITING, S.SKIPPED)}),
-    "show_waits": frozenset(),
+    "update_run_wait_reasons": frozenset(),
     "redrive_runs": frozenset({(S.DEAD, S.QUEUED), (S.DEAD, S.WAITING)}),
     "discard_runs": frozenset({(S.DEAD, S.DISCARDED)}),
-    "job_cancel_runs": frozenset(
+    "cancel_runs": frozenset(
         {
             (S.WAITING, S.CANCELLED),
             (S.QUEUED, S.CANCELLED),
@@ -54,7 +54,7 @@ STATEMENT_MOVES: Final[dict[str, frozenset[Move]]] = {
 
 STATEMENT_BIRTHS: Final[dict[str, frozenset[RunState]]] = {
     "claim_once": frozenset({S.QUEUED}),
-    "job_runs_now": frozenset({S.QUEUED}),
+    "insert_immediate_runs": frozenset({S.QUEUED}),
     "insert_runs": frozenset({S.QUEUED, S.WAITING, S.SKIPPED}),
 }
 """Every statement that inserts into `runs`."""

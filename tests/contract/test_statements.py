@@ -25,14 +25,14 @@ ROW_CLASSES = {
     "read_refused": rows.OutboxRow,
     "start_runs": rows.StartedRun,
     "expire_starts": rows.ChangedRun,
-    "job_cancel_runs": rows.ChangedRun,
+    "cancel_runs": rows.ChangedRun,
     "redrive_runs": rows.ChangedRun,
     "discard_runs": rows.ChangedRun,
-    "lose_runs": rows.ChangedRun,
-    "lock_planned": rows.DueTimer,
-    "job_due_timers": rows.DueTimer,
-    "zone_data_history": Release,
-    "pressure": Pressure,
+    "requeue_lost_runs": rows.ChangedRun,
+    "lock_planned_timers": rows.DueTimer,
+    "lock_due_timers_of_job": rows.DueTimer,
+    "list_zone_data": Release,
+    "measure_relay_lag": Pressure,
 }
 
 
@@ -119,5 +119,5 @@ def test_no_statement_joins_a_queue_or_limits_inside_in():
 
 
 def test_locking_reads_of_queues_skip_what_is_locked():
-    for name in ("claim_once", "lock_planned", "take_run_timers", "lock_orphans"):
+    for name in ("claim_once", "lock_planned_timers", "claim_run_timers", "lock_orphaned_batches"):
         assert "skip locked" in statement(name)

@@ -22,7 +22,7 @@ from noonmark.core.words import AttemptOutcome, DeliverySemantics, RunState
 from noonmark.worker.coroutines import LoopExecutor
 from noonmark.worker.grpc_channels import MAX_ANSWER_BYTES, GrpcChannels
 from noonmark.worker.grpc_kind import GrpcKind
-from noonmark.worker.secrets import SecretError, Secrets
+from noonmark.worker.secrets import SecretError, SecretResolver
 
 LOOPBACK = ("127.0.0.0/8",)
 CERTIFICATES = Path(__file__).parents[1] / "support" / "certificates"
@@ -56,7 +56,9 @@ def kind(allow=LOOPBACK, *, lookup=None, secrets=None, clock=time.monotonic):
         assert namespace == "tests"
         return [read_secret(SIGNING_SECRET)]
 
-    return GrpcKind(GrpcChannels(allow, lookup=lookup, clock=clock), Secrets(None, secrets or {}), keys)
+    return GrpcKind(
+        GrpcChannels(allow, lookup=lookup, clock=clock), SecretResolver(None, secrets or {}), keys
+    )
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:

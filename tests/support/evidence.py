@@ -15,7 +15,7 @@ from tests.support.commits import Commits
 from tests.support.ledger import read_ledger
 
 from noonmark.verify import History
-from noonmark.verify.history import Call, Message, Passed, Told, Unpassed
+from noonmark.verify.history import Call, LifecycleRecord, Message, Passed, Unpassed
 
 LANES = ("high", "normal", "low")
 SETTLED = "noonmark.runs.settled.v1"
@@ -186,13 +186,13 @@ def _note(found: History, message: Any, place: Place, *, passed: bool) -> None:
             found.passed.append(Passed(topic, partition, offset))
 
 
-def read_told(value: bytes, namespaces: Sequence[str]) -> list[Told]:
+def read_told(value: bytes, namespaces: Sequence[str]) -> list[LifecycleRecord]:
     """The outcomes of a lifecycle event that belong to some namespaces."""
     event = json.loads(value)
     if event["type"] != SETTLED:
         return []
     return [
-        Told(
+        LifecycleRecord(
             event["id"],
             told["run_id"],
             told["state"],

@@ -10,8 +10,8 @@ import psycopg
 from noonmark.core.calendars import Calendar
 from noonmark.core.words import ResumeChoice
 from noonmark.store import calendars
-from noonmark.store.namespace_batches import TO_FREE, TO_HOLD, TO_PLAN, batches
-from noonmark.store.namespace_pauses import free_some, hold_some, mark_paused, mark_resumed
+from noonmark.store.namespace_batches import TO_PAUSE, TO_PLAN, TO_RESUME, batches
+from noonmark.store.namespace_pauses import mark_paused, mark_resumed, pause_some, resume_some
 from noonmark.store.namespaces import mark_cap, plan_some
 
 Progress = Callable[[int, int], None]
@@ -33,8 +33,8 @@ def pause_namespace(
     """Pause a namespace: the mark, then every batch of its jobs."""
     changed = mark_paused(connection, name, reason)
     jobs = runs = 0
-    for ids in batches(connection, TO_HOLD, name):
-        held, waiting = hold_some(connection, name, ids)
+    for ids in batches(connection, TO_PAUSE, name):
+        held, waiting = pause_some(connection, name, ids)
         jobs, runs = jobs + held, runs + waiting
         if progress is not None:
             progress(jobs, runs)
@@ -51,8 +51,8 @@ def resume_namespace(
     """Resume a namespace: the mark, then every batch of its jobs."""
     changed = mark_resumed(connection, name)
     jobs = runs = late = 0
-    for ids in batches(connection, TO_FREE, name):
-        freed, queued, had_instants = free_some(connection, name, ids, missed)
+    for ids in batches(connection, TO_RESUME, name):
+        freed, queued, had_instants = resume_some(connection, name, ids, missed)
         jobs, runs, late = jobs + freed, runs + queued, late + had_instants
         if progress is not None:
             progress(jobs, runs)

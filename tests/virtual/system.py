@@ -24,7 +24,7 @@ from noonmark.settings import Settings
 from noonmark.store.connect import connect
 from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
-from noonmark.store.jobs import EventRef, KnownFacts, Request, Status, accept
+from noonmark.store.jobs import EventRef, FactCache, Request, Status, accept
 from noonmark.store.members import Membership
 from noonmark.store.time_facts import read_time_facts
 from noonmark.telemetry.logs import get_logger
@@ -96,7 +96,7 @@ class System:
         self.triggers: list[Trigger] = []
         self.claiming: Trigger | None = None
         self.told = 0
-        self._known = KnownFacts()
+        self._known = FactCache()
         self.turn_to(start)
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class System:
             list(_KEPT),
         )
         self.db.execute("; ".join(f"delete from {table}" for table in tables))
-        self._known = KnownFacts()
+        self._known = FactCache()
         self.turn_to(at)
 
     # time

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from noonmark.api import problem
-from noonmark.api.direct import Direct
-from noonmark.api.gate import Authenticates, Gate
+from noonmark.api.direct import DirectRouter
+from noonmark.api.gate import RequestAuthenticator, RequestGuard
 from noonmark.api.openapi import operation_id
-from noonmark.api.parts import Parts
+from noonmark.api.parts import ApiContext
 from noonmark.api.routes import (
     alerts,
     audit,
@@ -64,7 +64,7 @@ ROUTERS = (
 """Of every resource; a route module that is not here is not served."""
 
 
-def build_api(parts: Parts | None = None) -> FastAPI:
+def build_api(parts: ApiContext | None = None) -> FastAPI:
     """Make the routes, without the gate before them; they can be described without parts, too."""
     app = FastAPI(
         title="noonmark",
@@ -83,11 +83,11 @@ def build_api(parts: Parts | None = None) -> FastAPI:
     return app
 
 
-def build_app(parts: Parts, authenticator: Authenticates) -> Gate:
+def build_app(parts: ApiContext, authenticator: RequestAuthenticator) -> RequestGuard:
     """Make what is served.
 
     Args:
         parts: of the process.
         authenticator: tells whose a request is.
     """
-    return Gate(Direct(build_api(parts)), authenticator, parts.settings)
+    return RequestGuard(DirectRouter(build_api(parts)), authenticator, parts.settings)

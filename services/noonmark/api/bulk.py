@@ -11,9 +11,9 @@ from typing import Any, Final
 import psycopg
 
 from noonmark.api.problem import ProblemError, problem_document
-from noonmark.api.replies import Key, Reply
+from noonmark.api.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.routing import DEFAULT_NAMESPACE, Caller, named_namespace
-from noonmark.api.submitting import Submitter, parse
+from noonmark.api.submitting import SubmissionAcceptor, parse
 from noonmark.core.access import Permission
 from noonmark.schemas.problem_types import FORBIDDEN
 from noonmark.schemas.refusal import FieldError, Refused, kind_of
@@ -31,7 +31,9 @@ _PART: Final = 2_000
 """Documents that are written together."""
 
 
-def create_many(caller: Caller, documents: Sequence[Any], namespace: str | None, key: str | None) -> Reply:
+def create_many(
+    caller: Caller, documents: Sequence[Any], namespace: str | None, key: str | None
+) -> StoredResponse:
     """Make jobs; what is wrong with one of them is told in its place.
 
     Args:
@@ -51,7 +53,9 @@ def create_many(caller: Caller, documents: Sequence[Any], namespace: str | None,
     base = home if home in allowed else min(allowed)
     caller.request.scope["noonmark.namespace"] = base
     # Whoever may write in fewer of them asks for something else, and is not given this one's answer.
-    of_request = Key.make(base, key, "job.create_bulk", home, documents, sorted(allowed & set(places)))
+    of_request = IdempotencyKeyHash.make(
+        base, key, "job.create_bulk", home, documents, sorted(allowed & set(places))
+    )
     submitter, database = caller.parts.submitter, caller.parts.database
     with database.changing(allowed) as session:
         if of_request is not None and (before := of_request.before(session.raw)) is not None:
@@ -71,11 +75,11 @@ def create_many(caller: Caller, documents: Sequence[Any], namespace: str | None,
         with database.changing(denied) as session:
             write_entries(session.raw, _denied(caller, denied))
     for part in taken:
-        submitter.told(part)
+        submitter.record_accepted(part)
     return reply
 
 
-def _take_in(submitter: Submitter, connection: psycopg.Connection, reading: _Reading) -> list[Taken]:
+def _take_in(submitter: SubmissionAcceptor, connection: psycopg.Connection, reading: _Reading) -> list[Taken]:
     """Take in all documents, in parts: while the database writes one, the next one is checked."""
     parts = [range(start, min(start + _PART, reading.count)) for start in range(0, reading.count, _PART)]
     taken: list[Taken] = []
@@ -91,7 +95,7 @@ def _take_in(submitter: Submitter, connection: psycopg.Connection, reading: _Rea
                 checked = ahead.submit(reading, moment, following) if following else None
                 return requests
 
-            taken.append(submitter.take_in(connection, read))
+            taken.append(submitter.accept_read(connection, read))
     return taken
 
 
@@ -145,7 +149,7 @@ def _namespaces(documents: Sequence[Any], home: str) -> list[str]:
     return found
 
 
-def _reply(reading: _Reading, results: Sequence[Result], request_id: str) -> Reply:
+def _reply(reading: _Reading, results: Sequence[Result], request_id: str) -> StoredResponse:
     items: list[Item] = [
         {"index": index, **_refusal(problem, request_id)} for index, problem in reading.refused.items()
     ]
@@ -157,7 +161,7 @@ def _reply(reading: _Reading, results: Sequence[Result], request_id: str) -> Rep
             items.append({"index": index, "status": status, "id": str(result.job_id), "problem": None})
     items.sort(key=lambda item: int(item["index"]))
     accepted = sum(item["problem"] is None for item in items)
-    return Reply(200, {"items": items, "accepted": accepted, "rejected": len(items) - accepted})
+    return StoredResponse(200, {"items": items, "accepted": accepted, "rejected": len(items) - accepted})
 
 
 def _refusal(problem: ProblemError, request_id: str) -> Item:
@@ -165,7 +169,9 @@ def _refusal(problem: ProblemError, request_id: str) -> Item:
     return {"status": problem.kind.status, "id": None, "problem": told}
 
 
-def _done(caller: Caller, places: Sequence[str], allowed: Collection[str], reply: Reply) -> list[AuditEntry]:
+def _done(
+    caller: Caller, places: Sequence[str], allowed: Collection[str], reply: StoredResponse
+) -> list[AuditEntry]:
     """Return what the logs of the namespaces are told that were written in: of each its own jobs alone."""
     told: dict[str, dict[str, Any]] = {}
     for item in reply.body["items"]:

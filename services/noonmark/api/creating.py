@@ -16,8 +16,8 @@ from noonmark.api.database import TRIES, Database, give_way, is_lost
 from noonmark.api.etags import etag_of
 from noonmark.api.gathering import PassOn
 from noonmark.api.problem import ProblemError
-from noonmark.api.replies import Key, Reply
-from noonmark.api.submitting import Submitter, parse
+from noonmark.api.replies import IdempotencyKeyHash, StoredResponse
+from noonmark.api.submitting import SubmissionAcceptor, parse
 from noonmark.core.trace_context import SubmitTrace
 from noonmark.schemas.refusal import Refused
 from noonmark.schemas.submissions import CREATE, CreateJob
@@ -33,7 +33,7 @@ _CHECK_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CreateRequest:
     """A job that somebody asks for.
 
     Attributes:
@@ -46,7 +46,7 @@ class Wish:
 
     namespace: str
     document: Mapping[str, Any]
-    key: Key | None
+    key: IdempotencyKeyHash | None
     entry: AuditEntry
     trace: SubmitTrace | None = None
 
@@ -55,86 +55,92 @@ class Wish:
 class _Batch:
     """What becomes of wishes, by their place."""
 
-    wishes: Sequence[Wish]
-    answers: dict[int, Reply | Exception] = field(default_factory=dict)
+    requests: Sequence[CreateRequest]
+    answers: dict[int, StoredResponse | Exception] = field(default_factory=dict)
     asked: dict[int, CreateJob] = field(default_factory=dict)
     """What the store was asked for."""
     left: list[int] = field(default_factory=list)
     """What there was no time to check."""
 
 
-class Creator:
+class JobCreator:
     """Makes jobs, one transaction for all that it is given. Safe to use from many threads."""
 
-    def __init__(self, database: Database, submitter: Submitter) -> None:
+    def __init__(self, database: Database, submitter: SubmissionAcceptor) -> None:
         self._database = database
         self._submitter = submitter
 
-    def __call__(self, wishes: Sequence[Wish], pass_on: PassOn) -> Sequence[Reply | Exception]:
+    def __call__(
+        self, requests: Sequence[CreateRequest], pass_on: PassOn
+    ) -> Sequence[StoredResponse | Exception]:
         """Answer each wish: what was made, or why it was not.
 
         One that is refused fails nobody else. Where the database goes away, everybody is told so, and a
         repeat with the same key finds what became of it.
 
         Args:
-            wishes: of as many callers.
+            requests: of as many callers.
             pass_on: called when all is written and only the commit is left.
         """
-        first, again = _apart(wishes)
-        answers = dict(zip(first, self._make([wishes[place] for place in first], pass_on), strict=True))
+        first, again = _apart(requests)
+        answers = dict(zip(first, self._make([requests[place] for place in first], pass_on), strict=True))
         if again:
             # The same key twice at once: the second finds the answer to the first.
-            answers |= zip(again, self([wishes[place] for place in again], pass_on), strict=True)
-        return [answers[place] for place in range(len(wishes))]
+            answers |= zip(again, self([requests[place] for place in again], pass_on), strict=True)
+        return [answers[place] for place in range(len(requests))]
 
-    def _make(self, wishes: Sequence[Wish], pass_on: PassOn) -> Sequence[Reply | Exception]:
+    def _make(
+        self, requests: Sequence[CreateRequest], pass_on: PassOn
+    ) -> Sequence[StoredResponse | Exception]:
         for left in reversed(range(TRIES)):
             try:
-                return self._transact(_Batch(wishes), pass_on)
+                return self._transact(_Batch(requests), pass_on)
             except Exception as error:
                 if left and is_lost(error):
                     give_way()
                     continue
                 raw = error.orig if isinstance(error, DBAPIError) and error.orig else error
-                if len(wishes) == 1 or classify(raw) is not DbFault.PERMANENT:
+                if len(requests) == 1 or classify(raw) is not DbFault.PERMANENT:
                     raise
-                return [answer for wish in wishes for answer in self._alone(wish, pass_on)]
+                return [answer for request in requests for answer in self._alone(request, pass_on)]
         raise AssertionError("unreachable")
 
-    def _alone(self, wish: Wish, pass_on: PassOn) -> Sequence[Reply | Exception]:
+    def _alone(self, request: CreateRequest, pass_on: PassOn) -> Sequence[StoredResponse | Exception]:
         try:
-            return self._make([wish], pass_on)
+            return self._make([request], pass_on)
         except Exception as error:  # noqa: BLE001 - it is this one's answer
             return [error]
 
-    def _transact(self, batch: _Batch, pass_on: PassOn) -> list[Reply | Exception]:
-        wishes, taken = batch.wishes, None
-        with self._database.pipelining({wish.namespace for wish in wishes}) as connection:
+    def _transact(self, batch: _Batch, pass_on: PassOn) -> list[StoredResponse | Exception]:
+        requests, taken = batch.requests, None
+        with self._database.pipelining({request.namespace for request in requests}) as connection:
             _recall(connection, batch)
-            if len(batch.answers) < len(wishes):
-                taken = self._submitter.take_in(connection, lambda moment: _read(batch, moment))
+            if len(batch.answers) < len(requests):
+                taken = self._submitter.accept_read(connection, lambda moment: _read(batch, moment))
                 _answer(connection, batch, taken)
             pass_on()
         if taken is not None:
-            self._submitter.told(taken)
+            self._submitter.record_accepted(taken)
         batch.answers |= zip(
-            batch.left, self._later([wishes[place] for place in batch.left], pass_on), strict=True
+            batch.left, self._later([requests[place] for place in batch.left], pass_on), strict=True
         )
-        return [batch.answers[place] for place in range(len(wishes))]
+        return [batch.answers[place] for place in range(len(requests))]
 
-    def _later(self, wishes: Sequence[Wish], pass_on: PassOn) -> Sequence[Reply | Exception]:
+    def _later(
+        self, requests: Sequence[CreateRequest], pass_on: PassOn
+    ) -> Sequence[StoredResponse | Exception]:
         """Answer what was left of a batch whose others are committed."""
         try:
-            return self._make(wishes, pass_on) if wishes else []
+            return self._make(requests, pass_on) if requests else []
         except Exception as error:  # noqa: BLE001 - it is the answer of these, and not of the others
-            return [error] * len(wishes)
+            return [error] * len(requests)
 
 
-def _apart(wishes: Sequence[Wish]) -> tuple[list[int], list[int]]:
+def _apart(requests: Sequence[CreateRequest]) -> tuple[list[int], list[int]]:
     """Return the places of wishes whose keys differ, and of those with the key of another."""
     seen, first, again = set(), list[int](), list[int]()
-    for place, wish in enumerate(wishes):
-        key = wish.key.of if wish.key else None
+    for place, request in enumerate(requests):
+        key = request.key.of if request.key else None
         (again if key in seen else first).append(place)
         if key is not None:
             seen.add(key)
@@ -143,37 +149,37 @@ def _apart(wishes: Sequence[Wish]) -> tuple[list[int], list[int]]:
 
 def _recall(connection: psycopg.Connection, batch: _Batch) -> None:
     """Answer those whose key has an answer."""
-    before = answers_before(connection, [wish.key.of for wish in batch.wishes if wish.key])
+    before = answers_before(connection, [request.key.of for request in batch.requests if request.key])
     entries = []
-    for place, wish in enumerate(batch.wishes):
-        if wish.key is not None and (kept := before.get(wish.key.of)) is not None:
+    for place, request in enumerate(batch.requests):
+        if request.key is not None and (kept := before.get(request.key.of)) is not None:
             try:
-                reply = batch.answers[place] = wish.key.reply_of(kept)
+                reply = batch.answers[place] = request.key.reply_of(kept)
             except ProblemError as problem:
                 batch.answers[place] = problem
             else:
                 object_ = f"job:{reply.body['id']}"
-                entries.append(wish.entry._replace(object=object_, after={"replayed": True}))
+                entries.append(request.entry._replace(object=object_, after={"replayed": True}))
     write_entries(connection, entries)
 
 
 def _read(batch: _Batch, moment: Moment) -> list[Request]:
     """Check what has no answer yet; what is refused has one then."""
     until = time.monotonic() + _CHECK_SECONDS
-    for place, wish in enumerate(batch.wishes):
+    for place, request in enumerate(batch.requests):
         if place in batch.answers:
             continue
         if batch.asked and time.monotonic() >= until:
             batch.left.append(place)
             continue
         try:
-            order = parse(CREATE, wish.document, moment)
+            order = parse(CREATE, request.document, moment)
         except Refused as refused:
             batch.answers[place] = ProblemError.of_refused(refused)
         else:
             assert isinstance(order, CreateJob)
             batch.asked[place] = order
-    return [Request(order, None, None, batch.wishes[place].trace) for place, order in batch.asked.items()]
+    return [Request(order, None, None, batch.requests[place].trace) for place, order in batch.asked.items()]
 
 
 def _answer(connection: psycopg.Connection, batch: _Batch, taken: Taken) -> None:
@@ -183,22 +189,24 @@ def _answer(connection: psycopg.Connection, batch: _Batch, taken: Taken) -> None
     stamps = stamps_of(connection, [job_id for job_id in found if job_id is not None])
     entries, kept = [], []
     for place, result in results.items():
-        wish, spec = batch.wishes[place], batch.asked[place].spec
+        request, spec = batch.requests[place], batch.asked[place].spec
         if result.status is Status.REJECTED:
             batch.answers[place] = ProblemError.of_result(result)
             continue
         assert result.job_id is not None
-        made = JobStamp(result.job_id, wish.namespace, spec.name, 1, taken.now)
+        made = JobStamp(result.job_id, request.namespace, spec.name, 1, taken.now)
         reply = reply_of(stamps.get(result.job_id, made), created=result.status is Status.ACCEPTED)
         batch.answers[place] = reply
-        entries.append(wish.entry._replace(object=f"job:{result.job_id}", after=_told(spec.kind, reply)))
-        if wish.key is not None:
-            kept.append((wish.key.of, reply.kept(wish.key.request_hash)))
+        entries.append(
+            request.entry._replace(object=f"job:{result.job_id}", after=_outcome_fields(spec.kind, reply))
+        )
+        if request.key is not None:
+            kept.append((request.key.of, reply.kept(request.key.request_hash)))
     write_entries(connection, entries)
     keep_answers(connection, kept)
 
 
-def _told(kind: str, reply: Reply) -> dict[str, Any]:
+def _outcome_fields(kind: str, reply: StoredResponse) -> dict[str, Any]:
     return {"type": kind, **reply.body}
 
 
@@ -212,7 +220,7 @@ def job_path(job_id: UUID) -> str:
     return f"/v1/jobs/{job_id}"
 
 
-def reply_of(stamp: JobStamp, *, created: bool) -> Reply:
+def reply_of(stamp: JobStamp, *, created: bool) -> StoredResponse:
     """Return the answer to the request for a job; one that there was already is answered with 200."""
     body = {
         "id": str(stamp.id),
@@ -222,4 +230,4 @@ def reply_of(stamp: JobStamp, *, created: bool) -> Reply:
         "created": created,
     }
     headers = {"Location": job_path(stamp.id), "ETag": job_etag(stamp.version, stamp.updated_at)}
-    return Reply(202 if created else 200, body, headers)
+    return StoredResponse(202 if created else 200, body, headers)

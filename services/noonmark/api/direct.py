@@ -16,7 +16,7 @@ class DirectRoute(Route):
     """A route with a fixed path whose handler reads the request itself, without FastAPI's dependencies."""
 
 
-class Direct:
+class DirectRouter:
     """Stands before an application: it serves direct routes itself, and hands on everything else.
 
     What such a route raises is answered as the application answers it.

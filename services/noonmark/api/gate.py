@@ -58,15 +58,15 @@ _JSON: Final = frozenset({"application/json", "application/merge-patch+json"})
 _FAILURES_PER_MINUTE: Final = 60
 """Requests without valid credentials that one address gets an answer to."""
 
-_NOBODYS_PER_MINUTE: Final = 60
+_ANONYMOUS_PER_MINUTE: Final = 60
 """Failures of one address without a credential that are put on record."""
 
-NOBODY: Final = Principal("anonymous", "anonymous")
+ANONYMOUS: Final = Principal("anonymous", "anonymous")
 
 _log = get_logger()
 
 
-class Authenticates(Protocol):
+class RequestAuthenticator(Protocol):
     """Who tells from a request's `Authorization` header whose it is."""
 
     def recall(self, authorization_header: str | None) -> Principal | None:
@@ -95,10 +95,10 @@ class LocalUser:
         return self._principal
 
 
-class Gate:
+class RequestGuard:
     """The outermost application."""
 
-    def __init__(self, app: ASGIApp, authenticator: Authenticates, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, authenticator: RequestAuthenticator, settings: Settings) -> None:
         """Stand before an application."""
         self._app = app
         self._authenticator = authenticator
@@ -121,14 +121,14 @@ class Gate:
         headers = _headers_of(scope)
         given = headers.get(REQUEST_ID.lower(), "")
         scope["noonmark.request_id"] = given if _GIVEN_ID.fullmatch(given) else str(uuid7())
-        answer = _Answer(scope, send)
+        answer = _ResponseRecorder(scope, send)
         try:
-            scope["noonmark.principal"] = await self._who(scope, headers)
+            scope["noonmark.principal"] = await self._authenticate(scope, headers)
             # For answers that last longer than a credential may.
-            scope["noonmark.again"] = partial(self._who, scope, headers)
+            scope["noonmark.again"] = partial(self._authenticate, scope, headers)
             self._check_rate(scope["noonmark.principal"])
-            self._take_room(scope)
-            scope["noonmark.unfit"] = self._unfit(scope, headers)
+            self._acquire_slot(scope)
+            scope["noonmark.unfit"] = self._check_headers(scope, headers)
             received = self._bounded(scope, receive)
         except ProblemError as error:
             response = problem_response(
@@ -138,10 +138,10 @@ class Gate:
         else:
             await self._serve(scope, received, answer)
         finally:
-            self._leave_room(scope)
+            self._release_slot(scope)
             answer.count()
 
-    async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, answer: _ResponseRecorder) -> None:
         try:
             await self._app(scope, receive, answer)
         except Exception:
@@ -149,12 +149,12 @@ class Gate:
             if not answer.is_begun:
                 raise
 
-    async def _who(self, scope: Scope, headers: Mapping[str, str]) -> Principal:
+    async def _authenticate(self, scope: Scope, headers: Mapping[str, str]) -> Principal:
         path: str = scope["path"]
         if scope["method"] == "GET" and path in OPEN_PATHS:
-            return NOBODY
+            return ANONYMOUS
         if scope["method"] == "POST" and COMPLETION.fullmatch(path):
-            return NOBODY
+            return ANONYMOUS
         header = headers.get("authorization")
         known = self._authenticator.recall(header)
         if known is not None:
@@ -178,13 +178,13 @@ class Gate:
     def _check_rate(self, principal: Principal) -> None:
         per_minute = principal.rate_per_minute or self._settings.api_rate_per_minute
         # Nobody's requests are bounded by what they can reach: open paths, and tokens that work once.
-        if principal is NOBODY or per_minute == 0:
+        if principal is ANONYMOUS or per_minute == 0:
             return
         wait = self._rates.take(principal.id, per_minute)
         if wait:
             raise _too_many(wait, f"the credential may send {per_minute} requests a minute")
 
-    def _take_room(self, scope: Scope) -> None:
+    def _acquire_slot(self, scope: Scope) -> None:
         path: str = scope["path"]
         most = self._most_open.get(path)
         if most is None:
@@ -195,24 +195,24 @@ class Gate:
         self._open[place] += 1
         scope["noonmark.room"] = place
 
-    def _leave_room(self, scope: Scope) -> None:
+    def _release_slot(self, scope: Scope) -> None:
         place = scope.get("noonmark.room")
         if place is not None:
             self._open[place] -= 1
             if not self._open[place]:
                 del self._open[place]
 
-    def _most(self, scope: Scope) -> int:
+    def _max_concurrent(self, scope: Scope) -> int:
         """Return how many bytes a body may have."""
         bulk = scope["path"] == BULK_PATH
         return self._settings.api_bulk_bytes if bulk else self._settings.max_submission_bytes
 
-    def _unfit(self, scope: Scope, headers: Mapping[str, str]) -> ProblemError | None:
+    def _check_headers(self, scope: Scope, headers: Mapping[str, str]) -> ProblemError | None:
         """Return what is wrong with a request whatever its route is; the route tells it, and is on record."""
         # No text of Postgres holds U+0000; whatever else a query holds is decoded, or replaced.
         if b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
             return ProblemError(MALFORMED, "the query holds U+0000, which nothing here is named by")
-        most = self._most(scope)
+        most = self._max_concurrent(scope)
         length = headers.get("content-length")
         if length is not None and (not length.isdecimal() or int(length) > most):
             return ProblemError(TOO_LARGE, f"the body has {length[:30]} bytes; at most {most} are taken")
@@ -229,7 +229,7 @@ class Gate:
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         """Count a body while it comes: it may not say how much it is."""
-        most = self._most(scope)
+        most = self._max_concurrent(scope)
         taken = 0
 
         async def counted() -> Message:
@@ -243,7 +243,7 @@ class Gate:
         return counted
 
 
-class _Answer:
+class _ResponseRecorder:
     """Passes an answer on: its headers completed, and a change that failed put on record before."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
@@ -276,7 +276,9 @@ class _Answer:
         if caller is None or not caller.action or self._scope.get("noonmark.audited"):
             return
         address = caller.address or ""
-        if caller.principal is NOBODY and caller.parts.guesses.take(f"record:{address}", _NOBODYS_PER_MINUTE):
+        if caller.principal is ANONYMOUS and caller.parts.guesses.take(
+            f"record:{address}", _ANONYMOUS_PER_MINUTE
+        ):
             # The log of audits is not theirs to fill.
             return
         await to_thread.run_sync(_write_failure, caller, self._scope, self._status)

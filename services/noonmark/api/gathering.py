@@ -25,7 +25,7 @@ class TooBusyError(Exception):
     """More is waiting than is worth waiting for."""
 
 
-class Gatherer(Generic[Item, Answer]):
+class GroupCommit(Generic[Item, Answer]):
     """Hands what has come to `work`, as much as there is: it never waits for more to come.
 
     One batch is worked on at a time, so that batches grow with the load and cost less for each item; while
@@ -38,7 +38,7 @@ class Gatherer(Generic[Item, Answer]):
         work: Callable[[Sequence[Item], PassOn], Sequence[Answer | Exception]],
         *,
         threads: int,
-        room: int,
+        max_waiting: int,
     ) -> None:
         """Make it without a thread.
 
@@ -46,18 +46,18 @@ class Gatherer(Generic[Item, Answer]):
             work: answers each item, in their order; what it raises is everybody's answer. It calls what it is
                 given as soon as the next batch may begin.
             threads: batches at once at most, all but one of them in their commit.
-            room: items that may wait.
+            max_waiting: items that may wait.
         """
         self._work = work
         self._threads = threads
-        self._room = room
+        self._max_waiting = max_waiting
         self._running = 0
         self._idle = 0
         self._free = True
         self._arrived = threading.Condition()
         self._waiting: deque[tuple[Item, asyncio.AbstractEventLoop, asyncio.Future[Answer]]] = deque()
 
-    async def ask(self, item: Item) -> Answer:
+    async def submit(self, item: Item) -> Answer:
         """Return the answer to one item.
 
         Raises:
@@ -67,8 +67,8 @@ class Gatherer(Generic[Item, Answer]):
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
         with self._arrived:
-            if len(self._waiting) >= self._room:
-                raise TooBusyError(f"{self._room} requests of this kind wait already")
+            if len(self._waiting) >= self._max_waiting:
+                raise TooBusyError(f"{self._max_waiting} requests of this kind wait already")
             self._waiting.append((item, loop, future))
         try:
             for _ in range(_ROUNDS):

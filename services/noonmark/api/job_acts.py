@@ -15,10 +15,10 @@ from starlette.responses import Response
 from noonmark.api.creating import job_etag, job_path
 from noonmark.api.database import Session
 from noonmark.api.etags import check_if_match
-from noonmark.api.once import once
+from noonmark.api.once import run_idempotent
 from noonmark.api.problem import ProblemError
-from noonmark.api.replies import Key, Reply
-from noonmark.api.routing import Act, Caller
+from noonmark.api.replies import IdempotencyKeyHash, StoredResponse
+from noonmark.api.routing import AuditedChange, Caller
 from noonmark.core.access import Permission
 from noonmark.core.schedule import Schedule
 from noonmark.schemas.api.jobs import Job
@@ -94,10 +94,10 @@ def namespace_of_job(caller: Caller, job_id: UUID) -> str:
 
 
 @dataclass(slots=True)
-class JobAct:
+class JobChange:
     """A change of one job: its transaction, in which the job is locked, and the job as it was found."""
 
-    act: Act
+    act: AuditedChange
     row: Row
     schedule: Schedule | None
 
@@ -108,7 +108,9 @@ class JobAct:
 
 
 @contextmanager
-def job_locked(caller: Caller, namespace: str, job_id: UUID, if_match: str | None) -> Iterator[JobAct]:
+def lock_job_for_change(
+    caller: Caller, namespace: str, job_id: UUID, if_match: str | None
+) -> Iterator[JobChange]:
     """Open the transaction of a change and lock the job; what `If-Match` says is judged under the lock.
 
     Raises:
@@ -118,7 +120,7 @@ def job_locked(caller: Caller, namespace: str, job_id: UUID, if_match: str | Non
         yield _locked(act, job_id, if_match)
 
 
-def _locked(act: Act, job_id: UUID, if_match: str | None) -> JobAct:
+def _locked(act: AuditedChange, job_id: UUID, if_match: str | None) -> JobChange:
     act.object = f"job:{job_id}"
     # First this lock, then those on the job: who changes facts has it, and then looks at jobs.
     share_time_facts(act.session.raw, wait=True)
@@ -126,11 +128,11 @@ def _locked(act: Act, job_id: UUID, if_match: str | None) -> JobAct:
     row, schedule = read_job(act.session, job_id)
     check_if_match(if_match, etag_of_job(row))
     act.before = audited(row, schedule)
-    return JobAct(act, row, schedule)
+    return JobChange(act, row, schedule)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class JobChangeRequest:
     """A request to change a job.
 
     Attributes:
@@ -145,12 +147,15 @@ class Change:
     said: Any = None
 
 
-Submit = Callable[[JobAct], tuple[str, Mapping[str, Any]]]
+Submit = Callable[[JobChange], tuple[str, Mapping[str, Any]]]
 """Says which submission makes the change: its type and data."""
 
 
 def change_job(
-    caller: Caller, change: Change, submit: Submit, answer: Callable[[Taken], Reply] | None = None
+    caller: Caller,
+    change: JobChangeRequest,
+    submit: Submit,
+    answer: Callable[[Taken], StoredResponse] | None = None,
 ) -> Response:
     """Change a job by the submission that an event would carry, and answer with the job as it is then.
 
@@ -166,27 +171,27 @@ def change_job(
     job_id = change.job_id
     namespace = namespace_of_job(caller, job_id)
     payload = caller.may(Permission.PAYLOADS_READ, namespace)
-    key = Key.make(namespace, change.key, caller.action, str(job_id), change.said, payload)
+    key = IdempotencyKeyHash.make(namespace, change.key, caller.action, str(job_id), change.said, payload)
     made: list[Taken] = []
 
-    def make(act: Act) -> Reply:
+    def make(act: AuditedChange) -> StoredResponse:
         job = _locked(act, job_id, change.if_match)
         kind, data = submit(job)
-        taken = caller.parts.submitter.take_in_one(act.session.raw, kind, {**data, "job_id": str(job_id)})
+        taken = caller.parts.submitter.accept_one(act.session.raw, kind, {**data, "job_id": str(job_id)})
         made.append(taken)
         row, schedule = read_job(act.session, job_id)
         act.after = audited(row, schedule)
         return answer(taken) if answer else _shown(row, schedule, payload=payload)
 
-    reply = once(caller, namespace, key, make, changes=f"job:{job_id}")
+    reply = run_idempotent(caller, namespace, key, make, changes=f"job:{job_id}")
     for taken in made:
-        caller.parts.submitter.told(taken)
+        caller.parts.submitter.record_accepted(taken)
     return reply.response()
 
 
-def _shown(row: Row, schedule: Schedule | None, *, payload: bool) -> Reply:
+def _shown(row: Row, schedule: Schedule | None, *, payload: bool) -> StoredResponse:
     body = job_answer(row, schedule, payload=payload).model_dump(mode="json")
-    return Reply(200, body, {"ETag": etag_of_job(row), "Content-Location": job_path(row["id"])})
+    return StoredResponse(200, body, {"ETag": etag_of_job(row), "Content-Location": job_path(row["id"])})
 
 
 def audited(row: Row, schedule: Schedule | None) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class TooManyListeners(Exception):  # noqa: N818 - it names what is so
     """As many listen as one process serves."""
 
 
-class Told(NamedTuple):
+class LiveEvent(NamedTuple):
     """What a record tells a listener: outcomes of runs, and the place behind it."""
 
     outcomes: list[dict[str, Any]]
@@ -84,7 +84,7 @@ class Listener:
         self.place: Place = {}
         self.reached = ""
         self.notes: deque[str] = deque(maxlen=20)
-        self.waiting: deque[Told] = deque()
+        self.waiting: deque[LiveEvent] = deque()
         self.count = 0
         self.end: str | None = None
         self._news = asyncio.Event()
@@ -99,23 +99,25 @@ class Listener:
             return
         self._news.clear()
 
-    def hand(self, told: Sequence[Told], reached: str, *, note: str = "", end: str | None = None) -> None:
+    def deliver(
+        self, events: Sequence[LiveEvent], reached: str, *, note: str = "", end: str | None = None
+    ) -> None:
         """Give it events, from any thread."""
         try:
-            self._loop.call_soon_threadsafe(self._take, told, reached, note, end)
+            self._loop.call_soon_threadsafe(self._take, events, reached, note, end)
         except RuntimeError:
             # Its loop is closed, and so is the stream.
             self.end = "gone"
 
-    def next(self) -> Told:
+    def next(self) -> LiveEvent:
         """Take the oldest event that waits."""
-        told = self.waiting.popleft()
-        self.count -= len(told.outcomes)
-        return told
+        events = self.waiting.popleft()
+        self.count -= len(events.outcomes)
+        return events
 
-    def _take(self, told: Sequence[Told], reached: str, note: str, end: str | None) -> None:
-        self.waiting.extend(told)
-        self.count += sum(len(one.outcomes) for one in told)
+    def _take(self, events: Sequence[LiveEvent], reached: str, note: str, end: str | None) -> None:
+        self.waiting.extend(events)
+        self.count += sum(len(one.outcomes) for one in events)
         self.reached = reached or self.reached
         if note:
             self.notes.append(note)
@@ -123,7 +125,7 @@ class Listener:
             end = "slow"
         if end is not None and self.end is None:
             self.end = end
-        if told or note or self.end:
+        if events or note or self.end:
             self._news.set()
 
 
@@ -159,7 +161,7 @@ class LiveRuns:
                 raise TooManyListeners
             self._joining.append(listener)
             if self._closed:
-                listener.hand((), "", end="shutdown")
+                listener.deliver((), "", end="shutdown")
             elif self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="api-live", daemon=True)
                 self._thread.start()
@@ -176,7 +178,7 @@ class LiveRuns:
             self._closed = True
             thread = self._thread
             for listener in (*self._listeners, *self._joining):
-                listener.hand((), "", end="shutdown")
+                listener.deliver((), "", end="shutdown")
         self._wake.set()
         if thread is not None and thread is not threading.current_thread():
             thread.join(2 * _ASK_SECONDS)
@@ -203,7 +205,7 @@ class LiveRuns:
             with self._lock:
                 self._thread = None
                 for listener in (*self._listeners, *self._joining):
-                    listener.hand((), "", end="failed")
+                    listener.deliver((), "", end="failed")
         finally:
             reader.close()
 
@@ -213,19 +215,19 @@ class LiveRuns:
             goes_back = reader.may_go_back()
             for listener in listeners:
                 if not listener.place and (goes_back or listener.asked is None):
-                    listener.hand((), place_text(reader.admit(listener)), note=reader.note_for(listener))
+                    listener.deliver((), place_text(reader.admit(listener)), note=reader.note_for(listener))
             messages = reader.read()
         except KafkaException as error:
             reader.close()
             _log.warning("live_reader_without_kafka", error=str(error))
             for listener in listeners:
-                listener.hand((), "", note="Kafka does not answer; the stream goes on when it does")
+                listener.deliver((), "", note="Kafka does not answer; the stream goes on when it does")
             self._wake.wait(_RETRY_SECONDS)
             return
         for listener in listeners:
             if messages and listener.place:
-                told = told_of(listener, messages)
-                listener.hand(told, place_text(listener.place))
+                events = events_of(listener, messages)
+                listener.deliver(events, place_text(listener.place))
 
 
 class _Reader:
@@ -236,7 +238,7 @@ class _Reader:
         self._topic = topic
         self._consumer: Consumer | None = None
         self._place: Place = {}
-        self._looked_at = 0.0
+        self._checked_at = 0.0
         self._gaps: set[int] = set()
         self._went_back_at = -math.inf
         self._failed: KafkaError | None = None
@@ -247,7 +249,7 @@ class _Reader:
         Raises:
             KafkaException: no broker answers, or there is no such topic.
         """
-        if self._consumer is not None and time.monotonic() - self._looked_at < _LOOK_SECONDS:
+        if self._consumer is not None and time.monotonic() - self._checked_at < _LOOK_SECONDS:
             return
         is_new = self._consumer is None
         if self._consumer is None:
@@ -262,7 +264,7 @@ class _Reader:
             self._place |= {partition: self._bounds(partition)[1 if first else 0] for partition in fresh}
         if fresh or is_new:
             self._assign()
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
 
     def may_go_back(self) -> bool:
         """Tell whether listeners may be admitted that may lie behind.
@@ -327,7 +329,7 @@ class _Reader:
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
-        self._looked_at = 0.0
+        self._checked_at = 0.0
 
     def _assign(self) -> None:
         assert self._consumer is not None
@@ -354,9 +356,9 @@ class _Reader:
         }
 
 
-def told_of(listener: Listener, messages: Sequence[Message]) -> list[Told]:
+def events_of(listener: Listener, messages: Sequence[Message]) -> list[LiveEvent]:
     """Return what records tell a listener, and move its place behind them."""
-    told = []
+    events = []
     for message in messages:
         partition, offset = message.partition(), message.offset()
         assert partition is not None
@@ -368,8 +370,8 @@ def told_of(listener: Listener, messages: Sequence[Message]) -> list[Told]:
             continue
         outcomes = _outcomes(message.value(), listener.job)
         if outcomes:
-            told.append(Told(outcomes, place_text(listener.place)))
-    return told
+            events.append(LiveEvent(outcomes, place_text(listener.place)))
+    return events
 
 
 def _outcomes(value: bytes | str | None, job: str | None) -> list[dict[str, Any]]:

@@ -10,15 +10,15 @@ from typing import Final
 import psycopg
 
 from noonmark.api.app import build_app
-from noonmark.api.creating import Creator
+from noonmark.api.creating import JobCreator
 from noonmark.api.database import Database
-from noonmark.api.gathering import Gatherer
+from noonmark.api.gathering import GroupCommit
 from noonmark.api.lags import LaneLags
 from noonmark.api.live import LiveRuns
 from noonmark.api.paging import Cursors
-from noonmark.api.parts import Parts
+from noonmark.api.parts import ApiContext
 from noonmark.api.server import ServeLoop
-from noonmark.api.submitting import Submitter
+from noonmark.api.submitting import SubmissionAcceptor
 from noonmark.auth.authenticator import Authenticator
 from noonmark.kafka.backlog import LaneBacklogs
 from noonmark.kafka.topics import Topics
@@ -46,19 +46,19 @@ def make_parts(
     cursor_key: bytes,
     application: str = "api",
     traces: RunTraces | None = None,
-) -> Parts:
+) -> ApiContext:
     """Make what the routes work with."""
     topics = Topics(settings.topic_prefix)
     database = Database(settings.dsn, size=settings.api_connections, application=application)
-    submitter = Submitter(topics, HintSender(settings.dsn), shards=shards, traces=traces)
-    return Parts(
+    submitter = SubmissionAcceptor(topics, HintSender(settings.dsn), shards=shards, traces=traces)
+    return ApiContext(
         settings,
         database,
         submitter,
         Cursors(cursor_key),
         topics,
         LaneBacklogs(kafka_config(settings), topics),
-        Gatherer(Creator(database, submitter), threads=CREATING_THREADS, room=CREATIONS_WAITING),
+        GroupCommit(JobCreator(database, submitter), threads=CREATING_THREADS, max_waiting=CREATIONS_WAITING),
         LiveRuns(kafka_config(settings), topics.lifecycle, most=settings.api_event_streams),
         LaneLags(kafka_config(settings), topics, settings.bound_topics),
         traces=traces,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from noonmark.api.replies import Key, Reply
-from noonmark.api.routing import Act, Caller
+from noonmark.api.replies import IdempotencyKeyHash, StoredResponse
+from noonmark.api.routing import AuditedChange, Caller
 
 
-def once(
+def run_idempotent(
     caller: Caller,
     namespace: str,
-    key: Key | None,
-    change: Callable[[Act], Reply],
+    key: IdempotencyKeyHash | None,
+    change: Callable[[AuditedChange], StoredResponse],
     *,
     changes: str | None = None,
-) -> Reply:
+) -> StoredResponse:
     """Make a change in one transaction, or return the answer that its key got before.
 
     Args:
@@ -39,7 +39,9 @@ def once(
     return reply
 
 
-def keep_afterwards(caller: Caller, namespace: str, key: Key | None, reply: Reply) -> Reply:
+def store_response(
+    caller: Caller, namespace: str, key: IdempotencyKeyHash | None, reply: StoredResponse
+) -> StoredResponse:
     """Keep the answer to a change that took several transactions; where somebody was faster, return theirs.
 
     Until it is kept, a repeat makes the change again: only for those that do nothing twice.

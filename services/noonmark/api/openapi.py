@@ -92,7 +92,7 @@ def _complete(operation: dict[str, Any], route: APIRoute, inline: dict[str, Any]
     """
     name = operation["operationId"]
     known = OPERATIONS.get(name) or OPERATIONS.get(name.removesuffix(_ALIAS), _PLAIN)
-    _tell_purpose(operation, route)
+    _add_purpose(operation, route)
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = tidy(parameter["schema"])
         if parameter["in"] == "header":
@@ -118,7 +118,7 @@ def _complete(operation: dict[str, Any], route: APIRoute, inline: dict[str, Any]
     _complete_responses(operation, known, route.path)
 
 
-def _tell_purpose(operation: dict[str, Any], route: APIRoute) -> None:
+def _add_purpose(operation: dict[str, Any], route: APIRoute) -> None:
     """Say what the operation is for, and who may do it."""
     first, _, rest = operation.get("description", "").partition("\n\n")
     alias_of = operation.get("x-alias-of")

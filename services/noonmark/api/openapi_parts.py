@@ -106,7 +106,7 @@ PROBLEM_RESPONSES: Final = {
     "503": "Unavailable",
 }
 
-_TOLD: Final = {
+_DESCRIPTIONS: Final = {
     "400": "The request cannot be read, or its cursor is not one of the listing.",
     "401": "Credentials are missing or not valid.",
     "403": "The role or the scopes of the credential do not allow it.",
@@ -126,7 +126,7 @@ _OWN_HEADERS: Final = {"401": ("WWW-Authenticate",), "429": ("Retry-After",), "5
 def _problem_response(status: str) -> dict[str, Any]:
     names = ("Noonmark-Request-Id", *_OWN_HEADERS.get(status, ()))
     return {
-        "description": _TOLD[status],
+        "description": _DESCRIPTIONS[status],
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names},
         "content": {"application/problem+json": {"schema": {"$ref": f"{SCHEMA_PREFIX}Problem"}}},
     }

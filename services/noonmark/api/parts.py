@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from noonmark.api.creating import Wish
+from noonmark.api.creating import CreateRequest
 from noonmark.api.database import Database
-from noonmark.api.gathering import Gatherer
+from noonmark.api.gathering import GroupCommit
 from noonmark.api.lags import LaneLags
 from noonmark.api.live import LiveRuns
 from noonmark.api.paging import Cursors
 from noonmark.api.rates import Rates
-from noonmark.api.replies import Reply
-from noonmark.api.submitting import Submitter
+from noonmark.api.replies import StoredResponse
+from noonmark.api.submitting import SubmissionAcceptor
 from noonmark.core.trace_context import SubmitTrace
 from noonmark.kafka.backlog import LaneBacklogs
 from noonmark.kafka.topics import Topics
@@ -24,7 +24,7 @@ from noonmark.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ApiContext:
     """The parts of one API process.
 
     Attributes:
@@ -43,11 +43,11 @@ class Parts:
 
     settings: Settings
     database: Database
-    submitter: Submitter
+    submitter: SubmissionAcceptor
     cursors: Cursors
     topics: Topics
     backlogs: LaneBacklogs
-    creations: Gatherer[Wish, Reply]
+    creations: GroupCommit[CreateRequest, StoredResponse]
     live: LiveRuns
     lags: LaneLags
     guesses: Rates = field(default_factory=Rates)

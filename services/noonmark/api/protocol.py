@@ -155,14 +155,14 @@ class BoundedProtocol(HttpToolsProtocol):
     def _await_request(self) -> None:
         self._is_reading, self._taken, self._began = True, 0, self.loop.time()
         self._stop_clock()
-        self._timer = self.loop.call_later(HEAD_SECONDS, self._look)
+        self._timer = self.loop.call_later(HEAD_SECONDS, self._check_deadlines)
 
-    def _look(self) -> None:
+    def _check_deadlines(self) -> None:
         """End the connection if the request is late; else look again when it may be."""
         may_take = HEAD_SECONDS + (0 if self._in_head else self._taken / SLOWEST_BODY)
         left = self._began + may_take - self.loop.time()
         if left > 0:
-            self._timer = self.loop.call_later(left, self._look)
+            self._timer = self.loop.call_later(left, self._check_deadlines)
         elif self._in_head and self._taken:
             self._refuse(REQUEST_TIMEOUT)
         else:

@@ -19,7 +19,7 @@ REPLAYED: Final = "Idempotent-Replayed"
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class StoredResponse:
     """A successful answer.
 
     Attributes:
@@ -44,14 +44,14 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class IdempotencyKeyHash:
     """An idempotency key of a request, and what the request was."""
 
     of: KeyOf
     request_hash: bytes
 
     @classmethod
-    def make(cls, namespace: str, header: str | None, *request: object) -> Key | None:
+    def make(cls, namespace: str, header: str | None, *request: object) -> IdempotencyKeyHash | None:
         """Make the key of a request; None where it came without one.
 
         Args:
@@ -64,7 +64,7 @@ class Key:
         said = orjson.dumps(request, option=orjson.OPT_SORT_KEYS, default=str)
         return cls(KeyOf(namespace, header), hashlib.blake2b(said, digest_size=16).digest())
 
-    def reply_of(self, kept: KeptAnswer) -> Reply:
+    def reply_of(self, kept: KeptAnswer) -> StoredResponse:
         """Return the answer that the key got before.
 
         Raises:
@@ -74,9 +74,9 @@ class Key:
             raise ProblemError(
                 KEY_REUSED, f"Idempotency-Key {self.of.key!r} came with another request before"
             )
-        return Reply(kept.status, kept.body["body"], kept.body["headers"], replayed=True)
+        return StoredResponse(kept.status, kept.body["body"], kept.body["headers"], replayed=True)
 
-    def before(self, connection: psycopg.Connection) -> Reply | None:
+    def before(self, connection: psycopg.Connection) -> StoredResponse | None:
         """Return the answer to an earlier request with this key; until the transaction ends nobody adds one.
 
         Raises:
@@ -85,6 +85,6 @@ class Key:
         kept = answers_before(connection, [self.of]).get(self.of)
         return None if kept is None else self.reply_of(kept)
 
-    def keep(self, connection: psycopg.Connection, reply: Reply) -> None:
+    def keep(self, connection: psycopg.Connection, reply: StoredResponse) -> None:
         """Keep an answer in the transaction that it tells of."""
         keep_answers(connection, [(self.of, reply.kept(self.request_hash))])

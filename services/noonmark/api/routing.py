@@ -18,7 +18,7 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from noonmark.api.database import Session
-from noonmark.api.parts import Parts
+from noonmark.api.parts import ApiContext
 from noonmark.api.problem import ProblemError
 from noonmark.core.access import ROLE_FOR, Permission, Principal
 from noonmark.schemas.api.common import Problem
@@ -55,7 +55,7 @@ IdempotencyKey = Annotated[
 
 
 @dataclass(slots=True)
-class Act:
+class AuditedChange:
     """One change: its transaction, and what its audit entry is to tell.
 
     Attributes:
@@ -91,7 +91,7 @@ class Caller:
     action: str
     request_id: str
     address: str | None
-    parts: Parts
+    parts: ApiContext
     request: Request
 
     def namespace(self, named: str | None) -> str:
@@ -133,7 +133,7 @@ class Caller:
             yield session
 
     @contextmanager
-    def changing(self, namespace: str | None) -> Iterator[Act]:
+    def changing(self, namespace: str | None) -> Iterator[AuditedChange]:
         """Open the transaction of a change in a namespace; None: of the installation.
 
         The caller is authorised for it first. If the block ends well, its audit entry commits with the
@@ -147,7 +147,7 @@ class Caller:
         self.request.scope["noonmark.namespace"] = namespace
         scope = None if namespace is None else (namespace,)
         with self.parts.database.changing(scope) as session:
-            act = Act(session)
+            act = AuditedChange(session)
             try:
                 yield act
             except BaseException:
@@ -158,7 +158,12 @@ class Caller:
         self.request.scope["noonmark.audited"] = True
 
     def entry(
-        self, namespace: str | None, outcome: Outcome, *, act: Act | None = None, reason: str | None = None
+        self,
+        namespace: str | None,
+        outcome: Outcome,
+        *,
+        act: AuditedChange | None = None,
+        reason: str | None = None,
     ) -> AuditEntry:
         """Make an audit entry of this request."""
         return AuditEntry(

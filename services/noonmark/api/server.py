@@ -10,7 +10,7 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from noonmark.api.parts import Parts
+from noonmark.api.parts import ApiContext
 from noonmark.api.protocol import BoundedProtocol
 from noonmark.auth.authenticator import Authenticator
 from noonmark.service.runner import Service, StartError
@@ -25,7 +25,9 @@ class ServeLoop:
 
     name = "http"
 
-    def __init__(self, service: Service, app: ASGIApp, parts: Parts, authenticator: Authenticator) -> None:
+    def __init__(
+        self, service: Service, app: ASGIApp, parts: ApiContext, authenticator: Authenticator
+    ) -> None:
         """Listen at once, so that a taken port is told before the service says that it runs.
 
         Args:

@@ -16,10 +16,10 @@ from noonmark.service.database_clock import Moment
 from noonmark.store.jobs import Request, Result, Status, Taken
 
 
-class Submitter(Acceptor):
+class SubmissionAcceptor(Acceptor):
     """Takes in submissions inside transactions of requests. Safe to use from many threads."""
 
-    def take_in_one(self, connection: psycopg.Connection, event_type: str, data: Mapping[str, Any]) -> Taken:
+    def accept_one(self, connection: psycopg.Connection, event_type: str, data: Mapping[str, Any]) -> Taken:
         """Take in one submission, given as an event's type and data.
 
         Raises:
@@ -30,7 +30,7 @@ class Submitter(Acceptor):
         def read(moment: Moment) -> Sequence[Request]:
             return [Request(parse(event_type, data, moment), None)]
 
-        taken = self.take_in(connection, read)
+        taken = self.accept_read(connection, read)
         raise_rejected(taken.results[0])
         return taken
 

@@ -147,7 +147,7 @@ def _tried(settings: Settings) -> list[dict[str, Any]]:
         raise CliError(str(error), ExitCode.USAGE) from error
     rows = []
     for channel in channels:
-        ((_, told),) = channel.tell([trial()], time.monotonic())
+        ((_, told),) = channel.send([trial()], time.monotonic())
         channel.close()
         rows.append({"channel": channel.name, "error": told or None})
     return rows

@@ -138,7 +138,7 @@ def apply_sources(
             agree(f"end {counted(ended, 'job')}?", yes=yes)
         if not dry_run:
             _carry_out(api, steps)
-    _tell(steps, dry_run=dry_run, as_json=as_json, report=report)
+    _print_result(steps, dry_run=dry_run, as_json=as_json, report=report)
 
 
 def _home(api: Client) -> str | None:
@@ -154,7 +154,7 @@ def _plan(
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - for this command only
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        looked = pool.map(lambda one: _look(api, *one), documents)
+        looked = pool.map(lambda one: _find_job(api, *one), documents)
         for number, found in enumerate(looked, start=1):
             _progress(number, len(documents))
             if isinstance(found, Step):
@@ -163,7 +163,7 @@ def _plan(
                 problems += found
 
 
-def _look(api: Client, source: Source, document: dict[str, Any]) -> Step | list[Problem]:
+def _find_job(api: Client, source: Source, document: dict[str, Any]) -> Step | list[Problem]:
     """Return what is to be done for a document, or what the API refuses of it."""
     from noonmark.client import ApiError  # noqa: PLC0415
 
@@ -316,7 +316,9 @@ def _colored(text: str, color: str | None) -> str:
     return text if plain else typer.style(text, fg=color)
 
 
-def _tell(steps: Sequence[Step], *, dry_run: bool, as_json: bool, report: dict[str, Any] | None) -> None:
+def _print_result(
+    steps: Sequence[Step], *, dry_run: bool, as_json: bool, report: dict[str, Any] | None
+) -> None:
     """Say how many jobs were made, changed, left alone and ended."""
     count = Counter(step.action for step in steps)
     if as_json:

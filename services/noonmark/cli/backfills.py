@@ -187,10 +187,14 @@ def show(backfill: _Id, as_json: AsJson = False) -> None:
     if as_json:
         show_json(found)
         return
-    show_fields(sheet(with_instants(found, "from_at", "until_at", "created_at", "updated_at", "finished_at")))
+    show_fields(
+        backfill_fields(
+            with_instants(found, "from_at", "until_at", "created_at", "updated_at", "finished_at")
+        )
+    )
 
 
-def sheet(backfill: Mapping[str, Any]) -> dict[str, Any]:
+def backfill_fields(backfill: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is shown of a backfill, in the order in which it is asked for."""
     runs = backfill["runs"]
     first: dict[str, Any] = {
@@ -202,11 +206,11 @@ def sheet(backfill: Mapping[str, Any]) -> dict[str, Any]:
         "queued": backfill["queued"],
         "runs": ", ".join(f"{count} {state}" for state, count in runs.items()) or None,
     }
-    rest = {name: value for name, value in backfill.items() if name not in first and name not in _TOLD}
+    rest = {name: value for name, value in backfill.items() if name not in first and name not in _LABELS}
     return {name: value for name, value in (first | rest).items() if value is not None}
 
 
-_TOLD = ("job_name", "state_reason", "percent", "instants", "total")
+_LABELS = ("job_name", "state_reason", "percent", "instants", "total")
 
 
 @app.command()
@@ -314,7 +318,7 @@ def _plan(
             return backfills.plan(
                 connection,
                 job_id,
-                BackfillRange(from_at, until_at or backfills.ground(connection).now),
+                BackfillRange(from_at, until_at or backfills.read_bounds(connection).now),
                 mode,
                 after=after,
                 limit=limit,

@@ -178,5 +178,5 @@ def _row(context: Context, current: str | None) -> dict[str, Any]:
         "current": context.name == current,
         "url": context.url,
         "namespace": context.namespace,
-        "key": context.key_told,
+        "key": context.key_source,
     }

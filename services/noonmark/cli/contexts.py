@@ -43,7 +43,7 @@ class Context:
     allow_http: bool = False
 
     @property
-    def key_told(self) -> str:
+    def key_source(self) -> str:
         """Where the key comes from; of one that stands in the file only that it does."""
         return "********" if self.holds_key else self.key
 

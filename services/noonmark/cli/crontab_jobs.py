@@ -52,7 +52,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ConvertedLine:
     """What became of a line.
 
     Attributes:
@@ -77,7 +77,9 @@ class _NoJobError(ValueError):
     """A line becomes no job; the message says why."""
 
 
-def convert(crontab: Crontab, rules: Rules, *, now: datetime, count: int = CHECKED) -> Iterable[Line]:
+def convert(
+    crontab: Crontab, rules: Rules, *, now: datetime, count: int = CHECKED
+) -> Iterable[ConvertedLine]:
     """Yield what becomes of each line, in their order.
 
     Args:
@@ -90,16 +92,16 @@ def convert(crontab: Crontab, rules: Rules, *, now: datetime, count: int = CHECK
     names = dict(zip((entry.line for entry in entries), _names(entries, rules.prefix), strict=True))
     for entry in crontab.lines:
         if not isinstance(entry, CronEntry):
-            yield Line(entry.line, reason=entry.reason)
+            yield ConvertedLine(entry.line, reason=entry.reason)
             continue
         zone = entry.zone or rules.zone
         try:
             document = _document(entry, names[entry.line], zone, rules)
             next_at, checked = _check(document, entry.schedule, now, count)
         except _NoJobError as error:
-            yield Line(entry.line, entry.schedule, zone, reason=str(error))
+            yield ConvertedLine(entry.line, entry.schedule, zone, reason=str(error))
         else:
-            yield Line(entry.line, entry.schedule, zone, document, next_at=next_at, checked=checked)
+            yield ConvertedLine(entry.line, entry.schedule, zone, document, next_at=next_at, checked=checked)
 
 
 def _document(entry: CronEntry, name: str, zone: str, rules: Rules) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from noonmark.cli.context import operator_settings
-from noonmark.cli.dead_orders import Chosen, carry_out
+from noonmark.cli.dead_orders import DeadSelection, carry_out
 from noonmark.cli.job_ref import home_of, require_job
 from noonmark.cli.options import AsJson, Limit, Output, OutputOption, as_uuid, read_since, read_uuid
 from noonmark.cli.orders import DryRun, Yes
@@ -119,7 +119,7 @@ def list_(
 
 
 def _read(
-    api: Client, wanted: Chosen, limit: int, after: str | None
+    api: Client, wanted: DeadSelection, limit: int, after: str | None
 ) -> tuple[list[Mapping[str, Any]], str | None]:
     """Return up to `limit` dead letters, and where the next begins; None: there are no more."""
     namespace = wanted.namespace or home_of(api, wanted.job_id)
@@ -303,7 +303,7 @@ def _chosen(
     fingerprint: str | None,
     reason: str | None,
     since: str | None,
-) -> Chosen:
+) -> DeadSelection:
     ids = tuple(found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None)
     if fingerprint is not None and _FINGERPRINT.fullmatch(fingerprint) is None:
         raise CliError(
@@ -314,7 +314,7 @@ def _chosen(
     if reason is not None and reason not in _REASONS:
         raise CliError(f"nothing dies of {reason!r}: the reasons are {', '.join(_REASONS)}", ExitCode.USAGE)
     job_id = as_uuid(job) if job is not None else None
-    return Chosen(
+    return DeadSelection(
         runs=ids,
         job_id=job_id,
         job_name=job if job_id is None else None,
@@ -325,13 +325,13 @@ def _chosen(
     )
 
 
-def _narrowed(wanted: Chosen, *, everything: bool) -> Chosen:
+def _narrowed(wanted: DeadSelection, *, everything: bool) -> DeadSelection:
     """Insist that it was said which runs are meant.
 
     Raises:
         CliError: nothing narrows them down and --all was not given, or it was given beside ids.
     """
-    if wanted == Chosen() and not everything:
+    if wanted == DeadSelection() and not everything:
         raise CliError(
             "say which runs are meant: their ids, or --job, --namespace, --fingerprint, a reason or --since;"
             " --all means all of them",

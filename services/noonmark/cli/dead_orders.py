@@ -33,7 +33,7 @@ _SHOWN_REFUSED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class DeadSelection:
     """Which dead letters are meant: those that fit all that is given.
 
     Attributes:
@@ -83,7 +83,7 @@ class _Done:
 
 def carry_out(
     verb: Literal["redrive", "discard"],
-    wanted: Chosen,
+    wanted: DeadSelection,
     most: int | None,
     rate: int | None,
     *,
@@ -128,7 +128,7 @@ def carry_out(
         raise typer.Exit(ExitCode.PROBLEM)
 
 
-def _filters(api: Client, wanted: Chosen, done: _Done) -> Iterator[dict[str, Any]]:
+def _filters(api: Client, wanted: DeadSelection, done: _Done) -> Iterator[dict[str, Any]]:
     """Write the filters of what is meant: one; of named runs one for each namespace."""
     if not wanted.runs:
         yield wanted.filter(wanted.namespace or home_of(api, wanted.job_id))

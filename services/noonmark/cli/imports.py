@@ -17,7 +17,7 @@ from noonmark.cli.output import Column, counted, field, printable, show_json, sh
 from noonmark.cli.problems import CliError, ExitCode
 
 if TYPE_CHECKING:
-    from noonmark.cli.crontab_jobs import Line
+    from noonmark.cli.crontab_jobs import ConvertedLine
     from noonmark.core.crontab import Crontab
 
 app = typer.Typer(help="Make job documents of what other schedulers hold.", no_args_is_help=True)
@@ -104,7 +104,7 @@ def crontab(
     read, system = _read(file, system=system_form or (None if not user_form else False))
     named_zone = zone or local_zone()
     rules = Rules(named_zone, frozenset(user or ()), allow_shell, prefix, namespace, pool, timeout)
-    lines: list[Line] = []
+    lines: list[ConvertedLine] = []
     for line in convert(read, rules, now=read_since(since, option="--from") or datetime.now(UTC)):
         lines.append(line)
         progress(len(lines), len(read.lines))
@@ -179,7 +179,7 @@ def _write(path: Path, documents: Sequence[dict[str, Any]]) -> None:
         raise CliError(f"{path} cannot be written: {error}", ExitCode.USAGE) from error
 
 
-def _rows(lines: Sequence[Line]) -> list[dict[str, Any]]:
+def _rows(lines: Sequence[ConvertedLine]) -> list[dict[str, Any]]:
     return [
         {
             "line": line.number,
@@ -194,7 +194,7 @@ def _rows(lines: Sequence[Line]) -> list[dict[str, Any]]:
     ]
 
 
-def _report(lines: Sequence[Line], read: Crontab, zone: str, *, system: bool) -> dict[str, Any]:
+def _report(lines: Sequence[ConvertedLine], read: Crontab, zone: str, *, system: bool) -> dict[str, Any]:
     rows = _rows(lines)
     for row, line in zip(rows, lines, strict=True):
         row["document"] = line.document
@@ -209,7 +209,7 @@ def _report(lines: Sequence[Line], read: Crontab, zone: str, *, system: bool) ->
     }
 
 
-def _show(lines: Sequence[Line], read: Crontab, zone: str, *, told_zone: bool, system: bool) -> None:
+def _show(lines: Sequence[ConvertedLine], read: Crontab, zone: str, *, told_zone: bool, system: bool) -> None:
     rows = _rows(lines)
     made = [row for row in rows if row["job"] is not None]
     if made:

@@ -161,10 +161,10 @@ def show(
     if as_json:
         show_json(found)
         return
-    show_fields(sheet(found))
+    show_fields(job_fields(found))
 
 
-def sheet(job: Mapping[str, Any]) -> dict[str, Any]:
+def job_fields(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is shown of a job: how it stands, then its document with every default spelt out."""
     shown = {name: value for name, value in with_instants(job).items() if name not in _NOT_ALWAYS}
     shown |= {name: value for name, value in job["document"].items() if name not in shown}

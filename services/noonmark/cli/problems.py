@@ -83,7 +83,7 @@ def first_line(reason: object) -> str:
     return line if len(line) <= 200 else line[:199] + "…"
 
 
-_TOLD: Final = (
+_EXPLANATIONS: Final = (
     ("noonmark.kafka.admin", "TopicError", ExitCode.UNREACHABLE),
     ("noonmark.store.migrate", "SchemaError", ExitCode.PROBLEM),
     ("noonmark.devstack.errors", "DevStackError", ExitCode.PROBLEM),
@@ -97,7 +97,7 @@ def explain(error: BaseException) -> CliError | None:
         return error
     if _is(error, "noonmark.settings", "SettingsError"):
         return CliError(f"{error}; `noonmark config check` shows every setting", ExitCode.USAGE)
-    for module, name, code in _TOLD:
+    for module, name, code in _EXPLANATIONS:
         if _is(error, module, name):
             return CliError(str(error), code)
     if _is(error, "noonmark.client.errors", "ClientError"):

@@ -146,7 +146,7 @@ _HIDDEN = "(hidden: the key may not read payloads)"
 _INTERNAL = ("worker", "losses", "instants", "request_id")
 """What helps to follow a run through the logs and tables, and nobody else."""
 
-_TOLD_OTHERWISE = frozenset(
+_SHOWN_ELSEWHERE = frozenset(
     {"job_name", "attempts", "start_delay_seconds", "took_seconds", "error_hidden", "result_hidden"}
     | {"checkpoint_hidden"}
 )
@@ -168,7 +168,7 @@ def show(
     if as_json:
         show_json(found)
         return
-    show_fields(sheet(found, wide=output is Output.WIDE), precise=True)
+    show_fields(run_fields(found, wide=output is Output.WIDE), precise=True)
     attempts = [with_instants(one) for one in found["attempts"]]
     written = any(row["log_bytes"] for row in attempts)
     # The one attempt of a run that went well is told in the lines above.
@@ -179,11 +179,11 @@ def show(
         print(f"\nwhat they wrote: noonmark run logs {run_id}")
 
 
-def sheet(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
+def run_fields(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
     """Return what is shown of a run, in the order in which it is asked for; without what it does not have."""
     from noonmark.store.job_documents import FIRST_ONE_OFF  # noqa: PLC0415 - not needed to show help
 
-    row = {name: value for name, value in with_instants(run).items() if name not in _TOLD_OTHERWISE}
+    row = {name: value for name, value in with_instants(run).items() if name not in _SHOWN_ELSEWHERE}
     delay, length = run["start_delay_seconds"], run["took_seconds"]
     last = with_instants(run["attempts"][-1]) if run["attempts"] else None
     if length is None and last is not None and last["started_at"] == row["started_at"]:

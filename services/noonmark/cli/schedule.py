@@ -101,7 +101,7 @@ def _command(view: str, fires: int) -> Callable[..., None]:
         as_json: AsJson = False,
     ) -> None:
         from noonmark.cli import schedule_views  # noqa: PLC0415
-        from noonmark.cli.schedule_request import Asked  # noqa: PLC0415
+        from noonmark.cli.schedule_request import ScheduleOptions  # noqa: PLC0415
 
         rule = {
             "cron": cron, "rrule": rrule, "every": every, "at": at, "dialect": dialect,
@@ -110,7 +110,7 @@ def _command(view: str, fires: int) -> Callable[..., None]:
             "exclude": exclude, "include": include, "on_holiday": on_holiday,
         }  # fmt: skip
         given = {key: value for key, value in rule.items() if value is not None and value != []}
-        asked = Asked(given, file, name, zone, calendar or [], after, until, count, context.args)
+        asked = ScheduleOptions(given, file, name, zone, calendar or [], after, until, count, context.args)
         schedule_views.show(view, asked, as_json=as_json)
 
     return command
@@ -150,7 +150,7 @@ def difference(  # noqa: PLR0917 - each is an option
 ) -> None:
     """Show which fires are added and which removed when schedule B takes the place of A."""
     from noonmark.cli import schedule_diff  # noqa: PLC0415
-    from noonmark.cli.schedule_request import Asked  # noqa: PLC0415
+    from noonmark.cli.schedule_request import ScheduleOptions  # noqa: PLC0415
 
-    asked = Asked({}, None, name, zone, calendar or [], after)
+    asked = ScheduleOptions({}, None, name, zone, calendar or [], after)
     schedule_diff.show(old, new, days, limit, asked, as_json=as_json)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from noonmark.cli.context import use_named_zone_data
 from noonmark.cli.output import field, show_json, show_list
 from noonmark.cli.schedule_input import Subject, read_count
-from noonmark.cli.schedule_request import Asked, read_reading, read_side, unused_calendars
+from noonmark.cli.schedule_request import ScheduleOptions, read_reading, read_side, unused_calendars
 from noonmark.cli.schedule_views import COLUMNS, fire_document, fire_row, with_errors
 from noonmark.core.instants import format_instant
 from noonmark.core.preview import Difference, diff, differing_fields
@@ -21,7 +21,7 @@ ROWS: Final = 20
 _DIFFERENCES: Final = 10_000
 
 
-def show(old: str, new: str, days: str, limit: str | None, asked: Asked, *, as_json: bool) -> None:
+def show(old: str, new: str, days: str, limit: str | None, asked: ScheduleOptions, *, as_json: bool) -> None:
     """Print what changes when one schedule takes the place of another.
 
     Args:
@@ -40,7 +40,9 @@ def show(old: str, new: str, days: str, limit: str | None, asked: Asked, *, as_j
     with_errors(lambda: _difference(old, new, days, limit, asked, as_json=as_json), as_json=as_json)
 
 
-def _difference(old: str, new: str, days: str, limit: str | None, asked: Asked, *, as_json: bool) -> None:
+def _difference(
+    old: str, new: str, days: str, limit: str | None, asked: ScheduleOptions, *, as_json: bool
+) -> None:
     length = timedelta(days=read_count(days, "days", MAX_DAYS))
     most = read_count(limit, "limit", _DIFFERENCES) if limit is not None else None
     reading = read_reading(asked)

@@ -26,7 +26,7 @@ _LIST_OF_SCHEDULES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScheduleOptions:
     """Options as they were given.
 
     Attributes:
@@ -71,7 +71,7 @@ class Request:
     hints: list[str]
 
 
-def read_request(asked: Asked) -> Request:
+def read_request(asked: ScheduleOptions) -> Request:
     """Read the options of `next` and `explain`.
 
     Raises:
@@ -124,7 +124,7 @@ def _is_schedule(item: object) -> bool:
     return isinstance(item, str)
 
 
-def read_reading(asked: Asked) -> Reading:
+def read_reading(asked: ScheduleOptions) -> Reading:
     """Read what all schedules of a command are read with.
 
     Raises:

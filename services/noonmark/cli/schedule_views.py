@@ -14,7 +14,7 @@ from noonmark.cli.context import use_named_zone_data
 from noonmark.cli.output import Column, field, printable, show_json, show_list
 from noonmark.cli.problems import CliError, ExitCode
 from noonmark.cli.schedule_input import Subject
-from noonmark.cli.schedule_request import Asked, Request, read_request, unused_calendars
+from noonmark.cli.schedule_request import Request, ScheduleOptions, read_request, unused_calendars
 from noonmark.cli.schedule_trouble import InputError
 from noonmark.core.instants import format_instant
 from noonmark.core.preview import Fire, Preview, Removed, preview
@@ -28,7 +28,7 @@ COLUMNS: Final = (*_WHEN, _NOTE)
 """Of a fire, without how far away it is."""
 
 
-def show(view: str, asked: Asked, *, as_json: bool) -> None:
+def show(view: str, asked: ScheduleOptions, *, as_json: bool) -> None:
     """Print a view of each schedule that was asked for.
 
     Args:
@@ -86,7 +86,7 @@ def _each(request: Request, look: Callable[[Subject, Request], View], *, as_json
             if as_json:
                 _line({"name": name, "error": subject.document()})
             else:
-                _aside(f"{label}: {_sentence(subject)}", apart=bool(number))
+                _print_note(f"{label}: {_sentence(subject)}", apart=bool(number))
             continue
         read.append(subject)
         document, print_it = look(subject, request)
@@ -101,12 +101,12 @@ def _each(request: Request, look: Callable[[Subject, Request], View], *, as_json
     # What is wrong with a document may be why it uses no calendar.
     unused = unused_calendars(request.calendars, read) if not failed else []
     for hint in [*request.hints, *unused]:
-        _aside(f"note: {hint}", apart=not as_json)
+        _print_note(f"note: {hint}", apart=not as_json)
     if failed:
         raise typer.Exit(ExitCode.USAGE)
 
 
-def _aside(text: str, *, apart: bool) -> None:
+def _print_note(text: str, *, apart: bool) -> None:
     """Print on stderr, after what was printed before and, where both are one terminal, apart from it."""
     sys.stdout.flush()
     print(f"\n{text}" if apart else text, file=sys.stderr, flush=True)

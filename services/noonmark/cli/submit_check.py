@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class CheckContext:
     """What documents are checked with.
 
     Attributes:
@@ -65,7 +65,7 @@ def check_documents(
     Raises:
         typer.Exit: code 1, some document is refused.
     """
-    ground = look(settings)
+    ground = read_context(settings)
     checked = [
         check(ground, document, number, source=source, max_bytes=settings.max_submission_bytes)
         for number, document in enumerate(documents, start=1)
@@ -85,7 +85,7 @@ def check_documents(
         raise typer.Exit(ExitCode.PROBLEM)
 
 
-def look(settings: Settings) -> Ground:
+def read_context(settings: Settings) -> CheckContext:
     """Ask the database for its time, ledger floor, facts, pools and workers, if it answers."""
     import psycopg  # noqa: PLC0415
 
@@ -111,13 +111,13 @@ def look(settings: Settings) -> Ground:
             f"checked without the database {address} ({first_line(error)}): default zones are UTC; calendars,"
             " pools, handlers and limits are not looked at"
         )
-        return Ground(now, now - timedelta(days=settings.retention_days), TimeFacts(), None, told)
+        return CheckContext(now, now - timedelta(days=settings.retention_days), TimeFacts(), None, told)
     told = f"checked with the zones, calendars, pools, live workers and limits of the database {address}"
-    return Ground(row[0], row[1], facts, address, told, pools, catalogues)
+    return CheckContext(row[0], row[1], facts, address, told, pools, catalogues)
 
 
 def check(
-    ground: Ground, document: dict[str, Any], number: int, *, source: str, max_bytes: int
+    ground: CheckContext, document: dict[str, Any], number: int, *, source: str, max_bytes: int
 ) -> dict[str, Any]:
     """Check one document or event.
 
@@ -153,7 +153,7 @@ def check(
         submission = parse_submission(
             parsed, now=ground.now, ledger_floor=ground.ledger_floor, facts=ground.facts
         )
-        _look_up(submission, ground)
+        _check_references(submission, ground)
     except Refused as refused:
         shown["errors"] = [
             {
@@ -170,7 +170,7 @@ def check(
     return {**shown, "next_fire_at": at, "note": "; ".join(notes) or None}
 
 
-def _look_up(submission: Submission, ground: Ground) -> None:
+def _check_references(submission: Submission, ground: CheckContext) -> None:
     """Look for what a job names: its pool, who can run it, its limits.
 
     Raises:
@@ -189,7 +189,7 @@ def _look_up(submission: Submission, ground: Ground) -> None:
         raise Refused(replace(error, pointer="/data" + error.pointer) for error in found)
 
 
-def _next_fire(submission: Submission, ground: Ground) -> tuple[datetime | None, str | None]:
+def _next_fire(submission: Submission, ground: CheckContext) -> tuple[datetime | None, str | None]:
     """Return when a job fires next, and what is to be said about it; orders have no such instant."""
     from noonmark.schemas.submissions import CreateJob, UpdateJob  # noqa: PLC0415
 

@@ -151,8 +151,8 @@ class AppOutboxLoop:
             return [one for one in checked if isinstance(one, Request)]
 
         with ours.transaction():
-            taken = self._acceptor.take_in(ours, read)
-        self._acceptor.told(taken)
+            taken = self._acceptor.accept_read(ours, read)
+        self._acceptor.record_accepted(taken)
         accepted = iter(taken.results)
         return [next(accepted) if isinstance(one, Request) else one for one in checked]
 

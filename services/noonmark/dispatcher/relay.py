@@ -106,7 +106,7 @@ class RelayLoop(DatabaseLoop):
             relay.delete(connection, acknowledged)
             hit("dispatcher.after_delete")
             if traced:
-                self._tell_traces(acknowledged, traced, began)
+                self._record_spans(acknowledged, traced, began)
         if not result.all_acknowledged:
             self._deal_with_failures(connection, sendable, result)
         transient = any(map(_says_brokers_are_away, result.failed.values()))
@@ -145,7 +145,7 @@ class RelayLoop(DatabaseLoop):
         runs = [(row.run_id, row.job_id) for row in rows if row.run_id is not None and row.job_id is not None]
         return self._service.traces.roots(connection, runs)
 
-    def _tell_traces(self, rows: Sequence[OutboxRow], traced: Mapping[UUID, Root], began: float) -> None:
+    def _record_spans(self, rows: Sequence[OutboxRow], traced: Mapping[UUID, Root], began: float) -> None:
         """Send the spans of messages that Kafka has acknowledged."""
         assert self._service.traces is not None
         self._service.traces.relayed(
@@ -184,12 +184,12 @@ class RelayLoop(DatabaseLoop):
         runs = [(row, failure) for row, failure in permanent if row.run_id is not None]
         if runs:
             self._park(connection, [(row, failure.reason) for row, failure in runs])
-        self._set_aside(connection, [(rows[i], failure) for i, failure in result.failed.items()])
+        self._refuse_failed(connection, [(rows[i], failure) for i, failure in result.failed.items()])
         transient = [f.reason for f in result.failed.values() if _says_brokers_are_away(f)]
         if transient:
             self._log.warning("messages_not_acknowledged", count=len(transient), reason=transient[0])
 
-    def _set_aside(
+    def _refuse_failed(
         self, connection: psycopg.Connection, failed: Sequence[tuple[OutboxRow, DeliveryFailure]]
     ) -> None:
         """Take refused events out of the way; they have no run to wait in."""

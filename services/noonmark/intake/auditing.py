@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from noonmark.core.access import Principal
-from noonmark.intake.checking import Checked
+from noonmark.intake.checking import CheckedBatch
 from noonmark.schemas.submissions import CancelRuns, CreateJob, Submission, UpdateJob
 from noonmark.store.audit import AuditEntry, Outcome
 from noonmark.store.jobs import Request, Result, Status, Taken
 from noonmark.store.rejections import Place
 
 
-def audit_entries(batch: Checked, taken: Taken | None, new: Collection[Place]) -> list[AuditEntry]:
+def audit_entries(batch: CheckedBatch, taken: Taken | None, new: Collection[Place]) -> list[AuditEntry]:
     """Return the entries of a batch. Nobody is named whose signature was not good.
 
     Args:
@@ -31,7 +31,7 @@ def audit_entries(batch: Checked, taken: Taken | None, new: Collection[Place]) -
     return entries
 
 
-def _carried_out(batch: Checked, taken: Taken, new: Collection[Place]) -> Iterator[AuditEntry]:
+def _carried_out(batch: CheckedBatch, taken: Taken, new: Collection[Place]) -> Iterator[AuditEntry]:
     for place, who in batch.signers.items():
         (record, word), request, result = batch.sources[place], batch.requests[place], taken.results[place]
         where = (record.topic, record.partition, record.offset)

@@ -56,7 +56,7 @@ _HOW: Final = (
 _MOST_HEADER_BYTES: Final = 16 * 1024
 
 
-class Unauthorised(Refused):
+class Unauthorized(Refused):
     """The event may not do what it asks for. `principal` is who asked, where that is certain."""
 
     def __init__(self, problem: FieldError, principal: Principal | None = None) -> None:
@@ -64,7 +64,7 @@ class Unauthorised(Refused):
         self.principal = principal
 
 
-class Admitted(NamedTuple):
+class Grant(NamedTuple):
     """How far an event may go.
 
     Attributes:
@@ -81,7 +81,7 @@ class Admitted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reception:
+class BatchContext:
     """How a batch was first read. It stays when the batch is checked again: time must not turn it bad.
 
     Attributes:
@@ -93,7 +93,7 @@ class Reception:
     tokens: dict[str, Principal] = field(default_factory=dict, repr=False)
 
 
-class Authority(Protocol):
+class CredentialStore(Protocol):
     """Knows keys and tokens, and remembers what it knows for less than 5 s: `noonmark.auth.Authenticator`."""
 
     def principal_of_key(self, key_id: str) -> Publisher | None:
@@ -103,13 +103,13 @@ class Authority(Protocol):
         """Return whom a token names, if it is valid now."""
 
 
-_EVERYWHERE: Final = Admitted("default", None, "")
+_EVERYWHERE: Final = Grant("default", None, "")
 
 
-class Doorkeeper:
+class Authorizer:
     """Lets events in. Several threads may use it."""
 
-    def __init__(self, bound: Mapping[str, str], authority: Authority) -> None:
+    def __init__(self, bound: Mapping[str, str], authority: CredentialStore) -> None:
         """Make it.
 
         Args:
@@ -117,18 +117,18 @@ class Doorkeeper:
             authority: asked about keys and tokens.
         """
         self._bound = {
-            topic: _EVERYWHERE if place == EVERYWHERE else Admitted(place, frozenset({place}), place)
+            topic: _EVERYWHERE if place == EVERYWHERE else Grant(place, frozenset({place}), place)
             for topic, place in bound.items()
         }
         self._authority = authority
 
-    def admit(self, record: Record, event: Event, reception: Reception) -> Admitted:
+    def authorize(self, record: Record, event: Event, context: BatchContext) -> Grant:
         """Let an event in.
 
         Args:
             record: as it was read.
             event: what it holds.
-            reception: of its batch.
+            context: of its batch.
 
         Raises:
             Unauthorised: it may not do what it asks for.
@@ -138,19 +138,19 @@ class Doorkeeper:
         if event.type == COMPLETE_RUN:
             return _EVERYWHERE
         if signature is not None:
-            admitted = self._signed(record, event, signature, _taken_at(record, reception))
+            admitted = self._signed(record, event, signature, _taken_at(record, context))
         elif token is not None:
-            admitted = self._by_token(event, token, reception)
+            admitted = self._by_token(event, token, context)
         else:
             bound = self._bound.get(record.topic)
             if bound is None:
-                raise Unauthorised(FieldError("", "nobody vouches for the event", _HOW))
+                raise Unauthorized(FieldError("", "nobody vouches for the event", _HOW))
             admitted = bound
         if admitted.within is not None:
             _check_namespace(event, admitted)
         return admitted
 
-    def _signed(self, record: Record, event: Event, header: object, at: float) -> Admitted:
+    def _signed(self, record: Record, event: Event, header: object, at: float) -> Grant:
         try:
             signature = Signature.read(header if isinstance(header, bytes | str) else None)
             publisher = self._authority.principal_of_key(signature.key_id)
@@ -166,21 +166,21 @@ class Doorkeeper:
         needed = _permission_for(event)
         if needed is not None and not who.may(needed, place):
             raise _not_allowed(who, needed, place)
-        return Admitted(place, frozenset({place}), place, who)
+        return Grant(place, frozenset({place}), place, who)
 
-    def _by_token(self, event: Event, token: str, reception: Reception) -> Admitted:
-        who = reception.tokens.get(token)
+    def _by_token(self, event: Event, token: str, context: BatchContext) -> Grant:
+        who = context.tokens.get(token)
         if who is None:
             try:
                 who = self._authority.authenticate_jwt(token)
             except AuthenticationError as error:
-                raise Unauthorised(FieldError("", f"{JWT_HEADER}: {error}", error.hint)) from None
-            reception.tokens[token] = who
+                raise Unauthorized(FieldError("", f"{JWT_HEADER}: {error}", error.hint)) from None
+            context.tokens[token] = who
         needed = _permission_for(event)
         within = who.namespaces(needed) if needed is not None else frozenset()
         if needed is not None and within is not None and not within:
             raise _not_allowed(who, needed, None)
-        return Admitted(who.home or "default", within, who.home or who.id, who)
+        return Grant(who.home or "default", within, who.home or who.id, who)
 
 
 def _permission_for(event: Event) -> Permission | None:
@@ -203,7 +203,7 @@ def _credentials(headers: Headers) -> tuple[bytes | str | None, str | None]:
             continue
         kind = name.lower()
         if kind in _REFUSED_HEADERS or (isinstance(raw, bytes) and holds_key(raw)):
-            raise Unauthorised(
+            raise Unauthorized(
                 FieldError(
                     "",
                     "the record carries a credential that everybody who reads the topic can use: revoke it",
@@ -212,9 +212,9 @@ def _credentials(headers: Headers) -> tuple[bytes | str | None, str | None]:
             )
         if kind in {SIGNATURE_HEADER, JWT_HEADER}:
             if signature is not None or token is not None:
-                raise Unauthorised(FieldError("", "the record has more than one signature or token", "one"))
+                raise Unauthorized(FieldError("", "the record has more than one signature or token", "one"))
             if raw is None or len(raw) > _MOST_HEADER_BYTES:
-                raise Unauthorised(FieldError("", f"the header {kind} cannot be read", _HOW))
+                raise Unauthorized(FieldError("", f"the header {kind} cannot be read", _HOW))
             if kind == SIGNATURE_HEADER:
                 signature = raw
             else:
@@ -227,15 +227,15 @@ _REFUSED_HEADERS: Final = frozenset(
 )
 
 
-def _taken_at(record: Record, reception: Reception) -> float:
+def _taken_at(record: Record, context: BatchContext) -> float:
     """Return when an event came: by the broker's clock where the topic has it, which no publisher can set.
 
     However long nothing reads the topic, and however often the event is read, that stays the same.
     """
-    return record.timestamp_ms / 1000 if record.is_stamped else reception.at
+    return record.timestamp_ms / 1000 if record.is_stamped else context.at
 
 
-def _check_namespace(event: Event, admitted: Admitted) -> None:
+def _check_namespace(event: Event, admitted: Grant) -> None:
     """See that the document names no other namespace than the event may act in.
 
     Of an order by ids the store asks the job or run itself.
@@ -252,18 +252,18 @@ def _check_namespace(event: Event, admitted: Admitted) -> None:
     # What is no text is refused by whoever reads the document.
     if isinstance(named, str) and admitted.within is not None and named not in admitted.within:
         places = ", ".join(sorted(admitted.within)[:20])
-        raise Unauthorised(
+        raise Unauthorized(
             FieldError("/data/namespace", f"the event may not act in namespace {shown(named)}", places),
             admitted.principal,
         )
 
 
 def _refuse_signature(why: str) -> NoReturn:
-    raise Unauthorised(FieldError("", f"{SIGNATURE_HEADER}: {why}", _HOW)) from None
+    raise Unauthorized(FieldError("", f"{SIGNATURE_HEADER}: {why}", _HOW)) from None
 
 
-def _not_allowed(who: Principal, needed: Permission, place: str | None) -> Unauthorised:
+def _not_allowed(who: Principal, needed: Permission, place: str | None) -> Unauthorized:
     where = "any namespace" if place is None else f"namespace {place!r}"
-    return Unauthorised(
+    return Unauthorized(
         FieldError("", f"{who.name!r} may not do this in {where}", f"a credential with {needed}"), who
     )

@@ -9,9 +9,9 @@ from typing import Final
 import psycopg
 
 from noonmark.core.access import Principal
-from noonmark.intake.authorising import Doorkeeper, Reception, Unauthorised
+from noonmark.intake.authorising import Authorizer, BatchContext, Unauthorized
 from noonmark.intake.masking import without_keys
-from noonmark.kafka.consumer import LaneConsumer
+from noonmark.kafka.consumer import BatchConsumer
 from noonmark.kafka.records import UNREADABLE_HEADERS, Record
 from noonmark.schemas.envelope import Event, identify, parse_event
 from noonmark.schemas.refusal import FieldError, Refused
@@ -30,14 +30,14 @@ _log = get_logger()
 
 
 @dataclass(slots=True)
-class Checked:
+class CheckedBatch:
     """A batch of records from one consumer, each either a request or refused.
 
     Attributes:
         consumer: where they came from and are settled.
         records: all of them.
         moment: what they were checked with.
-        reception: how they were first read.
+        context: how they were first read.
         requests: the sound ones, in order.
         sources: per request its record and the word of its type.
         refused: the others, each with the word of its type.
@@ -46,10 +46,10 @@ class Checked:
         checked_at: when they were, on the clock of `time.monotonic`.
     """
 
-    consumer: LaneConsumer
+    consumer: BatchConsumer
     records: list[Record]
     moment: Moment
-    reception: Reception
+    context: BatchContext
     requests: list[Request] = field(default_factory=list)
     sources: list[tuple[Record, str]] = field(default_factory=list)
     refused: list[tuple[RejectedRecord, str]] = field(default_factory=list)
@@ -59,28 +59,28 @@ class Checked:
 
 
 def check(
-    consumer: LaneConsumer,
+    consumer: BatchConsumer,
     records: list[Record],
     moment: Moment,
     *,
-    door: Doorkeeper,
+    authorizer: Authorizer,
     max_bytes: int,
-    reception: Reception | None = None,
-) -> Checked:
+    context: BatchContext | None = None,
+) -> CheckedBatch:
     """Check a batch of records.
 
     Args:
         consumer: where they came from.
         records: as polled.
         moment: the database's time, ledger floor and facts.
-        door: lets events in.
+        authorizer: lets events in.
         max_bytes: a larger value is refused unread.
-        reception: of a batch that is checked again.
+        context: of a batch that is checked again.
 
     Raises:
         psycopg.OperationalError: somebody's key is not known, and the database is away.
     """
-    batch = Checked(consumer, records, moment, reception or Reception(moment.now.timestamp()))
+    batch = CheckedBatch(consumer, records, moment, context or BatchContext(moment.now.timestamp()))
     for record in records:
         if len(record.value) > max_bytes:
             batch.refused.append((_too_large(record, max_bytes), UNKNOWN))
@@ -89,16 +89,16 @@ def check(
             verdict = Refused([FieldError("", "a header's key is not UTF-8", "header keys in UTF-8")])
             batch.refused.append((rejected_record(record, "malformed", verdict), UNKNOWN))
             continue
-        _check_one(batch, record, door, max_bytes)
+        _check_one(batch, record, authorizer, max_bytes)
     return batch
 
 
-def _check_one(batch: Checked, record: Record, door: Doorkeeper, max_bytes: int) -> None:
+def _check_one(batch: CheckedBatch, record: Record, authorizer: Authorizer, max_bytes: int) -> None:
     event: Event | None = None
     moment = batch.moment
     try:
         event = parse_event(record.value or None, record.headers, max_bytes=max_bytes)
-        admitted = door.admit(record, event, batch.reception)
+        admitted = authorizer.authorize(record, event, batch.context)
         submission = parse_submission(
             event,
             now=moment.now,
@@ -106,7 +106,7 @@ def _check_one(batch: Checked, record: Record, door: Doorkeeper, max_bytes: int)
             facts=moment.facts,
             namespace=admitted.namespace,
         )
-    except Unauthorised as refused:
+    except Unauthorized as refused:
         if refused.principal is not None:
             batch.denied[len(batch.refused)] = refused.principal
         batch.refused.append((rejected_record(record, "unauthorised", refused, event), _word(event)))

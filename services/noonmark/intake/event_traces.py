@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from noonmark.core.trace_context import SubmitTrace
-from noonmark.intake.checking import Checked
+from noonmark.intake.checking import CheckedBatch
 from noonmark.kafka.records import Record
 from noonmark.telemetry.tracing import wall_clock
 
@@ -22,7 +22,7 @@ class _Extension(msgspec.Struct, gc=False):
 _decode: Final = msgspec.json.Decoder(_Extension).decode
 
 
-def read_traces(batch: Checked) -> None:
+def read_traces(batch: CheckedBatch) -> None:
     """Begin the spans of those requests of a batch whose events carry a trace."""
     began = wall_clock(batch.checked_at)
     for place, (record, _) in enumerate(batch.sources):

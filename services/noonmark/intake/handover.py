@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from noonmark.intake.checking import Checked
+from noonmark.intake.checking import CheckedBatch
 
 
-class Handover:
+class BatchQueue:
     """A batch in the writer's hands stays there until it is done, through every outage of the database."""
 
     def __init__(self, wake: threading.Event) -> None:
@@ -18,23 +18,23 @@ class Handover:
         """
         self._wake = wake
         self._changed = threading.Condition()
-        self._waiting: Checked | None = None
-        self._writing: Checked | None = None
+        self._waiting: CheckedBatch | None = None
+        self._writing: CheckedBatch | None = None
         self._closed = False
 
-    def offer(self, batch: Checked) -> None:
+    def offer(self, batch: CheckedBatch) -> None:
         """Hand in a batch; there must be room, and only one thread offers."""
         with self._changed:
             assert self._waiting is None, "a batch was offered where there was no room"
             self._waiting = batch
         self._wake.set()
 
-    def wait_for_room(self, timeout_seconds: float) -> bool:
+    def wait_for_slot(self, timeout_seconds: float) -> bool:
         """Wait until a batch can be offered; False if it cannot."""
         with self._changed:
             return self._changed.wait_for(lambda: self._waiting is None, timeout_seconds)
 
-    def begin(self) -> Checked | None:
+    def begin(self) -> CheckedBatch | None:
         """Take the batch to write: the one that is not done yet, else the next; None if there is none."""
         with self._changed:
             if self._writing is None and not self._closed:

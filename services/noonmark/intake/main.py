@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from noonmark.auth.authenticator import Authenticator
 from noonmark.core.topic_bindings import read_bindings
-from noonmark.intake.authorising import Doorkeeper
+from noonmark.intake.authorising import Authorizer
 from noonmark.intake.reading import ReadLoop
 from noonmark.intake.writing import WriteLoop
 from noonmark.kafka.topics import Topics
@@ -27,9 +27,9 @@ def build(service: Service) -> Sequence[Loop]:
         further = topics.further_submissions(bound)
     except ValueError as error:
         raise StartError(f"NOONMARK_BOUND_TOPICS: {error}") from error
-    clock, door = DatabaseClock(), Doorkeeper(bound, Authenticator(settings.dsn, settings))
-    writer = WriteLoop(service, topics, clock, HintSender(settings.dsn), door, shards=install.shards)
-    reader = ReadLoop(service, topics, writer.handover, clock, door, further=further)
+    clock, authorizer = DatabaseClock(), Authorizer(bound, Authenticator(settings.dsn, settings))
+    writer = WriteLoop(service, topics, clock, HintSender(settings.dsn), authorizer, shards=install.shards)
+    reader = ReadLoop(service, topics, writer.handover, clock, authorizer, further=further)
     return [writer, reader]
 
 

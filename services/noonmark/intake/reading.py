@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import psycopg
 
-from noonmark.intake.authorising import Doorkeeper
+from noonmark.intake.authorising import Authorizer
 from noonmark.intake.checking import check
-from noonmark.intake.handover import Handover
-from noonmark.kafka.consumer import LaneConsumer
+from noonmark.intake.handover import BatchQueue
+from noonmark.kafka.consumer import BatchConsumer
 from noonmark.kafka.records import Record
 from noonmark.kafka.topics import Topics
 from noonmark.service.database_clock import DatabaseClock, Moment
@@ -31,9 +31,9 @@ class ReadLoop:
         self,
         service: Service,
         topics: Topics,
-        handover: Handover,
+        handover: BatchQueue,
         clock: DatabaseClock,
-        door: Doorkeeper,
+        authorizer: Authorizer,
         *,
         further: Sequence[str] = (),
     ) -> None:
@@ -44,16 +44,16 @@ class ReadLoop:
             topics: of the installation.
             handover: where checked batches go.
             clock: the database's time.
-            door: lets events in.
+            authorizer: lets events in.
             further: topics that are read beside that of submissions, and before that of bulk.
         """
         self._service = service
         self._topics = topics
         self._handover = handover
         self._clock = clock
-        self._door = door
+        self._authorizer = authorizer
         self._further = further
-        self._unchecked: tuple[LaneConsumer, list[Record]] | None = None
+        self._unchecked: tuple[BatchConsumer, list[Record]] | None = None
         self._progress = service.health.progress(self.name, 30.0)
         service.health.require(_CONDITION, "no partition of the submissions is assigned yet")
 
@@ -74,9 +74,9 @@ class ReadLoop:
             main.close()
             bulk.close()
 
-    def _turn(self, main: LaneConsumer, bulk: LaneConsumer) -> None:
+    def _turn(self, main: BatchConsumer, bulk: BatchConsumer) -> None:
         moment = self._clock.moment()
-        if moment is None or not self._handover.wait_for_room(_WAIT_SECONDS):
+        if moment is None or not self._handover.wait_for_slot(_WAIT_SECONDS):
             waited = _WAIT_SECONDS if moment is None else 0.0
             main.poll_batch(0, waited)
             bulk.poll_batch(0, 0)
@@ -84,26 +84,26 @@ class ReadLoop:
         if self._unchecked is not None:
             main.poll_batch(0, _WAIT_SECONDS)
             bulk.poll_batch(0, 0)
-            self._hand_over(*self._unchecked, moment)
+            self._enqueue(*self._unchecked, moment)
             return
         most = self._service.settings.intake_batch
         records = main.poll_batch(most, 0)
         if records:
             bulk.poll_batch(0, 0)
-            self._hand_over(main, records, moment)
+            self._enqueue(main, records, moment)
             return
         records = bulk.poll_batch(most, 0)
         if records:
-            self._hand_over(bulk, records, moment)
+            self._enqueue(bulk, records, moment)
             return
         records = main.poll_batch(most, _WAIT_SECONDS)
         if records:
-            self._hand_over(main, records, moment)
+            self._enqueue(main, records, moment)
 
-    def _hand_over(self, consumer: LaneConsumer, records: list[Record], moment: Moment) -> None:
+    def _enqueue(self, consumer: BatchConsumer, records: list[Record], moment: Moment) -> None:
         most = self._service.settings.max_submission_bytes
         try:
-            checked = check(consumer, records, moment, door=self._door, max_bytes=most)
+            checked = check(consumer, records, moment, authorizer=self._authorizer, max_bytes=most)
         except psycopg.OperationalError as error:
             # Somebody's key must be read. The writer, which says when the database is away, waits as well.
             if self._unchecked is None:
@@ -113,9 +113,9 @@ class ReadLoop:
         self._unchecked = None
         self._handover.offer(checked)
 
-    def _consumer(self, *topics: str) -> LaneConsumer:
+    def _consumer(self, *topics: str) -> BatchConsumer:
         settings = self._service.settings
-        return LaneConsumer(
+        return BatchConsumer(
             kafka_config(settings),
             topics,
             self._topics.group_intake,

@@ -10,10 +10,10 @@ import psycopg
 
 from noonmark.core.faults import hit
 from noonmark.intake.auditing import audit_entries
-from noonmark.intake.authorising import Doorkeeper
-from noonmark.intake.checking import Checked, check, rejected_record
+from noonmark.intake.authorising import Authorizer
+from noonmark.intake.checking import CheckedBatch, check, rejected_record
 from noonmark.intake.event_traces import read_traces
-from noonmark.intake.handover import Handover
+from noonmark.intake.handover import BatchQueue
 from noonmark.kafka.topics import Topics
 from noonmark.service.acceptor import Acceptor
 from noonmark.service.database_clock import DatabaseClock
@@ -44,18 +44,18 @@ class WriteLoop(DatabaseLoop):
         topics: Topics,
         clock: DatabaseClock,
         hints: HintSender,
-        door: Doorkeeper,
+        authorizer: Authorizer,
         *,
         shards: int,
     ) -> None:
         """Register the loop; `handover` is where it gets its batches."""
         super().__init__(service, "write", max_age_seconds=60.0)
-        self.handover = Handover(self.wake)
+        self.handover = BatchQueue(self.wake)
         self._topics = topics
         self._acceptor = Acceptor(topics, hints, shards=shards, traces=service.traces)
         self._clock = clock
-        self._door = door
-        self._look_at = 0.0
+        self._authorizer = authorizer
+        self._refresh_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
         """Write until `stop` is set; the batch in hand is finished if the database lets it."""
@@ -66,7 +66,7 @@ class WriteLoop(DatabaseLoop):
 
     def run_once(self, connection: psycopg.Connection) -> float:
         """Write one batch."""
-        self._look(connection)
+        self._refresh_clock(connection)
         batch = self.handover.begin()
         if batch is None:
             return 1.0
@@ -75,14 +75,14 @@ class WriteLoop(DatabaseLoop):
         batch.consumer.settle(batch.records)
         self.handover.done()
         if taken is not None:
-            self._clock.hear(taken.now)
-            self._acceptor.told(taken)
+            self._clock.observe(taken.now)
+            self._acceptor.record_accepted(taken)
         _count(batch, taken, rejected)
         return 0.0
 
     def _write(
-        self, connection: psycopg.Connection, batch: Checked
-    ) -> tuple[Checked, Taken | None, list[RejectedRecord]]:
+        self, connection: psycopg.Connection, batch: CheckedBatch
+    ) -> tuple[CheckedBatch, Taken | None, list[RejectedRecord]]:
         # It may have lain here while the database was away.
         if batch.signers and time.monotonic() - batch.checked_at > _BELIEVED_SECONDS:
             batch = self._check_again(connection, batch)
@@ -95,17 +95,22 @@ class WriteLoop(DatabaseLoop):
             # A calendar or a namespace was changed since: checked again, outside any transaction.
             batch = self._check_again(connection, batch)
 
-    def _check_again(self, connection: psycopg.Connection, batch: Checked) -> Checked:
-        self._clock.look(connection)
+    def _check_again(self, connection: psycopg.Connection, batch: CheckedBatch) -> CheckedBatch:
+        self._clock.refresh(connection)
         moment = self._clock.moment()
         assert moment is not None
         most = self._service.settings.max_submission_bytes
         return check(
-            batch.consumer, batch.records, moment, door=self._door, max_bytes=most, reception=batch.reception
+            batch.consumer,
+            batch.records,
+            moment,
+            authorizer=self._authorizer,
+            max_bytes=most,
+            context=batch.context,
         )
 
     def _write_checked(
-        self, connection: psycopg.Connection, batch: Checked
+        self, connection: psycopg.Connection, batch: CheckedBatch
     ) -> tuple[Taken | None, list[RejectedRecord]]:
         taken = None
         rejected = [record for record, _ in batch.refused]
@@ -113,7 +118,7 @@ class WriteLoop(DatabaseLoop):
             if self._service.traces is not None:
                 read_traces(batch)
             taken = self._acceptor.accept(connection, batch.requests, batch.moment.facts)
-            rejected += _turned_down(batch, taken)
+            rejected += _rejected_results(batch, taken)
         new = record_rejections(
             connection,
             rejected,
@@ -126,15 +131,15 @@ class WriteLoop(DatabaseLoop):
         hit("intake.before_commit")
         return taken, rejected
 
-    def _look(self, connection: psycopg.Connection) -> None:
+    def _refresh_clock(self, connection: psycopg.Connection) -> None:
         """Ask the database now and then, also with nothing to write: is it there, what time is it."""
         now = time.monotonic()
-        if now >= self._look_at:
-            self._clock.look(connection)
-            self._look_at = now + _LOOK_SECONDS
+        if now >= self._refresh_at:
+            self._clock.refresh(connection)
+            self._refresh_at = now + _LOOK_SECONDS
 
 
-def _turned_down(batch: Checked, taken: Taken) -> list[RejectedRecord]:
+def _rejected_results(batch: CheckedBatch, taken: Taken) -> list[RejectedRecord]:
     rejected = []
     for (record, _), request, result in zip(batch.sources, batch.requests, taken.results, strict=True):
         if result.status is Status.REJECTED:
@@ -145,7 +150,7 @@ def _turned_down(batch: Checked, taken: Taken) -> list[RejectedRecord]:
     return rejected
 
 
-def _count(batch: Checked, taken: Taken | None, rejected: list[RejectedRecord]) -> None:
+def _count(batch: CheckedBatch, taken: Taken | None, rejected: list[RejectedRecord]) -> None:
     kinds: Counter[tuple[str, str]] = Counter((word, "rejected") for _, word in batch.refused)
     if taken is not None:
         kinds.update(

@@ -60,7 +60,7 @@ class DeliveryLoop(DatabaseLoop):
         taken_at = time.monotonic()
         due = deliveries.claim(connection, channel.name, most=channel.most, lease_seconds=_LEASE_SECONDS)
         if due:
-            self._tell(connection, due, taken_at)
+            self._deliver(connection, due, taken_at)
         if time.monotonic() >= self._measure_at:
             self._measure_at = time.monotonic() + _MEASURE_SECONDS
             ALERT_DELIVERIES_WAITING.labels(channel.name).set(
@@ -73,9 +73,9 @@ class DeliveryLoop(DatabaseLoop):
         del connection
         self._channel.close()
 
-    def _tell(self, connection: psycopg.Connection, due: Sequence[Delivery], taken_at: float) -> None:
+    def _deliver(self, connection: psycopg.Connection, due: Sequence[Delivery], taken_at: float) -> None:
         name = self._channel.name
-        told = self._channel.tell(due, taken_at)
+        told = self._channel.send(due, taken_at)
         hit("observer.after_tell")
         sent = [one for one, error in told if not error]
         failed = [_failure(self._channel, one, error) for one, error in told if error]

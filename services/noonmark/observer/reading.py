@@ -27,12 +27,12 @@ class HeardEvent(NamedTuple):
     outcomes: Sequence[Outcome]
 
 
-def read_event(value: bytes | None, told_at: datetime) -> HeardEvent | None:
+def read_event(value: bytes | None, published_at: datetime) -> HeardEvent | None:
     """Read the value of a record; None for an event of another type.
 
     Args:
         value: an event in structured mode.
-        told_at: by the broker: when outcomes ended that do not say when.
+        published_at: by the broker: when outcomes ended that do not say when.
 
     Raises:
         ValueError: it is no event of ours.
@@ -41,13 +41,13 @@ def read_event(value: bytes | None, told_at: datetime) -> HeardEvent | None:
         event = orjson.loads(value or b"")
         if event["type"] != SETTLED:
             return None
-        outcomes = [_outcome(item, told_at) for item in event["data"]["outcomes"]]
+        outcomes = [_outcome(item, published_at) for item in event["data"]["outcomes"]]
         return HeardEvent(_id(event["id"]), outcomes)
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ValueError(f"not a {SETTLED} event: {type(error).__name__}: {error}") from error
 
 
-def _outcome(item: dict[str, Any], told_at: datetime) -> Outcome:
+def _outcome(item: dict[str, Any], published_at: datetime) -> Outcome:
     finished_at = _instant(item.get("finished_at"))
     return Outcome(
         UUID(item["run_id"]),
@@ -58,7 +58,7 @@ def _outcome(item: dict[str, Any], told_at: datetime) -> Outcome:
         _instant(item.get("started_at")),
         finished_at,
         _text(item.get("error")),
-        finished_at or told_at,
+        finished_at or published_at,
     )
 
 

@@ -203,12 +203,12 @@ class OutcomeStore:
         observing.add_counts(connection, counts)
         observing.move(connection, self._topic, [_move(partition, rows) for partition, rows in fresh.items()])
         if events:
-            observing.heard(connection, max(_told_at(records[-1]) for records in fresh.values()))
+            observing.heard(connection, max(_published_at(records[-1]) for records in fresh.values()))
 
     def _events(self, records: Sequence[Record]) -> Iterable[HeardEvent]:
         for record in records:
             try:
-                event = read_event(record.value, _told_at(record))
+                event = read_event(record.value, _published_at(record))
             except ValueError as error:
                 self._log.warning(
                     "record_not_read", partition=record.partition, offset=record.offset, error=str(error)
@@ -227,7 +227,7 @@ class OutcomeStore:
         return dict.fromkeys(job_ids, GONE) | known | found
 
 
-def _told_at(record: Record) -> datetime:
+def _published_at(record: Record) -> datetime:
     try:
         return datetime.fromtimestamp(record.timestamp, UTC)
     except (ValueError, OverflowError, OSError):

@@ -67,7 +67,7 @@ class WatchLoop(DatabaseLoop):
         self._side: _Side = {"channels": channel_names(settings), "topic": topics.alerts, "shards": shards}
         # What comes and goes would be told again and again: since when what is open is not found any more.
         self._gone_at: dict[AlertKind, dict[str, float]] = {}
-        self._look_at = 0.0
+        self._check_at = 0.0
         self._prune_at = 0.0
         self._pruned_to = UUID(int=0)
 
@@ -78,12 +78,12 @@ class WatchLoop(DatabaseLoop):
             self._gone_at.clear()
             return 0.2
         now = time.monotonic()
-        if now < self._look_at:
-            return min(0.2, self._look_at - now)
-        self._look_at = now + self._settings.observer_check_seconds
+        if now < self._check_at:
+            return min(0.2, self._check_at - now)
+        self._check_at = now + self._settings.observer_check_seconds
         observing.begin(connection)
         try:
-            self.look(connection)
+            self.check_all(connection)
         except psycopg.Error:
             # What was open at the last look says nothing about now, and another observer may lead.
             ALERTS_OPEN.replace({})
@@ -95,7 +95,7 @@ class WatchLoop(DatabaseLoop):
             )
         return 0.0
 
-    def look(self, connection: psycopg.Connection) -> None:
+    def check_all(self, connection: psycopg.Connection) -> None:
         """Look at everything once, and raise and resolve what has changed."""
         open_ones: dict[str, list[OpenAlert]] = defaultdict(list)
         for alert in looking.open_alerts(connection):

@@ -57,7 +57,7 @@ class BackfillLoop(DatabaseLoop):
             return _IDLE_SECONDS
         page = backfill_steps.running(connection, owned, after=self._after, limit=_PAGE)
         if page:
-            self._look_at_pressure(connection, owned)
+            self._check_pressure(connection, owned)
         for backfill_id, shard in page:
             not_before = self._not_before.get(backfill_id, 0.0)
             if not_before <= time.monotonic():
@@ -71,7 +71,7 @@ class BackfillLoop(DatabaseLoop):
         first = min(self._not_before.values(), default=math.inf)
         return max(0.001, min(first - time.monotonic(), _IDLE_SECONDS))
 
-    def _look_at_pressure(self, connection: psycopg.Connection, owned: tuple[int, ...]) -> None:
+    def _check_pressure(self, connection: psycopg.Connection, owned: tuple[int, ...]) -> None:
         """Find the shards whose low lane is far behind in the relay, as the claims of that lane judge it."""
         now = time.monotonic()
         if now < self._pressure_at:
@@ -93,12 +93,12 @@ class BackfillLoop(DatabaseLoop):
         done = backfill_steps.step(
             connection, backfill_id, self._texts, self._limits, held_back=shard in self._held_back
         )
-        self._tell(backfill_id, done)
+        self._log_step(backfill_id, done)
         if done.queued or (done.waits_for and done.soon):
             return _STEP_SECONDS
         return _IDLE_SECONDS if done.waits_for else _LOOK_SECONDS
 
-    def _tell(self, backfill_id: UUID, done: Step) -> None:
+    def _log_step(self, backfill_id: UUID, done: Step) -> None:
         if done.queued:
             BACKFILL_RUNS.inc(done.queued)
             self._hints.outbox()

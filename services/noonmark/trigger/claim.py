@@ -40,7 +40,7 @@ class ClaimLoop(DatabaseLoop):
         hints: HintSender,
         *,
         shards: int,
-        lined: Callable[[], None] = lambda: None,
+        waiting_runs: Callable[[], None] = lambda: None,
     ) -> None:
         """Make the loop; it claims nothing before the membership owns a shard.
 
@@ -50,14 +50,14 @@ class ClaimLoop(DatabaseLoop):
             topics: where verdicts are announced.
             hints: wakes the dispatcher.
             shards: of the installation.
-            lined: called after a claim whose runs wait for room.
+            waiting_runs: called after a claim whose runs wait for room.
         """
         super().__init__(service, "claim")
         settings = service.settings
         self._membership = membership
         self._topics = topics
         self._hints = hints
-        self._lined = lined
+        self._waiting_runs = waiting_runs
         self._shards = shards
         self._planner = Planner(catch_up_cap=settings.catch_up_cap, ledger_cap=settings.ledger_cap)
         self._zone_watch = ZoneWatch(self._planner.zone_data, self._log)
@@ -72,7 +72,7 @@ class ClaimLoop(DatabaseLoop):
         if not owned:
             return 0.2
         self._pace.hold(self._service.stop, stretch=self._stretch)
-        self._look_at_pressure(connection, owned)
+        self._check_pressure(connection, owned)
         kinds = _KINDS if self._zone_watch.agrees(connection) else _WITHOUT_ZONE
         probe = claims.probe(connection, owned)
         if probe is None:
@@ -112,7 +112,7 @@ class ClaimLoop(DatabaseLoop):
         if result.queued:
             self._hints.outbox()
         if result.waiting:
-            self._lined()
+            self._waiting_runs()
         for reason, count in result.skipped.items():
             count_skipped(reason, lane, count)
         if result.settled:
@@ -151,7 +151,7 @@ class ClaimLoop(DatabaseLoop):
             named=named,
         )
 
-    def _look_at_pressure(self, connection: psycopg.Connection, owned: tuple[int, ...]) -> None:
+    def _check_pressure(self, connection: psycopg.Connection, owned: tuple[int, ...]) -> None:
         """Stop claiming for a slice's lane whose relay is far behind: what stays unclaimed misfires."""
         now = time.monotonic()
         if now < self._pressure_at:

@@ -9,7 +9,7 @@ import psycopg
 
 from noonmark.store import self_pauses
 from noonmark.store.events import EventTopics
-from noonmark.store.known import KnownFacts
+from noonmark.store.known import FactCache
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import SELF_PAUSES
 
@@ -30,16 +30,16 @@ class FailureWatch:
         """Begin; the first look goes a day back."""
         self._topics = topics
         self._shards = shards
-        self._known = KnownFacts()
+        self._known = FactCache()
         self._since: datetime | None = None
-        self._look_at = 0.0
+        self._check_at = 0.0
 
-    def look(self, connection: psycopg.Connection) -> int:
+    def check(self, connection: psycopg.Connection) -> int:
         """Pause the jobs that are to be paused, if it is time for a look; return how many."""
         now = time.monotonic()
-        if now < self._look_at:
+        if now < self._check_at:
             return 0
-        self._look_at = now + _LOOK_SECONDS
+        self._check_at = now + _LOOK_SECONDS
         if self._since is None:
             row = connection.execute("select noonmark_now()").fetchone()
             assert row is not None

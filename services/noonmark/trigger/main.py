@@ -16,7 +16,7 @@ from noonmark.trigger.backfill import BackfillLoop
 from noonmark.trigger.claim import ClaimLoop
 from noonmark.trigger.measure import MeasureLoop
 from noonmark.trigger.promote import PromoteLoop
-from noonmark.trigger.sweep import HouseLoop, LeaseLoop
+from noonmark.trigger.sweep import HousekeepingLoop, LeaseLoop
 
 
 def build(service: Service) -> Sequence[Loop]:
@@ -28,7 +28,9 @@ def build(service: Service) -> Sequence[Loop]:
     membership = Membership("trigger", shards=install.shards, timeout_seconds=settings.owner_timeout_seconds)
     hints = HintSender(settings.dsn)
     promote = PromoteLoop(service, membership, events, hints, shards=install.shards)
-    claim = ClaimLoop(service, membership, events, hints, shards=install.shards, lined=promote.wake.set)
+    claim = ClaimLoop(
+        service, membership, events, hints, shards=install.shards, waiting_runs=promote.wake.set
+    )
     return [
         OwnershipLoop(service, membership, (claim.wake,)),
         HintListener(settings.dsn, {DUE_CHANNEL: claim.wake, FREED_CHANNEL: promote.wake}),
@@ -36,7 +38,7 @@ def build(service: Service) -> Sequence[Loop]:
         promote,
         BackfillLoop(service, membership, hints),
         LeaseLoop(service, membership, events, hints, shards=install.shards),
-        HouseLoop(service, membership, topics, hints),
+        HousekeepingLoop(service, membership, topics, hints),
         MeasureLoop(service, membership, shards=install.shards),
     ]
 

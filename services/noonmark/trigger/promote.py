@@ -6,7 +6,7 @@ import time
 
 import psycopg
 
-from noonmark.core.granting import LOOK_AGAIN
+from noonmark.core.granting import UNCHECKED_QUEUE
 from noonmark.core.words import Lane, WaitReason
 from noonmark.service.dbloop import DatabaseLoop, Pace
 from noonmark.service.runner import Service
@@ -39,7 +39,7 @@ class PromoteLoop(DatabaseLoop):
         self._hints = hints
         self._shards = shards
         self._pace = Pace(_PACE_SECONDS)
-        self._from_key = LOOK_AGAIN
+        self._from_key = UNCHECKED_QUEUE
         self._count_at = 0.0
 
     def run_once(self, connection: psycopg.Connection) -> float:
@@ -48,7 +48,7 @@ class PromoteLoop(DatabaseLoop):
             return 0.2
         self._pace.hold(self._service.stop)
         self._count(connection)
-        if not promotion.anybody_waits(connection):
+        if not promotion.has_waiting_runs(connection):
             return _IDLE_SECONDS
         done = promotion.promote(
             connection, self._topics, install_shards=self._shards, from_key=self._from_key

@@ -21,7 +21,7 @@ from noonmark.trigger.failures import FailureWatch
 _LEASE_GAP_SECONDS = 5.0
 """Passes come every second; a longer gap means that beats may have been refused as well."""
 
-_HOUSE_SECONDS = 60.0
+_HOUSEKEEPING_SECONDS = 60.0
 
 
 class LeaseLoop(DatabaseLoop):
@@ -45,7 +45,7 @@ class LeaseLoop(DatabaseLoop):
         """Look at all leases once, and at what has died."""
         if not self._membership.leads:
             return 1.0
-        self._failures.look(connection)
+        self._failures.check(connection)
         done = leases.run_pass(connection, self._topics, shards=self._shards, gap_seconds=_LEASE_GAP_SECONDS)
         if done.lapsed:
             LAPSED_WORKERS.inc(done.lapsed)
@@ -60,7 +60,7 @@ class LeaseLoop(DatabaseLoop):
         return 0.0
 
 
-class HouseLoop(DatabaseLoop):
+class HousekeepingLoop(DatabaseLoop):
     """Makes and drops ledger days, prunes what has served its time, resends what provably vanished."""
 
     def __init__(self, service: Service, membership: Membership, topics: Topics, hints: HintSender) -> None:
@@ -69,7 +69,7 @@ class HouseLoop(DatabaseLoop):
         self._membership = membership
         self._topics = topics
         self._hints = hints
-        self._house_at = 0.0
+        self._housekeeping_at = 0.0
         self._resend_seconds = service.settings.resend_check_seconds
         self._resend_at = time.monotonic() + self._resend_seconds
 
@@ -78,10 +78,10 @@ class HouseLoop(DatabaseLoop):
         if not self._membership.leads:
             return 1.0
         now = time.monotonic()
-        if now >= self._house_at:
-            self._house_at = now + _HOUSE_SECONDS
-            report = housekeeping.keep(connection, self._service.settings)
-            if report.worth_telling:
+        if now >= self._housekeeping_at:
+            self._housekeeping_at = now + _HOUSEKEEPING_SECONDS
+            report = housekeeping.run_housekeeping(connection, self._service.settings)
+            if report.has_changes:
                 self._log.info("housekeeping_done", **report.as_fields())
         if now >= self._resend_at:
             self._resend_at = now + self._resend_seconds

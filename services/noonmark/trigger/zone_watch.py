@@ -25,21 +25,21 @@ class ZoneWatch:
         self._version = version
         self._log = log
         self._active: str | None = version
-        self._look_at = 0.0
+        self._check_at = 0.0
         self._show()
 
     def agrees(self, connection: psycopg.Connection) -> bool:
         """Whether the versions were the same at the last look, at most a second ago."""
         now = time.monotonic()
-        if now >= self._look_at:
-            self._look_at = now + _LOOK_SECONDS
+        if now >= self._check_at:
+            self._check_at = now + _LOOK_SECONDS
             active = active_zone_data(connection)
             if active != self._active:
                 self._active = active
-                self._tell()
+                self._log_mismatch()
         return self._active == self._version
 
-    def _tell(self) -> None:
+    def _log_mismatch(self) -> None:
         self._show()
         if self._active == self._version:
             self._log.info("zone_data_active", version=self._version)

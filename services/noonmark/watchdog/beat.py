@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from noonmark.alerting.posting import NotTakenError, Poster
+from noonmark.alerting.posting import DeliveryRefusedError, Poster
 from noonmark.service.runner import Service
 from noonmark.telemetry.metrics import WATCHDOG_BEATS, WATCHDOG_PART_OK
-from noonmark.watchdog.rounds import Rounds
+from noonmark.watchdog.rounds import CheckRounds
 
 _CALL_SECONDS: Final = 10.0
 
@@ -20,7 +20,7 @@ class BeatLoop:
 
     name = "beat"
 
-    def __init__(self, service: Service, rounds: Rounds, *, within_seconds: float) -> None:
+    def __init__(self, service: Service, rounds: CheckRounds, *, within_seconds: float) -> None:
         """Make the loop.
 
         Args:
@@ -74,7 +74,7 @@ class BeatLoop:
             return
         try:
             self._poster.call(self._url)
-        except NotTakenError as error:
+        except DeliveryRefusedError as error:
             # Whoever waits for it outside will say so; here it is only shown.
             WATCHDOG_BEATS.labels("failed").inc()
             self._service.health.note("beat", "the address outside does not take it: see the log")

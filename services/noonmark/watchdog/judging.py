@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 
-class Seen(Protocol):
+class ProcessStatus(Protocol):
     """What is known of a process (`noonmark.store.processes.Process`)."""
 
     @property
@@ -34,7 +34,7 @@ class Seen(Protocol):
         """Seconds since all its loops went round."""
 
 
-def process_trouble(service: str, processes: Sequence[Seen], stale_seconds: float) -> str:
+def process_problem(service: str, processes: Sequence[ProcessStatus], stale_seconds: float) -> str:
     """Say what is wrong with the processes of a service; "": nothing.
 
     One that is dead is not missed while another works. One that is alive and stands still is: it may own what
@@ -56,7 +56,7 @@ def process_trouble(service: str, processes: Sequence[Seen], stale_seconds: floa
     return ""
 
 
-class StandingHeads:
+class StalledHeads:
     """Remembers since when the first of each queue has been the same: then nobody takes from it."""
 
     def __init__(self, what: str) -> None:
@@ -64,7 +64,7 @@ class StandingHeads:
         self._what = what
         self._since: dict[tuple[int, ...], tuple[str, float]] = {}
 
-    def trouble(self, heads: Mapping[tuple[int, ...], str], now: float, stale_seconds: float) -> str:
+    def problem(self, heads: Mapping[tuple[int, ...], str], now: float, stale_seconds: float) -> str:
         """Look at the heads as they are now; say which has stood for too long, or "".
 
         Args:

@@ -8,7 +8,7 @@ from noonmark.service.runner import Loop, Service, run_service
 from noonmark.settings import Settings
 from noonmark.watchdog.beat import BeatLoop
 from noonmark.watchdog.questions import questions
-from noonmark.watchdog.rounds import Rounds
+from noonmark.watchdog.rounds import CheckRounds
 
 _LONGEST_ROUND_SECONDS = 10.0
 
@@ -22,7 +22,7 @@ def build(service: Service) -> Sequence[Loop]:
             "beats_reach_nobody",
             hint="NOONMARK_WATCHDOG_URL is not set: only metrics and /readyz tell what is wrong",
         )
-    rounds = Rounds(questions(settings, within_seconds=within), within_seconds=within)
+    rounds = CheckRounds(questions(settings, within_seconds=within), within_seconds=within)
     return [BeatLoop(service, rounds, within_seconds=within)]
 
 

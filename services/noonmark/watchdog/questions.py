@@ -15,7 +15,7 @@ from noonmark.service.startup import kafka_config
 from noonmark.settings import Settings
 from noonmark.store import processes
 from noonmark.store.connect import connect
-from noonmark.watchdog.judging import StandingHeads, process_trouble
+from noonmark.watchdog.judging import StalledHeads, process_problem
 from noonmark.watchdog.rounds import Question
 
 POSTGRES = "postgres"
@@ -26,16 +26,16 @@ PARTS = (POSTGRES, KAFKA, TRIGGER, DISPATCHER, OBSERVER)
 
 def questions(settings: Settings, *, within_seconds: float) -> tuple[Question, ...]:
     """Make the questions of an installation."""
-    database = _Database(settings, within_seconds)
-    brokers = _Brokers(settings, within_seconds)
+    database = _PostgresChecks(settings, within_seconds)
+    brokers = _KafkaChecks(settings, within_seconds)
     return (
-        Question("ask_postgres", (POSTGRES,), database.writes, _database_says),
+        Question("ask_postgres", (POSTGRES,), database.writes, _database_error),
         Question("ask_parts", (TRIGGER, DISPATCHER, OBSERVER), database.parts, _unknown),
-        Question("ask_kafka", (KAFKA,), brokers.lead, _brokers_say),
+        Question("ask_kafka", (KAFKA,), brokers.lead, _broker_error),
     )
 
 
-class _Database:
+class _PostgresChecks:
     """Each question on a connection of its own: that new ones can be made is part of the answer."""
 
     def __init__(self, settings: Settings, within_seconds: float) -> None:
@@ -43,8 +43,8 @@ class _Database:
         self._within_seconds = within_seconds
         self._stale_seconds = settings.watchdog_stale_seconds
         self._id = uuid7()
-        self._timers = StandingHeads("due timer")
-        self._outbox = StandingHeads("row of the outbox")
+        self._timers = StalledHeads("due timer")
+        self._outbox = StalledHeads("row of the outbox")
 
     def _connect(self) -> psycopg.Connection:
         return connect(
@@ -68,15 +68,15 @@ class _Database:
             due, unsent = processes.due_heads(connection), processes.outbox_heads(connection)
         now = time.monotonic()
         # Both are looked at in any case: they must know since when a head stands.
-        untaken = self._timers.trouble(due, now, stale), self._outbox.trouble(unsent, now, stale)
+        untaken = self._timers.problem(due, now, stale), self._outbox.problem(unsent, now, stale)
         return {
-            TRIGGER: process_trouble(TRIGGER, seen, stale) or untaken[0],
-            DISPATCHER: process_trouble(DISPATCHER, seen, stale) or untaken[1],
-            OBSERVER: process_trouble(OBSERVER, seen, stale),
+            TRIGGER: process_problem(TRIGGER, seen, stale) or untaken[0],
+            DISPATCHER: process_problem(DISPATCHER, seen, stale) or untaken[1],
+            OBSERVER: process_problem(OBSERVER, seen, stale),
         }
 
 
-class _Brokers:
+class _KafkaChecks:
     """One client for good; it connects again by itself."""
 
     def __init__(self, settings: Settings, within_seconds: float) -> None:
@@ -98,7 +98,7 @@ class _Brokers:
         return {KAFKA: ""}
 
 
-def _database_says(error: Exception) -> str:
+def _database_error(error: Exception) -> str:
     return f"does not answer: {_one_line(error)}"
 
 
@@ -106,7 +106,7 @@ def _unknown(error: Exception) -> str:
     return f"is not known: {_one_line(error)}"
 
 
-def _brokers_say(error: Exception) -> str:
+def _broker_error(error: Exception) -> str:
     told = error.args[0].str() if isinstance(error, KafkaException) else str(error)
     return f"does not answer: {' '.join(told.split())[:300]}"
 

@@ -32,7 +32,7 @@ class Question:
     says: Callable[[Exception], str]
 
 
-class Rounds:
+class CheckRounds:
     """Puts questions in threads that are left alone when they hang; such a one is not put again meanwhile."""
 
     def __init__(self, questions: tuple[Question, ...], *, within_seconds: float) -> None:

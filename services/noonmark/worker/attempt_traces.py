@@ -14,7 +14,7 @@ from noonmark.telemetry.tracing import Tracer, wall_clock
 
 if TYPE_CHECKING:
     from noonmark.store.work import Outcome
-    from noonmark.worker.hand import Hand
+    from noonmark.worker.hand import RunningAttempt
 
 
 @dataclass(slots=True)
@@ -43,24 +43,24 @@ class AttemptTrace:
         return cls(TraceContext(given.trace_id, span_id_of(run_id, Hop.EXECUTE, fence)), given.span_id)
 
 
-def tell(tracer: Tracer, hand: Hand, outcome: Outcome) -> None:
+def record_spans(tracer: Tracer, attempt: RunningAttempt, outcome: Outcome) -> None:
     """Send the spans of an attempt whose outcome is recorded."""
-    trace, run = hand.trace, hand.run
+    trace, run = attempt.trace, attempt.run
     assert trace is not None
     now = time.time()
     ended = wall_clock(trace.ended_at) if trace.ended_at else now
     facts = {
         **about(run.id, run.job_id),
         "noonmark.namespace": run.namespace,
-        "noonmark.lane": hand.lane.label,
-        "noonmark.pool": hand.pool,
+        "noonmark.lane": attempt.lane.label,
+        "noonmark.pool": attempt.pool,
         "noonmark.kind": run.kind or "",
         "noonmark.attempt": run.attempt,
-        "noonmark.fence": hand.fence,
+        "noonmark.fence": attempt.fence,
         "noonmark.outcome": outcome.attempt_outcome.value,
     }
     failed = outcome.attempt_outcome.value if outcome.error is not None else None
-    began = wall_clock(hand.began_at) if hand.began_at else trace.taken
+    began = wall_clock(attempt.began_at) if attempt.began_at else trace.taken
     tracer.record(
         Hop.EXECUTE,
         trace.context,
@@ -73,7 +73,7 @@ def tell(tracer: Tracer, hand: Hand, outcome: Outcome) -> None:
     )
     tracer.record(
         Hop.OUTCOME,
-        TraceContext(trace.context.trace_id, span_id_of(run.id, Hop.OUTCOME, hand.fence)),
+        TraceContext(trace.context.trace_id, span_id_of(run.id, Hop.OUTCOME, attempt.fence)),
         parent=trace.context.span_id,
         began=ended,
         ended=now,

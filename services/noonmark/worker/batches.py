@@ -10,7 +10,7 @@ from noonmark.store.rows import StartedRun
 from noonmark.store.work import Outcome
 
 
-class Batches:
+class StartBatches:
     """Counts per start batch. Written by the engine at starts and by the recorder after commits."""
 
     def __init__(self) -> None:

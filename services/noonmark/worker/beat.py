@@ -39,7 +39,7 @@ def main() -> int:
             ) as connection:
                 while True:
                     if not _stopped(parent):
-                        if connection.execute(statement("beat_worker"), identity).fetchone() is None:
+                        if connection.execute(statement("renew_worker_lease"), identity).fetchone() is None:
                             _say("lapsed")
                             return 0
                         _say("beat")

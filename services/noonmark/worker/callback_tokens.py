@@ -10,8 +10,8 @@ from typing import Final
 
 from noonmark.store.callback_rows import NewCallback, open_callbacks
 from noonmark.store.work import Identity
-from noonmark.worker.hand import Hand
-from noonmark.worker.lookups import Lookups
+from noonmark.worker.hand import RunningAttempt
+from noonmark.worker.lookups import PostgresLookups
 
 _TOKEN_BYTES: Final = 32
 _MOST_AT_ONCE: Final = 500
@@ -25,14 +25,14 @@ class CallbackTokens:
     Attempts that begin together are opened by one statement.
     """
 
-    def __init__(self, lookups: Lookups, identity: Callable[[], Identity]) -> None:
+    def __init__(self, lookups: PostgresLookups, identity: Callable[[], Identity]) -> None:
         """Take what asks the database, and who the worker is at the moment."""
         self._lookups = lookups
         self._identity = identity
         self._waiting: list[_Waiting] = []
         self._writer: asyncio.Task[None] | None = None
 
-    async def open(self, hand: Hand) -> str | None:
+    async def open(self, attempt: RunningAttempt) -> str | None:
         """Return the token of an attempt; None where the run is not this worker's any more.
 
         Raises:
@@ -40,7 +40,7 @@ class CallbackTokens:
         """
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        wanted = NewCallback(hand.run.id, hand.run.scheduled_for, hand.fence, token)
+        wanted = NewCallback(attempt.run.id, attempt.run.scheduled_for, attempt.fence, token)
         self._waiting.append((wanted, answer))
         if self._writer is None:
             self._writer = asyncio.create_task(self._write())

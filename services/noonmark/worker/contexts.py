@@ -6,25 +6,25 @@ from datetime import timedelta
 
 from noonmark.handlers import Context
 from noonmark.worker.effects import AttemptEffects
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.services import Services
 
 
-def context_of(hand: Hand, services: Services | None = None) -> Context:
+def context_of(attempt: RunningAttempt, services: Services | None = None) -> Context:
     """Make the context of one attempt; without services for those that need its facts alone."""
-    run = hand.run
+    run = attempt.run
     return Context(
         run_id=run.id,
         job_id=run.job_id,
         namespace=run.namespace,
         attempt=run.attempt,
         scheduled_for=run.scheduled_for,
-        fence=hand.fence,
-        payload=hand.payload,
-        deadline=run.started_at + timedelta(seconds=hand.timeout_seconds),
+        fence=attempt.fence,
+        payload=attempt.payload,
+        deadline=run.started_at + timedelta(seconds=attempt.timeout_seconds),
         origin=run.origin,
         request_id=run.request_id,
-        traceparent=None if hand.trace is None else hand.trace.context.traceparent,
-        _unwanted=hand.is_unwanted,
-        _effects=AttemptEffects(hand, services) if services is not None else None,
+        traceparent=None if attempt.trace is None else attempt.trace.context.traceparent,
+        _unwanted=attempt.is_stop_requested,
+        _effects=AttemptEffects(attempt, services) if services is not None else None,
     )

@@ -15,7 +15,7 @@ import uvloop
 
 from noonmark.store.work import Outcome
 from noonmark.telemetry.logs import get_logger
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.outcomes import cancelled, describe, failed, raised, timed_out
 
 _log = get_logger()
@@ -26,7 +26,7 @@ class LoopExecutor:
 
     def __init__(
         self,
-        execute: Callable[[Hand], Awaitable[Outcome | None]],
+        execute: Callable[[RunningAttempt], Awaitable[Outcome | None]],
         done: Callable[[Sequence[Outcome]], None],
         closing: Callable[[], Awaitable[None]],
     ) -> None:
@@ -42,15 +42,15 @@ class LoopExecutor:
         self._closing = closing
         self._loop = uvloop.new_event_loop()
         self._tasks: dict[Any, asyncio.Task[Outcome | None]] = {}
-        self._limits: dict[Hand, asyncio.Timeout] = {}
-        self._unbegun: dict[Any, Hand] = {}
+        self._limits: dict[RunningAttempt, asyncio.Timeout] = {}
+        self._unbegun: dict[Any, RunningAttempt] = {}
         self._asked_at: float | None = None
         self._unwanted: set[Any] = set()
-        self._let_go: set[Any] = set()
+        self._released: set[Any] = set()
         self._finished: list[Outcome] = []
         self._flush_due = False
         self._closed = False
-        self.running: dict[Any, Hand] = {}
+        self.running: dict[Any, RunningAttempt] = {}
         """Whose first step has been taken, by key."""
 
         self._process = os.getpid()
@@ -58,10 +58,10 @@ class LoopExecutor:
         os.register_at_fork(after_in_child=partial(_end_fork, weakref.ref(self)))
         self._thread.start()
 
-    def submit(self, hands: Sequence[Hand]) -> None:
+    def submit(self, attempts: Sequence[RunningAttempt]) -> None:
         """Start a batch of runs on the loop."""
-        self._unbegun.update((hand.key, hand) for hand in hands)
-        self._loop.call_soon_threadsafe(self._begin, hands)
+        self._unbegun.update((attempt.key, attempt) for attempt in attempts)
+        self._loop.call_soon_threadsafe(self._begin, attempts)
 
     def cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
         """Cancel running handlers by the key of their run; with `verdict` each ends as `cancelled`."""
@@ -71,10 +71,10 @@ class LoopExecutor:
         """Tell whether a run was submitted and is not over; callable from any thread."""
         return key in self._unbegun or key in self.running
 
-    def take_unbegun(self) -> list[Hand]:
+    def take_unbegun(self) -> list[RunningAttempt]:
         """Take back the runs whose first step has not been taken; they will not begin here any more."""
         taken = [self._unbegun.pop(key, None) for key in list(self._unbegun)]
-        return [hand for hand in taken if hand is not None]
+        return [attempt for attempt in taken if attempt is not None]
 
     def blocked_seconds(self, now: float) -> float:
         """Say for how long the loop has not answered; asks it at each call.
@@ -89,23 +89,23 @@ class LoopExecutor:
             return 0.0
         return now - asked_at
 
-    def overdue(self, now: float, slack_seconds: float) -> list[Hand]:
+    def overdue(self, now: float, slack_seconds: float) -> list[RunningAttempt]:
         """Return the runs that are longer past their limit than the loop needs to cancel them."""
         return [
-            hand
-            for hand in list(self.running.values())
-            if hand.began_at and now - hand.began_at > hand.timeout_seconds + slack_seconds
+            attempt
+            for attempt in list(self.running.values())
+            if attempt.began_at and now - attempt.began_at > attempt.timeout_seconds + slack_seconds
         ]
 
-    def hold_clock(self, hand: Hand) -> None:
+    def hold_clock(self, attempt: RunningAttempt) -> None:
         """Let no time of a run's limit pass: it waits for its turn. Called on the loop."""
-        hand.began_at = 0.0
-        self._limits[hand].reschedule(None)
+        attempt.began_at = 0.0
+        self._limits[attempt].reschedule(None)
 
-    def start_clock(self, hand: Hand) -> None:
+    def start_clock(self, attempt: RunningAttempt) -> None:
         """Begin a run's limit anew: its turn has come. Called on the loop."""
-        hand.began_at = time.monotonic()
-        self._limits[hand].reschedule(self._loop.time() + hand.timeout_seconds)
+        attempt.began_at = time.monotonic()
+        self._limits[attempt].reschedule(self._loop.time() + attempt.timeout_seconds)
 
     def call(self, function: Callable[[], object]) -> None:
         """Call a function on the loop."""
@@ -144,27 +144,27 @@ class LoopExecutor:
     def _answer(self) -> None:
         self._asked_at = None
 
-    def _begin(self, hands: Sequence[Hand]) -> None:
-        for hand in hands:
-            task = self._tasks[hand.key] = self._loop.create_task(self._one(hand))
-            task.add_done_callback(partial(self._over, hand))
+    def _begin(self, attempts: Sequence[RunningAttempt]) -> None:
+        for attempt in attempts:
+            task = self._tasks[attempt.key] = self._loop.create_task(self._one(attempt))
+            task.add_done_callback(partial(self._finish, attempt))
 
     def _cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
         for key in keys:
             task = self._tasks.get(key)
             if task is not None:
-                (self._unwanted if verdict else self._let_go).add(key)
+                (self._unwanted if verdict else self._released).add(key)
                 task.cancel()
 
-    async def _one(self, hand: Hand) -> Outcome | None:
-        if self._unbegun.pop(hand.key, None) is None:
+    async def _one(self, attempt: RunningAttempt) -> Outcome | None:
+        if self._unbegun.pop(attempt.key, None) is None:
             return None  # taken back
-        hand.began_at = time.monotonic()
-        self.running[hand.key] = hand
+        attempt.began_at = time.monotonic()
+        self.running[attempt.key] = attempt
         try:
-            async with asyncio.timeout(hand.timeout_seconds) as limit:
-                self._limits[hand] = limit
-                outcome = await self._execute(hand)
+            async with asyncio.timeout(attempt.timeout_seconds) as limit:
+                self._limits[attempt] = limit
+                outcome = await self._execute(attempt)
                 if os.getpid() != self._process:
                     # The handler forked and its child came back here: the other runs are the parent's.
                     os._exit(0)
@@ -172,36 +172,38 @@ class LoopExecutor:
         except TimeoutError:
             # `execute` turns a handler's own TimeoutError into an outcome: this one is the limit's.
             assert limit.expired()
-            return timed_out(hand)
+            return timed_out(attempt)
 
-    def _over(self, hand: Hand, task: asyncio.Task[Outcome | None]) -> None:
+    def _finish(self, attempt: RunningAttempt, task: asyncio.Task[Outcome | None]) -> None:
         """Take what a task left; called for one that was cancelled before its first step, too."""
-        self._tasks.pop(hand.key, None)
-        self._limits.pop(hand, None)
+        self._tasks.pop(attempt.key, None)
+        self._limits.pop(attempt, None)
         if task.cancelled():
-            self._unbegun.pop(hand.key, None)
-            outcome = self._cancelled(hand)
+            self._unbegun.pop(attempt.key, None)
+            outcome = self._cancelled(attempt)
         elif (error := task.exception()) is not None:
-            outcome = raised(hand, error)
+            outcome = raised(attempt, error)
         else:
             outcome = task.result()
-        if self._unwanted or self._let_go:
-            self._unwanted.discard(hand.key)
-            self._let_go.discard(hand.key)
-        self.running.pop(hand.key, None)
+        if self._unwanted or self._released:
+            self._unwanted.discard(attempt.key)
+            self._released.discard(attempt.key)
+        self.running.pop(attempt.key, None)
         if outcome is not None:
             self._finished.append(outcome)
             if not self._flush_due:
                 self._flush_due = True
                 self._loop.call_soon(self._flush)
 
-    def _cancelled(self, hand: Hand) -> Outcome | None:
+    def _cancelled(self, attempt: RunningAttempt) -> Outcome | None:
         """Say what a cancelled task means: whoever cancels says why."""
-        if hand.key in self._unwanted:
-            return cancelled(hand)
-        if hand.key in self._let_go:
+        if attempt.key in self._unwanted:
+            return cancelled(attempt)
+        if attempt.key in self._released:
             return None
-        return failed(hand, "CancelledError: the handler let a cancellation escape that nobody had asked for")
+        return failed(
+            attempt, "CancelledError: the handler let a cancellation escape that nobody had asked for"
+        )
 
     def _flush(self) -> None:
         finished, self._finished = self._finished, []

@@ -17,7 +17,7 @@ from noonmark.core.emit_rules import (
 )
 from noonmark.handlers import Context
 from noonmark.store.emits import EmittedEvent
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 
 EVENT_TYPE: Final = "noonmark.event.emitted.v1"
 
@@ -35,7 +35,7 @@ class Emitter:
         self._prefix = prefix
         self._lock = threading.Lock()
 
-    def emit(self, hand: Hand, event: Event) -> str:
+    def emit(self, attempt: RunningAttempt, event: Event) -> str:
         """Keep an event that is sent if and only if the attempt is recorded as succeeded.
 
         Returns:
@@ -48,14 +48,14 @@ class Emitter:
         check_allowed(topic, self._allowed)
         # Handlers may have threads, and an event's place among the others is its name.
         with self._lock:
-            return self._keep(hand, topic, event)
+            return self._keep(attempt, topic, event)
 
-    def _keep(self, hand: Hand, topic: str, event: Event) -> str:
-        emits = hand.leave().emits
+    def _keep(self, attempt: RunningAttempt, topic: str, event: Event) -> str:
+        emits = attempt.ensure_extras().emits
         if len(emits) >= MAX_EVENTS:
             raise EmitRefusedError(f"an attempt may emit {MAX_EVENTS} events, and this is one more")
-        event_id = f"{hand.run.id}/{len(emits)}"
-        headers = {**_own_headers(hand, event_id), "content-type": event.content_type}
+        event_id = f"{attempt.run.id}/{len(emits)}"
+        headers = {**_own_headers(attempt, event_id), "content-type": event.content_type}
         for name, text in event.headers.items():
             # A content type of the job's own replaces ours; no other name of ours can be given.
             headers["content-type" if name.lower() == "content-type" else name] = text
@@ -66,16 +66,16 @@ class Emitter:
         return event_id
 
 
-def _own_headers(hand: Hand, event_id: str) -> dict[str, str]:
+def _own_headers(attempt: RunningAttempt, event_id: str) -> dict[str, str]:
     """Name run and event to receivers: CloudEvents in binary mode, and the names HTTP targets are given."""
-    run = hand.run
+    run = attempt.run
     context = Context(
         run.id,
         run.job_id,
         run.namespace,
         run.attempt,
         run.scheduled_for,
-        hand.fence,
+        attempt.fence,
         origin=run.origin,
         request_id=run.request_id,
     )
@@ -86,6 +86,6 @@ def _own_headers(hand: Hand, event_id: str) -> dict[str, str]:
         "ce_type": EVENT_TYPE,
         "ce_time": run.started_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "noonmark-run-id": str(run.id),
-        "noonmark-fence": str(hand.fence),
+        "noonmark-fence": str(attempt.fence),
         "noonmark-idempotency-key": context.idempotency_key,
     }

@@ -27,18 +27,18 @@ from noonmark.store.run_notes import checkpoints
 from noonmark.store.work import Identity, Outcome
 from noonmark.telemetry.metrics import ATTEMPT_DURATION, HANDED_BACK, HEARTBEAT_AGE, WORKER_SLOTS
 from noonmark.telemetry.verdicts import count_start_deadline
-from noonmark.worker.attempt_traces import AttemptTrace, tell
-from noonmark.worker.batches import Batches
+from noonmark.worker.attempt_traces import AttemptTrace, record_spans
+from noonmark.worker.batches import StartBatches
 from noonmark.worker.execute import Executors
-from noonmark.worker.hand import Delivery, Hand
+from noonmark.worker.hand import Delivery, RunningAttempt
 from noonmark.worker.lanes import LaneReader
 from noonmark.worker.lease import Lease
 from noonmark.worker.outcomes import unfinished
-from noonmark.worker.recorder import Recorder
-from noonmark.worker.slots import Slots
+from noonmark.worker.recorder import RecorderLoop
+from noonmark.worker.slots import SlotPlanner
 from noonmark.worker.starts import measure_starts
-from noonmark.worker.stops import StopWatch
-from noonmark.worker.trust import count_duplicates, without_forged
+from noonmark.worker.stops import StopRequests
+from noonmark.worker.trust import count_duplicates, drop_forged
 
 _IDLE_SECONDS = 0.25
 _START_PAUSE_SECONDS = 0.005
@@ -78,19 +78,19 @@ class Engine:
         self._shards = shards
         self._wake = threading.Event()
         self._progress = service.health.progress(self.name, 30.0)
-        self._held: dict[Any, Hand] = {}
+        self._held: dict[Any, RunningAttempt] = {}
         self._pace = Pace(_START_PAUSE_SECONDS)
         self._reconcile_at = 0.0
         self._overdue_at = 0.0
-        self._stops = StopWatch()
-        self.batches = Batches()
-        self.slots = Slots(service.settings)
+        self._stops = StopRequests()
+        self.batches = StartBatches()
+        self.slots = SlotPlanner(service.settings)
         self.readers: Sequence[LaneReader] = ()
         self.executors: Executors
-        self.recorder: Recorder
+        self.recorder: RecorderLoop
         service.health.require("lease", "no lease yet")
 
-    def attach(self, readers: Sequence[LaneReader], executors: Executors, recorder: Recorder) -> None:
+    def attach(self, readers: Sequence[LaneReader], executors: Executors, recorder: RecorderLoop) -> None:
         """Give the engine the parts that it works with."""
         self.readers, self.executors, self.recorder = readers, executors, recorder
 
@@ -101,18 +101,18 @@ class Engine:
     def settled(self, outcomes: Sequence[Outcome]) -> None:
         """Told by the recorder: these outcomes' fate is in Postgres, so their records may be committed."""
         now = time.monotonic()
-        ended: list[Hand] = []
+        ended: list[RunningAttempt] = []
         durations: dict[tuple[str, str], list[float]] = {}
         for outcome in outcomes:
-            hand = self._held.pop((outcome.run.id, outcome.fence), None)
-            if hand is None:
+            attempt = self._held.pop((outcome.run.id, outcome.fence), None)
+            if attempt is None:
                 continue
-            ended.append(hand)
-            if hand.began_at:
-                labels = (hand.run.kind or "", outcome.attempt_outcome.value)
-                durations.setdefault(labels, []).append(now - hand.began_at)
-            if hand.trace is not None and self._service.traces is not None:
-                tell(self._service.traces.tracer, hand, outcome)
+            ended.append(attempt)
+            if attempt.began_at:
+                labels = (attempt.run.kind or "", outcome.attempt_outcome.value)
+                durations.setdefault(labels, []).append(now - attempt.began_at)
+            if attempt.trace is not None and self._service.traces is not None:
+                record_spans(self._service.traces.tracer, attempt, outcome)
         self._settle(_by_lane(ended))
         self.slots.completed(len(outcomes))
         for (kind, result), seconds in durations.items():
@@ -146,7 +146,7 @@ class Engine:
             if backoff.failures:
                 backoff.reset()
             self._service.health.set_ready("lease", ready=True)
-            self._look_after(connection)
+            self._supervise(connection)
             if not started:
                 self._wake.wait(_TEND_SECONDS if self.executors.threads.waiting else _IDLE_SECONDS)
                 self._wake.clear()
@@ -158,19 +158,19 @@ class Engine:
             return False
         self._pace.hold(self._service.stop)
         in_hand = list(self._held.values())
-        lower = sum(1 for hand in in_hand if hand.lane is not Lane.HIGH)
-        picked = self.slots.pick(self.readers, in_hand=len(in_hand), lower_in_hand=lower)
+        lower = sum(1 for attempt in in_hand if attempt.lane is not Lane.HIGH)
+        picked = self.slots.pick(self.readers, in_flight=len(in_hand), lower_in_flight=lower)
         if not picked:
             return False
-        fresh = self._without_twice(picked)
+        fresh = self._without_duplicates(picked)
         if not fresh:
             return True
         hit("worker.before_start")
         try:
             runs, refused = work.start(
-                connection, self._lease.identity, self._pool, [delivery.ticket for delivery in fresh]
+                connection, self._lease.identity, self._pool, [delivery.start_request for delivery in fresh]
             )
-            again = [delivery.ticket.run_id for delivery in fresh if delivery.ticket.fence > 1]
+            again = [delivery.start_request.run_id for delivery in fresh if delivery.start_request.fence > 1]
             kept = checkpoints(connection, again) if again else {}
             lapsed = bool(refused) and not work.beat(connection, self._lease.identity)
         except psycopg.Error:
@@ -183,23 +183,27 @@ class Engine:
             return False
         hit("worker.after_start")
         gone = {(ticket.run_id, ticket.fence) for ticket in refused}
-        begun = {d.ticket.run_id: d for d in fresh if (d.ticket.run_id, d.ticket.fence) not in gone}
-        runs = without_forged(connection, self._lease.identity, self.readers, begun, runs)
+        begun = {
+            d.start_request.run_id: d
+            for d in fresh
+            if (d.start_request.run_id, d.start_request.fence) not in gone
+        }
+        runs = drop_forged(connection, self._lease.identity, self.readers, begun, runs)
         self._begin(begun, runs, kept)
         if refused:
             for lane, count in work.expire(connection, self._topics, refused, shards=self._shards).items():
                 count_start_deadline(lane, count)
-            over = [d for d in fresh if (d.ticket.run_id, d.ticket.fence) in gone]
+            over = [d for d in fresh if (d.start_request.run_id, d.start_request.fence) in gone]
             self._settle(_by_lane(over))
             count_duplicates(over)
         return True
 
-    def _without_twice(self, picked: Sequence[Delivery]) -> list[Delivery]:
+    def _without_duplicates(self, picked: Sequence[Delivery]) -> list[Delivery]:
         """Drop copies of messages whose run is in hand already."""
         fresh: dict[Any, Delivery] = {}
         twice: list[Delivery] = []
         for delivery in picked:
-            key = (delivery.ticket.run_id, delivery.ticket.fence)
+            key = (delivery.start_request.run_id, delivery.start_request.fence)
             if key in self._held or key in fresh:
                 twice.append(delivery)
             else:
@@ -211,17 +215,17 @@ class Engine:
     def _begin(
         self, deliveries: Mapping[UUID, Delivery], runs: Sequence[StartedRun], kept: Mapping[UUID, bytes]
     ) -> None:
-        hands = [Hand.of(run, deliveries[run.id], self._pool) for run in runs]
+        attempts = [RunningAttempt.of(run, deliveries[run.id], self._pool) for run in runs]
         if kept:
-            for hand in hands:
-                hand.checkpoint = kept.get(hand.run.id)
+            for attempt in attempts:
+                attempt.checkpoint = kept.get(attempt.run.id)
         if self._service.traces is not None:
-            for hand in hands:
-                hand.trace = AttemptTrace.of(hand.record.value, hand.run.id, hand.fence)
-        self._held.update((hand.key, hand) for hand in hands)
+            for attempt in attempts:
+                attempt.trace = AttemptTrace.of(attempt.record.value, attempt.run.id, attempt.fence)
+        self._held.update((attempt.key, attempt) for attempt in attempts)
         self.batches.started(runs)
-        self.executors.submit(hands)
-        measure_starts(hands, self._service.settings.start_objective_seconds)
+        self.executors.submit(attempts)
+        measure_starts(attempts, self._service.settings.start_objective_seconds)
         for lane, begun in _by_lane(deliveries.values()).items():
             self.readers[lane].consumer.started(begun)
 
@@ -234,12 +238,12 @@ class Engine:
         for lane, done in records.items():
             self.readers[lane].consumer.settle(done)
 
-    def _look_after(self, connection: psycopg.Connection) -> None:
+    def _supervise(self, connection: psycopg.Connection) -> None:
         """Do what is due besides starting: stuck queues, overdue handlers, the books in Postgres."""
         self.executors.threads.tend()
         now = time.monotonic()
         if waiting := self.executors.waiting_too_long(now):
-            self._return(connection, waiting, "no process was free")
+            self._hand_back(connection, waiting, "no process was free")
         if now >= self._overdue_at:
             self._overdue_at = now + _OVERDUE_SECONDS
             self.executors.end_overdue(now)
@@ -247,7 +251,7 @@ class Engine:
             WORKER_SLOTS.labels("busy").set(busy)
             WORKER_SLOTS.labels("free").set(max(0, self._service.settings.worker_slots - busy))
             HEARTBEAT_AGE.set(self._lease.age_seconds())
-        if unwanted := self._stops.look(connection, self._lease.identity, self._held):
+        if unwanted := self._stops.poll(connection, self._lease.identity, self._held):
             self.executors.cancel(unwanted)
         if now >= self._reconcile_at:
             self._reconcile_at = now + _RECONCILE_SECONDS
@@ -257,20 +261,20 @@ class Engine:
         """Compare what Postgres believes that we run with what we do run."""
         identity = self._lease.identity
         known = self.batches.known()
-        held = holding.held(connection, identity)
+        held = holding.read_worker_runs(connection, identity)
         if not held.batches:
             return
-        mine = {hand.run.id: hand for hand in list(self._held.values())}
+        mine = {attempt.run.id: attempt for attempt in list(self._held.values())}
         unwanted = [
             mine[run_id].key
             for run_id, live in held.live.items()
-            if live.state == "cancelling" and run_id in mine and not mine[run_id].stop_asked
+            if live.state == "cancelling" and run_id in mine and not mine[run_id].stop_requested
         ]
         if unwanted:
             self.executors.cancel(unwanted)
         unheld = [(run_id, live) for run_id, live in held.live.items() if run_id not in mine]
         if unheld:
-            self._let_go(connection, identity, unheld)
+            self._forget_lost_lease(connection, identity, unheld)
         done = [
             batch
             for batch, run_ids in held.batches.items()
@@ -279,19 +283,19 @@ class Engine:
         if done:
             work.delete_batches(connection, done)
 
-    def _let_go(
+    def _forget_lost_lease(
         self, connection: psycopg.Connection, identity: Identity, unheld: Sequence[tuple[UUID, LiveRun]]
     ) -> None:
         """Part with runs whose start we never heard of: nothing of them runs here."""
         orphans = [(run_id, live.scheduled_for) for run_id, live in unheld if live.state == "running"]
         ended = [(run_id, live.scheduled_for) for run_id, live in unheld if live.state == "cancelling"]
         if orphans:
-            count = holding.hand_back(connection, identity, orphans)
+            count = holding.requeue_unfinished(connection, identity, orphans)
             HANDED_BACK.inc(count)
             self._log.warning("runs_handed_back", count=count, why="not held in memory")
             self._hints.outbox()
         if ended:
-            holding.cancel_unheld(connection, identity, self._topics, ended, shards=self._shards)
+            holding.cancel_unowned(connection, identity, self._topics, ended, shards=self._shards)
 
     def _renew(self, connection: psycopg.Connection) -> None:
         """Take a lease; after a lost one, first drop everything: it belongs to somebody else now."""
@@ -317,14 +321,14 @@ class Engine:
         until = time.monotonic() + settings.drain_seconds
         # Children that will not be through by then get their grace before it, so that all is over in time.
         children_until = until - min(settings.kill_grace_seconds, settings.drain_seconds / 2)
-        self._return(connection, self.executors.withdraw())
+        self._hand_back(connection, self.executors.withdraw())
         while self._held and not self._lease.lost.is_set() and not hurry.is_set():
             now = time.monotonic()
             if now >= until:
                 break
             self._progress.beat()
             if now >= children_until:
-                self._return(connection, self.executors.children())
+                self._hand_back(connection, self.executors.children())
             self.executors.threads.tend()
             self.executors.end_overdue(now)
             self._wake.wait(0.05)
@@ -333,27 +337,29 @@ class Engine:
         if not self._lease.lost.is_set():
             if self._held:
                 self.executors.save_notes()
-            self._return(connection, list(self._held.values()))
+            self._hand_back(connection, list(self._held.values()))
             self._lease.leave(connection)
         return True
 
-    def _return(self, connection: psycopg.Connection, hands: Sequence[Hand], why: str = "drain") -> None:
+    def _hand_back(
+        self, connection: psycopg.Connection, attempts: Sequence[RunningAttempt], why: str = "drain"
+    ) -> None:
         """Hand runs back: the fence rises, the attempt is not burnt, and another worker takes them."""
-        keys = [hand.key for hand in hands]
+        keys = [attempt.key for attempt in attempts]
         unfinished_ones = self.executors.release(keys)
         self._await_end(keys)
-        hands = self._without_begun(connection, hands, unfinished_ones)
-        if not hands:
+        attempts = self._without_begun(connection, attempts, unfinished_ones)
+        if not attempts:
             return
-        count = holding.hand_back(
-            connection, self._lease.identity, [(h.run.id, h.run.scheduled_for) for h in hands]
+        count = holding.requeue_unfinished(
+            connection, self._lease.identity, [(h.run.id, h.run.scheduled_for) for h in attempts]
         )
         HANDED_BACK.inc(count)
         self._log.info("runs_handed_back", count=count, why=why)
         self._hints.outbox()
-        for hand in hands:
-            self._held.pop(hand.key, None)
-        self._settle(_by_lane(hands))
+        for attempt in attempts:
+            self._held.pop(attempt.key, None)
+        self._settle(_by_lane(attempts))
 
     def _await_end(self, keys: Sequence[Any]) -> None:
         """Wait until no child of released runs is left: whoever takes them must not meet their old selves."""
@@ -366,20 +372,23 @@ class Engine:
             self._wake.clear()
 
     def _without_begun(
-        self, connection: psycopg.Connection, hands: Sequence[Hand], unfinished_ones: Sequence[Hand]
-    ) -> list[Hand]:
+        self,
+        connection: psycopg.Connection,
+        attempts: Sequence[RunningAttempt],
+        unfinished_ones: Sequence[RunningAttempt],
+    ) -> list[RunningAttempt]:
         """Sort out what may not be begun a second time: it ends as `unknown`, or as the recorder has it."""
-        once = [h for h in hands if h.began_at and h.delivery is DeliverySemantics.AT_MOST_ONCE]
-        outcomes = [unfinished(hand) for hand in once if hand in unfinished_ones]
+        once = [h for h in attempts if h.began_at and h.delivery is DeliverySemantics.AT_MOST_ONCE]
+        outcomes = [unfinished(attempt) for attempt in once if attempt in unfinished_ones]
         if outcomes:
             with connection.transaction():
                 recorded = self.recorder.record_in(connection, self._lease.identity, outcomes, unsure=False)
             self.recorder.committed(outcomes, recorded)
         until = time.monotonic() + _LAST_OUTCOMES_SECONDS
-        while any(hand.key in self._held for hand in once) and time.monotonic() < until:
+        while any(attempt.key in self._held for attempt in once) and time.monotonic() < until:
             self._wake.wait(0.05)
             self._wake.clear()
-        return [hand for hand in hands if hand not in once]
+        return [attempt for attempt in attempts if attempt not in once]
 
     def _close(self) -> None:
         """End the parts in their order: executors, recorder, consumers with a last commit, heartbeat."""
@@ -390,7 +399,7 @@ class Engine:
         self._lease.close()
 
 
-def _by_lane(items: Iterable[Delivery | Hand]) -> dict[Lane, list[Record]]:
+def _by_lane(items: Iterable[Delivery | RunningAttempt]) -> dict[Lane, list[Record]]:
     """Sort the records of messages or runs by lane, for their consumers."""
     records: dict[Lane, list[Record]] = {}
     for item in items:

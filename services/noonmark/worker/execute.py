@@ -13,9 +13,9 @@ from noonmark.store.work import Outcome
 from noonmark.telemetry.logs import get_logger
 from noonmark.worker.contexts import context_of
 from noonmark.worker.coroutines import LoopExecutor
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.kinds import Kind
-from noonmark.worker.loops import Loops
+from noonmark.worker.loops import EventLoops
 from noonmark.worker.outcomes import cancelled, raised, rejected, succeeded, timed_out, too_late
 from noonmark.worker.processes import LOSSES_BEFORE_ISOLATION, Processes
 from noonmark.worker.redaction import cleaned
@@ -72,9 +72,9 @@ class Executors:
         self._processes = processes
         self._sink = sink
         self._services = services
-        self._open: dict[Any, Hand] = {}
+        self._open: dict[Any, RunningAttempt] = {}
         self.threads = ThreadExecutor(threads, self._run_sync, self._ended)
-        self.handlers = Loops(self._await_handler, self._ended)
+        self.handlers = EventLoops(self._await_handler, self._ended)
         # A loop of their own: no handler can block what ends children and speaks with other systems.
         self.kinds = LoopExecutor(self._run_kind, self._ended, self._close_kinds)
 
@@ -83,22 +83,22 @@ class Executors:
         """The kinds of jobs that can be executed."""
         return sorted({*self._kinds, "python"})
 
-    def submit(self, hands: Sequence[Hand]) -> None:
+    def submit(self, attempts: Sequence[RunningAttempt]) -> None:
         """Begin a batch of started runs."""
-        for_threads: list[Hand] = []
-        for_loop: list[Hand] = []
-        for_kinds: list[Hand] = []
+        for_threads: list[RunningAttempt] = []
+        for_loop: list[RunningAttempt] = []
+        for_kinds: list[RunningAttempt] = []
         refused: list[Outcome] = []
-        for hand in hands:
-            handler = self._registry.get(hand.run.handler) if hand.run.handler else None
-            if (refusal := self._refusal(hand, handler)) is not None:
+        for attempt in attempts:
+            handler = self._registry.get(attempt.run.handler) if attempt.run.handler else None
+            if (refusal := self._refusal(attempt, handler)) is not None:
                 refused.append(refusal)
                 continue
-            self._open[hand.key] = hand
-            if handler is None or handler.run == "process" or _is_suspect(hand):
-                for_kinds.append(hand)
+            self._open[attempt.key] = attempt
+            if handler is None or handler.run == "process" or _is_suspect(attempt):
+                for_kinds.append(attempt)
             else:
-                (for_loop if handler.run == "loop" else for_threads).append(hand)
+                (for_loop if handler.run == "loop" else for_threads).append(attempt)
         if for_threads:
             self.threads.submit(for_threads)
         if for_loop:
@@ -111,8 +111,8 @@ class Executors:
     def cancel(self, keys: Sequence[Any]) -> None:
         """Stop runs that somebody cancelled. A sync handler is told: its verdict waits for it."""
         for key in keys:
-            if (hand := self._open.get(key)) is not None:
-                hand.stop_asked = True
+            if (attempt := self._open.get(key)) is not None:
+                attempt.stop_requested = True
         self._cancel(keys, verdict=True)
 
     def abandon(self) -> None:
@@ -120,23 +120,25 @@ class Executors:
         self.threads.withdraw()
         keys = list(self._open)
         self._open.clear()
-        self._services.notes.let_go(keys)
+        self._services.notes.forget(keys)
         self._cancel(keys, verdict=False)
 
-    def withdraw(self) -> list[Hand]:
+    def withdraw(self) -> list[RunningAttempt]:
         """Return runs that have not begun, as a drain hands them back at once."""
         return [*self.threads.withdraw(), *self._processes.waiting.values()]
 
-    def waiting_too_long(self, now: float) -> list[Hand]:
+    def waiting_too_long(self, now: float) -> list[RunningAttempt]:
         """Return runs that wait for a process so long that another worker should have them."""
         most = _TAKEN_SECONDS - self._processes.grace_seconds
         waiting = list(self._processes.waiting.values())
-        return [hand for hand in waiting if now - hand.taken_at > most and hand.key in self._open]
+        return [attempt for attempt in waiting if now - attempt.taken_at > most and attempt.key in self._open]
 
-    def children(self) -> list[Hand]:
+    def children(self) -> list[RunningAttempt]:
         """Return runs that are executed by child processes."""
         running = list(self.kinds.running.values())
-        return [hand for hand in running if hand.run.kind in _BY_CHILDREN and hand.key in self._open]
+        return [
+            attempt for attempt in running if attempt.run.kind in _BY_CHILDREN and attempt.key in self._open
+        ]
 
     def are_ending(self, keys: Sequence[Any]) -> bool:
         """Tell whether something that was released still runs that could be waited for."""
@@ -150,29 +152,29 @@ class Executors:
         """Write what running handlers have told, while their runs are still this worker's."""
         self._services.notes.settle(_SETTLE_SECONDS)
 
-    def release(self, keys: Sequence[Any]) -> list[Hand]:
+    def release(self, keys: Sequence[Any]) -> list[RunningAttempt]:
         """Forget runs that are handed back: what still runs of them is not recorded. Return those."""
-        unfinished = [hand for key in keys if (hand := self._open.pop(key, None)) is not None]
-        self._services.notes.let_go(keys)
+        unfinished = [attempt for key in keys if (attempt := self._open.pop(key, None)) is not None]
+        self._services.notes.forget(keys)
         self._cancel(keys, verdict=False)
         return unfinished
 
     def end_overdue(self, now: float) -> None:
         """Give runs past their timeout the outcome that their handlers, or a blocked loop, will not give."""
         on_threads = [
-            hand
-            for hand in list(self.threads.running.values())
-            if now - hand.began_at > hand.timeout_seconds and self._claim(hand)
+            attempt
+            for attempt in list(self.threads.running.values())
+            if now - attempt.began_at > attempt.timeout_seconds and self._claim(attempt)
         ]
         if on_threads:
             # The threads cannot be stopped; others take their place, so that slots stay usable.
             self.threads.replace_stuck(on_threads)
         slack = self._processes.grace_seconds + _END_SECONDS
         others = [*self.handlers.overdue(now), *self.kinds.overdue(now, slack)]
-        stuck = on_threads + [hand for hand in others if self._claim(hand)]
+        stuck = on_threads + [attempt for attempt in others if self._claim(attempt)]
         if stuck:
-            self._sink([self._left(hand, timed_out(hand)) for hand in stuck])
-            handlers = sorted({str(hand.run.handler) for hand in stuck})
+            self._sink([self._attempt_left(attempt, timed_out(attempt)) for attempt in stuck])
+            handlers = sorted({str(attempt.run.handler) for attempt in stuck})
             _log.warning("handlers_overdue", count=len(stuck), handlers=handlers)
 
     def close(self) -> None:
@@ -192,43 +194,43 @@ class Executors:
         """Pass on the outcomes of runs that nobody else has ended, handed back or abandoned meanwhile."""
         own = []
         for outcome in outcomes:
-            hand = self._open.pop((outcome.run.id, outcome.fence), None)
-            if hand is not None:
-                plain = hand.extras is None and hand.redactor is None and hand.trace is None
-                own.append(outcome if plain else self._left(hand, outcome))
+            attempt = self._open.pop((outcome.run.id, outcome.fence), None)
+            if attempt is not None:
+                plain = attempt.extras is None and attempt.redactor is None and attempt.trace is None
+                own.append(outcome if plain else self._attempt_left(attempt, outcome))
         if own:
             self._sink(own)
 
-    def _left(self, hand: Hand, outcome: Outcome) -> Outcome:
+    def _attempt_left(self, attempt: RunningAttempt, outcome: Outcome) -> Outcome:
         """Take over what an attempt leaves: no note of it is written apart any more, and no secret at all."""
-        if hand.extras is not None and hand.extras.note is not None:
-            self._services.notes.let_go([hand.key])
-        if hand.trace is not None:
-            hand.trace.ended_at = time.monotonic()
-            outcome.traceparent = hand.trace.context.traceparent
-        return outcome if hand.redactor is None else cleaned(outcome, hand.redactor)
+        if attempt.extras is not None and attempt.extras.note is not None:
+            self._services.notes.forget([attempt.key])
+        if attempt.trace is not None:
+            attempt.trace.ended_at = time.monotonic()
+            outcome.traceparent = attempt.trace.context.traceparent
+        return outcome if attempt.redactor is None else cleaned(outcome, attempt.redactor)
 
-    def _claim(self, hand: Hand) -> bool:
+    def _claim(self, attempt: RunningAttempt) -> bool:
         """Make the end of a run the caller's business; False where somebody else has ended it."""
-        return self._open.pop(hand.key, None) is not None
+        return self._open.pop(attempt.key, None) is not None
 
-    def _refusal(self, hand: Hand, handler: Handler | None) -> Outcome | None:
+    def _refusal(self, attempt: RunningAttempt, handler: Handler | None) -> Outcome | None:
         """Return the end of a run that is not begun here; None for one that is."""
-        if (late := too_late(hand)) is not None:
+        if (late := too_late(attempt)) is not None:
             return late
-        exactly_once = hand.delivery is DeliverySemantics.EXACTLY_ONCE
-        if exactly_once and (why := self._no_transaction(hand, handler)):
-            return rejected(hand, why)
-        if handler is None and hand.run.kind not in self._kinds:
-            return rejected(hand, _why_refused(hand, self._registry))
+        exactly_once = attempt.delivery is DeliverySemantics.EXACTLY_ONCE
+        if exactly_once and (why := self._no_transaction(attempt, handler)):
+            return rejected(attempt, why)
+        if handler is None and attempt.run.kind not in self._kinds:
+            return rejected(attempt, _why_refused(attempt, self._registry))
         return None
 
-    def _no_transaction(self, hand: Hand, handler: Handler | None) -> str | None:
+    def _no_transaction(self, attempt: RunningAttempt, handler: Handler | None) -> str | None:
         """Say why this worker cannot give a run a transaction with its outcome; None where it can."""
-        if hand.run.kind == "kafka" or (hand.run.kind == "python" and handler is None):
+        if attempt.run.kind == "kafka" or (attempt.run.kind == "python" and handler is None):
             return None  # its events are committed with the outcome anyway; see `_why_refused`
-        if hand.run.kind != "python" or self._transactions is None:
-            return f"exactly_once is for Python handlers on threads, not for {hand.run.kind!r}"
+        if attempt.run.kind != "python" or self._transactions is None:
+            return f"exactly_once is for Python handlers on threads, not for {attempt.run.kind!r}"
         if handler is not None and handler.run != "thread":
             where = "in a process" if handler.run == "process" else "on the event loop"
             return (
@@ -237,45 +239,47 @@ class Executors:
             )
         return None
 
-    def _run_sync(self, hand: Hand) -> Outcome | None:
-        assert hand.run.handler is not None
-        handler = self._registry.get(hand.run.handler)
+    def _run_sync(self, attempt: RunningAttempt) -> Outcome | None:
+        assert attempt.run.handler is not None
+        handler = self._registry.get(attempt.run.handler)
         assert handler is not None
-        if hand.stop_asked:
-            return cancelled(hand)
+        if attempt.stop_requested:
+            return cancelled(attempt)
         try:
-            if self._transactions is not None and hand.delivery is DeliverySemantics.EXACTLY_ONCE:
-                context = context_of(hand, self._services)
-                return self._transactions.run(hand, context, handler.function, self._claim, self._left)
-            outcome = succeeded(hand, handler.function(context_of(hand, self._services)))
+            if self._transactions is not None and attempt.delivery is DeliverySemantics.EXACTLY_ONCE:
+                context = context_of(attempt, self._services)
+                return self._transactions.run(
+                    attempt, context, handler.function, self._claim, self._attempt_left
+                )
+            outcome = succeeded(attempt, handler.function(context_of(attempt, self._services)))
         except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end its thread
-            outcome = raised(hand, error)
+            outcome = raised(attempt, error)
         return outcome
 
-    async def _await_handler(self, hand: Hand) -> Outcome:
-        assert hand.run.handler is not None
-        handler = self._registry.get(hand.run.handler)
+    async def _await_handler(self, attempt: RunningAttempt) -> Outcome:
+        assert attempt.run.handler is not None
+        handler = self._registry.get(attempt.run.handler)
         assert handler is not None
         try:
-            outcome = succeeded(hand, await handler.function(context_of(hand, self._services)))
+            outcome = succeeded(attempt, await handler.function(context_of(attempt, self._services)))
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - see _run_sync
             # A TimeoutError here is the handler's own: the attempt's limit cancels instead.
-            outcome = raised(hand, error)
+            outcome = raised(attempt, error)
         return outcome
 
-    async def _run_kind(self, hand: Hand) -> Outcome:
+    async def _run_kind(self, attempt: RunningAttempt) -> Outcome:
         try:
-            kind = self._kinds.get(hand.run.kind or "")
+            kind = self._kinds.get(attempt.run.kind or "")
             if kind is not None:
-                return await kind.run(hand)
-            context = context_of(hand, self._services)
-            return await self._processes.run(hand, context, self.kinds, alone=_is_suspect(hand))
+                return await kind.run(attempt)
+            context = context_of(attempt, self._services)
+            return await self._processes.run(attempt, context, self.kinds, alone=_is_suspect(attempt))
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - see _run_sync
-            return raised(hand, error, unknown=True)
+            return raised(attempt, error, unknown=True)
 
     async def _close_kinds(self) -> None:
         for kind in self._kinds.values():
@@ -287,13 +291,16 @@ _BY_CHILDREN = frozenset({"python", "script"})
 """Kinds whose runs, on the loop of the kinds, are child processes."""
 
 
-def _is_suspect(hand: Hand) -> bool:
+def _is_suspect(attempt: RunningAttempt) -> bool:
     """Tell whether a run has cost so many workers that it must run alone; one in a transaction cannot."""
-    return hand.run.losses >= LOSSES_BEFORE_ISOLATION and hand.delivery is not DeliverySemantics.EXACTLY_ONCE
+    return (
+        attempt.run.losses >= LOSSES_BEFORE_ISOLATION
+        and attempt.delivery is not DeliverySemantics.EXACTLY_ONCE
+    )
 
 
-def _why_refused(hand: Hand, registry: Registry) -> str:
-    run = hand.run
+def _why_refused(attempt: RunningAttempt, registry: Registry) -> str:
+    run = attempt.run
     if run.kind is None:
         return "the job of this run is gone, and with it what it should do"
     if run.kind != "python":

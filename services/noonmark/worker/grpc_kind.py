@@ -23,9 +23,9 @@ from noonmark.worker.grpc_channels import GrpcChannels
 from noonmark.worker.grpc_library import grpc
 from noonmark.worker.grpc_status import failure_of, was_sent
 from noonmark.worker.guard import AddressRefusedError
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.outcomes import NO_RETRY, failed, succeeded, timed_out
-from noonmark.worker.secrets import Secrets
+from noonmark.worker.secrets import SecretResolver
 from noonmark.worker.signing import signature_headers, trace_headers
 
 KeysOf = Callable[[str], Awaitable[Sequence[bytes]]]
@@ -40,7 +40,7 @@ _LATE_SECONDS: Final = 0.05
 class GrpcKind:
     """Makes the call of each attempt and judges the answer."""
 
-    def __init__(self, channels: GrpcChannels, secrets: Secrets, keys_of: KeysOf) -> None:
+    def __init__(self, channels: GrpcChannels, secrets: SecretResolver, keys_of: KeysOf) -> None:
         """Take the parts.
 
         Args:
@@ -52,39 +52,45 @@ class GrpcKind:
         self._secrets = secrets
         self._keys_of = keys_of
 
-    async def run(self, hand: Hand) -> Outcome:
+    async def run(self, attempt: RunningAttempt) -> Outcome:
         """Make the call, with what is left of the attempt's time as its deadline.
 
         Raises:
             SecretError: a reference in the job cannot be resolved.
         """
-        spec = hand.payload
-        ends_at = hand.began_at + hand.timeout_seconds
+        spec = attempt.payload
+        ends_at = attempt.began_at + attempt.timeout_seconds
         connected = False
         try:
             target = parse_target(spec["target"])
             method = method_of(spec["descriptor_set"], spec["method"])
-            request = method.encode(self._secrets.fill(hand, spec.get("message") or {}))
-            metadata = self._metadata(hand, request, await self._keys_of(hand.run.namespace))
-            tls = self._secrets.fill(hand, spec.get("tls"))
+            request = method.encode(self._secrets.fill(attempt, spec.get("message") or {}))
+            metadata = self._metadata(attempt, request, await self._keys_of(attempt.run.namespace))
+            tls = self._secrets.fill(attempt, spec.get("tls"))
             async with self._channels.use(target, tls) as channel:
                 connected = await _connect(channel, ends_at)
                 answer = await _call(channel, method.path, request, metadata, ends_at - time.monotonic())
         except grpc.aio.AioRpcError as error:
             late = time.monotonic() > ends_at - _LATE_SECONDS
-            return timed_out(hand) if late and _is_late(error) else _not_ok(hand, error, connected=connected)
+            return (
+                timed_out(attempt)
+                if late and _is_late(error)
+                else _not_ok(attempt, error, connected=connected)
+            )
         except (BadCallError, BadRequestError, AddressRefusedError, psycopg.Error, OSError) as error:
-            return _not_sent(hand, error)
-        return succeeded(hand, {"status": "OK", **_kept(method, answer)})
+            return _not_sent(attempt, error)
+        return succeeded(attempt, {"status": "OK", **_kept(method, answer)})
 
     async def close(self) -> None:
         """Close the connections."""
         await self._channels.close()
 
-    def _metadata(self, hand: Hand, request: bytes, keys: Sequence[bytes]) -> list[tuple[str, str]]:
-        given = check_metadata(self._secrets.fill(hand, hand.payload.get("metadata") or {}))
-        signed = {name.lower(): text for name, text in signature_headers(hand, keys, request).items()}
-        return list({**given, **_own_metadata(hand), **signed, **trace_headers(hand, given)}.items())
+    def _metadata(
+        self, attempt: RunningAttempt, request: bytes, keys: Sequence[bytes]
+    ) -> list[tuple[str, str]]:
+        given = check_metadata(self._secrets.fill(attempt, attempt.payload.get("metadata") or {}))
+        signed = {name.lower(): text for name, text in signature_headers(attempt, keys, request).items()}
+        return list({**given, **_own_metadata(attempt), **signed, **trace_headers(attempt, given)}.items())
 
 
 async def _connect(channel: grpc.aio.Channel, ends_at: float) -> bool:
@@ -118,9 +124,9 @@ async def _call(
     )
 
 
-def _own_metadata(hand: Hand) -> Mapping[str, str]:
+def _own_metadata(attempt: RunningAttempt) -> Mapping[str, str]:
     """Name the run to the server, under the names that HTTP targets are given, in lower case."""
-    ctx = context_of(hand)
+    ctx = context_of(attempt)
     return {
         "webhook-id": str(ctx.run_id),
         "idempotency-key": ctx.idempotency_key,
@@ -135,32 +141,32 @@ def _is_late(error: grpc.aio.AioRpcError) -> bool:
     return error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
-def _not_sent(hand: Hand, error: Exception) -> Outcome:
+def _not_sent(attempt: RunningAttempt, error: Exception) -> Outcome:
     """Say why nothing left this worker."""
-    target = hand.payload["target"]
+    target = attempt.payload["target"]
     if isinstance(error, AddressRefusedError):
-        return failed(hand, f"not sent: {target} may not be called: {error}", failure=NO_RETRY)
+        return failed(attempt, f"not sent: {target} may not be called: {error}", failure=NO_RETRY)
     if isinstance(error, BadCallError | BadRequestError):
-        return failed(hand, f"not sent: {error}", failure=NO_RETRY)
+        return failed(attempt, f"not sent: {error}", failure=NO_RETRY)
     if isinstance(error, psycopg.Error):
-        return failed(hand, f"not sent: the database could not be asked: {error}"[:1000])
+        return failed(attempt, f"not sent: the database could not be asked: {error}"[:1000])
     if isinstance(error, TimeoutError):
-        told = f"not sent: no connection to {target} within {hand.timeout_seconds:g} s"
+        told = f"not sent: no connection to {target} within {attempt.timeout_seconds:g} s"
         failure = Failure(grpc="DEADLINE_EXCEEDED")
-        return failed(hand, told, outcome=AttemptOutcome.TIMED_OUT, failure=failure)
+        return failed(attempt, told, outcome=AttemptOutcome.TIMED_OUT, failure=failure)
     told = getattr(error, "strerror", None) or str(error)
-    return failed(hand, f"not sent: {target} cannot be resolved: {told}"[:1000])
+    return failed(attempt, f"not sent: {target} cannot be resolved: {told}"[:1000])
 
 
-def _not_ok(hand: Hand, error: grpc.aio.AioRpcError, *, connected: bool) -> Outcome:
+def _not_ok(attempt: RunningAttempt, error: grpc.aio.AioRpcError, *, connected: bool) -> Outcome:
     """Say what a call came to that did not end with OK."""
     told = (error.details() or "no details")[:1000]
-    place = hand.payload["target"]
+    place = attempt.payload["target"]
     sent = was_sent(error, connected=connected)
     failure = failure_of(error, sent=sent)
     if not sent:
-        return failed(hand, f"not sent: no connection to {place}: {told}", failure=failure)
-    return failed(hand, f"the call of {place} ended with {error.code().name}: {told}", failure=failure)
+        return failed(attempt, f"not sent: no connection to {place}: {told}", failure=failure)
+    return failed(attempt, f"the call of {place} ended with {error.code().name}: {told}", failure=failure)
 
 
 def _kept(method: GrpcMethod, answer: bytes) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from noonmark.core.retry import Age, RetryPolicy
 from noonmark.core.words import DeliverySemantics, Lane, Origin
 from noonmark.kafka.messages import RunMessage
 from noonmark.kafka.records import Record
-from noonmark.store.extras import Extras
+from noonmark.store.extras import OutcomeExtras
 from noonmark.store.rows import StartedRun
-from noonmark.store.work import Ticket
+from noonmark.store.work import StartRequest
 from noonmark.worker.attempt_traces import AttemptTrace
 from noonmark.worker.redaction import Redactor
 
@@ -25,7 +25,7 @@ from noonmark.worker.redaction import Redactor
 class Delivery:
     """A run message that passed its checks, and the record it came in."""
 
-    ticket: Ticket
+    start_request: StartRequest
     record: Record
     lane: Lane
     message: RunMessage | None = None
@@ -42,7 +42,7 @@ class Delivery:
 
 
 @dataclass(slots=True, eq=False)
-class Hand:
+class RunningAttempt:
     """A started run. `key` names it in memory: the same run under a higher fence is another one."""
 
     key: tuple[Any, int]
@@ -64,9 +64,9 @@ class Hand:
     """What is promised about the run's attempts."""
     deadline_seconds: float | None = None
     """Total time of all attempts, from the run's instant."""
-    extras: Extras | None = None
+    extras: OutcomeExtras | None = None
     """What the attempt leaves besides its outcome; taken along by every outcome that is made of this hand."""
-    stop_asked: bool = False
+    stop_requested: bool = False
     """Whether somebody cancelled the run: its handler is told, and its verdict will be `cancelled`."""
     redactor: Redactor | None = None
     """Knows the secrets that the attempt was given."""
@@ -76,13 +76,13 @@ class Hand:
     """Where the attempt stands in the trace of its run, if that is traced."""
 
     @classmethod
-    def of(cls, run: StartedRun, delivery: Delivery, pool: str) -> Hand:
+    def of(cls, run: StartedRun, delivery: Delivery, pool: str) -> RunningAttempt:
         """Take a started run into hand. A run whose job vanished has no work and will be refused."""
         work = orjson.loads(run.work) if run.work else {}
-        hand = cls(
-            (run.id, delivery.ticket.fence),
+        attempt = cls(
+            (run.id, delivery.start_request.fence),
             run,
-            delivery.ticket.fence,
+            delivery.start_request.fence,
             delivery.record,
             delivery.lane,
             pool,
@@ -91,21 +91,21 @@ class Hand:
             work.get("retry") or {},
         )
         if "delivery" in work:
-            hand.delivery = DeliverySemantics(work["delivery"])
+            attempt.delivery = DeliverySemantics(work["delivery"])
         if "deadline_seconds" in work:
-            hand.deadline_seconds = work["deadline_seconds"]
-            hand.timeout_seconds = min(hand.timeout_seconds, hand.age().left_seconds)
-        return hand
+            attempt.deadline_seconds = work["deadline_seconds"]
+            attempt.timeout_seconds = min(attempt.timeout_seconds, attempt.age().left_seconds)
+        return attempt
 
-    def is_unwanted(self) -> bool:
+    def is_stop_requested(self) -> bool:
         """Tell whether somebody cancelled the run."""
-        return self.stop_asked
+        return self.stop_requested
 
-    def leave(self) -> Extras:
+    def ensure_extras(self) -> OutcomeExtras:
         """Return what the attempt leaves besides its outcome, to add to it."""
         if self.extras is None:
-            with _leaving:
-                self.extras = self.extras or Extras()
+            with _extras_lock:
+                self.extras = self.extras or OutcomeExtras()
         return self.extras
 
     def retry_policy(self) -> RetryPolicy:
@@ -122,7 +122,7 @@ class Hand:
         )
 
 
-_leaving = threading.Lock()
+_extras_lock = threading.Lock()
 """Held for a moment where an attempt leaves something for the first time: its handler may have threads."""
 
 

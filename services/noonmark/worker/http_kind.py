@@ -14,12 +14,12 @@ from noonmark.store.callback_rows import Expected
 from noonmark.store.work import Outcome
 from noonmark.worker.callback_tokens import CallbackTokens
 from noonmark.worker.contexts import context_of
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.http import HttpExecutor
 from noonmark.worker.http_answer import HttpResult
-from noonmark.worker.lookups import Lookups
+from noonmark.worker.lookups import PostgresLookups
 from noonmark.worker.outcomes import NO_RETRY, awaited, failed, succeeded, timed_out
-from noonmark.worker.secrets import SecretError, Secrets, refuse_references
+from noonmark.worker.secrets import SecretError, SecretResolver, refuse_references
 from noonmark.worker.signing import SigningKeys, signature_headers, trace_headers
 
 _MARGIN_SECONDS: Final = 0.02
@@ -30,7 +30,7 @@ class HttpKind:
     """Sends the request of each attempt, signed, and judges the answer."""
 
     def __init__(
-        self, http: HttpExecutor, secrets: Secrets, lookups: Lookups, callbacks: CallbackTokens
+        self, http: HttpExecutor, secrets: SecretResolver, lookups: PostgresLookups, callbacks: CallbackTokens
     ) -> None:
         """Take the parts.
 
@@ -46,48 +46,48 @@ class HttpKind:
         self._keys = SigningKeys(lookups)
         self._callbacks = callbacks
 
-    async def run(self, hand: Hand) -> Outcome:
+    async def run(self, attempt: RunningAttempt) -> Outcome:
         """Send the request."""
         try:
-            spec = self._resolve(hand)
-            keys = await self._keys.of(hand.run.namespace)
-            token = await self._open_callback(hand, spec)
+            spec = self._resolve(attempt)
+            keys = await self._keys.of(attempt.run.namespace)
+            token = await self._open_callback(attempt, spec)
         except SecretError as error:
-            return failed(hand, f"not sent: {error}", failure=Failure(retryable=error.retryable))
+            return failed(attempt, f"not sent: {error}", failure=Failure(retryable=error.retryable))
         except psycopg.Error as error:
-            return failed(hand, f"not sent: the database could not be asked: {error}"[:1000])
+            return failed(attempt, f"not sent: the database could not be asked: {error}"[:1000])
         except _Taken:
             # Whatever is said of it is fenced off.
-            return failed(hand, "not sent: the run is not this worker's any more", failure=NO_RETRY)
-        left = hand.timeout_seconds - (time.monotonic() - hand.began_at) - _MARGIN_SECONDS
+            return failed(attempt, "not sent: the run is not this worker's any more", failure=NO_RETRY)
+        left = attempt.timeout_seconds - (time.monotonic() - attempt.began_at) - _MARGIN_SECONDS
         result = await self._http.execute(
-            spec, context_of(hand), max(left, 0.0), sign=partial(_headers, hand, keys, token)
+            spec, context_of(attempt), max(left, 0.0), sign=partial(_headers, attempt, keys, token)
         )
-        return _verdict(hand, result, waits=token is not None and result.status == 202)
+        return _verdict(attempt, result, waits=token is not None and result.status == 202)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._http.close()
         await self._lookups.close()
 
-    def _resolve(self, hand: Hand) -> Any:
+    def _resolve(self, attempt: RunningAttempt) -> Any:
         """Resolve the secrets of a payload, where it has any; what others can read may hold none."""
-        spec = hand.payload
+        spec = attempt.payload
         # Most work has none, which its text tells faster than a walk through it.
-        if "secret:" not in (hand.run.work or "") or not isinstance(spec, Mapping):
+        if "secret:" not in (attempt.run.work or "") or not isinstance(spec, Mapping):
             return spec
         refuse_references(spec.get("url"), "url")
-        return self._secrets.fill(hand, spec)
+        return self._secrets.fill(attempt, spec)
 
-    async def _open_callback(self, hand: Hand, spec: object) -> str | None:
+    async def _open_callback(self, attempt: RunningAttempt, spec: object) -> str | None:
         if not isinstance(spec, Mapping) or spec.get("callback") is None:
             return None
-        token = await self._callbacks.open(hand)
+        token = await self._callbacks.open(attempt)
         if token is None:
             raise _Taken
         # The total deadline of the run bounds its target, too.
-        seconds = min(float(spec["callback"]["timeout_seconds"]), hand.age().left_seconds)
-        hand.leave().callback = Expected(max(seconds, 0.0))
+        seconds = min(float(spec["callback"]["timeout_seconds"]), attempt.age().left_seconds)
+        attempt.ensure_extras().callback = Expected(max(seconds, 0.0))
         return token
 
 
@@ -95,19 +95,24 @@ class _Taken(Exception):  # noqa: N818 - an event, not a fault
     """The run went to somebody else."""
 
 
-def _headers(hand: Hand, keys: Sequence[bytes], token: str | None, body: bytes) -> Mapping[str, str]:
-    headers = {**signature_headers(hand, keys, body), **trace_headers(hand, hand.payload.get("headers"))}
+def _headers(
+    attempt: RunningAttempt, keys: Sequence[bytes], token: str | None, body: bytes
+) -> Mapping[str, str]:
+    headers = {
+        **signature_headers(attempt, keys, body),
+        **trace_headers(attempt, attempt.payload.get("headers")),
+    }
     return headers if token is None else {**headers, "Noonmark-Callback-Token": token}
 
 
-def _verdict(hand: Hand, result: HttpResult, *, waits: bool) -> Outcome:
+def _verdict(attempt: RunningAttempt, result: HttpResult, *, waits: bool) -> Outcome:
     """Say what the answer, or its absence, means for the run."""
     if waits:
-        return awaited(hand)
+        return awaited(attempt)
     if result.ok:
-        return succeeded(hand, result.kept())
+        return succeeded(attempt, result.kept())
     if result.timed_out:
-        return timed_out(hand, sent=result.sent)
+        return timed_out(attempt, sent=result.sent)
     failure = Failure(
         status=result.status,
         retry_after_seconds=result.retry_after_seconds,
@@ -115,4 +120,4 @@ def _verdict(hand: Hand, result: HttpResult, *, waits: bool) -> Outcome:
         # An answer says what happened; a connection that broke after the request does not.
         unknown=result.sent and result.status is None,
     )
-    return failed(hand, result.error or f"answered {result.status}", failure=failure)
+    return failed(attempt, result.error or f"answered {result.status}", failure=failure)

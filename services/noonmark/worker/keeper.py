@@ -54,7 +54,7 @@ _LIBC: Final = ctypes.CDLL(None)
 
 
 @dataclass(slots=True, eq=False)
-class _Spawn:
+class _SpawnedProcess:
     """One order. `pid` is its session and process group, too, and stays taken until it is reaped."""
 
     id: int
@@ -67,12 +67,12 @@ class _Spawn:
     crowded: bool = False
 
 
-class Keeper:
+class ProcessSupervisor:
     """All spawns that are not over, by the pid of their first process."""
 
     def __init__(self, orders: socket.socket) -> None:
         self._orders = orders
-        self._spawns: dict[int, _Spawn] = {}
+        self._spawns: dict[int, _SpawnedProcess] = {}
         self._outbox: deque[bytes] = deque()
         self._counted_at = 0.0
 
@@ -91,14 +91,14 @@ class Keeper:
                 selector.unregister(self._orders)
                 with contextlib.suppress(BlockingIOError):
                     os.read(wake, 4096)
-                if not self._take_orders() or _ending:
+                if not self._receive_orders() or _ending:
                     break
                 self._reap()
                 self._count()
                 self._finish()
                 if not self._send():
                     break
-        self._end_all()
+        self._stop_all()
 
     def _interest(self) -> int:
         return selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outbox else 0)
@@ -107,7 +107,7 @@ class Keeper:
         """Tell whether something must be looked at that no signal tells."""
         return any(s.status is not None or s.processes is not None for s in self._spawns.values())
 
-    def _take_orders(self) -> bool:
+    def _receive_orders(self) -> bool:
         """Obey what has come; False when the worker is gone."""
         while True:
             try:
@@ -141,9 +141,9 @@ class Keeper:
             os.close(failure)
         else:
             if pid == 0:
-                _become(order, descriptors[1:], failing, keeper)
+                _exec_child(order, descriptors[1:], failing, keeper)
             processes = order["limits"].get("processes")
-            self._spawns[pid] = _Spawn(number, pid, f"{MARK}={mark}".encode(), failure, processes)
+            self._spawns[pid] = _SpawnedProcess(number, pid, f"{MARK}={mark}".encode(), failure, processes)
         for descriptor in (*descriptors[1:], failing):
             os.close(descriptor)
 
@@ -229,7 +229,7 @@ class Keeper:
             self._outbox.popleft()
         return True
 
-    def _end_all(self) -> None:
+    def _stop_all(self) -> None:
         """Kill everything below this process until there is nothing."""
         until = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < until:
@@ -246,7 +246,7 @@ class Keeper:
             time.sleep(_TICK_SECONDS)
 
 
-def _become(order: dict[str, Any], descriptors: list[int], failing: int, keeper: int) -> NoReturn:
+def _exec_child(order: dict[str, Any], descriptors: list[int], failing: int, keeper: int) -> NoReturn:
     """Turn this fresh fork into what was ordered; say on `failing` why where that cannot be."""
     try:
         os.setsid()
@@ -305,7 +305,7 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _owner(pid: int, spawns: list[_Spawn]) -> _Spawn | None:
+def _owner(pid: int, spawns: list[_SpawnedProcess]) -> _SpawnedProcess | None:
     """Say whose an adopted process is: by its session, or by its environment if it left that."""
     session = _parent_and_session(pid)[1]
     for spawn in spawns:
@@ -392,7 +392,7 @@ def main() -> int:
         signal.signal(signal.SIGTERM, lambda number, _: _ending.append(number))
         if os.getppid() != int(sys.argv[2]):
             return 1
-        Keeper(orders).run()
+        ProcessSupervisor(orders).run()
     return 0
 
 

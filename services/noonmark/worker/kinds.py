@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Protocol
 
 from noonmark.store.work import Outcome
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 
 
 class Kind(Protocol):
     """Executes attempts of one kind, on the event loop of the worker."""
 
-    async def run(self, hand: Hand) -> Outcome:
+    async def run(self, attempt: RunningAttempt) -> Outcome:
         """Execute one attempt.
 
         It is cancelled at the end of the attempt's time, when the run is cancelled or handed back, and when

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import Connection
 
 from noonmark.core.words import Lane
-from noonmark.kafka.consumer import LaneConsumer
+from noonmark.kafka.consumer import BatchConsumer
 from noonmark.kafka.messages import RunMessage, RunMessageError, Signer, UnknownKey, lane_of, open_run
 from noonmark.kafka.records import Record
 from noonmark.kafka.topics import Topics
@@ -19,7 +19,7 @@ from noonmark.service.runner import Service, StartError
 from noonmark.service.startup import await_read, kafka_config
 from noonmark.store.connect import connect
 from noonmark.store.keys import read_keys
-from noonmark.store.work import Ticket
+from noonmark.store.work import StartRequest
 from noonmark.telemetry.metrics import OFFSET_COMMIT_ERRORS
 from noonmark.worker.hand import Delivery
 from noonmark.worker.refused import RefusedMessages
@@ -139,7 +139,7 @@ class LaneReader:
         self._topic = topics.runs(pool, lane)
         self._progress = service.health.progress(self.name, 15.0)
         service.health.require(self.name, "no partition is assigned yet")
-        self.consumer = LaneConsumer(
+        self.consumer = BatchConsumer(
             kafka_config(service.settings),
             self._topic,
             topics.group_worker(pool, lane),
@@ -157,7 +157,7 @@ class LaneReader:
                 records = self.consumer.poll_batch(_POLL_RECORDS, _POLL_SECONDS)
                 self._progress.beat()
                 self._count_errors()
-                self._look_at_unsure()
+                self._retry_unsure()
                 if records:
                     self._take(records)
                 if len(self.buffer) >= self._capacity:
@@ -190,7 +190,7 @@ class LaneReader:
             OFFSET_COMMIT_ERRORS.inc(errors - self._errors_counted)
             self._errors_counted = errors
 
-    def _look_at_unsure(self) -> None:
+    def _retry_unsure(self) -> None:
         """Decide about messages with an unknown key, if the keys were read since they came."""
         if not self._unsure:
             return
@@ -207,16 +207,16 @@ class LaneReader:
             except UnknownKey as error:
                 if not sure:
                     # Perhaps a new one that was not read yet: no genuine message is lost for that.
-                    signer = self._ask_again(record, error, signer)
+                    signer = self._verify_again(record, error, signer)
                     continue
                 self._refuse(record, error)
             except RunMessageError as error:
                 self._refuse(record, error)
             else:
-                self._believe(record, message)
+                self._accept(record, message)
         self._wake()
 
-    def _ask_again(self, record: Record, error: UnknownKey, used: Signer) -> Signer:
+    def _verify_again(self, record: Record, error: UnknownKey, used: Signer) -> Signer:
         """Look at a message again with the keys that there are now, or as soon as they may be read again."""
         if self._keyring.refresh():
             self._take([record], sure=True)
@@ -230,12 +230,12 @@ class LaneReader:
             self._refuse(record, error)
         return self._keyring.signer
 
-    def _believe(self, record: Record, message: RunMessage) -> None:
+    def _accept(self, record: Record, message: RunMessage) -> None:
         if message.pool != self._pool or lane_of(message) is not self.lane:
             what = f"it is for pool {message.pool}, lane {message.lane}"
             self._refused.put(record, self.consumer, "wrong_topic", what)
             return
-        ticket = Ticket(message.run_id, message.scheduled_for, message.fence)
+        ticket = StartRequest(message.run_id, message.scheduled_for, message.fence)
         self.buffer.append(Delivery(ticket, record, self.lane, message))
 
     def _refuse(self, record: Record, error: RunMessageError) -> None:

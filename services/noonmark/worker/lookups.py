@@ -14,7 +14,7 @@ from noonmark.store.connect import connect
 T = TypeVar("T")
 
 
-class Lookups:
+class PostgresLookups:
     """One connection, made at the first call and again after it broke. Belongs to one event loop."""
 
     def __init__(self, dsn: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from noonmark.store.work import Outcome
 from noonmark.telemetry.logs import get_logger
 from noonmark.worker.coroutines import LoopExecutor
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 
 SLACK_SECONDS: Final = 1.0
 """A loop that has not cancelled an overdue run after so long cannot, or the run does not let it."""
@@ -19,7 +19,7 @@ _BLOCKED_SECONDS: Final = 30.0
 _log = get_logger()
 
 
-class Loops:
+class EventLoops:
     """Takes runs for the newest loop; the older ones finish what they hold.
 
     Objects that handlers share are often bound to a loop, so one that blocks is replaced only when that
@@ -28,7 +28,7 @@ class Loops:
 
     def __init__(
         self,
-        execute: Callable[[Hand], Awaitable[Outcome | None]],
+        execute: Callable[[RunningAttempt], Awaitable[Outcome | None]],
         done: Callable[[Sequence[Outcome]], None],
     ) -> None:
         """Start the first loop; the arguments are those of `LoopExecutor`."""
@@ -36,18 +36,18 @@ class Loops:
         self._done = done
         self._loops = [self._make()]
 
-    def submit(self, hands: Sequence[Hand]) -> None:
+    def submit(self, attempts: Sequence[RunningAttempt]) -> None:
         """Start a batch of runs."""
-        self._loops[-1].submit(hands)
+        self._loops[-1].submit(attempts)
 
     def cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
         """Cancel runs wherever they are; see `LoopExecutor.cancel`."""
         for loop in self._loops:
             loop.cancel(keys, verdict=verdict)
 
-    def overdue(self, now: float) -> list[Hand]:
+    def overdue(self, now: float) -> list[RunningAttempt]:
         """Return runs whose limit has passed without their end; where a loop is blocked, replace it."""
-        found: list[Hand] = []
+        found: list[RunningAttempt] = []
         for loop in list(self._loops):
             late = loop.overdue(now, SLACK_SECONDS)
             found += late
@@ -70,7 +70,7 @@ class Loops:
         return LoopExecutor(self._execute, self._done, _nothing)
 
     def _replace(self, blocked: LoopExecutor, seconds: float) -> None:
-        handlers = sorted({str(hand.run.handler) for hand in list(blocked.running.values())})
+        handlers = sorted({str(attempt.run.handler) for attempt in list(blocked.running.values())})
         _log.error("event_loop_blocked", seconds=round(seconds, 1), running=handlers[:10])
         self._loops.append(self._make())
         self._loops[-1].submit(blocked.take_unbegun())

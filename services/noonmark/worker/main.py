@@ -29,16 +29,16 @@ from noonmark.worker.kafka_kind import KafkaKind
 from noonmark.worker.kinds import Kind
 from noonmark.worker.lanes import Keyring, LaneReader
 from noonmark.worker.lease import Lease
-from noonmark.worker.lookups import Lookups
-from noonmark.worker.notes import Notes
+from noonmark.worker.lookups import PostgresLookups
+from noonmark.worker.notes import NoteWriter
 from noonmark.worker.processes import Processes
-from noonmark.worker.recorder import Recorder
+from noonmark.worker.recorder import RecorderLoop
 from noonmark.worker.refused import RefusedMessages
 from noonmark.worker.script import ScriptKind
-from noonmark.worker.secrets import Secrets
+from noonmark.worker.secrets import SecretResolver
 from noonmark.worker.services import Services
 from noonmark.worker.signing import SigningKeys
-from noonmark.worker.spawning import Keeper
+from noonmark.worker.spawning import ChildLauncher
 from noonmark.worker.transactions import Transactions
 
 _BUFFER_PER_SLOT = 8
@@ -55,7 +55,7 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
     hints = HintSender(settings.dsn)
     lease = Lease(service, settings.pool)
     engine = Engine(service, settings.pool, events, hints, lease, shards=install.shards)
-    recorder = Recorder(
+    recorder = RecorderLoop(
         service,
         events,
         hints,
@@ -81,9 +81,9 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
 def _services(service: Service, lease: Lease) -> Services:
     """Make what contexts of handlers work with."""
     settings = service.settings
-    secrets = Secrets(Path(settings.secrets_dir) if settings.secrets_dir else None)
+    secrets = SecretResolver(Path(settings.secrets_dir) if settings.secrets_dir else None)
     mask_also(secrets.mask)
-    notes = Notes(service, identity=lambda: lease.identity)
+    notes = NoteWriter(service, identity=lambda: lease.identity)
     return Services(secrets, notes, Emitter(settings.emit_topics, settings.topic_prefix))
 
 
@@ -91,15 +91,15 @@ def _executors(
     settings: Settings,
     registry: Registry,
     parts: Services,
-    recorder: Recorder,
+    recorder: RecorderLoop,
     lease: Lease,
     *,
     path: Path | None,
 ) -> Executors:
     """Make what executes runs of every kind; children find handler modules in `path`, too."""
-    keeper = Keeper()
+    launcher = ChildLauncher()
     processes = Processes(
-        keeper,
+        launcher,
         settings.handlers,
         path,
         limit=settings.worker_processes or os.cpu_count() or 1,
@@ -107,7 +107,7 @@ def _executors(
     )
     return Executors(
         registry,
-        _kinds(settings, keeper, parts, lease),
+        _kinds(settings, launcher, parts, lease),
         processes,
         recorder.put,
         parts,
@@ -116,14 +116,14 @@ def _executors(
     )
 
 
-def _kinds(settings: Settings, keeper: Keeper, parts: Services, lease: Lease) -> Mapping[str, Kind]:
+def _kinds(settings: Settings, launcher: ChildLauncher, parts: Services, lease: Lease) -> Mapping[str, Kind]:
     """Make all kinds but Python, by the name that jobs give as their type."""
     secrets, networks = parts.secrets, settings.http_allow_networks
-    lookups = Lookups(settings.dsn)
+    lookups = PostgresLookups(settings.dsn)
     tokens = CallbackTokens(lookups, lambda: lease.identity)
     return {
         "script": ScriptKind(
-            keeper, secrets, allowed=settings.scripts, grace_seconds=settings.kill_grace_seconds
+            launcher, secrets, allowed=settings.scripts, grace_seconds=settings.kill_grace_seconds
         ),
         "http": HttpKind(HttpExecutor(networks), secrets, lookups, tokens),
         "grpc": GrpcKind(GrpcChannels(networks), secrets, SigningKeys(lookups).of),

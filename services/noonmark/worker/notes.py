@@ -18,14 +18,14 @@ from noonmark.store.connect import connect
 from noonmark.store.run_notes import Note, save_notes
 from noonmark.store.work import Identity
 from noonmark.telemetry.metrics import FENCED_WRITES
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 
 _ROUND_SECONDS = 1.0
 _BUSY_SECONDS = 0.05
 _MOST = 500
 
 
-class Notes:
+class NoteWriter:
     """Keeps the notes that are not written yet. Costs nothing, not even a connection, while there is none.
 
     A note belongs to its attempt's outcome, too: what is not written when the attempt ends is written with
@@ -48,26 +48,26 @@ class Notes:
         self._lock = threading.Lock()
         self._fresh: dict[Any, Note] = {}
         self._waiting: dict[Any, list[tuple[int, Future[None]]]] = {}
-        self._told = threading.Event()
+        self._pending = threading.Event()
         self._hurry = threading.Event()
         self._empty = threading.Condition(self._lock)
         self._closed = False
         self._connection: psycopg.Connection | None = None
 
-    def progress(self, hand: Hand, fraction: float | None, message: str) -> None:
+    def progress(self, attempt: RunningAttempt, fraction: float | None, message: str) -> None:
         """Note how far an attempt is; callable from any thread."""
         with self._lock:
-            note = self._tell(hand)
+            note = self._note_of(attempt)
             note.progress, note.message = fraction, message
 
-    def checkpoint(self, hand: Hand, data: bytes) -> Saved:
+    def checkpoint(self, attempt: RunningAttempt, data: bytes) -> Saved:
         """Note where the next attempt can go on; callable from any thread."""
         with self._lock:
-            note = self._tell(hand)
+            note = self._note_of(attempt)
             note.checkpoint = data
             version = note.version
         # Nothing is kept for those who do not wait: a loop may tell a hundred thousand times a second.
-        return Saved(lambda: self._wait_for(hand.key, note, version))
+        return Saved(lambda: self._wait_for(attempt.key, note, version))
 
     def _wait_for(self, key: Any, note: Note, version: int) -> Future[None]:
         written: Future[None] = Future()
@@ -82,16 +82,16 @@ class Notes:
             _refuse([written])
         return written
 
-    def _tell(self, hand: Hand) -> Note:
-        extras = hand.leave()
+    def _note_of(self, attempt: RunningAttempt) -> Note:
+        extras = attempt.ensure_extras()
         if extras.note is None:
-            extras.note = Note(hand.run, hand.fence)
+            extras.note = Note(attempt.run, attempt.fence)
         extras.note.version += 1
-        self._fresh[hand.key] = extras.note
-        self._told.set()
+        self._fresh[attempt.key] = extras.note
+        self._pending.set()
         return extras.note
 
-    def let_go(self, keys: Sequence[Any]) -> None:
+    def forget(self, keys: Sequence[Any]) -> None:
         """Forget attempts that have ended here: what is left goes with their outcomes, or nowhere."""
         with self._lock:
             for key in keys:
@@ -104,13 +104,13 @@ class Notes:
         """Wait until everything is written: before runs are handed back with their checkpoints."""
         with self._lock:
             self._hurry.set()
-            self._told.set()
+            self._pending.set()
             self._empty.wait_for(lambda: not self._fresh, timeout_seconds)
 
     def close(self) -> None:
         """End the writer; called when nothing is in hand any more."""
         self._closed = True
-        self._told.set()
+        self._pending.set()
         self._hurry.set()
 
     def run(self, stop: threading.Event) -> None:
@@ -119,7 +119,7 @@ class Notes:
         backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
         while not self._closed:
             self._health.beat()
-            if not self._told.wait(_ROUND_SECONDS * 10):
+            if not self._pending.wait(_ROUND_SECONDS * 10):
                 continue
             self._hurry.wait(_ROUND_SECONDS)
             self._hurry.clear()
@@ -155,7 +155,7 @@ class Notes:
                     lost += 1
                     fenced += [future for _, future in self._waiting.pop(key, ())]
             if not self._fresh:
-                self._told.clear()
+                self._pending.clear()
                 self._empty.notify_all()
         for future in done:
             future.set_result(None)
@@ -167,7 +167,7 @@ class Notes:
     def _snapshot(self) -> dict[Any, Note]:
         with self._lock:
             if not self._fresh:
-                self._told.clear()
+                self._pending.clear()
             # Copies: an attempt goes on telling while its note is written. One note per run is enough.
             return {key: replace(note) for key, note in list(self._fresh.items())[:_MOST]}
 
@@ -187,7 +187,7 @@ class Notes:
         self._log.warning("notes_not_written_yet", count=len(self._fresh), error=str(error).strip())
         if classify(error) is DbFault.PERMANENT:
             # Notes are no verdict: what Postgres will never take is dropped, and the attempts go on.
-            self.let_go(list(self._fresh))
+            self.forget(list(self._fresh))
         if self._connection is not None and (must_reconnect(error) or self._connection.broken):
             self._connection.close()
             self._connection = None

@@ -12,7 +12,7 @@ from noonmark.core.words import BY_HANDLER, AttemptOutcome, DeliverySemantics, R
 from noonmark.handlers.exceptions import Cancel, Discard, Retry, RunSignal, Snooze
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.work import Outcome
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.secrets import SecretError
 
 UNREADABLE: Final = "the handler raised something that fails itself when it is looked at"
@@ -23,26 +23,26 @@ NO_RETRY: Final = Failure(retryable=False)
 _rng = Random()
 
 
-def succeeded(hand: Hand, value: object) -> Outcome:
+def succeeded(attempt: RunningAttempt, value: object) -> Outcome:
     """The handler returned. A result that cannot be stored is a failure that no retry mends."""
     if value is None:
-        return _plain(hand, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+        return _plain(attempt, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
     try:
         result = encode_result(value)
     except ResultError as error:
-        return failed(hand, str(error), failure=Failure(exception=_names(error), retryable=False))
-    return succeeded_with(hand, result.decode() if result is not None else None)
+        return failed(attempt, str(error), failure=Failure(exception=_names(error), retryable=False))
+    return succeeded_with(attempt, result.decode() if result is not None else None)
 
 
-def succeeded_with(hand: Hand, result: str | None) -> Outcome:
+def succeeded_with(attempt: RunningAttempt, result: str | None) -> Outcome:
     """The handler returned, and its result has been encoded already."""
-    outcome = _plain(hand, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+    outcome = _plain(attempt, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
     outcome.result = result
     return outcome
 
 
 def failed(
-    hand: Hand,
+    attempt: RunningAttempt,
     error: str,
     *,
     outcome: AttemptOutcome = AttemptOutcome.FAILED,
@@ -51,125 +51,137 @@ def failed(
     """The attempt failed: a retry that waits in Postgres, or a dead letter.
 
     Args:
-        hand: the run.
+        attempt: the run.
         error: what happened, for people.
         outcome: how the attempt ended.
         failure: what is known about it, for the rules of the retry policy. With `unknown`, a run that is
             promised to be done at most once ends as `unknown`.
     """
-    if failure.unknown and hand.delivery is DeliverySemantics.AT_MOST_ONCE:
-        ended = _plain(hand, RunState.UNKNOWN, outcome)
+    if failure.unknown and attempt.delivery is DeliverySemantics.AT_MOST_ONCE:
+        ended = _plain(attempt, RunState.UNKNOWN, outcome)
         ended.reason = outcome.value if outcome is not AttemptOutcome.FAILED else "no_answer"
         ended.error = error
         return ended
     return _next(
-        hand, decide(hand.retry_policy(), hand.run.attempt, failure, rng=_rng, age=hand.age()), outcome, error
+        attempt,
+        decide(attempt.retry_policy(), attempt.run.attempt, failure, rng=_rng, age=attempt.age()),
+        outcome,
+        error,
     )
 
 
-def raised(hand: Hand, error: BaseException, *, unknown: bool = False) -> Outcome:
+def raised(attempt: RunningAttempt, error: BaseException, *, unknown: bool = False) -> Outcome:
     """The handler raised: an order about its run, or a failure, however broken what it raised is.
 
     Args:
-        hand: the run.
+        attempt: the run.
         error: what it raised.
         unknown: it is not the handler that raised, so nobody knows what was done.
     """
     try:
-        return _raised(hand, error, unknown=unknown)
+        return _raised(attempt, error, unknown=unknown)
     except Exception:  # noqa: BLE001 - an exception of a handler's own, which may do anything when asked
-        return failed(hand, UNREADABLE, failure=Failure(unknown=unknown))
+        return failed(attempt, UNREADABLE, failure=Failure(unknown=unknown))
 
 
-def _raised(hand: Hand, error: BaseException, *, unknown: bool) -> Outcome:
+def _raised(attempt: RunningAttempt, error: BaseException, *, unknown: bool) -> Outcome:
     if isinstance(error, RunSignal):
-        return ordered(hand, error)
+        return ordered(attempt, error)
     if isinstance(error, SecretError):
         failure = Failure(exception=_names(error), retryable=error.retryable)
-        return failed(hand, str(error), failure=failure)
-    return failed(hand, describe(error), failure=Failure(exception=_names(error), unknown=unknown))
+        return failed(attempt, str(error), failure=failure)
+    return failed(attempt, describe(error), failure=Failure(exception=_names(error), unknown=unknown))
 
 
-def ordered(hand: Hand, signal: RunSignal) -> Outcome:
+def ordered(attempt: RunningAttempt, signal: RunSignal) -> Outcome:
     """The handler said itself how its run goes on."""
     if isinstance(signal, Retry):
         failure = Failure(exception=_names(signal), retry_in=signal.seconds)
-        return failed(hand, signal.reason or "the handler asked for a retry", failure=failure)
+        return failed(attempt, signal.reason or "the handler asked for a retry", failure=failure)
     if isinstance(signal, Snooze):
-        decision = snooze(hand.retry_policy(), signal.seconds or 0.0, age=hand.age())
-        return _next(hand, decision, AttemptOutcome.SNOOZED, signal.reason)
+        decision = snooze(attempt.retry_policy(), signal.seconds or 0.0, age=attempt.age())
+        return _next(attempt, decision, AttemptOutcome.SNOOZED, signal.reason)
     if isinstance(signal, Cancel):
-        ended = _plain(hand, RunState.CANCELLED, AttemptOutcome.CANCELLED)
+        ended = _plain(attempt, RunState.CANCELLED, AttemptOutcome.CANCELLED)
     else:
         assert isinstance(signal, Discard)
-        ended = _plain(hand, RunState.DISCARDED, AttemptOutcome.FAILED)
+        ended = _plain(attempt, RunState.DISCARDED, AttemptOutcome.FAILED)
     ended.reason = BY_HANDLER
     ended.error = signal.reason
     return ended
 
 
-def rejected(hand: Hand, error: str) -> Outcome:
+def rejected(attempt: RunningAttempt, error: str) -> Outcome:
     """This worker cannot do such work. Another of its pool may, in a roll-out that brings new handlers."""
     # Rules of the policy are about failures of the work, and nothing of it was tried.
-    policy = replace(hand.retry_policy(), only_on=None, never_on=None)
+    policy = replace(attempt.retry_policy(), only_on=None, never_on=None)
     outcome = _next(
-        hand, decide(policy, hand.run.attempt, rng=_rng, age=hand.age()), AttemptOutcome.REJECTED, error
+        attempt,
+        decide(policy, attempt.run.attempt, rng=_rng, age=attempt.age()),
+        AttemptOutcome.REJECTED,
+        error,
     )
     if outcome.state is RunState.DEAD:
         outcome.reason = "rejected"
     return outcome
 
 
-def too_late(hand: Hand) -> Outcome | None:
+def too_late(attempt: RunningAttempt) -> Outcome | None:
     """Return the end of a run that was started past its total deadline or its greatest age, else None."""
-    if hand.deadline_seconds is None and "max_age_seconds" not in hand.retry:
+    if attempt.deadline_seconds is None and "max_age_seconds" not in attempt.retry:
         return None
-    decision = within_age(hand.retry_policy(), 0.0, hand.age())
+    decision = within_age(attempt.retry_policy(), 0.0, attempt.age())
     if not isinstance(decision, Dead):
         return None
     what = (
         "its total deadline" if decision.reason == "deadline" else "the greatest age that its retries allow"
     )
-    return _next(hand, decision, AttemptOutcome.TIMED_OUT, f"was started after {what}; nothing was executed")
+    return _next(
+        attempt, decision, AttemptOutcome.TIMED_OUT, f"was started after {what}; nothing was executed"
+    )
 
 
-def awaited(hand: Hand) -> Outcome:
+def awaited(attempt: RunningAttempt) -> Outcome:
     """The target answered that it will report the end of the run itself."""
-    return _plain(hand, RunState.RUNNING, AttemptOutcome.SUCCEEDED)
+    return _plain(attempt, RunState.RUNNING, AttemptOutcome.SUCCEEDED)
 
 
-def timed_out(hand: Hand, *, sent: bool = True) -> Outcome:
+def timed_out(attempt: RunningAttempt, *, sent: bool = True) -> Outcome:
     """The attempt took longer than its job allows: nobody knows what it did, if it was `sent`."""
     failure = Failure(exception=_TIMEOUT, unknown=sent)
-    error = f"timed out after {hand.timeout_seconds:g} s"
-    return failed(hand, error, outcome=AttemptOutcome.TIMED_OUT, failure=failure)
+    error = f"timed out after {attempt.timeout_seconds:g} s"
+    return failed(attempt, error, outcome=AttemptOutcome.TIMED_OUT, failure=failure)
 
 
-def cancelled(hand: Hand) -> Outcome:
+def cancelled(attempt: RunningAttempt) -> Outcome:
     """Somebody asked for the run to stop, and it has stopped."""
-    return _plain(hand, RunState.CANCELLED, AttemptOutcome.CANCELLED)
+    return _plain(attempt, RunState.CANCELLED, AttemptOutcome.CANCELLED)
 
 
-def unfinished(hand: Hand) -> Outcome:
+def unfinished(attempt: RunningAttempt) -> Outcome:
     """The worker ends in the middle of an attempt that may not be made again."""
     error = "the worker ended before the handler did"
-    return failed(hand, error, outcome=AttemptOutcome.LOST, failure=Failure(unknown=True))
+    return failed(attempt, error, outcome=AttemptOutcome.LOST, failure=Failure(unknown=True))
 
 
-def _next(hand: Hand, decision: RetryIn | Dead, attempt: AttemptOutcome, error: str | None) -> Outcome:
+def _next(
+    attempt: RunningAttempt, decision: RetryIn | Dead, attempt_outcome: AttemptOutcome, error: str | None
+) -> Outcome:
     """Say what was decided after an attempt that did not succeed."""
     if isinstance(decision, Dead):
-        ended = _plain(hand, RunState.DEAD, attempt)
+        ended = _plain(attempt, RunState.DEAD, attempt_outcome)
         ended.reason = decision.reason.value
     else:
-        ended = _plain(hand, RunState.RETRYING, attempt)
+        ended = _plain(attempt, RunState.RETRYING, attempt_outcome)
         ended.retry_seconds = decision.seconds
     ended.error = error
     return ended
 
 
-def _plain(hand: Hand, state: RunState, attempt: AttemptOutcome) -> Outcome:
-    return Outcome(hand.run, hand.fence, state, attempt, pool=hand.pool, extras=hand.extras)
+def _plain(attempt: RunningAttempt, state: RunState, attempt_outcome: AttemptOutcome) -> Outcome:
+    return Outcome(
+        attempt.run, attempt.fence, state, attempt_outcome, pool=attempt.pool, extras=attempt.extras
+    )
 
 
 def _names(error: BaseException) -> tuple[str, ...]:

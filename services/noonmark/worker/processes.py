@@ -21,10 +21,10 @@ from noonmark.handlers import Context
 from noonmark.handlers.exceptions import RunSignal, from_wire
 from noonmark.store.work import Outcome
 from noonmark.worker.frames import FrameError, encode, receive
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.outcomes import failed, ordered, succeeded
-from noonmark.worker.spawning import Child, Ending, Keeper, Order, surely
-from noonmark.worker.told import Told
+from noonmark.worker.spawning import Child, ChildLauncher, Ending, SpawnRequest, run_to_completion
+from noonmark.worker.told import ChildMessageHandler
 
 LOSSES_BEFORE_ISOLATION: Final = 2
 """A run that was lost so often runs alone in a child of its own, whatever its handler says."""
@@ -39,14 +39,14 @@ _START_SECONDS: Final = 120.0
 class Clock(Protocol):
     """The time limits of runs; see `LoopExecutor`."""
 
-    def hold_clock(self, hand: Hand) -> None:
+    def hold_clock(self, attempt: RunningAttempt) -> None:
         """Let no time of a run's limit pass."""
 
-    def start_clock(self, hand: Hand) -> None:
+    def start_clock(self, attempt: RunningAttempt) -> None:
         """Begin a run's limit anew."""
 
 
-class _Warm:
+class _WarmChild:
     """A child that runs one handler after the other."""
 
     def __init__(self, child: Child, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -90,73 +90,79 @@ class Processes:
     """The pool. Everything but `waiting` belongs to the event loop."""
 
     def __init__(
-        self, keeper: Keeper, modules: Sequence[str], path: Path | None, *, limit: int, grace_seconds: float
+        self,
+        launcher: ChildLauncher,
+        modules: Sequence[str],
+        path: Path | None,
+        *,
+        limit: int,
+        grace_seconds: float,
     ) -> None:
         """Make the pool; children are started when there is something to do.
 
         Args:
-            keeper: starts and ends children.
+            launcher: starts and ends children.
             modules: what a child must import: the same as the worker.
             path: folder to search first.
             limit: most children that run handlers at once; further runs wait in order.
             grace_seconds: between SIGTERM and SIGKILL.
         """
-        self._keeper = keeper
+        self._launcher = launcher
         self._load = {"type": "load", "modules": list(modules), "path": str(path) if path else None}
         self._turns = asyncio.Semaphore(limit)
         self.grace_seconds = grace_seconds
-        self._idle: list[_Warm] = []
-        self.waiting: dict[Any, Hand] = {}
+        self._idle: list[_WarmChild] = []
+        self.waiting: dict[Any, RunningAttempt] = {}
         """Runs that wait for their turn, by key; may be looked at from any thread."""
 
-    async def run(self, hand: Hand, context: Context, clock: Clock, *, alone: bool) -> Outcome:
+    async def run(self, attempt: RunningAttempt, context: Context, clock: Clock, *, alone: bool) -> Outcome:
         """Run a handler in a child.
 
         Args:
-            hand: the run.
+            attempt: the run.
             context: of the attempt; its effects do what the handler asks for.
             clock: its time limit, which counts from the moment when the handler begins.
             alone: in a child that runs nothing else before or after.
         """
         submitted_at = time.monotonic()
-        async with self._turn(hand, clock):
+        async with self._turn(attempt, clock):
             warm = await self._take(alone=alone)
             if isinstance(warm, str):
-                clock.start_clock(hand)
-                return failed(hand, warm)
-            clock.start_clock(hand)
+                clock.start_clock(attempt)
+                return failed(attempt, warm)
+            clock.start_clock(attempt)
             waited = timedelta(seconds=time.monotonic() - submitted_at)
             try:
-                return await self._run(warm, hand, context, waited, alone=alone)
+                return await self._run(warm, attempt, context, waited, alone=alone)
             except BaseException:
-                await surely(self._discard(warm, hand))
+                await run_to_completion(self._discard(warm, attempt))
                 raise
 
     def kill_all(self) -> None:
         """Kill all children of the keeper, and give none a grace from now on."""
-        self._keeper.kill_all()
+        self._launcher.kill_all()
 
     async def close(self) -> None:
         """End the idle children and the keeper; called once nothing of any run is left."""
         idle, self._idle = self._idle, []
         for warm in idle:
             warm.close()
-        self._keeper.close()
+        self._launcher.close()
 
     @asynccontextmanager
-    async def _turn(self, hand: Hand, clock: Clock) -> AsyncIterator[None]:
-        clock.hold_clock(hand)
-        self.waiting[hand.key] = hand
+    async def _turn(self, attempt: RunningAttempt, clock: Clock) -> AsyncIterator[None]:
+        clock.hold_clock(attempt)
+        self.waiting[attempt.key] = attempt
         try:
             await self._turns.acquire()
         finally:
-            del self.waiting[hand.key]
+            del self.waiting[attempt.key]
         try:
             yield
         finally:
             self._turns.release()
 
-    async def _take(self, *, alone: bool) -> _Warm | str:
+    async def _take(self, *, alone: bool) -> _WarmChild | str:
         """Return a child that is ready, or say why there is none."""
         while self._idle and not alone:
             warm = self._idle.pop()
@@ -169,14 +175,14 @@ class Processes:
                 said = await warm.exchange(self._load, _nothing)
         except BaseException as error:
             warm.child.kill()
-            await surely(warm.child.ended)
+            await run_to_completion(warm.child.ended)
             warm.close()
             if isinstance(error, TimeoutError):
                 return f"the handler's process was not ready after {_START_SECONDS:g} s"
             raise
         if isinstance(said, Ending) or said["type"] != "ready":
             warm.child.kill()
-            ending = await surely(warm.child.ended)
+            ending = await run_to_completion(warm.child.ended)
             warm.close()
             why = (
                 ending.text() if isinstance(said, Ending) else f"could not load its modules: {said['error']}"
@@ -184,12 +190,12 @@ class Processes:
             return f"the handler's process {why}"
         return warm
 
-    async def _start(self) -> _Warm:
+    async def _start(self) -> _WarmChild:
         ours, theirs = socket.socketpair()
         stdin = os.open(os.devnull, os.O_RDONLY)
         try:
-            child = self._keeper.spawn(
-                Order(
+            child = self._launcher.spawn(
+                SpawnRequest(
                     sys.executable,
                     [sys.executable, "-u", "-m", "noonmark.worker.child"],
                     dict(os.environ),
@@ -202,15 +208,15 @@ class Processes:
             theirs.close()
             os.close(stdin)
         reader, writer = await asyncio.open_connection(sock=ours)
-        return _Warm(child, reader, writer)
+        return _WarmChild(child, reader, writer)
 
     async def _run(
-        self, warm: _Warm, hand: Hand, context: Context, waited: timedelta, *, alone: bool
+        self, warm: _WarmChild, attempt: RunningAttempt, context: Context, waited: timedelta, *, alone: bool
     ) -> Outcome:
         warm.runs += 1
         said = await warm.exchange(
-            {"type": "run", "handler": hand.run.handler, "context": _written(context, waited)},
-            Told(context.effects, warm.send).take,
+            {"type": "run", "handler": attempt.run.handler, "context": _written(context, waited)},
+            ChildMessageHandler(context.effects, warm.send).handle,
         )
         spent = (
             isinstance(said, Ending)
@@ -221,19 +227,19 @@ class Processes:
         if spent:
             # What the handler left running ends with its attempt.
             warm.child.kill()
-            await surely(warm.child.ended)
-        warm.child.leave(hand)
-        outcome = _outcome(hand, said)
+            await run_to_completion(warm.child.ended)
+        warm.child.discard(attempt)
+        outcome = _outcome(attempt, said)
         if spent:
             warm.close()
         else:
             self._idle.append(warm)
         return outcome
 
-    async def _discard(self, warm: _Warm, hand: Hand) -> None:
+    async def _discard(self, warm: _WarmChild, attempt: RunningAttempt) -> None:
         """End a child in the middle of a run."""
         await warm.child.stop(self.grace_seconds)
-        warm.child.leave(hand)
+        warm.child.discard(attempt)
         warm.close()
 
 
@@ -249,13 +255,13 @@ def _written(context: Context, waited: timedelta) -> dict[str, Any]:
     return facts
 
 
-def _outcome(hand: Hand, said: dict[str, Any] | Ending) -> Outcome:
+def _outcome(attempt: RunningAttempt, said: dict[str, Any] | Ending) -> Outcome:
     if isinstance(said, Ending):
         error = f"the handler's process {said.text()} without an answer"
-        return failed(hand, error, failure=Failure(unknown=True))
+        return failed(attempt, error, failure=Failure(unknown=True))
     if "error" not in said:
-        return succeeded(hand, orjson.loads(said["result"]) if said["result"] is not None else None)
+        return succeeded(attempt, orjson.loads(said["result"]) if said["result"] is not None else None)
     told = from_wire(said)
     if isinstance(told, RunSignal):
-        return ordered(hand, told)
-    return failed(hand, str(said["error"]), failure=replace(told, retryable=said.get("retryable")))
+        return ordered(attempt, told)
+    return failed(attempt, str(said["error"]), failure=replace(told, retryable=said.get("retryable")))

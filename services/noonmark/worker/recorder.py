@@ -20,14 +20,14 @@ from noonmark.store.hints import HintSender
 from noonmark.store.work import Identity, Outcome, Recorded
 from noonmark.telemetry.metrics import FENCED_WRITES
 from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
-from noonmark.worker.batches import Batches
+from noonmark.worker.batches import StartBatches
 
 _MOST = 1000
 _RETRY_HINT_SECONDS = 1.5
 _POLL_SECONDS = 0.5
 
 
-class Recorder:
+class RecorderLoop:
     """Writes outcomes for the identity they were earned under, through every outage of Postgres."""
 
     name = "recorder"
@@ -37,7 +37,7 @@ class Recorder:
         service: Service,
         topics: EventTopics,
         hints: HintSender,
-        batches: Batches,
+        batches: StartBatches,
         *,
         shards: int,
         identity: Callable[[], Identity],
@@ -126,7 +126,7 @@ class Recorder:
                 recorded = self._write(connection, identity, outcomes, unsure=unsure)
             except psycopg.Error as error:
                 if classify(error) is DbFault.PERMANENT:
-                    outcomes = self._without_poison(outcomes, error)
+                    outcomes = self._record_one_by_one(outcomes, error)
                     continue
                 unsure = True
                 self._log.warning("outcomes_not_recorded_yet", count=len(outcomes), error=str(error).strip())
@@ -193,7 +193,7 @@ class Recorder:
         if recorded.freed:
             self._hints.freed()
 
-    def _without_poison(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:
+    def _record_one_by_one(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:
         """Strip what a handler returned or raised where Postgres cannot store it: the verdict counts more."""
         self._log.error("outcome_details_dropped", count=len(outcomes), error=str(error).strip())
         extras = [o.extras for o in outcomes if o.extras is not None]

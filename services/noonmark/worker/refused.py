@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import psycopg
 
-from noonmark.kafka.consumer import LaneConsumer
+from noonmark.kafka.consumer import BatchConsumer
 from noonmark.kafka.records import Record
 from noonmark.service.runner import Service
 from noonmark.store.connect import connect
@@ -35,7 +35,7 @@ _RETRY_SECONDS: Final = 2.0
 class _Kept(NamedTuple):
     message: RefusedMessage
     record: Record
-    consumer: LaneConsumer
+    consumer: BatchConsumer
 
 
 class Allowance:
@@ -73,7 +73,7 @@ class RefusedMessages:
         self._waiting: deque[_Kept] = deque()
         self._wake = threading.Event()
 
-    def put(self, record: Record, consumer: LaneConsumer, reason: str, detail: str) -> None:
+    def put(self, record: Record, consumer: BatchConsumer, reason: str, detail: str) -> None:
         """Count a message that was refused, and keep it if there is room; callable from any thread.
 
         Args:

@@ -18,10 +18,10 @@ from noonmark.core.failures import Failure
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.work import Outcome
 from noonmark.worker.contexts import context_of
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.outcomes import failed, rejected, succeeded
-from noonmark.worker.secrets import SecretError, Secrets, refuse_references
-from noonmark.worker.spawning import Ending, Keeper, Order, surely
+from noonmark.worker.secrets import SecretError, SecretResolver, refuse_references
+from noonmark.worker.spawning import ChildLauncher, Ending, SpawnRequest, run_to_completion
 
 PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ", "HOME")
 """Of the worker's own environment a script gets these, and nothing else."""
@@ -37,73 +37,78 @@ class ScriptKind:
     """Executes the command of each attempt and judges its exit. It is no sandbox: see docs/kinds.md."""
 
     def __init__(
-        self, keeper: Keeper, secrets: Secrets, *, allowed: Sequence[str], grace_seconds: float
+        self,
+        launcher: ChildLauncher,
+        secrets: SecretResolver,
+        *,
+        allowed: Sequence[str],
+        grace_seconds: float,
     ) -> None:
         """Make the kind.
 
         Args:
-            keeper: starts and ends children.
+            launcher: starts and ends children.
             secrets: of jobs, for env and stdin.
             allowed: executables and folders of them that may run, absolute; `*` for all; none for no script.
             grace_seconds: between SIGTERM and SIGKILL.
         """
-        self._keeper = keeper
+        self._launcher = launcher
         self._secrets = secrets
         self._allowed = tuple(place if place == "*" else os.path.realpath(place) for place in allowed)
         self._grace_seconds = grace_seconds
         self._passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         self._passed_on.setdefault("PATH", _DEFAULT_PATH)
 
-    async def run(self, hand: Hand) -> Outcome:
+    async def run(self, attempt: RunningAttempt) -> Outcome:
         """Execute the command; return when nothing of it is left."""
-        payload: Mapping[str, Any] = hand.payload
+        payload: Mapping[str, Any] = attempt.payload
         argv: list[str] = payload["argv"]
         path, refusal = self._executable(argv[0])
         if path is None:
-            return rejected(hand, refusal)
+            return rejected(attempt, refusal)
         try:
             refuse_references(argv, "argv")
-            env = self._secrets.fill(hand, payload["env"])
-            stdin = _text(self._secrets.fill(hand, payload.get("stdin")))
+            env = self._secrets.fill(attempt, payload["env"])
+            stdin = _text(self._secrets.fill(attempt, payload.get("stdin")))
         except SecretError as error:
-            return failed(hand, str(error), failure=Failure(retryable=error.retryable))
+            return failed(attempt, str(error), failure=Failure(retryable=error.retryable))
         folder = tempfile.mkdtemp(prefix="noonmark-")
         try:
-            order = Order(
+            order = SpawnRequest(
                 path,
                 argv,
-                {**self._passed_on, "TMPDIR": folder, **env, **_about(hand)},
+                {**self._passed_on, "TMPDIR": folder, **env, **_about(attempt)},
                 payload.get("cwd") or folder,
                 payload["limits"],
                 confined=True,
             )
-            return await self._execute(hand, order, stdin)
+            return await self._execute(attempt, order, stdin)
         finally:
             # This may take long, and the end of the run must not be told before it is done.
-            await surely(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+            await run_to_completion(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 
     async def close(self) -> None:
         """Nothing is held between attempts."""
 
-    async def _execute(self, hand: Hand, order: Order, stdin: bytes) -> Outcome:
+    async def _execute(self, attempt: RunningAttempt, order: SpawnRequest, stdin: bytes) -> Outcome:
         # A file without a name: the script reads at its own pace, and nobody has to feed it.
         given = os.memfd_create("stdin")
         try:
             with os.fdopen(os.dup(given), "wb") as writer:
                 writer.write(stdin)
             os.lseek(given, 0, os.SEEK_SET)
-            child = self._keeper.spawn(order, given)
+            child = self._launcher.spawn(order, given)
         finally:
             os.close(given)
         try:
             ending = await asyncio.shield(child.ended)
         except asyncio.CancelledError:
-            await surely(child.stop(self._grace_seconds))
+            await run_to_completion(child.stop(self._grace_seconds))
             raise
         finally:
-            last_line = child.leave(hand)
+            last_line = child.discard(attempt)
             child.close()
-        return _outcome(hand, ending, last_line)
+        return _outcome(attempt, ending, last_line)
 
     def _executable(self, name: str) -> tuple[str | None, str]:
         """Find an executable that may run; else say why it may not."""
@@ -123,13 +128,13 @@ class ScriptKind:
         return None, f"NOONMARK_SCRIPTS of this worker does not allow {str(real)!r}"
 
 
-def _outcome(hand: Hand, ending: Ending, last_line: str) -> Outcome:
-    payload: Mapping[str, Any] = hand.payload
+def _outcome(attempt: RunningAttempt, ending: Ending, last_line: str) -> Outcome:
+    payload: Mapping[str, Any] = attempt.payload
     if ending.code in payload["success_exit_codes"]:
-        return succeeded(hand, _result(ending.code, payload["result"], last_line))
+        return succeeded(attempt, _result(ending.code, payload["result"], last_line))
     told = ending.code is not None and ending.code >= 0
     facts = Failure(exit_code=ending.code if told else None, unknown=ending.started and not told)
-    return failed(hand, f"the script {_reason(ending, payload['limits'])}", failure=facts)
+    return failed(attempt, f"the script {_reason(ending, payload['limits'])}", failure=facts)
 
 
 def _result(code: int | None, wanted: str, last_line: str) -> dict[str, Any]:
@@ -162,9 +167,9 @@ def _reason(ending: Ending, limits: Mapping[str, int]) -> str:
     return ending.text()
 
 
-def _about(hand: Hand) -> dict[str, str]:
+def _about(attempt: RunningAttempt) -> dict[str, str]:
     """Return what a script is told about its run."""
-    context = context_of(hand)
+    context = context_of(attempt)
     trace = {} if context.traceparent is None else {"TRACEPARENT": context.traceparent}
     return trace | {
         "NOONMARK_RUN_ID": str(context.run_id),

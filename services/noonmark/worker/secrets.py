@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from noonmark.core.secret_references import SCHEME, has_references
 from noonmark.settings import SECRET_PREFIX
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.redaction import Redactor
 
 MAX_SECRET_BYTES: Final = 64 * 1024
@@ -44,7 +44,7 @@ class SecretError(Exception):
         self.retryable = retryable
 
 
-class Secrets:
+class SecretResolver:
     """Finds secrets of namespaces. Reads them anew for each attempt, so that a rotated one counts at once."""
 
     def __init__(self, directory: Path | None, environment: Mapping[str, str] | None = None) -> None:
@@ -63,7 +63,7 @@ class Secrets:
         """Take every secret that this process has ever resolved out of a text: for its own log."""
         return self._seen.clean(text)
 
-    def fill(self, hand: Hand, value: Any) -> Any:
+    def fill(self, attempt: RunningAttempt, value: Any) -> Any:
         """Return a part of an attempt's payload with its references resolved, the hand knowing the values.
 
         Raises:
@@ -71,18 +71,18 @@ class Secrets:
         """
         if not has_references(value):
             return value
-        filled, redactor = self.resolve(hand.run.namespace, value)
-        self._remember(hand, redactor)
+        filled, redactor = self.resolve(attempt.run.namespace, value)
+        self._remember(attempt, redactor)
         return filled
 
-    def get(self, hand: Hand, name: str) -> str:
+    def get(self, attempt: RunningAttempt, name: str) -> str:
         """Return a secret that a handler asks for, the hand knowing its value.
 
         Raises:
             SecretError: it cannot be found.
         """
-        value = self._read(hand.run.namespace, name)
-        self._remember(hand, Redactor({name: value}))
+        value = self._read(attempt.run.namespace, name)
+        self._remember(attempt, Redactor({name: value}))
         return value
 
     def resolve(self, namespace: str, value: Any) -> tuple[Any, Redactor]:
@@ -111,9 +111,9 @@ class Secrets:
 
         return walk(value), Redactor(found)
 
-    def _remember(self, hand: Hand, redactor: Redactor) -> None:
+    def _remember(self, attempt: RunningAttempt, redactor: Redactor) -> None:
         with self._lock:
-            hand.redactor = redactor if hand.redactor is None else hand.redactor.joined(redactor)
+            attempt.redactor = redactor if attempt.redactor is None else attempt.redactor.joined(redactor)
 
     def _read(self, namespace: str, name: str) -> str:
         reference = SCHEME + name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from noonmark.worker.emitting import Emitter
-from noonmark.worker.notes import Notes
-from noonmark.worker.secrets import Secrets
+from noonmark.worker.notes import NoteWriter
+from noonmark.worker.secrets import SecretResolver
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,6 @@ class Services:
         emitter: takes events.
     """
 
-    secrets: Secrets
-    notes: Notes
+    secrets: SecretResolver
+    notes: NoteWriter
     emitter: Emitter

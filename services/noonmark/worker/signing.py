@@ -12,8 +12,8 @@ from typing import Final
 from noonmark.core.webhook_signature import read_secret, sign, sign_fence
 from noonmark.store.signing_keys import ensure_signing_keys
 from noonmark.telemetry.logs import get_logger
-from noonmark.worker.hand import Hand
-from noonmark.worker.lookups import Lookups
+from noonmark.worker.hand import RunningAttempt
+from noonmark.worker.lookups import PostgresLookups
 
 REFRESH_SECONDS: Final = 15.0
 """A rotated or retired key counts within twice this."""
@@ -29,7 +29,7 @@ _log = get_logger()
 class SigningKeys:
     """The valid keys of namespaces, made at their first call and read again now and then."""
 
-    def __init__(self, lookups: Lookups) -> None:
+    def __init__(self, lookups: PostgresLookups) -> None:
         """Take what asks the database."""
         self._lookups = lookups
         self._known: dict[str, tuple[float, list[bytes]]] = {}
@@ -70,15 +70,15 @@ class SigningKeys:
         _log.warning("signing_keys_not_read", namespace=namespace, error=str(error).strip())
 
 
-def signature_headers(hand: Hand, keys: Sequence[bytes], body: bytes) -> Mapping[str, str]:
+def signature_headers(attempt: RunningAttempt, keys: Sequence[bytes], body: bytes) -> Mapping[str, str]:
     """Return the headers that vouch for one attempt of a run.
 
     Their time is the database's, by its word at the start of the attempt and our clock since: a worker whose
     clock is wrong is still believed.
     """
-    run = hand.run
+    run = attempt.run
     call_id = str(run.id)
-    timestamp = int(run.started_at.timestamp() + time.monotonic() - hand.taken_at)
+    timestamp = int(run.started_at.timestamp() + time.monotonic() - attempt.taken_at)
     return {
         "webhook-timestamp": str(timestamp),
         "webhook-signature": sign(call_id, timestamp, body, keys),
@@ -86,22 +86,22 @@ def signature_headers(hand: Hand, keys: Sequence[bytes], body: bytes) -> Mapping
             call_id,
             timestamp,
             keys,
-            fence=hand.fence,
+            fence=attempt.fence,
             attempt=run.attempt,
             scheduled_for=run.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         ),
     }
 
 
-def trace_headers(hand: Hand, given: object) -> Mapping[str, str]:
+def trace_headers(attempt: RunningAttempt, given: object) -> Mapping[str, str]:
     """Return the header by which a target goes on with the trace of an attempt, if that is traced.
 
     Args:
-        hand: the run.
+        attempt: the run.
         given: headers of the job; one of that name is the job's own business.
     """
-    if hand.trace is None:
+    if attempt.trace is None:
         return {}
     if isinstance(given, Mapping) and any(str(name).lower() == TRACEPARENT for name in given):
         return {}
-    return {TRACEPARENT: hand.trace.context.traceparent}
+    return {TRACEPARENT: attempt.trace.context.traceparent}

@@ -16,7 +16,7 @@ _MOST = 1000
 _SMOOTHING_SECONDS = 0.5
 
 
-class Slots:
+class SlotPlanner:
     """Capacity and lane shares. Used by the engine's thread; `completed` by the recorder's."""
 
     def __init__(self, settings: Settings) -> None:
@@ -25,7 +25,7 @@ class Slots:
         self._high_reserve = settings.worker_high_reserve
         self._low_share = settings.worker_low_share
         # Starts that normal and low are owed of their share, carried on while slots come free one by one.
-        self._owed = [0.0, 0.0]
+        self._owed_starts = [0.0, 0.0]
         self._rate = 0.0
         self._done = 0
         self._measured_at = time.monotonic()
@@ -49,38 +49,38 @@ class Slots:
             self._done, self._measured_at = 0, now
         return max(self._slots, min(int(self._rate * _WINDOW_SECONDS), 10 * self._slots))
 
-    def pick(self, readers: Sequence[LaneReader], *, in_hand: int, lower_in_hand: int) -> list[Delivery]:
+    def pick(self, readers: Sequence[LaneReader], *, in_flight: int, lower_in_flight: int) -> list[Delivery]:
         """Take messages for the next start: high first, with a small share kept for each lower lane.
 
         Args:
             readers: one per lane, in the order of the lanes.
-            in_hand: runs that were started and are not recorded yet.
-            lower_in_hand: those of them that are not of the high lane. They never fill the reserve, so
+            in_flight: runs that were started and are not recorded yet.
+            lower_in_flight: those of them that are not of the high lane. They never fill the reserve, so
                 that high need not wait for one of them to end.
         """
         capacity = self.capacity()
-        free = min(capacity - in_hand, _MOST)
+        free = min(capacity - in_flight, _MOST)
         if free <= 0:
             return []
         high, normal, low = readers
-        room = max(0, min(free, capacity - int(capacity * self._high_reserve) - lower_in_hand))
+        room = max(0, min(free, capacity - int(capacity * self._high_reserve) - lower_in_flight))
         share = free * self._low_share
-        kept_low = min(int(self._owed[1] + share), len(low.buffer), room)
-        kept_normal = min(int(self._owed[0] + share), len(normal.buffer), room - kept_low)
+        kept_low = min(int(self._owed_starts[1] + share), len(low.buffer), room)
+        kept_normal = min(int(self._owed_starts[0] + share), len(normal.buffer), room - kept_low)
         picked = _take(high, free - kept_normal - kept_low)
         room = min(room, free - len(picked))
         from_normal = _take(normal, room - kept_low)
         from_low = _take(low, room - len(from_normal))
         picked += from_normal + from_low
-        self._owe(len(picked), len(from_normal), len(from_low))
+        self._count_owed(len(picked), len(from_normal), len(from_low))
         return picked
 
-    def _owe(self, started: int, normal: int, low: int) -> None:
+    def _count_owed(self, started: int, normal: int, low: int) -> None:
         """Note what the lower lanes are owed after a start; never more than one run is saved up."""
         share = started * self._low_share
-        self._owed = [
+        self._owed_starts = [
             min(1.0, max(0.0, owed + share - taken))
-            for owed, taken in zip(self._owed, (normal, low), strict=True)
+            for owed, taken in zip(self._owed_starts, (normal, low), strict=True)
         ]
 
 

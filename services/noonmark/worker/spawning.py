@@ -19,7 +19,7 @@ import orjson
 from noonmark.core.tail import Tail
 from noonmark.telemetry.logs import get_logger
 from noonmark.worker import keeper
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 
 _READ_BYTES: Final = 64 * 1024
 _LAST_READS: Final = 64
@@ -61,7 +61,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SpawnRequest:
     """What a child shall be.
 
     Attributes:
@@ -84,7 +84,7 @@ class Order:
 class Child:
     """A child that the keeper was told to start."""
 
-    def __init__(self, number: int, owner: Keeper, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, number: int, owner: ChildLauncher, loop: asyncio.AbstractEventLoop) -> None:
         self._number = number
         self._owner = owner
         self.ended: asyncio.Future[Ending] = loop.create_future()
@@ -100,7 +100,7 @@ class Child:
         self._pipes[descriptor] = name
         self._loop.add_reader(descriptor, self._readable, descriptor)
 
-    def leave(self, hand: Hand) -> str:
+    def discard(self, attempt: RunningAttempt) -> str:
         """Leave with a run in hand what was printed since the last call; return the last line of stdout."""
         for descriptor in list(self._pipes):
             for _ in range(_LAST_READS):
@@ -110,7 +110,7 @@ class Child:
         self._printed = {"stdout": Tail(), "stderr": Tail()}
         texts = (stdout.text(), stderr.text())
         if any(texts):
-            log = hand.leave().logged()
+            log = attempt.ensure_extras().logged()
             log.stdout, log.stderr = texts
             log.dropped = stdout.dropped + stderr.dropped
         return texts[0].rstrip().rsplit("\n", 1)[-1]
@@ -120,7 +120,7 @@ class Child:
 
         However often the caller is cancelled meanwhile, it waits: that is what a cancel is told by.
         """
-        return await surely(self._stop(grace_seconds))
+        return await run_to_completion(self._stop(grace_seconds))
 
     def kill(self) -> None:
         """Kill it, without waiting."""
@@ -169,7 +169,7 @@ class Child:
         os.close(descriptor)
 
 
-class Keeper:
+class ChildLauncher:
     """Starts children through one keeper process, which is started with the first of them.
 
     Everything but `hasten` is called on the event loop it is first used on.
@@ -184,7 +184,7 @@ class Keeper:
         self._children: dict[int, Child] = {}
         self._number = 0
 
-    def spawn(self, order: Order, stdin: int, extra: Sequence[int] = ()) -> Child:
+    def spawn(self, order: SpawnRequest, stdin: int, extra: Sequence[int] = ()) -> Child:
         """Start a child; its outputs are read into its tails.
 
         Args:
@@ -309,7 +309,7 @@ class Keeper:
             _log.error("keeper_ended", children=len(children), why=why, exit_code=process.returncode)
 
 
-async def surely(awaitable: Awaitable[T]) -> T:
+async def run_to_completion(awaitable: Awaitable[T]) -> T:
     """Wait to the end although this task is cancelled; the cancel is raised afterwards."""
     future = asyncio.ensure_future(awaitable)
     cancelled = False

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 
 from noonmark.core.words import Lane, Origin
 from noonmark.telemetry.metrics import START_DELAY, START_SLO, START_SLO_GOOD
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 
 
-def measure_starts(hands: Sequence[Hand], objectives: Sequence[float]) -> None:
+def measure_starts(attempts: Sequence[RunningAttempt], objectives: Sequence[float]) -> None:
     """Count how long after their instants runs were started; first starts alone say something about that.
 
     Args:
-        hands: started together.
+        attempts: started together.
         objectives: seconds by lane within which a run is to start.
     """
     delays: dict[Lane, list[float]] = {}
     owed: dict[Lane, list[float]] = {}
-    for hand in hands:
-        run = hand.run
+    for attempt in attempts:
+        run = attempt.run
         if run.attempt == 1 and run.losses == 0:
             delay = (run.started_at - run.scheduled_for).total_seconds()
-            delays.setdefault(hand.lane, []).append(delay)
+            delays.setdefault(attempt.lane, []).append(delay)
             # The instants of a backfill are past from the beginning: nobody was promised a start then.
             if run.origin != Origin.BACKFILL:
-                owed.setdefault(hand.lane, []).append(delay)
+                owed.setdefault(attempt.lane, []).append(delay)
     for lane, seconds in delays.items():
         START_DELAY.labels(lane.label).observe_many(seconds)
     for lane, seconds in owed.items():

@@ -8,23 +8,23 @@ from typing import Any, Final
 
 import psycopg
 
-from noonmark.store.holding import asked_to_stop
+from noonmark.store.holding import read_stop_requests
 from noonmark.store.work import Identity
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 
 _LOOK_SECONDS: Final = 0.5
 """Between two looks. A run that is not in hand at two in a row is over before anybody could cancel it."""
 
 
-class StopWatch:
+class StopRequests:
     """Asks Postgres about runs that are in hand for longer than a look; short ones cost nothing."""
 
     def __init__(self) -> None:
-        self._look_at = 0.0
+        self._poll_at = 0.0
         self._seen: set[Any] = set()
 
-    def look(
-        self, connection: psycopg.Connection, identity: Identity, held: Mapping[Any, Hand]
+    def poll(
+        self, connection: psycopg.Connection, identity: Identity, held: Mapping[Any, RunningAttempt]
     ) -> list[tuple[Any, int]]:
         """Return the keys of runs that are to be stopped and were not asked before, if it is time for a look.
 
@@ -34,15 +34,17 @@ class StopWatch:
             held: all that is in hand, by key; other threads may take from it.
         """
         now = time.monotonic()
-        if now < self._look_at:
+        if now < self._poll_at:
             return []
-        self._look_at = now + _LOOK_SECONDS
+        self._poll_at = now + _LOOK_SECONDS
         in_hand = dict(held)
         long = {
-            hand.run.id: hand for key, hand in in_hand.items() if key in self._seen and not hand.stop_asked
+            attempt.run.id: attempt
+            for key, attempt in in_hand.items()
+            if key in self._seen and not attempt.stop_requested
         }
         self._seen = set(in_hand)
         if not long:
             return []
-        runs = [(run_id, hand.run.scheduled_for) for run_id, hand in long.items()]
-        return [long[run_id].key for run_id in asked_to_stop(connection, identity, runs)]
+        runs = [(run_id, attempt.run.scheduled_for) for run_id, attempt in long.items()]
+        return [long[run_id].key for run_id in read_stop_requests(connection, identity, runs)]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from noonmark.store.work import Outcome
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 
 _SHORT_SECONDS = 0.001
 """Handlers that take less on average are run one after the other by a single thread."""
@@ -28,7 +28,10 @@ class ThreadExecutor:
     """A pool that grows to `limit` threads when handlers block, and needs one when they do not."""
 
     def __init__(
-        self, limit: int, execute: Callable[[Hand], Outcome | None], done: Callable[[Sequence[Outcome]], None]
+        self,
+        limit: int,
+        execute: Callable[[RunningAttempt], Outcome | None],
+        done: Callable[[Sequence[Outcome]], None],
     ) -> None:
         """Make the pool; threads are started when there is something to do.
 
@@ -40,7 +43,7 @@ class ThreadExecutor:
         self.limit = limit
         self._execute = execute
         self._done = done
-        self._queue: deque[Hand] = deque()
+        self._queue: deque[RunningAttempt] = deque()
         self._wake = threading.Condition()
         self._idle = 0
         self._threads = 0
@@ -52,7 +55,7 @@ class ThreadExecutor:
         self._taken_before = 0
         self._step = 1
         self._finished: dict[int, deque[Outcome]] = {}
-        self.running: dict[int, Hand] = {}
+        self.running: dict[int, RunningAttempt] = {}
         """What each thread executes at this moment, by thread id."""
 
     @property
@@ -60,11 +63,11 @@ class ThreadExecutor:
         """How many runs wait for a thread."""
         return len(self._queue)
 
-    def submit(self, hands: Sequence[Hand]) -> None:
+    def submit(self, attempts: Sequence[RunningAttempt]) -> None:
         """Queue runs; short ones go to a single thread, which comes back for them if it is at work."""
-        self._queue.extend(hands)
+        self._queue.extend(attempts)
         if self._average_seconds >= _SHORT_SECONDS:
-            self._call(len(hands))
+            self._call(len(attempts))
         elif not self._is_moving():
             self._call(1)
 
@@ -74,9 +77,9 @@ class ThreadExecutor:
         Outcomes that a thread kept to itself and cannot tell, for its next run takes long, are told here.
         """
         blocked_since = time.monotonic() - _FLUSH_SECONDS
-        for thread, hand in list(self.running.items()):
-            if hand.began_at < blocked_since:
-                self._tell(self._finished.get(thread, deque()))
+        for thread, attempt in list(self.running.items()):
+            if attempt.began_at < blocked_since:
+                self._report(self._finished.get(thread, deque()))
         if not self._queue:
             self._step = 1
         elif self._taken == self._taken_before:
@@ -86,7 +89,7 @@ class ThreadExecutor:
             self._step = 1
         self._taken_before = self._taken
 
-    def withdraw(self) -> list[Hand]:
+    def withdraw(self) -> list[RunningAttempt]:
         """Take back what no thread has begun."""
         taken = []
         while self._queue:
@@ -102,16 +105,16 @@ class ThreadExecutor:
             self._closed = True
             self._wake.notify_all()
 
-    def replace_stuck(self, hands: Sequence[Hand]) -> None:
+    def replace_stuck(self, attempts: Sequence[RunningAttempt]) -> None:
         """Allow a thread more for each of these runs while its handler hangs past its timeout."""
         with self._wake:
-            self._stuck.update(hand.key for hand in hands)
-            self.limit += len(hands)
+            self._stuck.update(attempt.key for attempt in attempts)
+            self.limit += len(attempts)
 
     def _is_moving(self) -> bool:
         """Tell whether a thread has begun a run just now: it will look at the queue again."""
         just_now = time.monotonic() - _SHORT_SECONDS
-        return any(hand.began_at > just_now for hand in list(self.running.values()))
+        return any(attempt.began_at > just_now for attempt in list(self.running.values()))
 
     def _call(self, wanted: int) -> None:
         with self._wake:
@@ -128,7 +131,7 @@ class ThreadExecutor:
         try:
             self._drain(me, finished)
         finally:
-            self._tell(finished)
+            self._report(finished)
             self.running.pop(me, None)
             del self._finished[me]
             with self._wake:
@@ -138,39 +141,39 @@ class ThreadExecutor:
         flushed_at = time.monotonic()
         while True:
             try:
-                hand = self._queue.popleft()
+                attempt = self._queue.popleft()
             except IndexError:
-                self._tell(finished)
+                self._report(finished)
                 if not self._rest():
                     return
                 flushed_at = time.monotonic()
                 continue
             self._taken += 1
-            began = hand.began_at = time.monotonic()
-            self.running[me] = hand
-            outcome = self._execute(hand)
+            began = attempt.began_at = time.monotonic()
+            self.running[me] = attempt
+            outcome = self._execute(attempt)
             if os.getpid() != self._process:
                 # The handler forked and its child came back here: the queue is the parent's.
                 os._exit(0)
             ended = time.monotonic()
             self.running.pop(me, None)
             if self._stuck:
-                self._unstick(hand)
+                self._unstick(attempt)
             self._average_seconds += ((ended - began) - self._average_seconds) * 0.05
             if outcome is not None:
                 finished.append(outcome)
             if len(finished) >= _FLUSH_COUNT or ended - flushed_at > _FLUSH_SECONDS:
-                self._tell(finished)
+                self._report(finished)
                 flushed_at = ended
 
-    def _unstick(self, hand: Hand) -> None:
+    def _unstick(self, attempt: RunningAttempt) -> None:
         """Take back the place that was given for a run whose handler has ended after all."""
         with self._wake:
-            if hand.key in self._stuck:
-                self._stuck.remove(hand.key)
+            if attempt.key in self._stuck:
+                self._stuck.remove(attempt.key)
                 self.limit -= 1
 
-    def _tell(self, finished: deque[Outcome]) -> None:
+    def _report(self, finished: deque[Outcome]) -> None:
         """Hand over what a thread has finished; whoever takes an outcome from the deque tells it."""
         told: list[Outcome] = []
         while finished:

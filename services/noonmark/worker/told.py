@@ -17,7 +17,7 @@ from noonmark.worker.frames import FrameError
 from noonmark.worker.secrets import SecretError
 
 
-class Told:
+class ChildMessageHandler:
     """Takes the messages of one run, on the event loop."""
 
     def __init__(self, effects: Effects, send: Callable[[Mapping[str, Any]], None]) -> None:
@@ -32,33 +32,35 @@ class Told:
         self._saved: Saved | None = None
         self._waiting: asyncio.Future[None] | None = None
 
-    def take(self, said: Mapping[str, Any]) -> None:
+    def handle(self, message: Mapping[str, Any]) -> None:
         """Do what a message says, and answer what it asks.
 
         Raises:
             FrameError: nobody knows such a message, or what it says cannot be kept. A handler has had its
                 process to itself, so nothing is believed that its context would have checked.
         """
-        kind = said["type"]
+        kind = message["type"]
         if kind == "log":
-            self._effects.log(str(said["line"]))
+            self._effects.log(str(message["line"]))
         elif kind == "progress":
-            self._effects.progress(_fraction(said["fraction"]), str(said["message"])[:MAX_MESSAGE_CHARS])
+            self._effects.progress(
+                _fraction(message["fraction"]), str(message["message"])[:MAX_MESSAGE_CHARS]
+            )
         elif kind == "checkpoint":
-            self._saved = self._effects.checkpoint(_checkpoint(str(said["data"])))
+            self._saved = self._effects.checkpoint(_checkpoint(str(message["data"])))
         elif kind == "saved":
-            self._waiting = asyncio.ensure_future(self._answer_saved(said["id"]))
+            self._waiting = asyncio.ensure_future(self._answer_saved(message["id"]))
         elif kind in {"last_checkpoint", "secret", "emit"}:
-            self._send({"type": "answer", "id": said["id"], **self._answer(kind, said)})
+            self._send({"type": "answer", "id": message["id"], **self._answer(kind, message)})
         else:
             raise FrameError(f"nothing is known about {kind!r}")
 
-    def _answer(self, kind: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _answer(self, kind: str, message: Mapping[str, Any]) -> dict[str, Any]:
         try:
             if kind == "secret":
-                return {"value": self._effects.secret(str(said["name"]))}
+                return {"value": self._effects.secret(str(message["name"]))}
             if kind == "emit":
-                return {"value": self._effects.emit(event_from_wire(said))}
+                return {"value": self._effects.emit(event_from_wire(message))}
         except SecretError as error:
             return {"error": str(error), "kind": "secret", "retryable": error.retryable}
         except EmitRefusedError as error:

@@ -27,14 +27,14 @@ from noonmark.store import handler_transactions, work
 from noonmark.store.connect import connect
 from noonmark.store.work import Identity, Outcome, Recorded
 from noonmark.telemetry.logs import get_logger
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.outcomes import describe, failed, raised, succeeded
 
 _IDLE_SECONDS: Final = 60.0
 _log = get_logger()
 
 
-class Books(Protocol):
+class OutcomeRecorder(Protocol):
     """The recorder, as far as it is needed here: the one place where outcomes are written and told."""
 
     closed: threading.Event
@@ -98,12 +98,12 @@ def drop(connection: psycopg.Connection) -> None:
 class HandlerTransaction:
     """The transaction of one attempt, opened at its first use and ended by the worker."""
 
-    def __init__(self, connections: Connections, hand: Hand) -> None:
+    def __init__(self, connections: Connections, attempt: RunningAttempt) -> None:
         self._connections = connections
-        self._until = hand.began_at + hand.timeout_seconds
-        self._mark = f"{hand.run.id}/{hand.fence}"
+        self._until = attempt.began_at + attempt.timeout_seconds
+        self._mark = f"{attempt.run.id}/{attempt.fence}"
         self._over = False
-        self._lent: handler_transactions.LentConnection | None = None
+        self._leased: handler_transactions.LeasedConnection | None = None
         self.connection: psycopg.Connection | None = None
 
     @contextmanager
@@ -113,15 +113,15 @@ class HandlerTransaction:
             raise RuntimeError("the attempt is over, and its transaction with it")
         if self.connection is None:
             self.connection = self._begun()
-        if self._lent is None:
-            self._lent = handler_transactions.lend(self.connection)
-        with self._lent.transaction():
-            yield self._lent
+        if self._leased is None:
+            self._leased = handler_transactions.lease(self.connection)
+        with self._leased.transaction():
+            yield self._leased
 
     def take_over(self) -> bool:
         """Take the transaction from the handler; tell whether what it wrote can still be committed."""
-        if self._lent is not None:
-            self._lent.take_back()
+        if self._leased is not None:
+            self._leased.take_back()
         return self.connection is not None and handler_transactions.take_over(self.connection, self._mark)
 
     def end(self) -> None:
@@ -130,8 +130,8 @@ class HandlerTransaction:
         connection, self.connection = self.connection, None
         if connection is None:
             return
-        if self._lent is not None:
-            self._lent.take_back()
+        if self._leased is not None:
+            self._leased.take_back()
         try:
             handler_transactions.clear(connection)
         except psycopg.Error:
@@ -157,31 +157,31 @@ class HandlerTransaction:
 class Transactions:
     """Executes handlers of `exactly_once` runs, and records their success in their own transaction."""
 
-    def __init__(self, dsn: str, books: Books, identity: Callable[[], Identity]) -> None:
+    def __init__(self, dsn: str, recorder: OutcomeRecorder, identity: Callable[[], Identity]) -> None:
         """Make the executor.
 
         Args:
             dsn: noonmark's database.
-            books: the recorder.
+            recorder: the recorder.
             identity: who the worker is at the moment.
         """
-        self._books = books
+        self._recorder = recorder
         self._identity = identity
         self._connections = Connections(dsn)
         self._process = os.getpid()
 
     def run(
         self,
-        hand: Hand,
+        attempt: RunningAttempt,
         context: Context,
         function: Callable[[Context], Any],
-        claim: Callable[[Hand], bool],
-        left: Callable[[Hand, Outcome], Outcome],
+        claim: Callable[[RunningAttempt], bool],
+        left: Callable[[RunningAttempt, Outcome], Outcome],
     ) -> Outcome | None:
         """Execute a handler.
 
         Args:
-            hand: the run.
+            attempt: the run.
             context: of the attempt.
             function: the handler.
             claim: makes the end of the run this thread's business; False where somebody else has ended it.
@@ -191,22 +191,24 @@ class Transactions:
             An outcome for the recorder, or None where the run's fate is settled or somebody else's.
         """
         identity = self._identity()
-        transaction = HandlerTransaction(self._connections, hand)
+        transaction = HandlerTransaction(self._connections, attempt)
         try:
             context.bind_transaction(transaction.block)
-            outcome = succeeded(hand, function(context))
+            outcome = succeeded(attempt, function(context))
         except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end its thread
-            outcome = raised(hand, error)
+            outcome = raised(attempt, error)
         if os.getpid() != self._process:
             os._exit(0)  # a fork that the handler made: the connection is the parent's
         try:
             if transaction.connection is None or outcome.state is not RunState.SUCCEEDED:
                 return outcome
-            if not claim(hand):
-                _log.warning("transaction_too_late", run_id=str(hand.run.id), handler=hand.run.handler)
+            if not claim(attempt):
+                _log.warning("transaction_too_late", run_id=str(attempt.run.id), handler=attempt.run.handler)
                 return None
-            attempt = _Attempt(hand, identity, transaction, transaction.connection, left(hand, outcome), left)
-            self._end(attempt)
+            opened = _OpenAttempt(
+                attempt, identity, transaction, transaction.connection, left(attempt, outcome), left
+            )
+            self._finish(opened)
             return None
         finally:
             transaction.end()
@@ -215,14 +217,14 @@ class Transactions:
         """Close idle connections."""
         self._connections.close()
 
-    def _end(self, attempt: _Attempt) -> None:
+    def _finish(self, opened: _OpenAttempt) -> None:
         """Record the success in the transaction and commit; see to it that the run gets its one outcome."""
-        connection, outcome = attempt.connection, attempt.outcome
+        connection, outcome = opened.connection, opened.outcome
         try:
-            if not attempt.transaction.take_over():
-                self._fail(attempt, _NOT_OPEN, Failure(retryable=False))
+            if not opened.transaction.take_over():
+                self._fail(opened, _NOT_OPEN, Failure(retryable=False))
                 return
-            recorded = self._books.record_in(connection, attempt.identity, [outcome], unsure=False)
+            recorded = self._recorder.record_in(connection, opened.identity, [outcome], unsure=False)
             hit("worker.before_outcome")
             taken = recorded.states.get(outcome.run.id) == RunState.SUCCEEDED
             if taken:
@@ -230,68 +232,68 @@ class Transactions:
                 hit("worker.after_outcome")
         except psycopg.Error as error:
             if connection.broken or must_reconnect(error):
-                self._settle_unknown(attempt, error)
+                self._settle_unknown(opened, error)
             else:
-                self._fail(attempt, describe(error), Failure(exception=exception_names(type(error))))
+                self._fail(opened, describe(error), Failure(exception=exception_names(type(error))))
             return
         except Exception as error:  # noqa: BLE001 - the run was claimed: nobody else gives it an outcome
-            self._fail(attempt, describe(error), Failure(exception=exception_names(type(error))))
+            self._fail(opened, describe(error), Failure(exception=exception_names(type(error))))
             return
-        attempt.transaction.end()
+        opened.transaction.end()
         if taken or recorded.fenced:
-            self._books.committed([outcome], recorded)
+            self._recorder.committed([outcome], recorded)
         else:
             # Somebody cancelled the run meanwhile: nothing of it was committed, and that is its verdict.
-            self._books.put([outcome])
+            self._recorder.put([outcome])
 
-    def _fail(self, attempt: _Attempt, error: str, failure: Failure) -> None:
+    def _fail(self, opened: _OpenAttempt, error: str, failure: Failure) -> None:
         """Record that nothing was committed; first the transaction ends, for it may hold the run's row."""
-        attempt.transaction.end()
-        hand = attempt.hand
-        self._books.put([attempt.left(hand, failed(hand, error, failure=failure))])
+        opened.transaction.end()
+        attempt = opened.attempt
+        self._recorder.put([opened.left(attempt, failed(attempt, error, failure=failure))])
 
-    def _settle_unknown(self, attempt: _Attempt, error: psycopg.Error) -> None:
+    def _settle_unknown(self, opened: _OpenAttempt, error: psycopg.Error) -> None:
         """Find out whether the COMMIT came about, however long the database is away.
 
         A commit that is still under way holds the row of the run: a failure that is recorded meanwhile waits
         for it, and is refused if it comes about.
         """
-        attempt.transaction.end()
+        opened.transaction.end()
         backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
-        while self._identity() == attempt.identity and not self._books.closed.is_set():
+        while self._identity() == opened.identity and not self._recorder.closed.is_set():
             try:
-                done = self._is_recorded(attempt)
+                done = self._is_recorded(opened)
             except psycopg.Error as trouble:
                 if classify(trouble) is DbFault.PERMANENT:
                     raise
                 time.sleep(backoff.next_seconds())
                 continue
             if done:
-                self._books.committed([attempt.outcome], Recorded())
+                self._recorder.committed([opened.outcome], Recorded())
             else:
                 told = f"the connection was lost, and nothing was committed: {describe(error)}"
-                self._fail(attempt, told, Failure(exception=exception_names(type(error))))
+                self._fail(opened, told, Failure(exception=exception_names(type(error))))
             return
-        _log.warning("transaction_result_unknown", run_id=str(attempt.hand.run.id))
+        _log.warning("transaction_result_unknown", run_id=str(opened.attempt.run.id))
 
-    def _is_recorded(self, attempt: _Attempt) -> bool:
+    def _is_recorded(self, opened: _OpenAttempt) -> bool:
         connection = self._connections.fresh()
         try:
-            return bool(work.already_recorded(connection, attempt.identity, [attempt.outcome]))
+            return bool(work.already_recorded(connection, opened.identity, [opened.outcome]))
         finally:
             drop(connection)
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class _OpenAttempt:
     """A handler that has returned, with a transaction to be committed."""
 
-    hand: Hand
+    attempt: RunningAttempt
     identity: Identity
     transaction: HandlerTransaction
     connection: psycopg.Connection
     outcome: Outcome
-    left: Callable[[Hand, Outcome], Outcome]
+    left: Callable[[RunningAttempt, Outcome], Outcome]
 
 
 _NOT_OPEN: Final = (

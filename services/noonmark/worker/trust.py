@@ -19,7 +19,7 @@ from noonmark.worker.lanes import LaneReader
 _log = get_logger()
 
 
-def without_forged(
+def drop_forged(
     connection: psycopg.Connection,
     identity: Identity,
     readers: Sequence[LaneReader],
@@ -42,7 +42,7 @@ def without_forged(
     forged = [run for run in runs if not deliveries[run.id].agrees(run)]
     if not forged:
         return runs
-    count = holding.hand_back(connection, identity, [(run.id, run.scheduled_for) for run in forged])
+    count = holding.requeue_unfinished(connection, identity, [(run.id, run.scheduled_for) for run in forged])
     HANDED_BACK.inc(count)
     _log.error("messages_forged", count=len(forged), run_id=str(forged[0].id))
     for run in forged:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from noonmark.alerting.links import Links
-from noonmark.alerting.posting import NotTakenError, Poster
+from noonmark.alerting.posting import DeliveryRefusedError, Poster
 from noonmark.core.alerts import AlertChange, AlertChannel
 from noonmark.store.deliveries import AGAIN_SECONDS, Delivery
 
@@ -38,13 +38,13 @@ class Alertmanager:
         self._links = links
         self._poster = poster
 
-    def tell(self, deliveries: Sequence[Delivery], taken_at: float) -> Sequence[tuple[Delivery, str]]:
+    def send(self, deliveries: Sequence[Delivery], taken_at: float) -> Sequence[tuple[Delivery, str]]:
         """Post them together; where one spoils the call for the others, one by one."""
         del taken_at
         alerts = [alert_of(one, self._links.of(one)) for one in deliveries]
         try:
             self._poster.call(self._url, body=orjson.dumps(alerts, option=orjson.OPT_UTC_Z))
-        except NotTakenError as error:
+        except DeliveryRefusedError as error:
             if error.status == _BAD_REQUEST and len(deliveries) > 1:
                 return self._one_by_one(deliveries)
             return [(one, str(error)) for one in deliveries]
@@ -56,7 +56,7 @@ class Alertmanager:
         for one in deliveries:
             # Somebody else may take them when this lasts too long.
             late = time.monotonic() > until
-            told += [(one, "no time was left for it")] if late else self.tell([one], 0.0)
+            told += [(one, "no time was left for it")] if late else self.send([one], 0.0)
         return told
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ class Channel(Protocol):
     reminded: bool
     most: int
 
-    def tell(self, deliveries: Sequence[Delivery], taken_at: float) -> Sequence[tuple[Delivery, str]]:
+    def send(self, deliveries: Sequence[Delivery], taken_at: float) -> Sequence[tuple[Delivery, str]]:
         """Tell changes of alerts; return each with what went wrong, or with nothing.
 
         Args:

@@ -28,7 +28,7 @@ _AGENT: Final = f"noonmark/{version('noonmark')}"
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
-class NotTakenError(Exception):
+class DeliveryRefusedError(Exception):
     """A call was not answered with success; the message says why, and shows nothing of the address.
 
     Attributes:
@@ -64,29 +64,29 @@ class Poster:
         try:
             _ = self._tls
         except OSError as error:
-            raise NotTakenError(f"SSL_CERT_FILE cannot be read: {error}"[:_MOST_SHOWN]) from None
+            raise DeliveryRefusedError(f"SSL_CERT_FILE cannot be read: {error}"[:_MOST_SHOWN]) from None
         # A loop for each call: its tasks are ended when the time is over, whatever the other side drips.
         with closing(asyncio.new_event_loop()) as loop:
             status, told = loop.run_until_complete(self._bounded(url, body, sent))
         if 300 <= status < 400:
-            raise NotTakenError(
+            raise DeliveryRefusedError(
                 f"answered {status}: redirects are not followed, name the address itself", status
             )
         if not 200 <= status < 300:
             text = _shown(told, url)
-            raise NotTakenError(f"answered {status}: {text}" if text else f"answered {status}", status)
+            raise DeliveryRefusedError(f"answered {status}: {text}" if text else f"answered {status}", status)
         return status
 
     async def _bounded(self, url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
         try:
             return await self._ask(url, body, headers)
         except (TimeoutError, httpx.TimeoutException):
-            raise NotTakenError(f"no answer within {self._timeout_seconds:g} s") from None
+            raise DeliveryRefusedError(f"no answer within {self._timeout_seconds:g} s") from None
         except httpx.ConnectError as error:
-            raise NotTakenError(f"cannot be reached: {_first(error)}"[:_MOST_SHOWN]) from None
+            raise DeliveryRefusedError(f"cannot be reached: {_first(error)}"[:_MOST_SHOWN]) from None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             # The library's own text may quote the address.
-            raise NotTakenError(f"no usable answer ({type(error).__name__})") from None
+            raise DeliveryRefusedError(f"no usable answer ({type(error).__name__})") from None
 
     async def _ask(self, url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
         """Return the status and the begin of the answer."""

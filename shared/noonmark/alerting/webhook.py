@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from noonmark.alerting.links import Links
-from noonmark.alerting.posting import NotTakenError, Poster
+from noonmark.alerting.posting import DeliveryRefusedError, Poster
 from noonmark.core.alerts import AlertChange, AlertChannel
 from noonmark.core.webhook_signature import read_secret, sign
 from noonmark.schemas.alerts import TYPES
@@ -38,7 +38,7 @@ class Webhook:
         self._poster = poster
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="webhook")
 
-    def tell(self, deliveries: Sequence[Delivery], taken_at: float) -> Sequence[tuple[Delivery, str]]:
+    def send(self, deliveries: Sequence[Delivery], taken_at: float) -> Sequence[tuple[Delivery, str]]:
         """Post each of them; a slow or dead receiver costs each its own time limit."""
         errors = self._threads.map(lambda one: self._post(one, taken_at), deliveries)
         return list(zip(deliveries, errors, strict=True))
@@ -59,7 +59,7 @@ class Webhook:
         }
         try:
             self._poster.call(self._url, body=body, headers=headers)
-        except NotTakenError as error:
+        except DeliveryRefusedError as error:
             return str(error)
         return ""
 

@@ -75,7 +75,7 @@ class Gap(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted(Gap):
+class _CountedGap(Gap):
     """Asks the schedule, which answers without walking."""
 
     def count(self, low: datetime, high: datetime) -> int:
@@ -91,7 +91,7 @@ class _Counted(Gap):
 
 
 @dataclass(frozen=True, slots=True)
-class _Walked(Gap):
+class _WalkedGap(Gap):
     """Holds the instants of one step."""
 
     listed: tuple[datetime, ...]
@@ -130,11 +130,11 @@ def gap_of(
         latest = _last(schedule, due, latest)
     stop = end if jitter is None else latest + TICK
     if not schedule.walks:
-        return _Counted(schedule, due, now, jitter, stop, latest)
+        return _CountedGap(schedule, due, now, jitter, stop, latest)
     listed = _walk(schedule, due, stop)
     if len(listed) == WALK_CAP or ((following := schedule.next(listed[-1])) is not None and following < stop):
         stop = listed[-1] + TICK
-    return _Walked(schedule, due, now, jitter, stop, latest, listed)
+    return _WalkedGap(schedule, due, now, jitter, stop, latest, listed)
 
 
 def _walk(schedule: Schedule, due: datetime, stop: datetime) -> tuple[datetime, ...]:

@@ -17,10 +17,10 @@ from uuid import UUID
 
 from noonmark.core.words import Lane, Overlap, WaitReason
 
-LOOK_AGAIN: Final = UUID(int=0)
+UNCHECKED_QUEUE: Final = UUID(int=0)
 """Key of the line of runs whose gates nobody has looked at yet; it has room for everybody."""
 
-LINES_UP: Final = frozenset({Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING})
+QUEUEING_OVERLAPS: Final = frozenset({Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING})
 """Overlap rules under which a run waits for the slot of its job."""
 
 Limits = Sequence[tuple[str, str | None]]
@@ -45,7 +45,7 @@ class Gate(NamedTuple):
     part: str | None = None
 
 
-class Rule(NamedTuple):
+class GateLimit(NamedTuple):
     """How much a gate lets through: runs at a time, and runs by time. None: it does not care."""
 
     max_running: int | None = None
@@ -54,7 +54,7 @@ class Rule(NamedTuple):
 
 
 @dataclass(slots=True)
-class Room:
+class GateCapacity:
     """What a gate has left.
 
     Attributes:
@@ -63,7 +63,7 @@ class Room:
         tokens: in its bucket now.
     """
 
-    rule: Rule
+    rule: GateLimit
     taken: set[int] = field(default_factory=set)
     tokens: float = 0.0
     _lowest: int = field(default=0, init=False, repr=False, compare=False)
@@ -87,14 +87,14 @@ class Room:
             return None
         return (1.0 - self.tokens) / rate
 
-    def lets(self, *, holding: bool) -> bool:
+    def admits(self, *, holding: bool) -> bool:
         """Whether one more run passes; one that holds a slot needs no other."""
         rule = self.rule
         if rule.rate_per_second is not None and self.tokens + _ROUNDING < 1.0:
             return False
         return holding or rule.max_running is None or len(self.taken) < rule.max_running
 
-    def pass_one(self, *, holding: bool) -> int | None:
+    def admit(self, *, holding: bool) -> int | None:
         """Let one run pass; return the number of the slot that it takes, where it takes one."""
         if self.rule.rate_per_second is not None:
             self.tokens = max(0.0, self.tokens - 1.0)
@@ -168,24 +168,24 @@ def gates_of(
     return gates
 
 
-def filled(tokens: float | None, seconds: float, rule: Rule) -> float:
+def filled(tokens: float | None, seconds: float, rule: GateLimit) -> float:
     """Return the tokens of a bucket after so many seconds; None: it was never used, and is full."""
     if rule.rate_per_second is None or tokens is None:
         return rule.burst
     return min(rule.burst, tokens + max(0.0, seconds) * rule.rate_per_second)
 
 
-def grant(candidates: Iterable[Candidate], rooms: Mapping[UUID, Room]) -> list[Decision]:
+def grant(candidates: Iterable[Candidate], capacities: Mapping[UUID, GateCapacity]) -> list[Decision]:
     """Decide over runs that wait, in the order in which they are to be queued.
 
     Args:
         candidates: each once.
-        rooms: of every gate of theirs by its key; a gate without is open. What the runs take is taken here.
+        capacities: of every gate of theirs by its key; a gate without is open. What the runs take is taken here.
     """
-    return [_decide(candidate, rooms) for candidate in in_turn(candidates)]
+    return [_decide(candidate, capacities) for candidate in round_robin(candidates)]
 
 
-def in_turn(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+def round_robin(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
     """Order runs: the high lane first; of a lane each namespace in turn, its oldest run first.
 
     Deficit round robin with equal weights, where every run costs the same.
@@ -194,33 +194,37 @@ def in_turn(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
     for candidate in candidates:
         lanes[candidate.lane][candidate.namespace].append(candidate)
     for lane in sorted(lanes):
-        lines = deque(deque(sorted(line, key=lambda c: (c.since, c.run_id))) for line in lanes[lane].values())
-        while lines:
-            line = lines.popleft()
-            yield line.popleft()
-            if line:
-                lines.append(line)
+        queues = deque(
+            deque(sorted(queue, key=lambda c: (c.since, c.run_id))) for queue in lanes[lane].values()
+        )
+        while queues:
+            queue = queues.popleft()
+            yield queue.popleft()
+            if queue:
+                queues.append(queue)
 
 
-def _decide(candidate: Candidate, rooms: Mapping[UUID, Room]) -> Decision:
+def _decide(candidate: Candidate, capacities: Mapping[UUID, GateCapacity]) -> Decision:
     decision = Decision(candidate)
     gates = [
-        (gate, rooms[gate.key], gate.key in candidate.holds) for gate in candidate.gates if gate.key in rooms
+        (gate, capacities[gate.key], gate.key in candidate.holds)
+        for gate in candidate.gates
+        if gate.key in capacities
     ]
-    for gate, room, holding in gates:
-        if not room.lets(holding=holding):
+    for gate, capacity, holding in gates:
+        if not capacity.admits(holding=holding):
             decision.blocked_by = gate
             return decision
         if gate.reason is WaitReason.OVERLAP:
             # Taken although a limit may hold the run up: it is the next of its job, whatever comes due now.
-            decision.overlap = room.pass_one(holding=holding) is not None
-    for gate, room, holding in gates:
+            decision.overlap = capacity.admit(holding=holding) is not None
+    for gate, capacity, holding in gates:
         if gate.reason is WaitReason.OVERLAP:
             continue
-        number = room.pass_one(holding=holding)
+        number = capacity.admit(holding=holding)
         if number is not None:
             decision.slots.append((gate.key, number))
-        if room.rule.rate_per_second is not None:
+        if capacity.rule.rate_per_second is not None:
             decision.tokens.append(gate.key)
     return decision
 

@@ -70,7 +70,7 @@ class Misfire:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PauseWindow:
     """A pause that has ended.
 
     Attributes:
@@ -152,7 +152,7 @@ def plan(
     *,
     due: datetime,
     now: datetime,
-    held: Held | None = None,
+    held: PauseWindow | None = None,
     jitter: Jitter | None = None,
     start_deadline_seconds: float | None = None,
     runs_left: int | None = None,

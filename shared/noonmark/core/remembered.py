@@ -26,7 +26,7 @@ class Part(Protocol):
         """Return the last instant at or before `at`."""
 
 
-class Remembered:
+class CachedPart:
     """Asks a part anew only if its last answer does not cover the question. Threads may share it."""
 
     __slots__ = ("_ahead", "_behind", "part")

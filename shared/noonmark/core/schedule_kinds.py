@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from noonmark.core.holidays import HolidayRule
 from noonmark.core.instants import as_utc, format_instant
-from noonmark.core.remembered import Remembered, united
+from noonmark.core.remembered import CachedPart, united
 from noonmark.core.schedule_error import ScheduleError
 from noonmark.core.zones import Zone, plus
 
@@ -318,10 +318,10 @@ class AnyOf(Recurring):
     kind: ClassVar[str] = "any"
     walks: ClassVar[bool] = True
     members: tuple[Recurring | Once, ...]
-    _parts: tuple[Remembered, ...] = field(init=False, compare=False, repr=False)
+    _parts: tuple[CachedPart, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_parts", tuple(Remembered(member) for member in self.members))
+        object.__setattr__(self, "_parts", tuple(CachedPart(member) for member in self.members))
         self._bound()
 
     @property

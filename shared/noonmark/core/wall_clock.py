@@ -16,7 +16,7 @@ from noonmark.core.calendars import OnHoliday
 from noonmark.core.cron import CronError, CronRule, parse_cron
 from noonmark.core.holidays import HolidayRule
 from noonmark.core.local_rule import LocalRule
-from noonmark.core.remembered import Remembered
+from noonmark.core.remembered import CachedPart
 from noonmark.core.rrule import RecurrenceSet, RRuleError, parse_rrule
 from noonmark.core.schedule_error import ScheduleError
 from noonmark.core.schedule_kinds import TICK, Recurring
@@ -254,7 +254,7 @@ class RRule(WallClock):
         mapped = tuple(self._map(rule) for rule in self.local_rules)
         # Single dates, which stand behind the rules, have no UNTIL.
         untils = [*(rule.until_utc for rule in recurrence.rules), None]
-        parts = tuple((Remembered(part), until) for part, until in zip(mapped, untils, strict=False))
+        parts = tuple((CachedPart(part), until) for part, until in zip(mapped, untils, strict=False))
         object.__setattr__(self, "_parts", parts)
         object.__setattr__(self, "_mapped", mapped)
         self._bound()

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from noonmark.core.granting import Rule
+from noonmark.core.granting import GateLimit
 from noonmark.core.words import RunState
 
 UNFINISHED: Final = frozenset(
@@ -109,7 +109,7 @@ class GateFacts(NamedTuple):
         holders: runs that hold slots, the first few of them.
     """
 
-    rule: Rule | None
+    rule: GateLimit | None
     held: int
     tokens: float
     before: int
@@ -187,7 +187,7 @@ class KafkaAway(NamedTuple):
     reason: str
 
 
-class CutOff(NamedTuple):
+class SkippedInstant(NamedTuple):
     """A time, naive, that the schedule names and that fires nothing; `calendar`: because a day is closed."""
 
     local: datetime
@@ -214,7 +214,7 @@ class ScheduleFacts:
     end: datetime | None = None
     jitter_seconds: float = 0.0
     calendars: Sequence[str] = ()
-    cut_off: Sequence[CutOff] = ()
+    cut_off: Sequence[SkippedInstant] = ()
     held: int | None = None
 
 

@@ -77,7 +77,7 @@ def _waiting(facts: Facts, run: RunFacts) -> Iterator[Answer]:
             yield from of_overdue(facts, run.retry_at, run.shard, run.lane)
     elif run.reason != WaitReason.PAUSED:
         # Why a pause holds it is said of the job.
-        yield from _in_line(facts, run)
+        yield from _in_wait_queue(facts, run)
 
 
 def _undeliverable(run: RunFacts) -> Answer:
@@ -93,7 +93,7 @@ def _undeliverable(run: RunFacts) -> Answer:
     )
 
 
-def _in_line(facts: Facts, run: RunFacts) -> Iterator[Answer]:
+def _in_wait_queue(facts: Facts, run: RunFacts) -> Iterator[Answer]:
     gate = facts.gates.get(run.id)
     about: About = {"run": run.id, "namespace": run.namespace, "since": run.waiting_since}
     if gate is not None:

@@ -23,7 +23,7 @@ _LOG_EVERY_SECONDS: Final = 10.0
 _ANSWER_STEP_SECONDS: Final = 0.05
 
 
-class LaneConsumer:
+class BatchConsumer:
     """Consumes topics as a member of a group.
 
     One thread owns it; `settle`, `started`, `pause`, `resume`, `is_current` and the properties may be
@@ -69,8 +69,8 @@ class LaneConsumer:
         self._commit_interval = commit_interval_seconds
         self._with_headers = headers
         self._pause_grace = pause_grace_seconds
-        self._settled_box: deque[Sequence[Record]] = deque()
-        self._started_box: deque[Sequence[Record]] = deque()
+        self._settled_queue: deque[Sequence[Record]] = deque()
+        self._started_queue: deque[Sequence[Record]] = deque()
         self._running = threading.Event()
         self._running.set()
         self._not_taking_since: float | None = None
@@ -159,11 +159,11 @@ class LaneConsumer:
 
     def settle(self, records: Sequence[Record]) -> None:
         """Hand in records whose fate is durable. Applied by the owner thread at its next poll."""
-        self._settled_box.append(records)
+        self._settled_queue.append(records)
 
     def started(self, records: Sequence[Record]) -> None:
         """Hand in records that were started. Settled implies started."""
-        self._started_box.append(records)
+        self._started_queue.append(records)
 
     def pause(self) -> None:
         """Take no more records from now on; membership and marks go on. Holds through rebalances."""
@@ -292,12 +292,12 @@ class LaneConsumer:
 
     def _apply_marks(self) -> None:
         # Started first: a record both started and settled needs no second look.
-        if self._started_box:
-            for epoch, offsets in _drain(self._started_box).items():
+        if self._started_queue:
+            for epoch, offsets in _drain_queue(self._started_queue).items():
                 if not self._tracker.started(epoch, offsets):
                     self.counters.late_marks += len(offsets)
-        if self._settled_box:
-            for epoch, offsets in _drain(self._settled_box).items():
+        if self._settled_queue:
+            for epoch, offsets in _drain_queue(self._settled_queue).items():
                 if not self._tracker.settled(epoch, offsets):
                     self.counters.late_marks += len(offsets)
 
@@ -379,7 +379,7 @@ class LaneConsumer:
             _log.warning("group %s: %s (%s)", self.group, error.str(), error.name())
 
 
-def _drain(box: deque[Sequence[Record]]) -> dict[int, list[int]]:
+def _drain_queue(box: deque[Sequence[Record]]) -> dict[int, list[int]]:
     by_epoch: defaultdict[int, list[int]] = defaultdict(list)
     while box:
         for record in box.popleft():

@@ -13,7 +13,7 @@ from noonmark.service.database_clock import DatabaseClock, Moment
 from noonmark.service.run_traces import RunTraces, with_traces
 from noonmark.store.events import EventTopics
 from noonmark.store.hints import HintSender
-from noonmark.store.jobs import KnownFacts, Request, Taken, accept
+from noonmark.store.jobs import FactCache, Request, Taken, accept
 from noonmark.store.time_facts import share_time_facts
 from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
 
@@ -42,15 +42,15 @@ class Acceptor:
 
     def moment(self, connection: psycopg.Connection) -> Moment:
         """Read what documents are checked with."""
-        self._clock.look(connection)
+        self._clock.refresh(connection)
         moment = self._clock.moment()
         assert moment is not None
         return moment
 
-    def take_in(self, connection: psycopg.Connection, read: Read) -> Taken:
+    def accept_read(self, connection: psycopg.Connection, read: Read) -> Taken:
         """Check and take in submissions in the caller's open transaction.
 
-        After its commit, `told` sends the hints.
+        After its commit, `record_accepted` sends the hints.
 
         Raises:
             Refused: a document is not valid.
@@ -66,11 +66,11 @@ class Acceptor:
     def accept(self, connection: psycopg.Connection, requests: Sequence[Request], facts: TimeFacts) -> Taken:
         """Take in what is checked; the caller has made sure that `facts` hold until its transaction ends."""
         taken = accept(
-            connection, requests, shards=self.shards, topics=self.events, known=self._known, facts=facts
+            connection, requests, shards=self.shards, topics=self.events, known=self._fact_cache, facts=facts
         )
         return taken if self._traces is None else with_traces(connection, requests, taken)
 
-    def told(self, taken: Taken) -> None:
+    def record_accepted(self, taken: Taken) -> None:
         """Hint the services, after the commit."""
         if self._traces is not None:
             self._traces.submitted(taken)
@@ -91,9 +91,9 @@ class Acceptor:
         self._hints.close()
 
     @property
-    def _known(self) -> KnownFacts:
+    def _fact_cache(self) -> FactCache:
         """What this thread has seen of pools and days."""
         known = getattr(self._local, "known", None)
         if known is None:
-            known = self._local.known = KnownFacts()
+            known = self._local.known = FactCache()
         return known

@@ -29,7 +29,7 @@ class DatabaseClock:
     def __init__(self) -> None:
         self._set: tuple[Moment, float] | None = None
 
-    def look(self, connection: psycopg.Connection) -> None:
+    def refresh(self, connection: psycopg.Connection) -> None:
         """Read time, ledger floor and facts from the database."""
         row = connection.execute("select noonmark_now(), ledger_floor, facts from install").fetchone()
         assert row is not None
@@ -38,7 +38,7 @@ class DatabaseClock:
         facts = known if known is not None and known.number == number else read_time_facts(connection)
         self._set = (Moment(now, floor, facts), time.monotonic())
 
-    def hear(self, now: datetime) -> None:
+    def observe(self, now: datetime) -> None:
         """Take over a time that a statement brought along."""
         if self._set is not None:
             self._set = (self._set[0]._replace(now=now), time.monotonic())

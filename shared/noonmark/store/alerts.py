@@ -64,7 +64,7 @@ def raise_alerts(
         return []
     with connection.transaction(), connection.cursor(row_factory=row_of(AlertRow)) as cursor:
         raised = cursor.execute(
-            statement("alert_raise"),
+            statement("raise_alerts"),
             {
                 "fingerprints": [one.fingerprint for one in unique],
                 "kinds": [one.kind.value for one in unique],
@@ -78,7 +78,7 @@ def raise_alerts(
                 "renew_seconds": RENEW_SECONDS,
             },
         ).fetchall()
-        _tell(connection, AlertChange.RAISED, raised, topic=topic, shards=shards)
+        _announce(connection, AlertChange.RAISED, raised, topic=topic, shards=shards)
     return raised
 
 
@@ -95,13 +95,13 @@ def resolve_alerts(
         return []
     with connection.transaction(), connection.cursor(row_factory=row_of(AlertRow)) as cursor:
         resolved = cursor.execute(
-            statement("alert_resolve"), {"fingerprints": list(fingerprints), "channels": list(channels)}
+            statement("resolve_alerts"), {"fingerprints": list(fingerprints), "channels": list(channels)}
         ).fetchall()
-        _tell(connection, AlertChange.RESOLVED, resolved, topic=topic, shards=shards)
+        _announce(connection, AlertChange.RESOLVED, resolved, topic=topic, shards=shards)
     return resolved
 
 
-def _tell(
+def _announce(
     connection: psycopg.Connection,
     change: AlertChange,
     alerts: Sequence[AlertRow],

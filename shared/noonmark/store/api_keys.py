@@ -193,7 +193,7 @@ def insert_key(
     check_new_key(wanted)
     with connection.cursor(row_factory=row_of(KeyRow)) as cursor:
         row = cursor.execute(
-            statement("api_key_insert"),
+            statement("insert_api_key"),
             {
                 **material._asdict(),
                 "name": wanted.name,
@@ -212,12 +212,12 @@ def insert_key(
 def read_keys(connection: psycopg.Connection, key_ids: Sequence[str]) -> list[StoredKey]:
     """Return keys for authentication, ended ones too; ids that are none are left out."""
     with connection.cursor(row_factory=row_of(StoredKey)) as cursor:
-        return cursor.execute(statement("api_keys_read"), {"key_ids": list(key_ids)}).fetchall()
+        return cursor.execute(statement("read_api_keys"), {"key_ids": list(key_ids)}).fetchall()
 
 
 def mark_used(connection: psycopg.Connection, key_ids: Sequence[str]) -> None:
     """Write down that keys are in use, unless that was done a moment ago by any process."""
-    connection.execute(statement("api_keys_used"), {"key_ids": sorted(key_ids)})
+    connection.execute(statement("mark_api_keys_used"), {"key_ids": sorted(key_ids)})
 
 
 def list_keys(
@@ -239,7 +239,7 @@ def list_keys(
     """
     with connection.cursor(row_factory=row_of(KeyRow)) as cursor:
         return cursor.execute(
-            statement("api_key_list"),
+            statement("list_api_keys"),
             {"namespace": namespace, "ended": ended, "limit": limit, "after": after, "key_id": None},
         ).fetchall()
 
@@ -248,14 +248,14 @@ def find_key(connection: psycopg.Connection, key_id: str) -> KeyRow | None:
     """Return a key, ended ones too; None where there is none, or none that may be seen."""
     with connection.cursor(row_factory=row_of(KeyRow)) as cursor:
         return cursor.execute(
-            statement("api_key_list"),
+            statement("list_api_keys"),
             {"namespace": None, "ended": True, "limit": 1, "after": None, "key_id": key_id},
         ).fetchone()
 
 
 def revoke_key(connection: psycopg.Connection, key_id: str) -> bool:
     """End a key for good; False if it is revoked already, or not there. Refused everywhere within 5 s."""
-    return connection.execute(statement("api_key_revoke"), {"key_id": key_id}).rowcount == 1
+    return connection.execute(statement("revoke_api_key"), {"key_id": key_id}).rowcount == 1
 
 
 def lock_first_key(connection: psycopg.Connection) -> None:

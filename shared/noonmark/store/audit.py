@@ -82,7 +82,7 @@ def write_entries(connection: psycopg.Connection, entries: Sequence[AuditEntry])
     if not entries:
         return
     connection.execute(
-        statement("audit_insert"),
+        statement("insert_audit_entries"),
         {
             "actors": [entry.actor[:_LONGEST] for entry in entries],
             "actor_names": [_text(entry.actor_name) for entry in entries],

@@ -22,11 +22,11 @@ from noonmark.core.ids import uuid7_batch
 from noonmark.core.instants import format_instant
 from noonmark.core.schedule import TICK, Schedule
 from noonmark.core.words import BackfillMode, BackfillState, JobState, Lane, Origin, Overlap, RunState
-from noonmark.store.backfills import Ground, ground, ledger, zone_data_problem
-from noonmark.store.lines import Lined, line_up
+from noonmark.store.backfills import BackfillBounds, read_bounds, read_ledger, zone_data_problem
+from noonmark.store.lines import WaitingRun, enqueue_waiting
 from noonmark.store.rows import row_of
 from noonmark.store.schedule_texts import ScheduleTexts
-from noonmark.store.slots import free_slots, take_slots
+from noonmark.store.slots import acquire_slots, release_slots
 from noonmark.store.statements import statement
 from noonmark.store.time_facts import share_time_facts
 
@@ -40,12 +40,12 @@ class StepLimits:
 
     Attributes:
         queue: runs that it queues.
-        look: instants that it compares with the ledger.
+        lookahead: instants that it compares with the ledger.
         unfinished: runs of one backfill that may be unfinished at a time.
     """
 
     queue: int = 40
-    look: int = 200
+    lookahead: int = 200
     unfinished: int = 1000
 
 
@@ -53,14 +53,14 @@ class Step(NamedTuple):
     """What a step did.
 
     Attributes:
-        looked: instants that have been dealt with, those that need no run included.
+        examined: instants that have been dealt with, those that need no run included.
         queued: runs that it made.
         state: of the backfill now.
         waits_for: why it did not go on; None where it did.
         soon: it waits for something that may be over within a second.
     """
 
-    looked: int = 0
+    examined: int = 0
     queued: int = 0
     state: BackfillState = BackfillState.RUNNING
     waits_for: str | None = None
@@ -94,7 +94,7 @@ class _Job(NamedTuple):
     capped: bool
 
 
-class _Room(NamedTuple):
+class _QueueCapacity(NamedTuple):
     """How many runs a step may queue, why no more, and before which instant every run has ended."""
 
     runs: int
@@ -110,7 +110,7 @@ def running(
 ) -> list[tuple[UUID, int]]:
     """Return id and shard of the backfills that are under way in owned shards, after the page before."""
     rows = connection.execute(
-        statement("backfill_ids"), {"shards": list(shards), "after": after or _FIRST_ID, "limit": limit}
+        statement("list_due_backfills"), {"shards": list(shards), "after": after or _FIRST_ID, "limit": limit}
     ).fetchall()
     return [(row[0], row[1]) for row in rows]
 
@@ -142,16 +142,16 @@ def step(
             if not share_time_facts(connection):
                 return _BUSY
             with connection.cursor(row_factory=row_of(_Backfill)) as cursor:
-                backfill = cursor.execute(statement("backfill_lock"), {"id": backfill_id}).fetchone()
+                backfill = cursor.execute(statement("lock_backfill"), {"id": backfill_id}).fetchone()
             if backfill is None:
                 return _BUSY
             done = _Stepper(connection, backfill, texts, limits).run(held_back=held_back)
-            if done.looked or done.queued:
+            if done.examined or done.queued:
                 hit("trigger.before_commit")
     except (psycopg.errors.LockNotAvailable, psycopg.errors.CheckViolation):
         # Its job is being changed; or a day of the ledger was dropped in this moment: the floor has risen.
         return _BUSY
-    if done.looked or done.queued:
+    if done.examined or done.queued:
         hit("trigger.after_commit")
     return done
 
@@ -175,10 +175,10 @@ class _Stepper:
         backfill = self._backfill
         planned_to, fires_at = self._lock_timer()
         job = self._lock_job()
-        bounds = ground(self._connection)
+        bounds = read_bounds(self._connection)
         if job is None or job.state == JobState.CANCELLED:
             return self._end(BackfillState.CANCELLED, "its job was cancelled")
-        if (held := self._held(job, bounds, planned_to)) is not None:
+        if (held := self._paused_verdicts(job, bounds, planned_to)) is not None:
             return held
         try:
             self._texts.learn(self._connection, [backfill.schedule])
@@ -192,12 +192,12 @@ class _Stepper:
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not stop the others
             return self._end(BackfillState.FAILED, f"cannot be planned: {type(error).__name__}: {error}")
         chosen = to_run(
-            BackfillMode(backfill.mode), instants, ledger(self._connection, backfill.job_id, instants)
+            BackfillMode(backfill.mode), instants, read_ledger(self._connection, backfill.job_id, instants)
         )
-        room = self._room(job, schedule, fires_at, held_back=held_back) if chosen else None
-        return self._go_on(job, instants, chosen, room, high)
+        capacity = self._capacity(job, schedule, fires_at, held_back=held_back) if chosen else None
+        return self._advance(job, instants, chosen, capacity, high)
 
-    def _held(self, job: _Job, bounds: Ground, planned_to: datetime | None) -> Step | None:
+    def _paused_verdicts(self, job: _Job, bounds: BackfillBounds, planned_to: datetime | None) -> Step | None:
         """Return what becomes of a step that cannot look at instants now; None where it can."""
         if planned_to is None and self._has_timer():
             return _BUSY  # an edit or a calendar has just replaced it, and it is not locked
@@ -208,32 +208,32 @@ class _Stepper:
     def _instants(self, schedule: Schedule, high: datetime) -> list[datetime]:
         """Return the next instants that have their verdict from the schedule, or never will."""
         low = self._backfill.next_at
-        return BackfillRange(low, high).instants(schedule, low, self._limits.look) if high > low else []
+        return BackfillRange(low, high).instants(schedule, low, self._limits.lookahead) if high > low else []
 
-    def _go_on(
+    def _advance(
         self,
         job: _Job,
         instants: Sequence[datetime],
         chosen: Sequence[datetime],
-        room: _Room | None,
+        capacity: _QueueCapacity | None,
         high: datetime,
     ) -> Step:
         """Queue what there is room for, and move on to the first instant that must wait."""
         backfill = self._backfill
-        taking = chosen[: room.runs] if room else []
+        taking = chosen[: capacity.runs] if capacity else []
         queued = self._queue(taking, job)
         reason: str | None = None
-        ended_to = room.ended_to if room else backfill.ended_to
-        if room is not None and queued is None:
+        ended_to = capacity.ended_to if capacity else backfill.ended_to
+        if capacity is not None and queued is None:
             taking, queued, reason = [], 0, "a run of its job is under way, and its runs may not overlap"
-        elif room is not None and len(chosen) > len(taking):
-            reason = room.reason
+        elif capacity is not None and len(chosen) > len(taking):
+            reason = capacity.reason
         stop = chosen[len(taking)] if len(chosen) > len(taking) else None
         looked = len(instants) if stop is None else instants.index(stop)
         state = BackfillState.RUNNING
         if stop is not None:
             next_at: datetime | None = stop
-        elif len(instants) == self._limits.look:
+        elif len(instants) == self._limits.lookahead:
             next_at = instants[-1] + TICK
         elif high < backfill.until_at:
             next_at = max(high, backfill.next_at)
@@ -250,7 +250,7 @@ class _Stepper:
     def _lock_timer(self) -> tuple[datetime | None, datetime | None]:
         """Return from which instant on the job's schedule is not planned yet, and when that fires."""
         rows = self._connection.execute(
-            statement("backfill_timer"), {"job_id": self._backfill.job_id}
+            statement("lock_backfill_timer"), {"job_id": self._backfill.job_id}
         ).fetchall()
         return (rows[0][0], min(row[1] for row in rows)) if rows else (None, None)
 
@@ -260,13 +260,17 @@ class _Stepper:
 
     def _lock_job(self) -> _Job | None:
         with self._connection.cursor(row_factory=row_of(_Job)) as cursor:
-            return cursor.execute(statement("backfill_job"), {"job_id": self._backfill.job_id}).fetchone()
+            return cursor.execute(
+                statement("lock_backfill_job"), {"job_id": self._backfill.job_id}
+            ).fetchone()
 
-    def _room(self, job: _Job, schedule: Schedule, fires_at: datetime | None, *, held_back: bool) -> _Room:
+    def _capacity(
+        self, job: _Job, schedule: Schedule, fires_at: datetime | None, *, held_back: bool
+    ) -> _QueueCapacity:
         """Tell how many runs may be queued now."""
         backfill = self._backfill
         row = self._connection.execute(
-            statement("backfill_unfinished"),
+            statement("count_backfill_unfinished"),
             {
                 "job_id": backfill.job_id,
                 "first": backfill.ended_to,
@@ -279,16 +283,18 @@ class _Stepper:
         unfinished, oldest = row
         ended_to = oldest or backfill.next_at
         if held_back:
-            return _Room(0, ended_to, "the relay of the low lane is behind")
+            return _QueueCapacity(0, ended_to, "the relay of the low lane is behind")
         left = self._limits.unfinished - unfinished
         if left <= 0:
-            return _Room(0, ended_to, f"{unfinished} of its runs are unfinished, and no more may be")
+            return _QueueCapacity(0, ended_to, f"{unfinished} of its runs are unfinished, and no more may be")
         if not job.one_by_one:
-            return _Room(min(left, self._limits.queue), ended_to, "its pace")
+            return _QueueCapacity(min(left, self._limits.queue), ended_to, "its pace")
         left_alone = courtesy(schedule.period_seconds(backfill.now))
         if fires_at is not None and fires_at - backfill.now <= left_alone:
-            return _Room(0, ended_to, "an instant of the schedule is due, and its runs may not overlap")
-        return _Room(1, ended_to, "its runs may not overlap")
+            return _QueueCapacity(
+                0, ended_to, "an instant of the schedule is due, and its runs may not overlap"
+            )
+        return _QueueCapacity(1, ended_to, "its runs may not overlap")
 
     def _queue(self, instants: Sequence[datetime], job: _Job) -> int | None:
         """Write runs and their messages, or their places in line; None where the slot of the job is taken."""
@@ -296,7 +302,7 @@ class _Stepper:
             return 0
         backfill, in_slot = self._backfill, job.one_by_one
         ids = uuid7_batch(len(instants))
-        if in_slot and not take_slots(self._connection, [(ids[0], backfill.job_id)]):
+        if in_slot and not acquire_slots(self._connection, [(ids[0], backfill.job_id)]):
             return None
         days = sorted({at.astimezone(UTC).date() for at in instants})
         self._connection.execute("select noonmark_make_day(day) from unnest(%s::date[]) as u (day)", [days])
@@ -327,14 +333,14 @@ class _Stepper:
             },
         ).fetchall()
         made = {row[0] for row in inserted}
-        lined = [
-            Lined(run_id, at, backfill.job_id, Lane.LOW, gates[0], None)
+        waiting = [
+            WaitingRun(run_id, at, backfill.job_id, Lane.LOW, gates[0], None)
             for run_id, at in zip(ids, instants, strict=True)
             if gates and run_id in made
         ]
-        line_up(self._connection, lined)
+        enqueue_waiting(self._connection, waiting)
         if in_slot and not inserted:
-            free_slots(self._connection, [(ids[0], backfill.job_id)])
+            release_slots(self._connection, [(ids[0], backfill.job_id)])
         return len(inserted)
 
     def _wait(self, reason: str) -> Step:
@@ -353,7 +359,7 @@ class _Stepper:
             reason=reason,
         )
 
-    def _below_floor(self, bounds: Ground) -> Step:
+    def _below_floor(self, bounds: BackfillBounds) -> Step:
         return self._end(
             BackfillState.FAILED,
             f"the ledger's floor has risen to {format_instant(bounds.ledger_floor)}, above the next instant"
@@ -371,12 +377,12 @@ class _Stepper:
         )
         if not unchanged:
             self._connection.execute(
-                statement("backfill_move"),
+                statement("advance_backfill"),
                 {
                     "id": backfill.id,
                     "next_at": next_at,
                     "ended_to": ended_to,
-                    "looked": done.looked,
+                    "looked": done.examined,
                     "queued": done.queued,
                     "state": done.state.value,
                     "reason": reason,

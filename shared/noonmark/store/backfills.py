@@ -21,10 +21,10 @@ from noonmark.store.events import EventTopics, announce, settled_of
 from noonmark.store.job_locks import LiveRun, lock_job, span
 from noonmark.store.rows import ChangedRun, row_of
 from noonmark.store.schedule_texts import ScheduleTexts
-from noonmark.store.slots import free_slots
+from noonmark.store.slots import release_slots
 from noonmark.store.statements import statement
 
-_LOOK: Final = 1000
+_PLAN_CHUNK: Final = 1000
 """Instants that a dry run compares with the ledger at once."""
 
 _NOT_IN: Final = {
@@ -33,7 +33,7 @@ _NOT_IN: Final = {
 }
 
 
-class Ground(NamedTuple):
+class BackfillBounds(NamedTuple):
     """What bounds every backfill: the database's time, the ledger's floor, the zone data in force."""
 
     now: datetime
@@ -133,14 +133,14 @@ def plan(
     running = 0
     more = False
     place = asked.from_at
-    while instants := asked.instants(schedule, place, _LOOK):
-        chosen = to_run(mode, instants, ledger(connection, job_id, instants))
+    while instants := asked.instants(schedule, place, _PLAN_CHUNK):
+        chosen = to_run(mode, instants, read_ledger(connection, job_id, instants))
         running += len(chosen)
         wanted = [at for at in chosen if after is None or at > after]
         room = limit - len(listed)
         more = more or len(wanted) > room
         listed += wanted[:room]
-        if len(instants) < _LOOK:
+        if len(instants) < _PLAN_CHUNK:
             break
         place = instants[-1] + TICK
     return BackfillPlan(
@@ -175,10 +175,10 @@ def start(connection: psycopg.Connection, planned: BackfillPlan, *, requested_by
         if job is None or job.state in _NOT_IN or job.version != planned.job_version:
             raise BackfillError(f"job {planned.job_id} was changed meanwhile: look at the plan again")
         asked = planned.range
-        bounds = ground(connection)
+        bounds = read_bounds(connection)
         asked.check(now=bounds.now, floor=bounds.ledger_floor)
         other = connection.execute(
-            statement("backfill_overlapping"),
+            statement("find_overlapping_backfill"),
             {"job_id": job.id, "from_at": asked.from_at, "until_at": asked.until_at},
         ).fetchone()
         if other is not None:
@@ -187,7 +187,7 @@ def start(connection: psycopg.Connection, planned: BackfillPlan, *, requested_by
                 " or cancel it"
             )
         connection.execute(
-            statement("backfill_insert"),
+            statement("insert_backfill"),
             {
                 "id": backfill_id,
                 "job_id": job.id,
@@ -228,7 +228,7 @@ def cancel(
     with connection.transaction():
         # First the backfill, then timers, job and runs: as a step of it does.
         ended = connection.execute(
-            statement("backfill_cancel"), {"id": backfill_id, "reason": reason}
+            statement("cancel_backfill"), {"id": backfill_id, "reason": reason}
         ).fetchone()
         if runs_in is None and ended is not None:
             return Cancelled(done=True)
@@ -245,20 +245,22 @@ def cancel(
         return Cancelled(done=ended is not None, **stopped)
 
 
-def ground(connection: psycopg.Connection) -> Ground:
+def read_bounds(connection: psycopg.Connection) -> BackfillBounds:
     """Read what bounds every backfill."""
-    with connection.cursor(row_factory=row_of(Ground)) as cursor:
-        found = cursor.execute(statement("backfill_ground")).fetchone()
+    with connection.cursor(row_factory=row_of(BackfillBounds)) as cursor:
+        found = cursor.execute(statement("read_backfill_bounds")).fetchone()
     assert found is not None
     return found
 
 
-def ledger(connection: psycopg.Connection, job_id: UUID, instants: Sequence[datetime]) -> dict[datetime, str]:
+def read_ledger(
+    connection: psycopg.Connection, job_id: UUID, instants: Sequence[datetime]
+) -> dict[datetime, str]:
     """Return the state of the newest run that was not skipped, of those instants that have one."""
     if not instants:
         return {}
     rows = connection.execute(
-        statement("backfill_ledger"),
+        statement("read_backfill_ledger"),
         {"job_id": job_id, "first": instants[0], "last": instants[-1], "instants": list(instants)},
     )
     return dict(rows.fetchall())
@@ -294,7 +296,7 @@ def _schedule_of(connection: psycopg.Connection, job: _Job, asked: BackfillRange
     if (what := _NOT_IN.get(JobState(job.state))) is not None:
         why = f" ({job.state_reason})" if job.state_reason else ""
         raise BackfillError(f"{job} is {job.state}{why}; {what}")
-    bounds = ground(connection)
+    bounds = read_bounds(connection)
     asked.check(now=bounds.now, floor=bounds.ledger_floor)
     texts = ScheduleTexts()
     assert job.schedule is not None
@@ -321,7 +323,7 @@ def _stop_runs(
         return {}
     with connection.cursor(row_factory=row_of(LiveRun)) as cursor:
         runs = cursor.execute(
-            statement("backfill_live_runs"),
+            statement("lock_backfill_runs"),
             {
                 "job_id": job_id,
                 "first": asked.from_at,
@@ -333,9 +335,9 @@ def _stop_runs(
         return {}
     with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         which = {**span(runs), "shards": [job.shard], "reason": "with its backfill"}
-        stopped = cursor.execute(statement("job_cancel_runs"), which).fetchall()
+        stopped = cursor.execute(statement("cancel_runs"), which).fetchall()
     ended = [run for run in stopped if run.state == RunState.CANCELLED]
-    free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+    release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
     topics, shards = told
     announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
     return {"ended": len(ended), "stopping": len(stopped) - len(ended)}

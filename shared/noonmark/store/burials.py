@@ -40,7 +40,9 @@ class _Attempt(NamedTuple):
     made: int
 
 
-def bury(connection: psycopg.Connection, dead: Sequence[SettledRun]) -> list[tuple[SettledRun, bytes]]:
+def record_dead_letters(
+    connection: psycopg.Connection, dead: Sequence[SettledRun]
+) -> list[tuple[SettledRun, bytes]]:
     """Write the dead letters of runs that have just died; return the event that tells of each.
 
     Called in the transaction that made the runs dead, after their last attempts were written.
@@ -51,7 +53,7 @@ def bury(connection: psycopg.Connection, dead: Sequence[SettledRun]) -> list[tup
     attempts = _attempts_of(connection, dead)
     prints = [fingerprint(jobs[one.job_id].kind, one.error, one.reason or "") for one in dead]
     connection.execute(
-        statement("insert_dead"),
+        statement("insert_dead_letters"),
         {
             "run_ids": [one.run_id for one in dead],
             "scheduled_for": [one.scheduled_for for one in dead],
@@ -66,7 +68,7 @@ def bury(connection: psycopg.Connection, dead: Sequence[SettledRun]) -> list[tup
         },
     )
     return [
-        (one, _obituary(one, jobs[one.job_id], found, attempts.get(one.run_id, [])))
+        (one, _dead_letter_event(one, jobs[one.job_id], found, attempts.get(one.run_id, [])))
         for one, found in zip(dead, prints, strict=True)
     ]
 
@@ -74,7 +76,7 @@ def bury(connection: psycopg.Connection, dead: Sequence[SettledRun]) -> list[tup
 def _jobs_of(connection: psycopg.Connection, dead: Sequence[SettledRun]) -> dict[UUID, _JobFacts]:
     ids = list({one.job_id for one in dead})
     with connection.cursor(row_factory=row_of(_JobFacts)) as cursor:
-        found = cursor.execute(statement("dead_jobs"), {"ids": ids}).fetchall()
+        found = cursor.execute(statement("read_dead_letter_jobs"), {"ids": ids}).fetchall()
     return {job_id: _JobFacts(job_id, None, None) for job_id in ids} | {job.id: job for job in found}
 
 
@@ -82,7 +84,7 @@ def _attempts_of(connection: psycopg.Connection, dead: Sequence[SettledRun]) -> 
     """Return the newest attempts of each run, the oldest of them first."""
     with connection.cursor(row_factory=row_of(_Attempt)) as cursor:
         rows = cursor.execute(
-            statement("dead_attempts"), {"ids": [one.run_id for one in dead], "limit": _MOST_ATTEMPTS}
+            statement("read_dead_attempts"), {"ids": [one.run_id for one in dead], "limit": _MOST_ATTEMPTS}
         ).fetchall()
     found: dict[UUID, list[_Attempt]] = {}
     for row in sorted(rows, key=lambda row: row.fence):
@@ -90,7 +92,7 @@ def _attempts_of(connection: psycopg.Connection, dead: Sequence[SettledRun]) -> 
     return found
 
 
-def _obituary(dead: SettledRun, job: _JobFacts, print_: str, attempts: Sequence[_Attempt]) -> bytes:
+def _dead_letter_event(dead: SettledRun, job: _JobFacts, print_: str, attempts: Sequence[_Attempt]) -> bytes:
     return dead_event(
         run_id=dead.run_id,
         job_id=dead.job_id,

@@ -143,9 +143,9 @@ def edit_calendar(connection: psycopg.Connection, namespace: str, name: str, edi
         if before == calendar:
             return CalendarChange(Change.UNCHANGED, digest, before=before, now=calendar)
         body = orjson.dumps(calendar.body()).decode()
-        connection.execute(statement("calendar_put_contents"), {"digest": digest, "body": body})
+        connection.execute(statement("insert_calendar_contents"), {"digest": digest, "body": body})
         connection.execute(
-            statement("calendar_put"), {"namespace": namespace, "name": name, "digest": digest}
+            statement("upsert_calendar"), {"namespace": namespace, "name": name, "digest": digest}
         )
         if before is None:
             return CalendarChange(Change.CREATED, digest, now=calendar)
@@ -164,7 +164,7 @@ def calendar_users(
         calendar: its contents, or those that it is to have.
     """
     rows = connection.execute(
-        statement("calendar_users"),
+        statement("list_calendar_jobs"),
         {"namespace": namespace, "pair": _pair(name), "limit": MAX_LOOKED_AT + 1},
     ).fetchall()
     users = rows[:MAX_LOOKED_AT]
@@ -207,13 +207,13 @@ def delete_calendar(connection: psycopg.Connection, namespace: str, name: str) -
         if _digest_of(connection, namespace, name) is None:
             return False
         users = connection.execute(
-            statement("calendar_users"),
+            statement("list_calendar_jobs"),
             {"namespace": namespace, "pair": _pair(name), "limit": MAX_NAMED_JOBS + 1},
         ).fetchall()
         if users:
             shown = [str(job_name or job_id) for job_id, job_name, _, _ in users[:MAX_NAMED_JOBS]]
             raise CalendarInUseError(name, shown, more=len(users) > MAX_NAMED_JOBS)
-        connection.execute(statement("calendar_drop"), {"namespace": namespace, "name": name})
+        connection.execute(statement("delete_calendar"), {"namespace": namespace, "name": name})
         return True
 
 
@@ -222,7 +222,7 @@ def list_calendars(
 ) -> list[CalendarRow]:
     """List calendars by namespace and name; None: of every namespace, or every name."""
     with connection.cursor(row_factory=row_of(CalendarRow)) as cursor:
-        return cursor.execute(statement("calendar_list"), {"namespace": namespace, "name": name}).fetchall()
+        return cursor.execute(statement("list_calendars"), {"namespace": namespace, "name": name}).fetchall()
 
 
 def get_calendar(connection: psycopg.Connection, namespace: str, name: str) -> CalendarRow | None:
@@ -259,14 +259,14 @@ def check_name(name: str) -> None:
 def _replan(connection: psycopg.Connection, namespace: str, name: str, digest: str) -> CalendarChange:
     """Name the new digest in the jobs that use a calendar, and replace their timers."""
     key = {"namespace": namespace, "pair": _pair(name)}
-    connection.execute(statement("calendar_lock_timers"), key)
+    connection.execute(statement("lock_calendar_timers"), key)
     jobs: list[tuple[UUID, str]] = connection.execute(
-        statement("calendar_set_jobs"), {**key, "new_pair": f'["{name}", "{digest}"]'}
+        statement("update_calendar_jobs"), {**key, "new_pair": f'["{name}", "{digest}"]'}
     ).fetchall()
     if not jobs:
         return CalendarChange(Change.CHANGED, digest)
     row = connection.execute(
-        statement("calendar_replan"),
+        statement("replan_calendar_timers"),
         {
             "jobs": [job for job, _ in jobs],
             "paused": [job for job, state in jobs if state == JobState.PAUSED],

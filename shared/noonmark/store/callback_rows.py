@@ -53,7 +53,7 @@ def open_callbacks(
 ) -> set[UUID]:
     """Open callbacks; return the runs that are still this worker's, so that their requests may be sent."""
     rows = connection.execute(
-        statement("callback_open"),
+        statement("open_callbacks"),
         {
             "worker": worker,
             "epoch": epoch,
@@ -71,7 +71,7 @@ def close_callbacks(connection: psycopg.Connection, ended: Sequence[Ended]) -> N
     if ended:
         fences = {str(one.run.id): one.fence for one in ended}
         connection.execute(
-            statement("callback_close"),
+            statement("close_callbacks"),
             {
                 "ids": [one.run.id for one in ended],
                 "job_ids": [one.run.job_id for one in ended],

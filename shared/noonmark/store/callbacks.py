@@ -26,7 +26,7 @@ from noonmark.schemas.submissions import CompleteRun
 from noonmark.store import work
 from noonmark.store.callback_rows import Expected, token_hash
 from noonmark.store.events import EventTopics
-from noonmark.store.extras import Extras
+from noonmark.store.extras import OutcomeExtras
 from noonmark.store.rows import StartedRun
 from noonmark.store.statements import statement
 from noonmark.store.work import Identity, Outcome
@@ -131,7 +131,7 @@ def expire(
 def _read(connection: psycopg.Connection, run_ids: set[UUID]) -> list[OpenRun]:
     if not run_ids:
         return []
-    rows = connection.execute(statement("callback_runs"), {"ids": list(run_ids)}).fetchall()
+    rows = connection.execute(statement("read_callback_runs"), {"ids": list(run_ids)}).fetchall()
     return [
         OpenRun(bytes(row[0]), row[1], row[2], Identity(row[3], row[4]), row[5], row[6], StartedRun(*row[7:]))
         for row in rows
@@ -201,5 +201,5 @@ def _failed(open_run: OpenRun, error: str, attempt: AttemptOutcome, failure: Fai
 
 
 def _outcome(open_run: OpenRun, state: RunState, attempt: AttemptOutcome) -> Outcome:
-    extras = Extras(callback=Expected(0.0))
+    extras = OutcomeExtras(callback=Expected(0.0))
     return Outcome(open_run.run, open_run.fence, state, attempt, pool=open_run.pool, extras=extras)

@@ -81,7 +81,7 @@ class Catalogues:
 def live_catalogues(connection: psycopg.Connection) -> Mapping[str, Catalogue]:
     """Return what the workers that live now have said, by pool; pools without one are left out."""
     found: dict[str, list[Mapping[str, Any]]] = {}
-    for pool, said in connection.execute(statement("live_catalogues")).fetchall():
+    for pool, said in connection.execute(statement("read_live_catalogues")).fetchall():
         found.setdefault(pool, []).append(said)
     return {pool: _together(said) for pool, said in found.items()}
 

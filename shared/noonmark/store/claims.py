@@ -18,7 +18,7 @@ from noonmark.core.faults import hit
 from noonmark.core.words import Lane, TimerKind
 from noonmark.store import callbacks
 from noonmark.store.events import EventTopics
-from noonmark.store.lines import send_through
+from noonmark.store.lines import enqueue_gated
 from noonmark.store.planned import ClaimResult, Planning, TimerPlan, carry_out
 from noonmark.store.rows import DueTimer, row_of
 from noonmark.store.statements import statement
@@ -40,7 +40,7 @@ class Probe(NamedTuple):
 
 def probe(connection: psycopg.Connection, shards: Sequence[int]) -> Probe | None:
     """Look at the next timer of each owned shard, lane and kind; None when there is none at all."""
-    rows = connection.execute(statement("probe_due"), {"shards": list(shards)}).fetchall()
+    rows = connection.execute(statement("read_next_timers"), {"shards": list(shards)}).fetchall()
     if not rows:
         return None
     now: datetime = rows[0][4]
@@ -56,7 +56,9 @@ def probe(connection: psycopg.Connection, shards: Sequence[int]) -> Probe | None
 
 def missing_days(connection: psycopg.Connection, shards: Sequence[int], limit: int) -> int:
     """Make the ledger's days that due timers need; return how many were made."""
-    days = connection.execute(statement("due_days"), {"shards": list(shards), "limit": limit}).fetchall()
+    days = connection.execute(
+        statement("list_missing_days"), {"shards": list(shards), "limit": limit}
+    ).fetchall()
     made = 0
     for (day,) in days:
         row = connection.execute("select noonmark_make_day(%s)", [day]).fetchone()
@@ -141,7 +143,7 @@ def _take(
     """Take due timers of runs that exist; return run, instant, job and shard of each."""
     share = max(1, limit // len(shards))
     params = {"shards": list(shards), "lane": int(lane), "kind": int(kind), "limit": share}
-    return connection.execute(statement("take_run_timers"), params).fetchall()
+    return connection.execute(statement("claim_run_timers"), params).fetchall()
 
 
 def _without_waiting(
@@ -153,13 +155,15 @@ def _without_waiting(
     """
     if not rows:
         return rows
-    found = connection.execute(statement("paused_jobs"), {"ids": list({row[2] for row in rows})}).fetchall()
+    found = connection.execute(
+        statement("lock_paused_jobs"), {"ids": list({row[2] for row in rows})}
+    ).fetchall()
     paused = {job_id for job_id, is_held in found if is_held}
     limited = {job_id for job_id, is_held in found if not is_held}
     held = [row for row in rows if row[2] in paused]
     if held:
         connection.execute(
-            statement("job_hold_runs"),
+            statement("pause_runs"),
             {
                 "ids": [row[0] for row in held],
                 "first": min(row[1] for row in held),
@@ -168,7 +172,7 @@ def _without_waiting(
             },
         )
     # A parked message among them took its token before: it is not `retrying`, and is queued.
-    lined = send_through(connection, [(row[0], row[1]) for row in rows if row[2] in limited], waiting_for="")
+    lined = enqueue_gated(connection, [(row[0], row[1]) for row in rows if row[2] in limited], waiting_for="")
     result.waiting = len(lined)
     return [row for row in rows if row[2] not in paused and row[0] not in lined]
 
@@ -203,7 +207,7 @@ def claim_planned(
             return ClaimResult()  # zone data or a calendar are being changed: soon
         with connection.cursor(row_factory=row_of(DueTimer)) as cursor:
             timers = cursor.execute(
-                statement("lock_planned"),
+                statement("lock_planned_timers"),
                 {
                     "shards": list(shards),
                     "lane": int(lane),

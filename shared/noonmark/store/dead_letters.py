@@ -16,12 +16,12 @@ from uuid import UUID
 import orjson
 import psycopg
 
-from noonmark.core.granting import LOOK_AGAIN
+from noonmark.core.granting import UNCHECKED_QUEUE
 from noonmark.core.words import JobState, Overlap, RunState, WaitReason
 from noonmark.store.events import EventTopics, announce, settled_of
 from noonmark.store.lines import gated_jobs
 from noonmark.store.rows import ChangedRun, row_of
-from noonmark.store.slots import take_slots
+from noonmark.store.slots import acquire_slots
 from noonmark.store.statements import statement
 from noonmark.store.work import span
 
@@ -91,7 +91,7 @@ def find(
     """Return at most `limit` of the dead letters that are meant, by their runs, from behind one on."""
     with connection.cursor(row_factory=row_of(DeadRun)) as cursor:
         return cursor.execute(
-            statement("dead_find"),
+            statement("find_dead_letters"),
             {
                 "runs": list(wanted.runs) if wanted.runs is not None else None,
                 "job": wanted.job,
@@ -146,7 +146,7 @@ def redrive(
             {
                 **span(_keys(fit)),
                 "waits": orjson.dumps(waits).decode(),
-                "key": LOOK_AGAIN,
+                "key": UNCHECKED_QUEUE,
                 "holders": list(holders),
             },
         ).fetchall()
@@ -191,13 +191,13 @@ def _share_jobs(connection: psycopg.Connection, runs: Sequence[DeadRun]) -> Mapp
         )
     ]
     with connection.cursor(row_factory=row_of(_Job)) as cursor:
-        return {job.id: job for job in cursor.execute(statement("share_jobs"), {"ids": ids})}
+        return {job.id: job for job in cursor.execute(statement("share_lock_jobs"), {"ids": ids})}
 
 
 def _lock_runs(connection: psycopg.Connection, runs: Sequence[DeadRun], done: Settled) -> list[_LockedRun]:
     """Lock those of the runs that are dead; the others are refused."""
     with connection.cursor(row_factory=row_of(_LockedRun)) as cursor:
-        locked = cursor.execute(statement("dead_lock_runs"), span(runs)).fetchall()
+        locked = cursor.execute(statement("lock_dead_runs"), span(runs)).fetchall()
     found = {run.id for run in locked}
     done.refused.update((run.run_id, Refusal.NOT_DEAD) for run in runs if run.run_id not in found)
     return locked
@@ -221,7 +221,7 @@ def _hold_slots(
         for run in runs
         if jobs[run.job_id].state == JobState.PAUSED and jobs[run.job_id].overlap == Overlap.SKIP
     ]
-    holders = take_slots(connection, wanted)
+    holders = acquire_slots(connection, wanted)
     return holders, {run_id for run_id, _ in wanted} - holders
 
 

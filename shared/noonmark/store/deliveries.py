@@ -90,7 +90,7 @@ def retire(connection: psycopg.Connection, channel: str) -> int:
 def recall(connection: psycopg.Connection, channel: str, *, longest_seconds: float) -> int:
     """Make due what waits for longer than it can: the clock was set back since."""
     values = {"channel": channel, "longest_seconds": longest_seconds}
-    return connection.execute(statement("recall_deliveries"), values).rowcount
+    return connection.execute(statement("reset_overdue_deliveries"), values).rowcount
 
 
 def note_sent(
@@ -108,7 +108,7 @@ def note_sent(
         return 0
     again = [reminded and one.change == AlertChange.RAISED for one in sent]
     values = {**_keys(channel, sent), "again": again, "again_seconds": AGAIN_SECONDS}
-    return connection.execute(statement("deliveries_sent"), values).rowcount
+    return connection.execute(statement("mark_deliveries_sent"), values).rowcount
 
 
 def note_failed(connection: psycopg.Connection, channel: str, failed: Sequence[Failure]) -> tuple[int, int]:
@@ -121,13 +121,15 @@ def note_failed(connection: psycopg.Connection, channel: str, failed: Sequence[F
         "wait_seconds": [one.wait_seconds for one in failed],
         "given_up": [one.give_up for one in failed],
     }
-    rows = connection.execute(statement("deliveries_failed"), values).fetchall()
+    rows = connection.execute(statement("mark_deliveries_failed"), values).fetchall()
     return len(rows), sum(row[0] for row in rows)
 
 
 def count_waiting(connection: psycopg.Connection, channel: str) -> int:
     """Count what a channel was not told yet, up to 10,000."""
-    row = connection.execute(statement("deliveries_waiting"), {"channel": channel, "cap": _CAP}).fetchone()
+    row = connection.execute(
+        statement("count_deliveries_waiting"), {"channel": channel, "cap": _CAP}
+    ).fetchone()
     return int(row[0]) if row else 0
 
 

@@ -11,7 +11,7 @@ import psycopg
 
 from noonmark.core.words import Lane, RunState
 from noonmark.schemas.lifecycle import SettledRun, settled_events
-from noonmark.store.burials import bury
+from noonmark.store.burials import record_dead_letters
 from noonmark.store.rows import ChangedRun
 from noonmark.store.statements import statement
 
@@ -71,7 +71,7 @@ def announce(
         events += [
             RawEvent(home, topics.lifecycle, key, value) for value in settled_events(namespace, members)
         ]
-    for one, value in bury(connection, [one for one in settled if one.state == RunState.DEAD]):
+    for one, value in record_dead_letters(connection, [one for one in settled if one.state == RunState.DEAD]):
         home = zlib.crc32(one.namespace.encode()) % shards
         events.append(RawEvent(home, topics.dead, one.job_id.bytes, value))
     insert_events(connection, events)

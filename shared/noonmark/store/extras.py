@@ -19,7 +19,7 @@ from noonmark.store.run_notes import Note, insert_notes
 
 
 @dataclass(slots=True)
-class Extras:
+class OutcomeExtras:
     """What an attempt leaves besides its outcome.
 
     Attributes:
@@ -53,7 +53,7 @@ class Ended(Protocol):
 
 
 def write_extras(
-    connection: psycopg.Connection, ended: Sequence[tuple[Ended, Extras]], states: Mapping[UUID, str]
+    connection: psycopg.Connection, ended: Sequence[tuple[Ended, OutcomeExtras]], states: Mapping[UUID, str]
 ) -> None:
     """Write what attempts left, in the transaction that recorded their outcomes.
 

@@ -28,9 +28,9 @@ def begin(connection: psycopg.Connection, mark: str, *, seconds: float) -> None:
     connection.execute(statement("open_handler_transaction"), {"mark": mark, "milliseconds": milliseconds})
 
 
-def lend(connection: psycopg.Connection) -> LentConnection:
+def lease(connection: psycopg.Connection) -> LeasedConnection:
     """Return a connection for a handler on the same session: what is set on it is not set on its owner's."""
-    lent = LentConnection(connection.pgconn)
+    lent = LeasedConnection(connection.pgconn)
     lent.prepare_threshold = connection.prepare_threshold
     lent.lock = connection.lock  # they use the session by turns
     return lent
@@ -46,7 +46,7 @@ def take_over(connection: psycopg.Connection, mark: str) -> bool:
         or connection.pgconn.pipeline_status != PipelineStatus.OFF
     ):
         return False
-    row = connection.execute(statement("take_over_handler_transaction")).fetchone()
+    row = connection.execute(statement("finish_handler_transaction")).fetchone()
     return row is not None and row[0] == mark
 
 
@@ -69,7 +69,7 @@ def clear(connection: psycopg.Connection) -> None:
     connection.execute("discard all")
 
 
-class LentConnection(psycopg.Connection):
+class LeasedConnection(psycopg.Connection):
     """A connection of a session that is somebody else's, until it is taken back."""
 
     _over = False

@@ -29,7 +29,7 @@ class RunTopicParser(Protocol):
 
 
 @dataclass(slots=True)
-class HouseReport:
+class HousekeepingReport:
     """Counts of one round."""
 
     days_made: int = 0
@@ -39,7 +39,7 @@ class HouseReport:
     pruned_rows: int = 0
 
     @property
-    def worth_telling(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether anything was done."""
         return any(asdict(self).values())
 
@@ -48,9 +48,9 @@ class HouseReport:
         return asdict(self)
 
 
-def keep(connection: psycopg.Connection, settings: Settings) -> HouseReport:
+def run_housekeeping(connection: psycopg.Connection, settings: Settings) -> HousekeepingReport:
     """Do one round of housekeeping on an autocommit connection."""
-    report = HouseReport()
+    report = HousekeepingReport()
     row = connection.execute("select (noonmark_now() at time zone 'UTC')::date").fetchone()
     assert row is not None
     today: date = row[0]
@@ -91,15 +91,15 @@ def _prune_much(connection: psycopg.Connection, name: str, values: Mapping[str, 
     return pruned
 
 
-def _drop_days(connection: psycopg.Connection, retention_days: int, report: HouseReport) -> None:
+def _drop_days(connection: psycopg.Connection, retention_days: int, report: HousekeepingReport) -> None:
     """Drop days after retention. The floor rises first, so that nothing new can land below it."""
-    days = connection.execute(statement("expired_days"), {"retention_days": retention_days}).fetchall()
+    days = connection.execute(statement("list_expired_days"), {"retention_days": retention_days}).fetchall()
     if not days:
         return
     row = connection.execute("select (noonmark_now() at time zone 'UTC')::date").fetchone()
     assert row is not None
     floor = datetime.combine(row[0] - timedelta(days=retention_days), time(), UTC)
-    connection.execute(statement("raise_floor"), {"floor": floor})
+    connection.execute(statement("raise_ledger_floor"), {"floor": floor})
     for name, _day in days:
         try:
             dropped = drop_day(connection, name)
@@ -164,7 +164,7 @@ def resend_vanished(connection: psycopg.Connection, topics: RunTopicParser) -> i
     """Send queued runs again whose message the group has provably passed; return how many."""
     bounds = [
         (*lane, passed_until, since)
-        for topic, passed_until, since in connection.execute(statement("resend_bounds")).fetchall()
+        for topic, passed_until, since in connection.execute(statement("read_resend_bounds")).fetchall()
         if (lane := topics.parse_runs(topic)) is not None
     ]
     if not bounds:

@@ -40,7 +40,7 @@ def answers_before(connection: psycopg.Connection, keys: Sequence[KeyOf]) -> dic
     if not keys:
         return {}
     which = {"namespaces": [key.namespace for key in keys], "keys": [key.key for key in keys]}
-    rows = connection.execute(statement("idempotency_read"), which).fetchall()
+    rows = connection.execute(statement("read_idempotent_responses"), which).fetchall()
     return {KeyOf(row[0], row[1]): KeptAnswer(bytes(row[2]), row[3], row[4]) for row in rows}
 
 
@@ -49,7 +49,7 @@ def keep_answers(connection: psycopg.Connection, answers: Sequence[tuple[KeyOf, 
     if not answers:
         return
     connection.execute(
-        statement("idempotency_keep"),
+        statement("store_idempotent_responses"),
         {
             "namespaces": [key.namespace for key, _ in answers],
             "keys": [key.key for key, _ in answers],

@@ -36,7 +36,7 @@ def versions_of(connection: Connection, job_id: UUID, numbers: Sequence[int] | N
     """
     asked = {"job_id": job_id, "versions": None if numbers is None else list(numbers), "limit": MOST_VERSIONS}
     with driver_of(connection).cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(statement("job_version_rows"), asked).fetchall()
+        rows = cursor.execute(statement("list_job_versions"), asked).fetchall()
     schedules = stored_schedules(connection, [{**row, "id": UUID(int=row["version"])} for row in rows])
     return [
         Version(

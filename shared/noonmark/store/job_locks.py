@@ -97,10 +97,10 @@ def _lock_in_order(connection: psycopg.Connection, job_id: UUID) -> LockedJob | 
     """Lock the timers of a job, then its row; anew where the order before replaced the timers meanwhile."""
     for more in reversed(range(_TRIES)):
         with connection.transaction():
-            connection.execute(statement("job_lock_timers"), {"ids": [job_id]})
+            connection.execute(statement("lock_job_timers"), {"ids": [job_id]})
             with connection.cursor(row_factory=row_of(LockedJob)) as cursor:
-                job = cursor.execute(statement("job_lock"), {"job_id": job_id}).fetchone()
-            missed = connection.execute(statement("job_timers_missed"), {"job_id": job_id}).fetchone()
+                job = cursor.execute(statement("lock_job"), {"job_id": job_id}).fetchone()
+            missed = connection.execute(statement("find_unlocked_timers"), {"job_id": job_id}).fetchone()
             if more and missed is not None:
                 # To wait for them with the job in hand would be a deadlock with the order that has them.
                 raise psycopg.Rollback
@@ -111,7 +111,7 @@ def _lock_in_order(connection: psycopg.Connection, job_id: UUID) -> LockedJob | 
 def lock_again(connection: psycopg.Connection, job: LockedJob) -> LockedJob:
     """Read a locked job anew, after something was done to it in this transaction."""
     with connection.cursor(row_factory=row_of(LockedJob)) as cursor:
-        found = cursor.execute(statement("job_lock"), {"job_id": job.id}).fetchone()
+        found = cursor.execute(statement("lock_job"), {"job_id": job.id}).fetchone()
     assert found is not None, f"{job} vanished under its lock"
     return found
 
@@ -119,7 +119,7 @@ def lock_again(connection: psycopg.Connection, job: LockedJob) -> LockedJob:
 def lock_runs(connection: psycopg.Connection, jobs: Sequence[UUID]) -> list[LiveRun]:
     """Lock the unfinished runs of jobs that are locked."""
     with connection.cursor(row_factory=row_of(LiveRun)) as cursor:
-        return cursor.execute(statement("job_live_runs"), {"ids": list(jobs)}).fetchall()
+        return cursor.execute(statement("lock_unfinished_runs"), {"ids": list(jobs)}).fetchall()
 
 
 def span(runs: Sequence[LiveRun]) -> dict[str, object]:
@@ -150,7 +150,7 @@ def set_state(
         held_by: of a pause: "job" or "namespace".
     """
     moved = connection.execute(
-        statement("job_set_state"),
+        statement("set_job_state"),
         {
             "job_id": job.id,
             "state": state.value,
@@ -197,6 +197,6 @@ def _is_within(connection: psycopg.Connection, ref: JobRef, within: frozenset[st
 
 def _id_of_name(connection: psycopg.Connection, ref: JobRef) -> UUID | None:
     row = connection.execute(
-        statement("job_by_name"), {"namespace": ref.namespace, "name": ref.name}
+        statement("find_job_by_name"), {"namespace": ref.namespace, "name": ref.name}
     ).fetchone()
     return row[0] if row else None

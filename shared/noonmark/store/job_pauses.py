@@ -13,11 +13,11 @@ import psycopg
 from noonmark.core.words import RunState, WaitReason
 from noonmark.store.job_forms import NEVER
 from noonmark.store.job_locks import LiveRun, lock_runs, span
-from noonmark.store.lines import gated_jobs, send_through
+from noonmark.store.lines import enqueue_gated, gated_jobs
 from noonmark.store.statements import statement
 
 
-def hold(
+def pause_runs(
     connection: psycopg.Connection, jobs: Sequence[UUID], *, recurring: Sequence[UUID], shards: Sequence[int]
 ) -> int:
     """Hold the instants, runs and retries of jobs that were just paused; return how many runs wait now.
@@ -29,31 +29,31 @@ def hold(
         shards: that the jobs are of.
     """
     connection.execute(
-        statement("job_hold_timers"), {"ids": list(jobs), "recurring": list(recurring), "never": NEVER}
+        statement("pause_timers"), {"ids": list(jobs), "recurring": list(recurring), "never": NEVER}
     )
-    held = [run for run in lock_runs(connection, jobs) if _can_be_held(run)]
+    held = [run for run in lock_runs(connection, jobs) if _can_be_paused(run)]
     if held:
-        connection.execute(statement("job_hold_runs"), {**span(held), "shards": sorted(set(shards))})
-    connection.execute(statement("job_drop_retries"), {"ids": list(jobs)})
+        connection.execute(statement("pause_runs"), {**span(held), "shards": sorted(set(shards))})
+    connection.execute(statement("delete_retry_timers"), {"ids": list(jobs)})
     return len(held)
 
 
-def free(connection: psycopg.Connection, jobs: Sequence[UUID]) -> int:
+def resume_runs(connection: psycopg.Connection, jobs: Sequence[UUID]) -> int:
     """Let the instants of jobs that were just resumed fire again; return how many held runs go on."""
-    connection.execute(statement("job_free_timers"), {"ids": list(jobs), "never": NEVER})
-    held = connection.execute(statement("job_held_runs"), {"ids": list(jobs)}).fetchall()
+    connection.execute(statement("resume_timers"), {"ids": list(jobs), "never": NEVER})
+    held = connection.execute(statement("list_paused_runs"), {"ids": list(jobs)}).fetchall()
     if not held:
         return 0
     # What needs room asks for it again, also where it held a place before the pause.
     gated = gated_jobs(connection, jobs)
-    lined = send_through(
+    waiting = enqueue_gated(
         connection,
         [(run_id, at) for run_id, at, job_id, lacks_slot in held if lacks_slot or job_id in gated],
         waiting_for=WaitReason.PAUSED.value,
     )
-    free_to_go = [row for row in held if row[0] not in lined]
+    free_to_go = [row for row in held if row[0] not in waiting]
     if not free_to_go:
-        return len(lined)
+        return len(waiting)
     told = connection.execute(
         statement("requeue_runs"),
         {
@@ -65,10 +65,10 @@ def free(connection: psycopg.Connection, jobs: Sequence[UUID]) -> int:
     ).fetchone()
     assert told is not None
     queued: int = told[0]
-    return queued + len(lined)
+    return queued + len(waiting)
 
 
-def _can_be_held(run: LiveRun) -> bool:
+def _can_be_paused(run: LiveRun) -> bool:
     if run.state == RunState.WAITING:
         return run.reason != WaitReason.PAUSED
     return run.state in (RunState.QUEUED, RunState.RETRYING)

@@ -23,7 +23,7 @@ from noonmark.schemas.refusal import FieldError, Refused, printable, suggestion
 from noonmark.schemas.submissions import Submission
 from noonmark.store.catalogues import Catalogue, Misfit
 from noonmark.store.events import EventTopics
-from noonmark.store.known import KnownFacts
+from noonmark.store.known import FactCache
 
 _log = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ class Batch:
     connection: psycopg.Connection
     shards: int
     topics: EventTopics
-    known: KnownFacts
+    known: FactCache
     now: datetime
     facts: TimeFacts = field(default_factory=TimeFacts)
     zone_data_is_active: bool = True
@@ -240,7 +240,7 @@ UNFIT: Final = Exception
 """What a request that cannot be stored may raise, on our side or in Postgres: it must not stop the others."""
 
 
-def unfit(error: Exception) -> Result:
+def unplannable(error: Exception) -> Result:
     """Make the answer to a request that cannot be stored.
 
     Raises:

@@ -23,11 +23,11 @@ from noonmark.store.job_requests import Batch, EventRef, Reason, Request, Result
 from noonmark.store.jobs_complete import complete
 from noonmark.store.jobs_control import cancel_runs, control
 from noonmark.store.jobs_create import Create, create_jobs
-from noonmark.store.known import KnownFacts
+from noonmark.store.known import FactCache
 from noonmark.store.statements import statement
 from noonmark.store.time_facts import active_zone_data
 
-__all__ = ["EventRef", "KnownFacts", "Reason", "Request", "Result", "Status", "Taken", "accept"]
+__all__ = ["EventRef", "FactCache", "Reason", "Request", "Result", "Status", "Taken", "accept"]
 
 _NAME_LOCKS: Final = 0x6E6F6F6E
 """First key of the advisory locks on names."""
@@ -41,7 +41,7 @@ def accept(
     *,
     shards: int,
     topics: EventTopics,
-    known: KnownFacts,
+    known: FactCache,
     facts: TimeFacts,
 ) -> Taken:
     """Take in a batch of submissions inside the caller's transaction, which must be open.
@@ -91,7 +91,7 @@ def _remember(
     events = [event for event in (requests[first[key]].event for key in order) if event is not None]
     columns = {"sources": [event.source for event in events]}
     row = connection.execute(
-        statement("job_inbox"),
+        statement("insert_inbox"),
         {
             "keys": UuidBytes(order),
             "ids": [event.id for event in events],
@@ -132,7 +132,7 @@ def _lock_names(connection: psycopg.Connection, requests: Sequence[Request]) -> 
             buckets[_bucket(submission.ref.namespace, submission.ref.name)] = True
     if buckets:
         connection.execute(
-            statement("job_name_locks"),
+            statement("lock_job_names"),
             {"space": _NAME_LOCKS, "buckets": list(buckets), "exclusive": list(buckets.values())},
         )
 
@@ -176,4 +176,4 @@ def _forget_rejected(
         key for place, key in enumerate(keys) if key is not None and results[place].status is Status.REJECTED
     ]
     if refused:
-        connection.execute(statement("job_inbox_forget"), {"keys": UuidBytes(refused)})
+        connection.execute(statement("delete_inbox"), {"keys": UuidBytes(refused)})

@@ -42,11 +42,11 @@ from noonmark.store.job_requests import (
     unknown_pool,
 )
 from noonmark.store.jobs_create import Timer, insert_timers
-from noonmark.store.jobs_hold import hold_for_namespace
+from noonmark.store.jobs_hold import pause_for_namespace
 from noonmark.store.jobs_settle import settle_due
-from noonmark.store.jobs_skip import skip_due, tell_skips
-from noonmark.store.lines import Lined, line_up, look_again
-from noonmark.store.overlap import Fate, Wish, judge
+from noonmark.store.jobs_skip import announce_skips, skip_due
+from noonmark.store.lines import WaitingRun, enqueue_waiting, reset_waits
+from noonmark.store.overlap import SlotDecision, SlotRequest, decide_slots
 from noonmark.store.statements import statement
 
 
@@ -54,10 +54,10 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     """Replace a job's document. Instants that are in the ledger stay what they were, the next one is new."""
     if job.state == JobState.CANCELLED:
         raise refuse_in_state(job, "updated")
-    job = hold_for_namespace(batch, job)
+    job = pause_for_namespace(batch, job)
     spec = _in_step(_for_this_job(batch, order, job), job, batch.now)
     _check(batch, job, spec)
-    if _says_the_same(batch, job, spec):
+    if _is_unchanged(batch, job, spec):
         note_sequence(batch.connection, job, sequence)
         return Result(Status.ACCEPTED, job.id)
     if job.recurring and job.state == JobState.ACTIVE:
@@ -71,7 +71,7 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     if _has_had_its_instant(batch, job, spec):
         due, state = Due(schedule_text(spec), None, None), JobState(job.state)
     row = batch.connection.execute(
-        statement("job_update"),
+        statement("update_job"),
         {
             **_columns(job, spec, due.schedule),
             "unique_name": spec.schedule is not None,
@@ -80,7 +80,7 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
         },
     ).fetchone()
     assert row is not None, f"{job} changed under its lock"
-    dropped = batch.connection.execute(statement("job_drop_fire_timers"), {"job_id": job.id}).fetchall()
+    dropped = batch.connection.execute(statement("delete_fire_timers"), {"job_id": job.id}).fetchall()
     if job.recurring:
         # Of a paused job the pause has held them; of an active one these are what could not be planned here.
         left = skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
@@ -88,7 +88,7 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
             raise _behind(job)
     if due.at is not None:
         insert_timers(batch, [Timer(job.id, row[0], job.shard, job.namespace, spec, due)])
-    batch.freed |= look_again(batch.connection, job.id)
+    batch.freed |= reset_waits(batch.connection, job.id)
     return Result(Status.ACCEPTED, job.id)
 
 
@@ -96,7 +96,7 @@ def trigger(batch: Batch, job: LockedJob, order: TriggerJob, event: EventRef | N
     """Run a job once now: held while it is paused, and under the rules that its other runs are under."""
     if job.state == JobState.CANCELLED:
         raise refuse_in_state(job, "triggered")
-    job = hold_for_namespace(batch, job)
+    job = pause_for_namespace(batch, job)
     note_sequence(batch.connection, job, event.sequence if event else None)
     # What the run has of its own; the job stays what it is.
     version = job.version if order.payload is None else _one_off(batch, job, order.payload)
@@ -106,11 +106,11 @@ def trigger(batch: Batch, job: LockedJob, order: TriggerJob, event: EventRef | N
     start_by = _start_by(batch, policy.get("start_deadline_seconds"))
     held = job.state == JobState.PAUSED or job.namespace in batch.facts.paused
     state, reason = (RunState.WAITING, WaitReason.PAUSED.value) if held else (RunState.QUEUED, None)
-    fate = _wish(batch, job, run_id, held=held)
+    decision = _request_slot(batch, job, run_id, held=held)
     gate = None
-    if fate is Fate.SKIPPED:
+    if decision is SlotDecision.SKIPPED:
         state, reason = RunState.SKIPPED, SkipReason.OVERLAP.value
-    elif not held and (gate := _first_gate(batch, job, fate)) is not None:
+    elif not held and (gate := _first_gate(batch, job, decision)) is not None:
         state, reason = RunState.WAITING, gate.reason.value
     _insert_run(
         batch,
@@ -120,15 +120,15 @@ def trigger(batch: Batch, job: LockedJob, order: TriggerJob, event: EventRef | N
             "states": [state.value],
             "reasons": [reason],
             "start_by": [start_by],
-            "holds_slot": [fate is Fate.HAS_SLOT],
+            "holds_slot": [decision is SlotDecision.HAS_SLOT],
             "request_ids": [event.key.hex() if event else run_id.hex],
         },
     )
     if gate is not None:
-        line_up(batch.connection, [Lined(run_id, batch.now, job.id, job.lane, gate, start_by)])
+        enqueue_waiting(batch.connection, [WaitingRun(run_id, batch.now, job.id, job.lane, gate, start_by)])
         batch.freed = True
     if state is RunState.SKIPPED:
-        tell_skips(batch, job, [(run_id, batch.now)], origin=Origin.MANUAL, reason=SkipReason.OVERLAP)
+        announce_skips(batch, job, [(run_id, batch.now)], origin=Origin.MANUAL, reason=SkipReason.OVERLAP)
     batch.queued |= state is not RunState.WAITING
     return Result(Status.ACCEPTED, job.id, run_id)
 
@@ -141,7 +141,8 @@ def _one_off(batch: Batch, job: LockedJob, payload: bytes) -> int:
         verdict = Result(Status.REJECTED, job.id, reason=Reason.INVALID, refused=refused)
         raise RejectedRequest(verdict) from None
     row = batch.connection.execute(
-        statement("job_one_off"), {"job_id": job.id, "version": job.version, "payload": checked.decode()}
+        statement("insert_one_off_version"),
+        {"job_id": job.id, "version": job.version, "payload": checked.decode()},
     ).fetchone()
     assert row is not None, f"{job} changed under its lock"
     version: int = row[0]
@@ -184,12 +185,12 @@ def _once_of(job: LockedJob) -> str | None:
     return None if run_at is None else once_text(parse_instant(run_at))
 
 
-def _says_the_same(batch: Batch, job: LockedJob, spec: JobSpec) -> bool:
+def _is_unchanged(batch: Batch, job: LockedJob, spec: JobSpec) -> bool:
     """Whether a document is the one that the job has; a broken job is made anew by it all the same."""
     if job.state == JobState.BROKEN:
         return False
     found = batch.connection.execute(
-        statement("job_same"), _columns(job, spec, schedule_text(spec))
+        statement("job_is_unchanged"), _columns(job, spec, schedule_text(spec))
     ).fetchone()
     return found is not None
 
@@ -266,7 +267,7 @@ def _within_limit(batch: Batch, due: Due, job: LockedJob) -> Due:
     before = (job.schedule or {}).get("max_runs")
     if due.runs_left is None or before is None:
         return due
-    row = batch.connection.execute(statement("job_runs_left"), {"job_id": job.id}).fetchone()
+    row = batch.connection.execute(statement("read_runs_left"), {"job_id": job.id}).fetchone()
     if row is None and job.state != JobState.COMPLETED:
         return due  # broken: how many it made went with its timer
     left = due.runs_left - before + (row[0] if row is not None else 0)
@@ -294,20 +295,20 @@ def _next_due(batch: Batch, spec: JobSpec, job: LockedJob, *, paused: bool) -> D
     return once_due(spec, batch.now) if due.now else due
 
 
-def _wish(batch: Batch, job: LockedJob, run_id: UUID, *, held: bool) -> Fate | None:
+def _request_slot(batch: Batch, job: LockedJob, run_id: UUID, *, held: bool) -> SlotDecision | None:
     """Ask for the slot of the job; None where its runs may overlap."""
     overlap = Overlap((job.policy or {}).get("overlap", Overlap.ALLOW))
     if overlap is Overlap.ALLOW:
         return None
     if held and overlap is Overlap.CANCEL_RUNNING:
         overlap = Overlap.QUEUE_ONE  # what cannot run yet must not stop what runs
-    wish = Wish(run_id, job.id, overlap)
-    return judge(batch.connection, [wish], topics=batch.topics, install_shards=batch.shards)[run_id]
+    wish = SlotRequest(run_id, job.id, overlap)
+    return decide_slots(batch.connection, [wish], topics=batch.topics, install_shards=batch.shards)[run_id]
 
 
-def _first_gate(batch: Batch, job: LockedJob, fate: Fate | None) -> Gate | None:
+def _first_gate(batch: Batch, job: LockedJob, decision: SlotDecision | None) -> Gate | None:
     policy = job.policy or {}
-    rule = policy.get("overlap", Overlap.ALLOW) if fate is Fate.IN_LINE else Overlap.ALLOW
+    rule = policy.get("overlap", Overlap.ALLOW) if decision is SlotDecision.QUEUED_FOR_SLOT else Overlap.ALLOW
     capped = job.namespace in batch.facts.capped
     gates = gates_of(job.id, job.namespace, job.lane, policy.get("limits", ()), rule, capped=capped)
     return gates[0] if gates else None

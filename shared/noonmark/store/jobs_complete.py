@@ -5,7 +5,7 @@ from __future__ import annotations
 from noonmark.core.words import RunState
 from noonmark.schemas.submissions import CompleteRun
 from noonmark.store.callbacks import complete_runs
-from noonmark.store.job_requests import UNFIT, Batch, Reason, Result, Status, rejected, unfit
+from noonmark.store.job_requests import UNFIT, Batch, Reason, Result, Status, rejected, unplannable
 
 
 def complete(batch: Batch, completions: list[tuple[int, CompleteRun]], results: dict[int, Result]) -> None:
@@ -22,7 +22,7 @@ def complete(batch: Batch, completions: list[tuple[int, CompleteRun]], results: 
         _complete(batch, completions, results)
     except UNFIT as error:
         if len(completions) == 1:
-            results[completions[0][0]] = unfit(error)
+            results[completions[0][0]] = unplannable(error)
         else:
             # One of them cannot be stored: each in a savepoint of its own tells which.
             for one in completions:

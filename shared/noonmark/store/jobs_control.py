@@ -24,10 +24,10 @@ from noonmark.store.job_requests import (
     Result,
     Status,
     rejected,
-    unfit,
+    unplannable,
 )
 from noonmark.store.jobs_change import trigger, update
-from noonmark.store.jobs_hold import bury_name, cancel, pause, resume
+from noonmark.store.jobs_hold import cancel, insert_tombstone, pause, resume
 
 Order = UpdateJob | CancelJob | PauseJob | ResumeJob | TriggerJob
 
@@ -51,7 +51,7 @@ def control(
     except UNFIT as error:
         if isinstance(order, UpdateJob) and isinstance(error, psycopg.errors.UniqueViolation):
             return _key_taken(order, error)
-        return unfit(error)
+        return unplannable(error)
 
 
 def cancel_runs(
@@ -111,8 +111,8 @@ def _not_found(batch: Batch, order: Order, sequence: int | None) -> Result:
         return rejected(Reason.NOT_FOUND, "/job_id", f"no job has the id {ref.job_id}", "the id of a job")
     if isinstance(order, CancelJob) and sequence is not None:
         # The create may still come, late; it must find that it was called off.
-        buried = bury_name(batch, ref.namespace, ref.name, sequence)
-        return Result(Status.ACCEPTED if buried else Status.STALE)
+        tombstones = insert_tombstone(batch, ref.namespace, ref.name, sequence)
+        return Result(Status.ACCEPTED if tombstones else Status.STALE)
     return rejected(
         Reason.NOT_FOUND,
         "/name",

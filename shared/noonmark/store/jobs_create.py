@@ -20,11 +20,11 @@ from noonmark.store.job_requests import (
     Status,
     cannot_run,
     rejected,
-    unfit,
     unknown_limit,
     unknown_pool,
+    unplannable,
 )
-from noonmark.store.quotas import over_quota, rooms_of
+from noonmark.store.quotas import over_quota, read_quotas
 from noonmark.store.statements import statement
 
 _TRIES = 3
@@ -64,7 +64,7 @@ def create_jobs(batch: Batch, creates: Sequence[Create], results: dict[int, Resu
     """
     wanted = _runnable(batch, _of_known_pools(batch, creates, results), results)
     wanted = _of_known_limits(batch, wanted, results)
-    wanted = _not_buried(batch, wanted, results)
+    wanted = _without_tombstone(batch, wanted, results)
     wanted = _within_quotas(batch, wanted, results)
     if wanted:
         _write_or_halve(batch, wanted, results)
@@ -82,12 +82,12 @@ def _of_known_pools(batch: Batch, creates: Sequence[Create], results: dict[int, 
 
 def _runnable(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
     """Drop what no live worker of its pool can run."""
-    unfit = {}
+    unplannable = {}
     for create in creates:
         if (misfit := batch.misfit(create.spec)) is not None:
-            unfit[create.place] = cannot_run(misfit)
-    results.update(unfit)
-    return [create for create in creates if create.place not in unfit] if unfit else creates
+            unplannable[create.place] = cannot_run(misfit)
+    results.update(unplannable)
+    return [create for create in creates if create.place not in unplannable] if unplannable else creates
 
 
 def _of_known_limits(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
@@ -103,23 +103,25 @@ def _of_known_limits(batch: Batch, creates: Sequence[Create], results: dict[int,
     return [create for create in creates if create.place not in refused]
 
 
-def _not_buried(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+def _without_tombstone(
+    batch: Batch, creates: Sequence[Create], results: dict[int, Result]
+) -> Sequence[Create]:
     """Drop creates that are older than a cancel of their name."""
     ordered = [create for create in creates if create.sequence is not None and _unique_name(create.spec)]
     if not ordered:
         return creates
     rows = batch.connection.execute(
-        statement("job_tombstones"),
+        statement("read_tombstones"),
         {
             "namespaces": [create.spec.namespace for create in ordered],
             "names": [create.spec.name for create in ordered],
         },
     ).fetchall()
-    buried: dict[tuple[str, str | None], int] = {(row[0], row[1]): row[2] for row in rows}
+    tombstones: dict[tuple[str, str | None], int] = {(row[0], row[1]): row[2] for row in rows}
     stale = {
         create.place
         for create in ordered
-        if (create.sequence or 0) <= buried.get((create.spec.namespace, create.spec.name), -1)
+        if (create.sequence or 0) <= tombstones.get((create.spec.namespace, create.spec.name), -1)
     }
     for place in stale:
         results[place] = Result(Status.STALE)
@@ -131,17 +133,17 @@ def _within_quotas(batch: Batch, creates: Sequence[Create], results: dict[int, R
     bounded = [c for c in creates if c.spec.namespace in batch.facts.bounded and _unique_name(c.spec)]
     if not bounded:
         return creates
-    rooms = rooms_of(batch.connection, {create.spec.namespace for create in bounded})
+    quotas = read_quotas(batch.connection, {create.spec.namespace for create in bounded})
     over: set[int] = set()
-    for namespace, room in rooms.items():
+    for namespace, quota in quotas.items():
         mine = [create for create in bounded if create.spec.namespace == namespace]
-        if len(mine) <= room.free:
+        if len(mine) <= quota.free:
             continue
         # What is there already takes no room, and has its own answer.
         new = _explain(batch, mine, results)
-        for create in new[max(room.free, 0) :]:
-            results[create.place] = over_quota(namespace, room)
-        over |= {create.place for create in mine} - {create.place for create in new[: max(room.free, 0)]}
+        for create in new[max(quota.free, 0) :]:
+            results[create.place] = over_quota(namespace, quota)
+        over |= {create.place for create in mine} - {create.place for create in new[: max(quota.free, 0)]}
     return [create for create in creates if create.place not in over]
 
 
@@ -150,7 +152,7 @@ def _write_or_halve(batch: Batch, creates: Sequence[Create], results: dict[int, 
         with batch.connection.transaction():
             _write(batch, creates, results)
     except UNFIT as error:
-        verdict = unfit(error)
+        verdict = unplannable(error)
         if len(creates) == 1:
             results[creates[0].place] = verdict
             return
@@ -196,7 +198,7 @@ def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[_NewJob
     """Return the ids of the rows that were written; None where all were."""
     specs = [job.spec for job in jobs]
     row = batch.connection.execute(
-        statement("job_insert"),
+        statement("insert_jobs"),
         {
             "now": batch.now,
             "wanted": len(jobs),
@@ -235,7 +237,7 @@ def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[_NewJob
 def _explain(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
     """Say why jobs were not written; return those whose rival is gone again."""
     rows = batch.connection.execute(
-        statement("job_conflicts"),
+        statement("find_job_conflicts"),
         {
             "places": [create.place for create in creates],
             "namespaces": [create.spec.namespace for create in creates],
@@ -280,7 +282,7 @@ def insert_timers(batch: Batch, timers: Sequence[Timer]) -> None:
     batch.note_timer(min(fire_at))
     dues = [timer.due for timer in timers]
     batch.connection.execute(
-        statement("job_timers"),
+        statement("insert_timers"),
         {
             "job_ids": [timer.job_id for timer in timers],
             "shards": [timer.shard for timer in timers],
@@ -311,7 +313,7 @@ def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
     run_ids, job_ids = uuid7_batch(len(jobs)), [job.id for job in jobs]
     batch.begun.append((run_ids, job_ids))
     batch.connection.execute(
-        statement("job_runs_now"),
+        statement("insert_immediate_runs"),
         {
             "now": batch.now,
             "ids": run_ids,

@@ -14,13 +14,13 @@ from noonmark.store.job_locks import (
     set_state,
     span,
 )
-from noonmark.store.job_pauses import free, hold
+from noonmark.store.job_pauses import pause_runs, resume_runs
 from noonmark.store.job_requests import Batch, Reason, RejectedRequest, Result, Status, rejected
 from noonmark.store.jobs_settle import settle_due
 from noonmark.store.jobs_skip import skip_due
 from noonmark.store.rows import ChangedRun, row_of
 from noonmark.store.run_cancels import because
-from noonmark.store.slots import free_slots
+from noonmark.store.slots import release_slots
 from noonmark.store.statements import statement
 
 
@@ -37,22 +37,22 @@ def pause(batch: Batch, job: LockedJob, order: PauseJob, sequence: int | None) -
         job = lock_again(connection, job)
     if job.state != JobState.ACTIVE:
         raise refuse_in_state(job, "paused")
-    _hold(batch, job, order.reason, sequence, held_by="job")
+    _pause(batch, job, order.reason, sequence, held_by="job")
     return Result(Status.ACCEPTED, job.id)
 
 
-def hold_for_namespace(batch: Batch, job: LockedJob) -> LockedJob:
+def pause_for_namespace(batch: Batch, job: LockedJob) -> LockedJob:
     """Hold an active job that an order finds in a paused namespace: that pause has not come to it yet."""
     if job.state != JobState.ACTIVE or job.namespace not in batch.facts.paused:
         return job
-    _hold(batch, job, None, None, held_by="namespace")
+    _pause(batch, job, None, None, held_by="namespace")
     return job._replace(state=JobState.PAUSED.value, state_reason=None, paused_by="namespace")
 
 
-def _hold(batch: Batch, job: LockedJob, reason: str | None, sequence: int | None, *, held_by: str) -> None:
+def _pause(batch: Batch, job: LockedJob, reason: str | None, sequence: int | None, *, held_by: str) -> None:
     """Pause a locked job that is active."""
     set_state(batch.connection, job, JobState.PAUSED, reason, sequence, held_by=held_by)
-    hold(batch.connection, [job.id], recurring=[job.id] if job.recurring else [], shards=[job.shard])
+    pause_runs(batch.connection, [job.id], recurring=[job.id] if job.recurring else [], shards=[job.shard])
 
 
 def resume(batch: Batch, job: LockedJob, order: ResumeJob, sequence: int | None) -> Result:
@@ -66,7 +66,7 @@ def resume(batch: Batch, job: LockedJob, order: ResumeJob, sequence: int | None)
         note_sequence(connection, job, sequence)
         return Result(Status.ACCEPTED, job.id)
     set_state(connection, job, JobState.ACTIVE, None, sequence, missed=order.missed)
-    if free(connection, [job.id]):
+    if resume_runs(connection, [job.id]):
         batch.queued = batch.freed = True
     # What came due in the pause is claimed at once, not at the trigger's next look.
     batch.due_soon = True
@@ -76,36 +76,40 @@ def resume(batch: Batch, job: LockedJob, order: ResumeJob, sequence: int | None)
 def cancel(batch: Batch, job: LockedJob, order: CancelJob, sequence: int | None) -> Result:
     """End a job: nothing of it is due any more, its runs end; what runs finishes or is asked to stop."""
     connection = batch.connection
-    if sequence is not None and job.unique_name and not bury_name(batch, job.namespace, job.name, sequence):
+    if (
+        sequence is not None
+        and job.unique_name
+        and not insert_tombstone(batch, job.namespace, job.name, sequence)
+    ):
         return Result(Status.STALE, job.id)
     if job.state == JobState.CANCELLED:
         note_sequence(connection, job, sequence)
         return Result(Status.ACCEPTED, job.id)
     set_state(connection, job, JobState.CANCELLED, order.reason, sequence)
-    dropped = connection.execute(statement("job_drop_fire_timers"), {"job_id": job.id}).fetchall()
+    dropped = connection.execute(statement("delete_fire_timers"), {"job_id": job.id}).fetchall()
     left = skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
     if left is not None:
-        connection.execute(statement("job_leave_timer"), {"job_id": job.id, "due": left})
+        connection.execute(statement("rewind_cancelled_timer"), {"job_id": job.id, "due": left})
     left_alone = {RunState.CANCELLING} if order.stops_running else {RunState.CANCELLING, RunState.RUNNING}
     runs = [run for run in lock_runs(connection, [job.id]) if run.state not in left_alone]
     if runs:
         with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
             stopped = cursor.execute(
-                statement("job_cancel_runs"),
+                statement("cancel_runs"),
                 {**span(runs), "shards": [job.shard], "reason": because("with its job", order.reason)},
             ).fetchall()
         ended = [run for run in stopped if run.state == RunState.CANCELLED]
-        batch.freed |= free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+        batch.freed |= release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, batch.topics, [settled_of(run) for run in ended], shards=batch.shards)
         batch.queued |= bool(ended)
-    connection.execute(statement("job_drop_retries"), {"ids": [job.id]})
+    connection.execute(statement("delete_retry_timers"), {"ids": [job.id]})
     return Result(Status.ACCEPTED, job.id)
 
 
-def bury_name(batch: Batch, namespace: str, name: str | None, sequence: int) -> bool:
+def insert_tombstone(batch: Batch, namespace: str, name: str | None, sequence: int) -> bool:
     """Leave a tombstone for a name; False where a cancel of the same or a later sequence left one before."""
     row = batch.connection.execute(
-        statement("job_bury_name"), {"namespace": namespace, "name": name, "sequence": sequence}
+        statement("insert_tombstone"), {"namespace": namespace, "name": name, "sequence": sequence}
     ).fetchone()
     return row is not None
 

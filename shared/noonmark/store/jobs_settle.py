@@ -33,7 +33,7 @@ def settle_due(batch: Batch, job: LockedJob, *, of_last_pause: bool = False) -> 
     for _ in range(_MOST_STEPS):
         with batch.connection.cursor(row_factory=row_of(DueTimer)) as cursor:
             timers = cursor.execute(
-                statement("job_due_timers"), {"job_id": job.id, "never": NEVER}
+                statement("lock_due_timers_of_job"), {"job_id": job.id, "never": NEVER}
             ).fetchall()
         if of_last_pause:
             timers = [

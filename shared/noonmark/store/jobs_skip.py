@@ -113,10 +113,10 @@ def _write(batch: Batch, job: LockedJob, rows: Sequence[_Skipped], reason: SkipR
     ).fetchall()
     written = {row[0] for row in inserted}
     told = [(run_id, row.scheduled_for) for run_id, row in zip(ids, rows, strict=True) if run_id in written]
-    tell_skips(batch, job, told, origin=Origin.SCHEDULE, reason=reason)
+    announce_skips(batch, job, told, origin=Origin.SCHEDULE, reason=reason)
 
 
-def tell_skips(
+def announce_skips(
     batch: Batch,
     job: LockedJob,
     runs: Sequence[tuple[UUID, datetime]],

@@ -11,7 +11,7 @@ from noonmark.store.catalogues import Catalogues
 from noonmark.store.pools import pool_names
 
 
-class KnownFacts:
+class FactCache:
     """What was seen in committed rows, so that the next batch need not ask again. One thread uses it."""
 
     def __init__(self) -> None:

@@ -9,9 +9,9 @@ import psycopg
 
 from noonmark.core.words import AttemptOutcome, RunState
 from noonmark.store.events import EventTopics, announce, settled_of
-from noonmark.store.queued_again import hold_queued, paused_jobs_of
+from noonmark.store.queued_again import lock_paused_jobs, pause_requeued
 from noonmark.store.rows import ChangedRun, row_of
-from noonmark.store.slots import free_slots
+from noonmark.store.slots import release_slots
 from noonmark.store.statements import statement
 
 LOSS_BUDGET = 5
@@ -43,22 +43,22 @@ def run_pass(
     watched: float = row[0]
     lapsed = connection.execute(statement("lapse_workers"), {"watched_seconds": watched}).fetchall()
     with connection.transaction():
-        lost = _take_up(connection, topics, shards=shards, batches=batches)
+        lost = _requeue_lost(connection, topics, shards=shards, batches=batches)
     return LeasePass(len(lapsed), lost, watched)
 
 
-def _take_up(
+def _requeue_lost(
     connection: psycopg.Connection, topics: EventTopics, *, shards: int, batches: int
 ) -> list[ChangedRun]:
-    orphans = connection.execute(statement("lock_orphans"), {"limit": batches}).fetchall()
+    orphans = connection.execute(statement("lock_orphaned_batches"), {"limit": batches}).fetchall()
     if not orphans:
         return []
     ids = [run_id for orphan in orphans for run_id in orphan[4]]
     first, last = min(orphan[2] for orphan in orphans), max(orphan[3] for orphan in orphans)
-    paused = paused_jobs_of(connection, ids, first, last)
+    paused = lock_paused_jobs(connection, ids, first, last)
     with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         lost = cursor.execute(
-            statement("lose_runs"),
+            statement("requeue_lost_runs"),
             {
                 "ids": ids,
                 "workers": list({orphan[1] for orphan in orphans}),
@@ -69,18 +69,18 @@ def _take_up(
             },
         ).fetchall()
     if lost:
-        _leave_traces(connection, lost)
+        _record_lost(connection, lost)
         queued = [run for run in lost if run.state == RunState.QUEUED]
-        tell(connection, queued)
-        hold_queued(connection, [(r.id, r.scheduled_for, r.job_id, r.shard) for r in queued], paused)
+        notify_queued(connection, queued)
+        pause_requeued(connection, [(r.id, r.scheduled_for, r.job_id, r.shard) for r in queued], paused)
         ended = [run for run in lost if run.state != RunState.QUEUED]
-        free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+        release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
     connection.execute(statement("delete_batches"), {"ids": [orphan[0] for orphan in orphans]})
     return lost
 
 
-def _leave_traces(connection: psycopg.Connection, lost: Sequence[ChangedRun]) -> None:
+def _record_lost(connection: psycopg.Connection, lost: Sequence[ChangedRun]) -> None:
     connection.execute(
         statement("insert_attempts"),
         {
@@ -96,11 +96,11 @@ def _leave_traces(connection: psycopg.Connection, lost: Sequence[ChangedRun]) ->
     )
 
 
-def tell(connection: psycopg.Connection, queued: Sequence[ChangedRun]) -> None:
+def notify_queued(connection: psycopg.Connection, queued: Sequence[ChangedRun]) -> None:
     """Write the outbox rows of runs that were queued again."""
     if queued:
         connection.execute(
-            statement("tell_runs"),
+            statement("enqueue_run_messages"),
             {
                 "slices": [run.shard for run in queued],
                 "lanes": [run.lane for run in queued],

@@ -91,7 +91,7 @@ def set_limit(connection: psycopg.Connection, namespace: str, name: str, figures
     with connection.transaction():
         change_time_facts(connection)
         row = connection.execute(
-            statement("limit_put"), {"namespace": namespace, "name": name, **figures._asdict()}
+            statement("upsert_limit"), {"namespace": namespace, "name": name, **figures._asdict()}
         ).fetchone()
     return row is not None
 
@@ -105,7 +105,7 @@ def delete_limit(connection: psycopg.Connection, namespace: str, name: str) -> b
     with connection.transaction():
         change_time_facts(connection)
         users: list[tuple[UUID, str | None]] = connection.execute(
-            statement("limit_users"), {"namespace": namespace, "name": name, "limit": _NAMED + 1}
+            statement("list_limit_jobs"), {"namespace": namespace, "name": name, "limit": _NAMED + 1}
         ).fetchall()
         if users:
             more = " and others" if len(users) > _NAMED else ""
@@ -121,7 +121,7 @@ def delete_limit(connection: psycopg.Connection, namespace: str, name: str) -> b
 def list_limits(connection: psycopg.Connection, namespace: str | None = None) -> list[LimitRow]:
     """List limits, of one namespace or of all."""
     with connection.cursor(row_factory=row_of(LimitRow)) as cursor:
-        return cursor.execute(statement("limit_list"), {"namespace": namespace}).fetchall()
+        return cursor.execute(statement("list_limits"), {"namespace": namespace}).fetchall()
 
 
 def check_limit(namespace: str, name: str, figures: Figures) -> None:

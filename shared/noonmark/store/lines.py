@@ -9,11 +9,11 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.granting import LOOK_AGAIN, Gate
+from noonmark.core.granting import UNCHECKED_QUEUE, Gate
 from noonmark.store.statements import statement
 
 
-class Lined(NamedTuple):
+class WaitingRun(NamedTuple):
     """A run that was just written as waiting, and the gate that it waits for.
 
     `since` is its place in line: when it came due; None: now.
@@ -28,7 +28,7 @@ class Lined(NamedTuple):
     since: datetime | None = None
 
 
-def line_up(connection: psycopg.Connection, runs: Sequence[Lined]) -> None:
+def enqueue_waiting(connection: psycopg.Connection, runs: Sequence[WaitingRun]) -> None:
     """Give runs their places, in the transaction that wrote them."""
     if runs:
         connection.execute(
@@ -49,7 +49,7 @@ def line_up(connection: psycopg.Connection, runs: Sequence[Lined]) -> None:
         )
 
 
-def send_through(
+def enqueue_gated(
     connection: psycopg.Connection, runs: Sequence[tuple[UUID, datetime]], *, waiting_for: str
 ) -> set[UUID]:
     """Let runs ask for room instead of being queued at once; return those that do.
@@ -62,24 +62,27 @@ def send_through(
     if not runs:
         return set()
     rows = connection.execute(
-        statement("gate_runs"),
+        statement("enqueue_gated_runs"),
         {
             "ids": [run_id for run_id, _ in runs],
             "first": min(at for _, at in runs),
             "last": max(at for _, at in runs),
             "reason": waiting_for,
-            "key": LOOK_AGAIN,
+            "key": UNCHECKED_QUEUE,
         },
     ).fetchall()
     return {row[0] for row in rows}
 
 
-def look_again(connection: psycopg.Connection, job_id: UUID) -> bool:
+def reset_waits(connection: psycopg.Connection, job_id: UUID) -> bool:
     """Have the waiting runs of an edited job looked at anew; return whether there are any."""
-    return connection.execute(statement("look_again"), {"job_id": job_id, "key": LOOK_AGAIN}).rowcount > 0
+    return (
+        connection.execute(statement("reset_job_waits"), {"job_id": job_id, "key": UNCHECKED_QUEUE}).rowcount
+        > 0
+    )
 
 
 def gated_jobs(connection: psycopg.Connection, jobs: Collection[UUID]) -> set[UUID]:
     """Return those of the jobs whose runs need room before they are queued."""
-    rows = connection.execute(statement("gated_jobs"), {"ids": list(jobs)}).fetchall()
+    rows = connection.execute(statement("find_gated_jobs"), {"ids": list(jobs)}).fetchall()
     return {row[0] for row in rows}

@@ -26,7 +26,7 @@ _WALK: Final = 50_000
 """Runs of the ledger walked past by one statement; a look makes up to `_WALKS`: it keeps up with any load."""
 
 _WALKS: Final = 10
-_ROOM: Final = 50_000
+_SILENCE_SLACK: Final = 50_000
 """Late runs that are kept; further ones are looked at once there is room."""
 
 _TIMERS: Final = 50
@@ -166,7 +166,7 @@ def late_timers(connection: psycopg.Connection, *, shards: int, late_after: floa
     """Return instants that were not planned in time, the oldest of each shard, lane and kind."""
     with connection.cursor(row_factory=row_of(LateTimer)) as cursor:
         return cursor.execute(
-            statement("look_late_timers"),
+            statement("find_late_timers"),
             {"shards": list(range(shards)), "late_after": late_after, "limit": _TIMERS},
         ).fetchall()
 
@@ -179,7 +179,7 @@ def late_by_rule(connection: psycopg.Connection) -> list[LateByRule]:
         while page is None or len(page) == _RULES_PAGE:
             after = page[-1].job_id if page else UUID(int=0)
             page = cursor.execute(
-                statement("look_late_rules"), {"after": after, "limit": _RULES_PAGE}
+                statement("find_late_by_rule"), {"after": after, "limit": _RULES_PAGE}
             ).fetchall()
             page.sort(key=lambda row: row.job_id)
             found += page
@@ -189,15 +189,15 @@ def late_by_rule(connection: psycopg.Connection) -> list[LateByRule]:
 def late_groups(connection: psycopg.Connection, *, late_after: float) -> list[LateGroup]:
     """Walk on through the ledger, drop what has started, and return what is late but for jobs with a rule."""
     for ruled in (False, True):
-        params = {"late_after": late_after, "limit": _WALK, "room": _ROOM, "ruled": ruled}
+        params = {"late_after": late_after, "limit": _WALK, "room": _SILENCE_SLACK, "ruled": ruled}
         for _ in range(_WALKS):
-            row = connection.execute(statement("look_late_runs"), params).fetchone()
+            row = connection.execute(statement("find_late_runs"), params).fetchone()
             if not (row and row[0]):
                 break
-    connection.execute(statement("look_late_over"))
+    connection.execute(statement("delete_late_runs"))
     with connection.cursor(row_factory=row_of(LateGroup)) as cursor:
         return cursor.execute(
-            statement("look_late_kept"), {"late_after": late_after, "limit": MOST_OF_A_KIND + 1}
+            statement("group_late_runs"), {"late_after": late_after, "limit": MOST_OF_A_KIND + 1}
         ).fetchall()
 
 
@@ -207,7 +207,7 @@ def long_runs(
     """Return runs under way for much longer than is usual, the longest first."""
     with connection.cursor(row_factory=row_of(LongRun)) as cursor:
         return cursor.execute(
-            statement("look_long_runs"),
+            statement("find_long_runs"),
             {
                 "factor": factor,
                 "min_runs": min_runs,
@@ -222,7 +222,7 @@ def stuck_runs(connection: psycopg.Connection, *, silence: float, most: int) -> 
     """Count the runs of workers that have been silent for so many seconds, up to `most`."""
     with connection.cursor(row_factory=row_of(StuckRuns)) as cursor:
         row = cursor.execute(
-            statement("look_stuck_runs"), {"silence": silence, "most": most, "batches": _SLOW_BATCHES}
+            statement("find_stuck_runs"), {"silence": silence, "most": most, "batches": _SLOW_BATCHES}
         ).fetchone()
     assert row is not None
     return row
@@ -232,7 +232,7 @@ def failing_jobs(connection: psycopg.Connection, *, failing_after: int) -> list[
     """Return active jobs with at least so many equal failures in a row."""
     with connection.cursor(row_factory=row_of(FailingJob)) as cursor:
         return cursor.execute(
-            statement("look_failing_jobs"), {"failing_after": failing_after, "limit": MOST_OF_A_KIND}
+            statement("find_failing_jobs"), {"failing_after": failing_after, "limit": MOST_OF_A_KIND}
         ).fetchall()
 
 
@@ -248,13 +248,13 @@ def new_causes(connection: psycopg.Connection) -> list[NewCause]:
 
 def _deaths(connection: psycopg.Connection, *, look_back: float) -> list[NewCause]:
     params = {"look_back": look_back, "limit": _DEATHS}
-    rows = connection.execute(statement("look_dead_causes"), params).fetchall()
+    rows = connection.execute(statement("find_dead_causes"), params).fetchall()
     return [NewCause(Cause(*row[:3]), *row[3:]) for row in rows]
 
 
 def dead_until(connection: psycopg.Connection, until: datetime) -> None:
     """Note up to when deaths were looked at: `new_causes` goes on there."""
-    connection.execute(statement("look_dead_until"), {"until": until})
+    connection.execute(statement("advance_dead_watermark"), {"until": until})
 
 
 def dead_causes(connection: psycopg.Connection, causes: Collection[Cause]) -> list[DeadCause]:
@@ -264,7 +264,7 @@ def dead_causes(connection: psycopg.Connection, causes: Collection[Cause]) -> li
     most = max(_FEWEST_LETTERS, min(MOST_LETTERS, _LETTERS // len(causes)))
     with connection.cursor(row_factory=row_of(DeadCause)) as cursor:
         return cursor.execute(
-            statement("look_dead_letters"),
+            statement("read_dead_causes"),
             {
                 "namespaces": [one.namespace for one in causes],
                 "fingerprints": [one.fingerprint for one in causes],
@@ -278,7 +278,7 @@ def silence(connection: psycopg.Connection, *, shards: int, seconds: float) -> S
     """Tell for how long no outcome was heard of, and whether there should have been one."""
     with connection.cursor(row_factory=row_of(Silence)) as cursor:
         row = cursor.execute(
-            statement("look_silence"), {"shards": list(range(shards)), "silence": seconds}
+            statement("measure_silence"), {"shards": list(range(shards)), "silence": seconds}
         ).fetchone()
     assert row is not None
     return row
@@ -287,10 +287,10 @@ def silence(connection: psycopg.Connection, *, shards: int, seconds: float) -> S
 def open_alerts(connection: psycopg.Connection) -> list[OpenAlert]:
     """Return the open alerts."""
     with connection.cursor(row_factory=row_of(OpenAlert)) as cursor:
-        return cursor.execute(statement("look_open_alerts"), {"limit": 10 * MOST_OF_A_KIND}).fetchall()
+        return cursor.execute(statement("list_open_alerts"), {"limit": 10 * MOST_OF_A_KIND}).fetchall()
 
 
 def caught_up(connection: psycopg.Connection, topic: str) -> bool:
     """Tell whether the outcomes of all partitions are read up to the present."""
-    row = connection.execute(statement("look_caught_up"), {"topic": topic}).fetchone()
+    row = connection.execute(statement("observer_is_caught_up"), {"topic": topic}).fetchone()
     return bool(row and row[0])

@@ -47,11 +47,11 @@ class Membership:
     def beat(self, connection: psycopg.Connection) -> bool:
         """Renew the membership and share out anew; tell whether what is owned has changed."""
         connection.execute(
-            statement("beat_member"),
+            statement("renew_member"),
             {"role": self.role, "id": self.id, "host": socket.gethostname(), "pid": os.getpid()},
         )
         rows = connection.execute(
-            statement("live_members"), {"role": self.role, "timeout_seconds": self._timeout_seconds}
+            statement("list_live_members"), {"role": self.role, "timeout_seconds": self._timeout_seconds}
         ).fetchall()
         members: list[UUID] = [row[0] for row in rows]
         owned = tuple(shard for shard in range(self.shards) if owner_of(shard, members) == self.id)
@@ -62,6 +62,6 @@ class Membership:
 
     def leave(self, connection: psycopg.Connection) -> None:
         """Hand everything over at once."""
-        connection.execute(statement("leave_member"), {"role": self.role, "id": self.id})
+        connection.execute(statement("delete_member"), {"role": self.role, "id": self.id})
         self.owned = ()
         self.leads = False

@@ -10,9 +10,9 @@ import psycopg
 
 from noonmark.store.statements import statement
 
-TO_HOLD: Final = "namespace_jobs_to_hold"
-TO_FREE: Final = "namespace_jobs_to_free"
-TO_PLAN: Final = "namespace_jobs_to_plan"
+TO_PAUSE: Final = "find_jobs_to_pause_with_namespace"
+TO_RESUME: Final = "find_jobs_to_resume"
+TO_PLAN: Final = "find_jobs_to_plan"
 
 BATCH: Final = 500
 """Jobs held or freed in one transaction: it keeps intake and claims of zoned jobs waiting."""
@@ -22,12 +22,12 @@ _STRETCH: Final = 5_000
 """Jobs of any namespace that one look goes through."""
 
 
-def batches(connection: psycopg.Connection, look: LiteralString, name: str) -> Iterator[Sequence[UUID]]:
+def batches(connection: psycopg.Connection, query: LiteralString, name: str) -> Iterator[Sequence[UUID]]:
     """Yield the ids that a look through all jobs finds, in batches."""
     after = _FIRST
     while True:
         row = connection.execute(
-            statement(look), {"namespace": name, "after": after, "limit": _STRETCH}
+            statement(query), {"namespace": name, "after": after, "limit": _STRETCH}
         ).fetchone()
         assert row is not None
         seen, last, found = row
@@ -40,11 +40,11 @@ def batches(connection: psycopg.Connection, look: LiteralString, name: str) -> I
 
 
 def first_of(
-    connection: psycopg.Connection, look: LiteralString, name: str, most: int
+    connection: psycopg.Connection, query: LiteralString, name: str, most: int
 ) -> tuple[list[list[UUID]], bool]:
     """Return the first batches, of so many jobs or a few more, and whether these are all."""
     found: list[list[UUID]] = []
-    for ids in batches(connection, look, name):
+    for ids in batches(connection, query, name):
         if sum(map(len, found)) >= most:
             return found, False
         found.append(list(ids))

@@ -15,7 +15,7 @@ import psycopg
 
 from noonmark.core.words import JobState, ResumeChoice
 from noonmark.store.job_forms import NEVER
-from noonmark.store.job_pauses import free, hold
+from noonmark.store.job_pauses import pause_runs, resume_runs
 from noonmark.store.namespaces import NamespaceError, check_name, is_paused
 from noonmark.store.rows import row_of
 from noonmark.store.statements import statement
@@ -38,7 +38,7 @@ class _Job(NamedTuple):
 
 
 def mark_paused(connection: psycopg.Connection, name: str, reason: str | None) -> bool:
-    """Mark a namespace as paused, in a transaction; False where it was. `hold_some`, of `TO_HOLD`, follows.
+    """Mark a namespace as paused, in a transaction; False where it was. `pause_some`, of `TO_HOLD`, follows.
 
     Jobs that are paused on their own account stay so, also after the namespace's resume. Runs that are under
     way go on. Given again, the order holds what an earlier one did not get to.
@@ -55,13 +55,13 @@ def mark_paused(connection: psycopg.Connection, name: str, reason: str | None) -
     with connection.transaction():
         change_time_facts(connection)
         before = is_paused(connection, name)
-        connection.execute(statement("namespace_put"), {"name": name})
-        connection.execute(statement("namespace_mark_paused"), {"name": name, "reason": reason})
+        connection.execute(statement("insert_namespace"), {"name": name})
+        connection.execute(statement("mark_namespace_paused"), {"name": name, "reason": reason})
     return not before
 
 
 def mark_resumed(connection: psycopg.Connection, name: str) -> bool:
-    """Mark a namespace as going on, in a transaction; False if it was. `free_some`, of `TO_FREE`, follows.
+    """Mark a namespace as going on, in a transaction; False if it was. `resume_some`, of `TO_FREE`, follows.
 
     Raises:
         NamespaceNameError: the name is none for a namespace.
@@ -69,19 +69,19 @@ def mark_resumed(connection: psycopg.Connection, name: str) -> bool:
     check_name(name)
     with connection.transaction():
         change_time_facts(connection)
-        return connection.execute(statement("namespace_mark_resumed"), {"name": name}).fetchone() is not None
+        return connection.execute(statement("mark_namespace_resumed"), {"name": name}).fetchone() is not None
 
 
-def hold_some(connection: psycopg.Connection, name: str, ids: Sequence[UUID]) -> tuple[int, int]:
+def pause_some(connection: psycopg.Connection, name: str, ids: Sequence[UUID]) -> tuple[int, int]:
     """Hold some jobs of a namespace that is paused; return how many jobs and runs.
 
     Raises:
         NamespaceError: somebody has resumed it meanwhile.
     """
-    return _in_batch(connection, name, ids, _hold_batch, paused=True)
+    return _in_batch(connection, name, ids, _pause_batch, paused=True)
 
 
-def free_some(
+def resume_some(
     connection: psycopg.Connection, name: str, ids: Sequence[UUID], missed: ResumeChoice
 ) -> tuple[int, int, int]:
     """Let some jobs of a namespace go on that is not paused; return how many, their runs, the late ones.
@@ -98,7 +98,7 @@ def free_some(
     """
 
     def free_batch(open_: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int, int]:
-        return _free_batch(open_, found, missed)
+        return _resume_batch(open_, found, missed)
 
     return _in_batch(connection, name, ids, free_batch, paused=False)
 
@@ -119,9 +119,9 @@ def _in_batch(
                 if is_paused(connection, name) != paused:
                     done = "resumed" if paused else "paused again"
                     raise NamespaceError(f"namespace {name} was {done} by somebody else in the meantime")
-                connection.execute(statement("job_lock_timers"), {"ids": list(ids)})
+                connection.execute(statement("lock_job_timers"), {"ids": list(ids)})
                 with connection.cursor(row_factory=row_of(_Job)) as cursor:
-                    found = cursor.execute(statement("namespace_lock_jobs"), {"ids": list(ids)}).fetchall()
+                    found = cursor.execute(statement("lock_namespace_jobs"), {"ids": list(ids)}).fetchall()
                 return work(connection, found)
         except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
             if not left:
@@ -129,12 +129,12 @@ def _in_batch(
     raise AssertionError  # the last try returns or raises
 
 
-def _hold_batch(connection: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int]:
+def _pause_batch(connection: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int]:
     active = [job for job in found if job.state == JobState.ACTIVE]
-    connection.execute(statement("namespace_hold_jobs"), {"ids": [job.id for job in active]})
+    connection.execute(statement("pause_namespace_jobs"), {"ids": [job.id for job in active]})
     # What is completed or broken has runs to hold, and nothing else.
     held = [job for job in found if job.state in _GOING]
-    waiting = hold(
+    waiting = pause_runs(
         connection,
         [job.id for job in held],
         recurring=[job.id for job in active if job.recurring],
@@ -143,16 +143,16 @@ def _hold_batch(connection: psycopg.Connection, found: Sequence[_Job]) -> tuple[
     return len(active), waiting
 
 
-def _free_batch(
+def _resume_batch(
     connection: psycopg.Connection, found: Sequence[_Job], missed: ResumeChoice
 ) -> tuple[int, int, int]:
     freed = connection.execute(
-        statement("namespace_free_jobs"), {"ids": [job.id for job in found], "missed": missed.value}
+        statement("resume_namespace_jobs"), {"ids": [job.id for job in found], "missed": missed.value}
     ).fetchall()
     # Of the others only runs were held: they are completed or broken, or the pause never got to them.
     others = [job.id for job in found if job.state in _GOING]
     late = connection.execute(
-        statement("namespace_count_held"), {"ids": [row[0] for row in freed], "never": NEVER}
+        statement("count_paused_jobs"), {"ids": [row[0] for row in freed], "never": NEVER}
     ).fetchone()
     assert late is not None
-    return len(freed), free(connection, [*(row[0] for row in freed), *others]), late[0]
+    return len(freed), resume_runs(connection, [*(row[0] for row in freed), *others]), late[0]

@@ -76,8 +76,8 @@ def set_timezone(connection: psycopg.Connection, name: str, timezone: str) -> bo
     zone = load_zone(timezone)
     with connection.transaction():
         change_time_facts(connection)
-        connection.execute(statement("namespace_put"), {"name": name})
-        moved = connection.execute(statement("namespace_set_zone"), {"name": name, "timezone": zone.name})
+        connection.execute(statement("insert_namespace"), {"name": name})
+        moved = connection.execute(statement("set_namespace_zone"), {"name": name, "timezone": zone.name})
         return moved.rowcount == 1
 
 
@@ -100,8 +100,8 @@ def mark_cap(connection: psycopg.Connection, name: str, most: int | None) -> boo
         raise NamespaceNameError(f"{most} is no cap: use a whole number from 1 to {_MOST_IN_FLIGHT:,}")
     with connection.transaction():
         change_time_facts(connection)
-        connection.execute(statement("namespace_put"), {"name": name})
-        capped = connection.execute(statement("namespace_set_cap"), {"name": name, "most": most})
+        connection.execute(statement("insert_namespace"), {"name": name})
+        capped = connection.execute(statement("set_namespace_cap"), {"name": name, "most": most})
         return capped.rowcount == 1
 
 
@@ -110,7 +110,7 @@ def plan_some(connection: psycopg.Connection, ids: Sequence[UUID]) -> None:
 
     Jobs that are made under the cap have no such timers.
     """
-    connection.execute(statement("namespace_plan_timers"), {"ids": list(ids)})
+    connection.execute(statement("plan_one_time_timers"), {"ids": list(ids)})
 
 
 def set_max_jobs(connection: psycopg.Connection, name: str, most: int | None) -> bool:
@@ -134,8 +134,8 @@ def set_max_jobs(connection: psycopg.Connection, name: str, most: int | None) ->
         raise NamespaceNameError(f"{most} is no quota: use a whole number from 1 to {_MOST_JOBS:,}")
     with connection.transaction():
         change_time_facts(connection)
-        connection.execute(statement("namespace_put"), {"name": name})
-        bound = connection.execute(statement("namespace_set_quota"), {"name": name, "most": most})
+        connection.execute(statement("insert_namespace"), {"name": name})
+        bound = connection.execute(statement("set_namespace_quota"), {"name": name, "most": most})
         return bound.rowcount == 1
 
 
@@ -191,13 +191,13 @@ def name_hint(name: str, spaces: Sequence[str]) -> str:
 def list_namespaces(connection: psycopg.Connection, name: str | None = None) -> list[NamespaceRow]:
     """List namespaces that were set or paused, or have a recurring job; None: all of them."""
     with connection.cursor(row_factory=row_of(NamespaceRow)) as cursor:
-        return cursor.execute(statement("namespace_list"), {"name": name}).fetchall()
+        return cursor.execute(statement("list_namespaces"), {"name": name}).fetchall()
 
 
 def count_jobs(connection: psycopg.Connection, name: str) -> list[JobCount]:
     """Count the recurring jobs of a namespace by state."""
     with connection.cursor(row_factory=row_of(JobCount)) as cursor:
-        return cursor.execute(statement("namespace_count_jobs"), {"name": name}).fetchall()
+        return cursor.execute(statement("count_namespace_jobs"), {"name": name}).fetchall()
 
 
 def check_name(name: str) -> None:

@@ -44,7 +44,7 @@ class Rates(NamedTuple):
 def place(connection: psycopg.Connection, topic: str, places: Sequence[Place]) -> dict[int, int]:
     """Return from where each partition is read: on from what is stored, if the topic still has that."""
     rows = connection.execute(
-        statement("observer_place"),
+        statement("read_observer_offsets"),
         {
             "topic": topic,
             "partitions": [one.partition for one in places],
@@ -58,7 +58,7 @@ def place(connection: psycopg.Connection, topic: str, places: Sequence[Place]) -
 def lock(connection: psycopg.Connection, topic: str, partitions: Collection[int]) -> dict[int, int]:
     """Return how far partitions are read, and keep others from storing until the transaction ends."""
     rows = connection.execute(
-        statement("observer_lock"), {"topic": topic, "partitions": list(partitions)}
+        statement("lock_observer_offsets"), {"topic": topic, "partitions": list(partitions)}
     ).fetchall()
     return dict(rows)
 
@@ -70,7 +70,7 @@ def move(connection: psycopg.Connection, topic: str, moves: Sequence[Move]) -> N
         RuntimeError: a partition was not where `lock` found it.
     """
     moved = connection.execute(
-        statement("observer_move"),
+        statement("advance_observer_offsets"),
         {
             "topic": topic,
             "partitions": [one.partition for one in moves],
@@ -84,19 +84,19 @@ def move(connection: psycopg.Connection, topic: str, moves: Sequence[Move]) -> N
 
 def new_events(connection: psycopg.Connection, ids: Collection[UUID]) -> set[UUID]:
     """Return which events were not read before, and remember all of them."""
-    rows = connection.execute(statement("observer_events"), {"ids": list(ids)}).fetchall()
+    rows = connection.execute(statement("insert_observer_events"), {"ids": list(ids)}).fetchall()
     return {row[0] for row in rows}
 
 
 def facts_of(connection: psycopg.Connection, job_ids: Collection[UUID]) -> dict[UUID, JobFacts]:
     """Return kind and recurrence of the jobs that are there."""
-    rows = connection.execute(statement("observer_jobs"), {"ids": list(job_ids)}).fetchall()
+    rows = connection.execute(statement("read_observed_jobs"), {"ids": list(job_ids)}).fetchall()
     return {job_id: JobFacts(kind, recurring) for job_id, kind, recurring in rows}
 
 
 def stats_of(connection: psycopg.Connection, job_ids: Collection[UUID]) -> dict[UUID, JobStats]:
     """Return how jobs did until now; those without history are left out."""
-    rows = connection.execute(statement("observer_stats"), {"ids": list(job_ids)}).fetchall()
+    rows = connection.execute(statement("read_job_stats"), {"ids": list(job_ids)}).fetchall()
     return {row[0]: JobStats(*row) for row in rows}
 
 
@@ -104,7 +104,7 @@ def write_stats(connection: psycopg.Connection, stats: Collection[JobStats]) -> 
     """Store how jobs do."""
     if stats:
         connection.execute(
-            statement("observer_stats_write"),
+            statement("upsert_job_stats"),
             {
                 "job_ids": [one.job_id for one in stats],
                 "namespaces": [one.namespace for one in stats],
@@ -126,7 +126,7 @@ def add_counts(connection: psycopg.Connection, counts: Mapping[WindowKey, Counts
     if counts:
         values = counts.values()
         connection.execute(
-            statement("observer_windows_add"),
+            statement("add_outcome_windows"),
             {
                 "window_at": [key.window_at for key in counts],
                 "job_ids": [key.job_id for key in counts],
@@ -144,17 +144,17 @@ def add_counts(connection: psycopg.Connection, counts: Mapping[WindowKey, Counts
 
 def heard(connection: psycopg.Connection, at: datetime) -> None:
     """Note when an outcome was last told of, by the clock of the broker."""
-    connection.execute(statement("observer_heard"), {"at": at})
+    connection.execute(statement("mark_observer_heard"), {"at": at})
 
 
 def begin(connection: psycopg.Connection) -> None:
     """Make the observer's place in the ledger, where it has none."""
-    connection.execute(statement("observer_begin"))
+    connection.execute(statement("begin_observing"))
 
 
 def forget(connection: psycopg.Connection) -> None:
     """Drop all that was made of outcomes: whoever observes begins again at the first record of the topic."""
-    connection.execute(statement("observer_forget"))
+    connection.execute(statement("reset_observer"))
 
 
 def prune(connection: psycopg.Connection, *, after: UUID, limit: int) -> UUID | None:
@@ -168,13 +168,13 @@ def prune(connection: psycopg.Connection, *, after: UUID, limit: int) -> UUID | 
     Returns:
         Where the next look at the history begins; None: that was all of it.
     """
-    connection.execute(statement("observer_prune_windows"), {"limit": limit})
-    connection.execute(statement("observer_prune_events"), {"limit": limit})
-    row = connection.execute(statement("observer_prune_stats"), {"after": after, "limit": limit}).fetchone()
+    connection.execute(statement("prune_outcome_windows"), {"limit": limit})
+    connection.execute(statement("prune_observer_events"), {"limit": limit})
+    row = connection.execute(statement("prune_job_stats"), {"after": after, "limit": limit}).fetchone()
     return row[0] if row else None
 
 
 def rates(connection: psycopg.Connection, job_ids: Collection[UUID]) -> dict[UUID, Rates]:
     """Return the outcomes of the last hour of those jobs that had any."""
-    rows = connection.execute(statement("observed_rates"), {"ids": list(job_ids)}).fetchall()
+    rows = connection.execute(statement("read_job_rates"), {"ids": list(job_ids)}).fetchall()
     return {row[0]: Rates(*row) for row in rows}

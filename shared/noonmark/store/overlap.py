@@ -16,19 +16,19 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.granting import LINES_UP
+from noonmark.core.granting import QUEUEING_OVERLAPS
 from noonmark.core.words import Overlap, RunState, SkipReason
 from noonmark.store.events import EventTopics, announce, settled_of
 from noonmark.store.rows import ChangedRun, row_of
-from noonmark.store.slots import free_slots, take_slots
+from noonmark.store.slots import acquire_slots, release_slots
 from noonmark.store.statements import statement
 from noonmark.store.work import span
 
-_MOST_IN_LINE = 1
+_MAX_QUEUED = 1
 """Runs that wait for the slot of their job while another holds it."""
 
 
-class Wish(NamedTuple):
+class SlotRequest(NamedTuple):
     """A run to be made that needs the slot of its job; `patient`: it rather comes later than be skipped."""
 
     run_id: UUID
@@ -37,17 +37,17 @@ class Wish(NamedTuple):
     patient: bool = False
 
 
-class Fate(Enum):
+class SlotDecision(Enum):
     """What becomes of a wish."""
 
     HAS_SLOT = auto()
-    IN_LINE = auto()
+    QUEUED_FOR_SLOT = auto()
     SKIPPED = auto()
-    LATER = auto()
+    POSTPONED = auto()
 
 
 @dataclass(slots=True)
-class _Line:
+class _SlotQueue:
     """Who holds the slot of a job, and the runs that wait without it, the newest first."""
 
     holder: UUID | None = None
@@ -55,74 +55,82 @@ class _Line:
     joined: int = 0
 
 
-def judge(
-    connection: psycopg.Connection, wishes: Sequence[Wish], *, topics: EventTopics, install_shards: int
-) -> dict[UUID, Fate]:
+def decide_slots(
+    connection: psycopg.Connection,
+    requests: Sequence[SlotRequest],
+    *,
+    topics: EventTopics,
+    install_shards: int,
+) -> dict[UUID, SlotDecision]:
     """Tell what becomes of each run, and clear the way for those that cancel the run before them.
 
     Args:
         connection: in the transaction that makes the runs and has locked their jobs' timers.
-        wishes: in the order of their instants.
+        requests: in the order of their instants.
         topics: where the verdicts of cancelled and replaced runs are announced.
         install_shards: shards of the installation.
     """
-    lines = _lines(connection, [wish.job_id for wish in wishes if wish.overlap in LINES_UP])
+    queues = _read_queues(
+        connection, [request.job_id for request in requests if request.overlap in QUEUEING_OVERLAPS]
+    )
     # Who waits already goes first: a slot that is free this moment is his.
     ready = [
-        w for w in wishes if w.job_id not in lines or not lines[w.job_id].waiting or w.overlap is _NEWEST
+        w for w in requests if w.job_id not in queues or not queues[w.job_id].waiting or w.overlap is _NEWEST
     ]
-    granted = take_slots(connection, [(wish.run_id, wish.job_id) for wish in ready])
+    granted = acquire_slots(connection, [(request.run_id, request.job_id) for request in ready])
     # Read again: a promotion that this waited for may have given the slot to one of those that waited.
-    lines |= _lines(connection, [wish.job_id for wish in wishes if wish.overlap is _NEWEST])
-    fates: dict[UUID, Fate] = {}
+    queues |= _read_queues(connection, [request.job_id for request in requests if request.overlap is _NEWEST])
+    decisions: dict[UUID, SlotDecision] = {}
     newest: dict[UUID, UUID] = {}
-    for wish in wishes:
-        if wish.run_id in granted:
-            fates[wish.run_id] = Fate.HAS_SLOT
-            if wish.job_id in lines:
-                lines[wish.job_id].holder = wish.run_id
-        elif wish.patient:
-            fates[wish.run_id] = Fate.LATER
-        elif wish.overlap is Overlap.QUEUE_ONE:
-            fates[wish.run_id] = _join(lines[wish.job_id])
-        elif wish.overlap is Overlap.CANCEL_RUNNING:
-            if wish.job_id in newest:
-                fates[newest[wish.job_id]] = Fate.SKIPPED
-            newest[wish.job_id] = wish.run_id
-            fates[wish.run_id] = Fate.IN_LINE
+    for request in requests:
+        if request.run_id in granted:
+            decisions[request.run_id] = SlotDecision.HAS_SLOT
+            if request.job_id in queues:
+                queues[request.job_id].holder = request.run_id
+        elif request.patient:
+            decisions[request.run_id] = SlotDecision.POSTPONED
+        elif request.overlap is Overlap.QUEUE_ONE:
+            decisions[request.run_id] = _enqueue(queues[request.job_id])
+        elif request.overlap is Overlap.CANCEL_RUNNING:
+            if request.job_id in newest:
+                decisions[newest[request.job_id]] = SlotDecision.SKIPPED
+            newest[request.job_id] = request.run_id
+            decisions[request.run_id] = SlotDecision.QUEUED_FOR_SLOT
         else:
-            fates[wish.run_id] = Fate.SKIPPED
-    replaced = [one for wish in wishes if wish.overlap is _NEWEST for one in lines[wish.job_id].waiting]
+            decisions[request.run_id] = SlotDecision.SKIPPED
+    replaced = [
+        one for request in requests if request.overlap is _NEWEST for one in queues[request.job_id].waiting
+    ]
     _skip(connection, replaced, topics, install_shards)
-    holders = [lines[job_id].holder for job_id in newest]
+    holders = [queues[job_id].holder for job_id in newest]
     _cancel(
         connection, [one for one in holders if one is not None and one not in granted], topics, install_shards
     )
-    return fates
+    return decisions
 
 
 _NEWEST = Overlap.CANCEL_RUNNING
 
 
-def _lines(connection: psycopg.Connection, jobs: Sequence[UUID]) -> dict[UUID, _Line]:
+def _read_queues(connection: psycopg.Connection, jobs: Sequence[UUID]) -> dict[UUID, _SlotQueue]:
     if not jobs:
         return {}
-    lines: dict[UUID, _Line] = defaultdict(_Line)
-    rows = connection.execute(statement("overlap_lines"), {"ids": list(dict.fromkeys(jobs))})
+    queues: dict[UUID, _SlotQueue] = defaultdict(_SlotQueue)
+    rows = connection.execute(statement("read_slot_queues"), {"ids": list(dict.fromkeys(jobs))})
     for job_id, holder, run_id, scheduled_for in rows:
-        lines[job_id].holder = holder
+        queues[job_id].holder = holder
         if run_id is not None:
-            lines[job_id].waiting.append((run_id, scheduled_for))
-    return dict(lines)
+            queues[job_id].waiting.append((run_id, scheduled_for))
+    return dict(queues)
 
 
-def _join(line: _Line) -> Fate:
+def _enqueue(queue: _SlotQueue) -> SlotDecision:
     """Join the line, or be skipped where it is full. While the slot is free its first run is about to go."""
-    room = _MOST_IN_LINE + (line.holder is None)
-    if len(line.waiting) + line.joined >= room:
-        return Fate.SKIPPED
-    line.joined += 1
-    return Fate.IN_LINE
+    capacity = _MAX_QUEUED + (queue.holder is None)
+    if len(queue.waiting) + queue.joined >= capacity:
+        return SlotDecision.SKIPPED
+    queue.joined += 1
+    return SlotDecision.QUEUED_FOR_SLOT
 
 
 def _skip(
@@ -137,7 +145,7 @@ def _skip(
     # Locked first: a promotion under way may be replacing their rows in `waits`, and the statement that ends
     # them must see those that come of it.
     locked = connection.execute(
-        statement("cancel_lock_runs"), {**span(waiting), "states": [RunState.WAITING.value]}
+        statement("lock_runs_in_states"), {**span(waiting), "states": [RunState.WAITING.value]}
     ).fetchall()
     if not locked:
         return
@@ -146,7 +154,7 @@ def _skip(
             statement("skip_waits"),
             {**span([(row[0], row[1]) for row in locked]), "verdict": SkipReason.OVERLAP.value},
         ).fetchall()
-    free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+    release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
     announce(connection, topics, [settled_of(run) for run in ended], shards=install_shards)
 
 
@@ -156,12 +164,12 @@ def _cancel(
     """Ask the runs that hold slots to stop; those that no worker has end at once, and free theirs."""
     if not holders:
         return
-    found = connection.execute(statement("overlap_holders"), {"ids": list(holders)}).fetchall()
+    found = connection.execute(statement("lock_slot_holders"), {"ids": list(holders)}).fetchall()
     if not found:
         return
     with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         stopped = cursor.execute(
-            statement("job_cancel_runs"),
+            statement("cancel_runs"),
             {
                 "ids": [row[0] for row in found],
                 "first": min(row[1] for row in found),
@@ -172,8 +180,8 @@ def _cancel(
         ).fetchall()
     ended = [run for run in stopped if run.state == RunState.CANCELLED]
     connection.execute(
-        statement("cancel_drop_timers"),
+        statement("delete_cancelled_run_timers"),
         {"job_ids": sorted({run.job_id for run in ended}), "ids": [run.id for run in ended]},
     )
-    free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+    release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
     announce(connection, topics, [settled_of(run) for run in ended], shards=install_shards)

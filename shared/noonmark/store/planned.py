@@ -15,13 +15,13 @@ from noonmark.core.ids import uuid7_batch
 from noonmark.core.words import Lane, Origin, Overlap, RunState, SkipReason
 from noonmark.schemas.lifecycle import SettledRun
 from noonmark.store.events import EventTopics, announce
-from noonmark.store.lines import Lined, line_up
-from noonmark.store.overlap import Fate, Wish, judge
+from noonmark.store.lines import WaitingRun, enqueue_waiting
+from noonmark.store.overlap import SlotDecision, SlotRequest, decide_slots
 from noonmark.store.rows import DueTimer
-from noonmark.store.slots import free_slots
+from noonmark.store.slots import release_slots
 from noonmark.store.statements import statement
 
-_SLOT_LOOK: Final = timedelta(seconds=1)
+_SLOT_RETRY: Final = timedelta(seconds=1)
 """How soon a run that is caught up is planned again while another run of its job is under way."""
 
 
@@ -145,9 +145,9 @@ def carry_out(
     result.postponed = wished - len(rows)
     _find_gates(lane, rows)
     inserted = _insert(connection, lane, rows)
-    _line_up(connection, lane, rows, inserted)
-    _give_back_slots(connection, rows, inserted)
-    _tell_skips(connection, topics, lane, [row for row in rows if row.id in inserted], install_shards)
+    _enqueue_waiting(connection, lane, rows, inserted)
+    _release_slots(connection, rows, inserted)
+    _announce_skips(connection, topics, lane, [row for row in rows if row.id in inserted], install_shards)
     for row in rows:
         if named and row.state is not RunState.SKIPPED and row.id in inserted:
             result.made.append((row.id, row.timer.job_id))
@@ -160,7 +160,9 @@ def carry_out(
     moves, used_up = _count_down(plans, rows, inserted)
     _advance(connection, moves)
     result.broken = [(timer.job_id, p.broken) for timer, p in moves if p.broken]
-    _set_aside(connection, result.broken, [t.job_id for t, p in moves if p.completed or t.job_id in used_up])
+    _mark_broken(
+        connection, result.broken, [t.job_id for t, p in moves if p.completed or t.job_id in used_up]
+    )
     return result
 
 
@@ -199,37 +201,37 @@ def _grant_slots(
     wishes = [row for row in rows if row.run.wants_slot]
     if not wishes:
         return rows, plans
-    fates = judge(
+    fates = decide_slots(
         connection,
-        [Wish(row.id, row.timer.job_id, row.run.overlap, row.run.patient) for row in wishes],
+        [SlotRequest(row.id, row.timer.job_id, row.run.overlap, row.run.patient) for row in wishes],
         topics=topics,
         install_shards=install_shards,
     )
     waiting: dict[str, _Row] = {}
     for row in wishes:
-        fate = fates[row.id]
-        if fate is Fate.HAS_SLOT:
+        decision = fates[row.id]
+        if decision is SlotDecision.HAS_SLOT:
             row.holds_slot = True
-        elif fate is Fate.LATER:
+        elif decision is SlotDecision.POSTPONED:
             waiting[row.timer.place] = row
-        elif fate is Fate.SKIPPED:
+        elif decision is SlotDecision.SKIPPED:
             row.state, row.reason = RunState.SKIPPED, SkipReason.OVERLAP.value
     if not waiting:
         return rows, plans
     rows = [row for row in rows if waiting.get(row.timer.place) is not row]
     return rows, [
-        (timer, _again_soon(timer, p, waiting[timer.place]) if timer.place in waiting else p)
+        (timer, _replan_soon(timer, p, waiting[timer.place]) if timer.place in waiting else p)
         for timer, p in plans
     ]
 
 
-def _again_soon(timer: DueTimer, p: TimerPlan, row: _Row) -> TimerPlan:
+def _replan_soon(timer: DueTimer, p: TimerPlan, row: _Row) -> TimerPlan:
     """Return the plan without the run that has no slot yet; it is the last one of a step."""
     return replace(
         p,
         runs=[run for run in p.runs if run is not row.run],
         next_at=row.run.scheduled_for,
-        fire_at=timer.now + _SLOT_LOOK,
+        fire_at=timer.now + _SLOT_RETRY,
         # From where it was found before; what was skipped since is in the ledger, and stays what it is.
         after_at=timer.after_at,
         after_offset=timer.after_offset,
@@ -250,13 +252,13 @@ def _find_gates(lane: Lane, rows: Sequence[_Row]) -> None:
             row.state, row.reason, row.gate = RunState.WAITING, gates[0].reason.value, gates[0]
 
 
-def _line_up(
+def _enqueue_waiting(
     connection: psycopg.Connection, lane: Lane, rows: Sequence[_Row], inserted: Collection[UUID]
 ) -> None:
-    line_up(
+    enqueue_waiting(
         connection,
         [
-            Lined(
+            WaitingRun(
                 row.id,
                 row.run.scheduled_for,
                 row.timer.job_id,
@@ -298,17 +300,15 @@ def _insert(connection: psycopg.Connection, lane: Lane, rows: Sequence[_Row]) ->
     return {row[0] for row in inserted}
 
 
-def _give_back_slots(
-    connection: psycopg.Connection, rows: Sequence[_Row], inserted: Collection[UUID]
-) -> None:
+def _release_slots(connection: psycopg.Connection, rows: Sequence[_Row], inserted: Collection[UUID]) -> None:
     """Free slots of instants that were in the ledger already."""
-    free_slots(
+    release_slots(
         connection,
         [(row.id, row.timer.job_id) for row in rows if row.holds_slot and row.id not in inserted],
     )
 
 
-def _tell_skips(
+def _announce_skips(
     connection: psycopg.Connection, topics: EventTopics, lane: Lane, rows: Sequence[_Row], shards: int
 ) -> None:
     settled = [
@@ -362,7 +362,7 @@ def _advance(connection: psycopg.Connection, plans: Sequence[tuple[DueTimer, Tim
     dropped = [timer.place for timer, p in plans if p.next_at is None]
     if moved:
         connection.execute(
-            statement("move_timers"),
+            statement("advance_timers"),
             {
                 "places": [place for place, _ in moved],
                 "at": [p.next_at for _, p in moved],
@@ -373,15 +373,15 @@ def _advance(connection: psycopg.Connection, plans: Sequence[tuple[DueTimer, Tim
             },
         )
     if dropped:
-        connection.execute(statement("drop_timers"), {"places": dropped})
+        connection.execute(statement("delete_timers"), {"places": dropped})
 
 
-def _set_aside(
+def _mark_broken(
     connection: psycopg.Connection, broken: Sequence[tuple[UUID, str]], completed: Sequence[UUID]
 ) -> None:
     if broken:
         connection.execute(
-            statement("break_jobs"), {"ids": [b[0] for b in broken], "reasons": [b[1] for b in broken]}
+            statement("mark_jobs_broken"), {"ids": [b[0] for b in broken], "reasons": [b[1] for b in broken]}
         )
     if completed:
         connection.execute(statement("complete_jobs"), {"ids": list(completed)})

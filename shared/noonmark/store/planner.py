@@ -14,7 +14,7 @@ import psycopg
 
 from noonmark.core.granting import Limits
 from noonmark.core.jitter import Jitter
-from noonmark.core.planning import Caps, Held, Misfire, MisfirePolicy, Plan, plan, plan_skips
+from noonmark.core.planning import Caps, Misfire, MisfirePolicy, PauseWindow, Plan, plan, plan_skips
 from noonmark.core.replan import next_open
 from noonmark.core.schedule import TICK, Once, Schedule
 from noonmark.core.words import JobState, Overlap, ResumeChoice, RunState, SkipReason, WaitReason
@@ -85,7 +85,7 @@ class Planner:
                 return self._owed(timer, schedule)
             return _of_a_paused_job(timer, schedule) if timer.state == JobState.PAUSED else TimerPlan()
         if timer.after_at == timer.scheduled_for:
-            return _found_anew(timer, schedule)
+            return _replanned(timer, schedule)
         if timer.scheduled_for < timer.floor and not isinstance(schedule, Once):
             return _from_the_floor(timer, schedule)
         policy = read_policy(timer.policy or "{}")
@@ -150,13 +150,13 @@ def _waiting(timer: DueTimer) -> PlannedRun:
     return PlannedRun(timer.scheduled_for, RunState.WAITING, WaitReason.PAUSED, start_by=start_by)
 
 
-def _held(timer: DueTimer) -> Held | None:
+def _held(timer: DueTimer) -> PauseWindow | None:
     if timer.resumed_at is None or timer.scheduled_for >= timer.resumed_at:
         return None  # `plan` looks at the moment of the start, which jitter may have moved behind the resume
-    return Held(timer.resumed_at, ResumeChoice(timer.resume_choice or ResumeChoice.SKIP))
+    return PauseWindow(timer.resumed_at, ResumeChoice(timer.resume_choice or ResumeChoice.SKIP))
 
 
-def _found_anew(timer: DueTimer, schedule: Schedule) -> TimerPlan:
+def _replanned(timer: DueTimer, schedule: Schedule) -> TimerPlan:
     """Find the instant after the last one with a verdict, under the zone data and calendars of today."""
     assert timer.after_at is not None
     after = timer.after_at

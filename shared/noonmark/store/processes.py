@@ -29,7 +29,7 @@ class Process(NamedTuple):
 def note(connection: psycopg.Connection, service: str, process: UUID, stuck: str | None) -> None:
     """Say that this process is alive, and makes progress where nothing is stuck."""
     connection.execute(
-        statement("note_process"),
+        statement("upsert_process_progress"),
         {
             "service": service,
             "id": process,
@@ -42,7 +42,7 @@ def note(connection: psycopg.Connection, service: str, process: UUID, stuck: str
 
 def leave(connection: psycopg.Connection, service: str, process: UUID) -> None:
     """Say that this process ends as it was asked to."""
-    connection.execute(statement("leave_process"), {"service": service, "id": process})
+    connection.execute(statement("delete_process"), {"service": service, "id": process})
 
 
 def read(connection: psycopg.Connection) -> Sequence[Process]:
@@ -52,9 +52,9 @@ def read(connection: psycopg.Connection) -> Sequence[Process]:
 
 def due_heads(connection: psycopg.Connection) -> Mapping[Mark, str]:
     """Return the mark of the first due timer by shard, lane and kind."""
-    return {row[:-1]: row[-1] for row in connection.execute(statement("due_heads")).fetchall()}
+    return {row[:-1]: row[-1] for row in connection.execute(statement("read_due_heads")).fetchall()}
 
 
 def outbox_heads(connection: psycopg.Connection) -> Mapping[Mark, str]:
     """Return the mark of the first outbox row by slice and lane."""
-    return {row[:-1]: row[-1] for row in connection.execute(statement("outbox_heads")).fetchall()}
+    return {row[:-1]: row[-1] for row in connection.execute(statement("read_outbox_heads")).fetchall()}

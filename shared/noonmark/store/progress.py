@@ -33,7 +33,7 @@ def acknowledged_until(
     Must be asked before the topics' end offsets are read: then each of those messages lies below them.
     """
     rows = connection.execute(
-        statement("mark_time"),
+        statement("read_acknowledged_watermark"),
         {"pools": [pool for pool, _ in lanes], "lanes": [int(lane) for _, lane in lanes]},
     ).fetchall()
     return {(pool, Lane(lane)): until for pool, lane, until in rows}
@@ -48,7 +48,9 @@ def note_passed(connection: psycopg.Connection, topic: str, until: datetime, *, 
         until: an instant that `acknowledged_until` returned.
         lost: the topic has just lost records: runs of any age may wait for a message that is gone.
     """
-    connection.execute(statement("note_progress"), {"topic": topic, "passed_until": until, "lost": lost})
+    connection.execute(
+        statement("upsert_topic_progress"), {"topic": topic, "passed_until": until, "lost": lost}
+    )
 
 
 def unfinished(connection: psycopg.Connection) -> Unfinished:

@@ -18,12 +18,12 @@ import psycopg
 
 from noonmark.core.faults import hit
 from noonmark.core.granting import (
-    LOOK_AGAIN,
+    UNCHECKED_QUEUE,
     Candidate,
     Decision,
     Gate,
-    Room,
-    Rule,
+    GateCapacity,
+    GateLimit,
     filled,
     gates_of,
     grant,
@@ -31,14 +31,14 @@ from noonmark.core.granting import (
 from noonmark.core.words import Overlap, SkipReason, WaitReason
 from noonmark.store.events import EventTopics, announce, settled_of
 from noonmark.store.rows import ChangedRun, row_of
-from noonmark.store.slots import free_slots, take_slots
+from noonmark.store.slots import acquire_slots, release_slots
 from noonmark.store.statements import statement
 
 _LOCK: Final = 0x6E6F6F6E_70726F6D
 """Advisory lock of the pass that is under way."""
 
-_LINES: Final = 1_000
-_PER_LINE: Final = 500
+_QUEUES_SQL_LIMIT: Final = 1_000
+_PER_QUEUE: Final = 500
 _PER_PASS: Final = 5_000
 _SLACK: Final = 20
 """Runs of a line that are looked at beyond its room: some may have to wait for something else."""
@@ -65,10 +65,10 @@ class Promoted:
     blocked: Counter[str] = field(default_factory=Counter)
     more: bool = False
     next_seconds: float | None = None
-    from_key: UUID = LOOK_AGAIN
+    from_key: UUID = UNCHECKED_QUEUE
 
 
-class _Line(NamedTuple):
+class _WaitQueue(NamedTuple):
     """A line as its first row describes it."""
 
     key: UUID
@@ -86,7 +86,7 @@ class _Line(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """A row of `wait_candidates`."""
+    """A row of `list_wait_candidates`."""
 
     run_id: UUID
     scheduled_for: datetime
@@ -101,18 +101,22 @@ class _Waiting(NamedTuple):
     has_overlap_slot: bool
 
 
-def anybody_waits(connection: psycopg.Connection) -> bool:
+def has_waiting_runs(connection: psycopg.Connection) -> bool:
     """Tell whether a pass has anything to look at."""
-    return connection.execute(statement("wait_probe")).fetchone() is not None
+    return connection.execute(statement("probe_waits")).fetchone() is not None
 
 
 def count_waiting(connection: psycopg.Connection) -> dict[str, int]:
     """Count waiting runs by reason."""
-    return dict(connection.execute(statement("wait_counts")).fetchall())
+    return dict(connection.execute(statement("count_waits")).fetchall())
 
 
 def promote(
-    connection: psycopg.Connection, topics: EventTopics, *, install_shards: int, from_key: UUID = LOOK_AGAIN
+    connection: psycopg.Connection,
+    topics: EventTopics,
+    *,
+    install_shards: int,
+    from_key: UUID = UNCHECKED_QUEUE,
 ) -> Promoted:
     """Queue waiting runs as far as there is room for them, in one transaction.
 
@@ -141,14 +145,14 @@ def promote(
 
 
 def _expire(connection: psycopg.Connection, topics: EventTopics, install_shards: int, done: Promoted) -> None:
-    late = connection.execute(statement("wait_late"), {"limit": _LATE}).fetchall()
+    late = connection.execute(statement("list_expired_waits"), {"limit": _LATE}).fetchall()
     if not late:
         return
     with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         ended = cursor.execute(
             statement("skip_waits"), {**_span(late), "verdict": SkipReason.START_DEADLINE.value}
         ).fetchall()
-    free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+    release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
     announce(connection, topics, [settled_of(run) for run in ended], shards=install_shards)
     done.expired.update(run.lane for run in ended)
     done.more = len(late) == _LATE
@@ -160,63 +164,63 @@ class _Pass:
     def __init__(self, connection: psycopg.Connection, done: Promoted) -> None:
         self._connection = connection
         self._done = done
-        self._rooms: dict[UUID, Room] = {}
-        self._stepped_back: set[UUID] = set()
+        self._capacities: dict[UUID, GateCapacity] = {}
+        self._stepped_back_to: set[UUID] = set()
         """Buckets that were filled after now: the clock was put back, and they are dated anew."""
 
     def run(self, from_key: UUID) -> None:
         """Look at the lines from a key on, and queue whom there is room for."""
-        lines = self._lines(from_key)
-        self._learn(line.gate() for line in lines if line.key != LOOK_AGAIN)
-        waiting, cut = self._waiting(lines)
+        queues = self._read_queues(from_key)
+        self._load_capacities(queue.gate() for queue in queues if queue.key != UNCHECKED_QUEUE)
+        waiting, cut = self._waiting(queues)
         candidates = {one.run_id: self._candidate(one) for one in waiting}
-        self._learn(gate for candidate in candidates.values() for gate in candidate.gates)
-        decisions = self._slots_first(grant(candidates.values(), self._rooms))
+        self._load_capacities(gate for candidate in candidates.values() for gate in candidate.gates)
+        decisions = self._slots_first(grant(candidates.values(), self._capacities))
         rows = {one.run_id: one for one in waiting}
         queued = self._queue([d for d in decisions if d.blocked_by is None], rows)
         blocked = [d for d in decisions if d.blocked_by is not None]
         self._fill([key for d in decisions if d.candidate.run_id in queued for key in d.tokens])
-        self._park(blocked, rows)
+        self._move_waits(blocked, rows)
         # Whoever moved made room for others in the line: there may be more that can go.
         moved = sum(
             d.blocked_by is not None and d.blocked_by.key != rows[d.candidate.run_id].key for d in blocked
         )
-        self._done.more |= (cut and bool(queued or moved)) or self._done.from_key != LOOK_AGAIN
-        self._done.next_seconds = self._next_token(lines)
+        self._done.more |= (cut and bool(queued or moved)) or self._done.from_key != UNCHECKED_QUEUE
+        self._done.next_seconds = self._next_token(queues)
 
-    def _lines(self, from_key: UUID) -> list[_Line]:
-        with self._connection.cursor(row_factory=row_of(_Line)) as cursor:
-            lines = cursor.execute(
-                statement("wait_lines"), {"from_key": from_key, "limit": _LINES}
+    def _read_queues(self, from_key: UUID) -> list[_WaitQueue]:
+        with self._connection.cursor(row_factory=row_of(_WaitQueue)) as cursor:
+            queues = cursor.execute(
+                statement("list_wait_queues"), {"from_key": from_key, "limit": _QUEUES_SQL_LIMIT}
             ).fetchall()
-        if len(lines) == _LINES:
-            self._done.from_key = lines.pop().key
-        return lines
+        if len(queues) == _QUEUES_SQL_LIMIT:
+            self._done.from_key = queues.pop().key
+        return queues
 
-    def _learn(self, gates: Iterable[Gate]) -> None:
+    def _load_capacities(self, gates: Iterable[Gate]) -> None:
         """Read the rules of gates that are not known yet, and what is taken of them."""
-        fresh = {gate.key: gate for gate in gates if gate.key not in self._rooms}
+        fresh = {gate.key: gate for gate in gates if gate.key not in self._capacities}
         if not fresh:
             return
         rules = self._rules(list(fresh.values()))
-        rows = self._connection.execute(statement("gate_rooms"), {"keys": list(fresh)})
+        rows = self._connection.execute(statement("read_gate_usage"), {"keys": list(fresh)})
         for key, numbers, overlap_taken, tokens, age in rows:
             rule = rules.get(key)
             if rule is None:
                 continue  # a limit that was deleted, a cap that was taken away: open
             if age is not None and age < 0:
-                self._stepped_back.add(key)
+                self._stepped_back_to.add(key)
             taken = {0} if overlap_taken else set(numbers or ())
-            self._rooms[key] = Room(rule, taken, filled(tokens, age or 0.0, rule))
+            self._capacities[key] = GateCapacity(rule, taken, filled(tokens, age or 0.0, rule))
 
-    def _rules(self, gates: Sequence[Gate]) -> dict[UUID, Rule]:
+    def _rules(self, gates: Sequence[Gate]) -> dict[UUID, GateLimit]:
         limits = {(g.namespace, g.name) for g in gates if g.reason is WaitReason.LIMIT}
         capped = {g.namespace for g in gates if g.reason is WaitReason.FAIRNESS}
-        stored: dict[tuple[str, str | None], Rule] = {}
+        stored: dict[tuple[str, str | None], GateLimit] = {}
         if limits:
             wanted = sorted(limits, key=str)
             found = self._connection.execute(
-                statement("gate_rules"),
+                statement("read_gate_limits"),
                 {"namespaces": [one[0] for one in wanted], "names": [one[1] for one in wanted]},
             )
             for namespace, name, *figures in found:
@@ -230,36 +234,36 @@ class _Pass:
                     [list(capped)],
                 ).fetchall()
             )
-        rules: dict[UUID, Rule] = {}
+        rules: dict[UUID, GateLimit] = {}
         for gate in gates:
             if gate.reason is WaitReason.OVERLAP:
-                rules[gate.key] = Rule(1)
+                rules[gate.key] = GateLimit(1)
             elif gate.reason is WaitReason.FAIRNESS and gate.namespace in caps:
-                rules[gate.key] = Rule(caps[gate.namespace])
+                rules[gate.key] = GateLimit(caps[gate.namespace])
             elif gate.reason is WaitReason.LIMIT and (gate.namespace, gate.name) in stored:
                 rules[gate.key] = stored[gate.namespace, gate.name]
         return rules
 
-    def _waiting(self, lines: Sequence[_Line]) -> tuple[list[_Waiting], bool]:
+    def _waiting(self, queues: Sequence[_WaitQueue]) -> tuple[list[_Waiting], bool]:
         """Read the first runs of each line with room; also tell whether a line may have more that can go."""
         most: dict[UUID, int] = {}
         budget = _PER_PASS
-        for line in lines:
+        for queue in queues:
             if not budget:
-                self._done.from_key = line.key
+                self._done.from_key = queue.key
                 break
-            room = self._rooms.get(line.key)
+            room = self._capacities.get(queue.key)
             left = room.left if room is not None else None
-            wanted = _PER_LINE if left is None else min(_PER_LINE, left + _SLACK if left else 0)
+            wanted = _PER_QUEUE if left is None else min(_PER_QUEUE, left + _SLACK if left else 0)
             wanted = min(wanted, budget)
             if wanted:
-                most[line.key] = wanted
+                most[queue.key] = wanted
                 budget -= wanted
         if not most:
             return [], False
         with self._connection.cursor(row_factory=row_of(_Waiting)) as cursor:
             rows = cursor.execute(
-                statement("wait_candidates"), {"keys": list(most), "most": list(most.values())}
+                statement("list_wait_candidates"), {"keys": list(most), "most": list(most.values())}
             ).fetchall()
         read = Counter(row.key for row in rows)
         return rows, any(read[key] == number for key, number in most.items())
@@ -280,7 +284,7 @@ class _Pass:
         """Take the overlap slots that were granted; somebody else may have been faster."""
         wanted = [d for d in decisions if d.overlap]
         rows = [(d.candidate.run_id, _overlap(d).key) for d in wanted]
-        got = take_slots(self._connection, rows)
+        got = acquire_slots(self._connection, rows)
         for decision in wanted:
             if decision.candidate.run_id not in got:
                 decision.overlap, decision.blocked_by = False, _overlap(decision)
@@ -301,16 +305,16 @@ class _Pass:
         self._done.queued.update(lane for _, lane in told)
         queued = {run_id for run_id, _ in told}
         gone = [d for d in granted if d.candidate.run_id not in queued]
-        free_slots(self._connection, [(d.candidate.run_id, _overlap(d).key) for d in gone if d.overlap])
-        self._take([d for d in granted if d.candidate.run_id in queued])
+        release_slots(self._connection, [(d.candidate.run_id, _overlap(d).key) for d in gone if d.overlap])
+        self._acquire([d for d in granted if d.candidate.run_id in queued])
         return queued
 
-    def _take(self, granted: Sequence[Decision]) -> None:
+    def _acquire(self, granted: Sequence[Decision]) -> None:
         names = {gate.key: gate for d in granted for gate in d.candidate.gates}
         slots = [(key, number, d.candidate.run_id) for d in granted for key, number in d.slots]
         if slots:
             self._connection.execute(
-                statement("take_limit_slots"),
+                statement("acquire_limit_slots"),
                 {
                     "keys": [key for key, _, _ in slots],
                     "numbers": [number for _, number, _ in slots],
@@ -322,14 +326,14 @@ class _Pass:
 
     def _fill(self, used: Iterable[UUID]) -> None:
         """Write what is left in the buckets."""
-        buckets = sorted({*used, *self._stepped_back})
+        buckets = sorted({*used, *self._stepped_back_to})
         if buckets:
             self._connection.execute(
                 statement("fill_buckets"),
-                {"keys": buckets, "tokens": [self._rooms[key].tokens for key in buckets]},
+                {"keys": buckets, "tokens": [self._capacities[key].tokens for key in buckets]},
             )
 
-    def _park(self, blocked: Sequence[Decision], rows: Mapping[UUID, _Waiting]) -> None:
+    def _move_waits(self, blocked: Sequence[Decision], rows: Mapping[UUID, _Waiting]) -> None:
         """Move runs into the lines that they must wait in."""
         moves = [
             (d.candidate.run_id, gate, d.overlap)
@@ -342,7 +346,7 @@ class _Pass:
             groups[gate.reason.value, slotted].append(run_id)
         for (reason, slotted), ids in groups.items():
             shown = self._connection.execute(
-                statement("show_waits"),
+                statement("update_run_wait_reasons"),
                 {
                     **_span([(run_id, rows[run_id].scheduled_for) for run_id in ids]),
                     "reason": reason,
@@ -351,10 +355,10 @@ class _Pass:
             ).fetchall()
             if slotted:
                 gone = set(ids) - {row[0] for row in shown}
-                free_slots(self._connection, [(run_id, rows[run_id].job_id) for run_id in gone])
+                release_slots(self._connection, [(run_id, rows[run_id].job_id) for run_id in gone])
         if moves:
             self._connection.execute(
-                statement("park_waits"),
+                statement("move_waits"),
                 {
                     "ids": [run_id for run_id, _, _ in moves],
                     "keys": [gate.key for _, gate, _ in moves],
@@ -364,18 +368,22 @@ class _Pass:
                 },
             )
 
-    def _next_token(self, lines: Sequence[_Line]) -> float | None:
-        waits = [self._rooms[line.key].next_token_seconds for line in lines if line.key in self._rooms]
+    def _next_token(self, queues: Sequence[_WaitQueue]) -> float | None:
+        waits = [
+            self._capacities[queue.key].next_token_seconds
+            for queue in queues
+            if queue.key in self._capacities
+        ]
         return min((seconds for seconds in waits if seconds is not None), default=None)
 
 
 def rule_of(
     max_running: int | None, rate_count: int | None, rate_seconds: float | None, burst: int | None
-) -> Rule:
+) -> GateLimit:
     """Read the figures of a limit. Where it names no burst, a bucket holds one stretch of its rate."""
     if rate_count is None or rate_seconds is None:
-        return Rule(max_running)
-    return Rule(max_running, rate_count / rate_seconds, float(burst or rate_count))
+        return GateLimit(max_running)
+    return GateLimit(max_running, rate_count / rate_seconds, float(burst or rate_count))
 
 
 def _overlap(decision: Decision) -> Gate:

@@ -13,7 +13,7 @@ from noonmark.store.statements import statement
 from noonmark.store.work import span
 
 
-def paused_jobs_of(
+def lock_paused_jobs(
     connection: psycopg.Connection, ids: Sequence[UUID], first: datetime, last: datetime
 ) -> set[UUID]:
     """Return which jobs of runs are paused, and keep all of them as they are until the transaction ends.
@@ -26,12 +26,14 @@ def paused_jobs_of(
         first: earliest instant of theirs.
         last: latest.
     """
-    jobs = connection.execute(statement("cancel_jobs"), {"ids": list(ids), "first": first, "last": last})
-    shared = connection.execute(statement("share_jobs"), {"ids": [row[0] for row in jobs]})
+    jobs = connection.execute(
+        statement("list_jobs_of_runs"), {"ids": list(ids), "first": first, "last": last}
+    )
+    shared = connection.execute(statement("share_lock_jobs"), {"ids": [row[0] for row in jobs]})
     return {row[0] for row in shared if row[1] == JobState.PAUSED}
 
 
-def hold_queued(
+def pause_requeued(
     connection: psycopg.Connection,
     queued: Sequence[tuple[UUID, datetime, UUID, int]],
     paused: Collection[UUID],
@@ -41,10 +43,10 @@ def hold_queued(
     Args:
         connection: in that transaction.
         queued: run, instant, job and shard of each.
-        paused: as `paused_jobs_of` found them.
+        paused: as `lock_paused_jobs` found them.
     """
     held = [(run_id, at, shard) for run_id, at, job_id, shard in queued if job_id in paused]
     if held:
         which = span([(run_id, at) for run_id, at, _ in held])
         shards = sorted({shard for _, _, shard in held})
-        connection.execute(statement("job_hold_runs"), {**which, "shards": shards})
+        connection.execute(statement("pause_runs"), {**which, "shards": shards})

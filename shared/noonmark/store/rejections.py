@@ -70,7 +70,7 @@ def record_rejections(
     """
     if not records:
         return set()
-    kept = connection.execute(statement("job_rejections"), _columns(records, cap_bytes)).fetchall()
+    kept = connection.execute(statement("insert_rejections"), _columns(records, cap_bytes)).fetchall()
     places: dict[Place, datetime] = {(row[0], row[1], row[2]): row[3] for row in kept}
     new = set(places)
     events = []
@@ -112,7 +112,7 @@ def keep_messages(connection: psycopg.Connection, messages: Sequence[RefusedMess
     """Keep refused run messages beside the refused submissions, and tell nobody; return how many were new."""
     problems = [Refused([FieldError("", message.detail)]) for message in messages]
     rows = connection.execute(
-        statement("job_rejections"),
+        statement("insert_rejections"),
         {
             "topics": [message.topic for message in messages],
             "partitions": [message.partition for message in messages],

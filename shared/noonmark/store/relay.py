@@ -128,4 +128,4 @@ def park(
 def pressure(connection: psycopg.Connection, slices: Sequence[int], *, cap: int) -> list[Pressure]:
     """Measure age and depth of each lane of each slice; the depth stops at `cap`."""
     with connection.cursor(row_factory=row_of(Pressure)) as cursor:
-        return cursor.execute(statement("pressure"), {"slices": list(slices), "cap": cap}).fetchall()
+        return cursor.execute(statement("measure_relay_lag"), {"slices": list(slices), "cap": cap}).fetchall()

@@ -16,7 +16,7 @@ import psycopg
 from noonmark.core.words import RunState
 from noonmark.store.events import EventTopics, announce, settled_of
 from noonmark.store.rows import ChangedRun, row_of
-from noonmark.store.slots import free_slots
+from noonmark.store.slots import release_slots
 from noonmark.store.statements import statement
 from noonmark.store.work import span
 
@@ -101,17 +101,17 @@ def cancel(
             return Cancels()
         which = span([(run.id, run.scheduled_for) for run in locked])
         changed = cursor.execute(
-            statement("job_cancel_runs"),
+            statement("cancel_runs"),
             {**which, "shards": sorted({run.shard for run in locked}), "reason": reason},
         ).fetchall()
         assert len(changed) == len(locked), "runs changed under their lock"
         ended = [run for run in changed if run.state == RunState.CANCELLED]
         if ended:
             connection.execute(
-                statement("cancel_drop_timers"),
+                statement("delete_cancelled_run_timers"),
                 {"job_ids": sorted({run.job_id for run in ended}), "ids": [run.id for run in ended]},
             )
-            free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+            release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
             announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
     return Cancels(
         [run.id for run in ended],
@@ -124,11 +124,11 @@ def lock_runs(
 ) -> list[LockedRun]:
     """Lock the timers of runs, then those of the runs that are in one of the states; return these."""
     which = span(runs)
-    jobs = connection.execute(statement("cancel_jobs"), which).fetchall()
+    jobs = connection.execute(statement("list_jobs_of_runs"), which).fetchall()
     connection.execute(
-        statement("cancel_lock_timers"), {"job_ids": [row[0] for row in jobs], "ids": which["ids"]}
+        statement("lock_run_timers"), {"job_ids": [row[0] for row in jobs], "ids": which["ids"]}
     )
     with connection.cursor(row_factory=row_of(LockedRun)) as cursor:
         return cursor.execute(
-            statement("cancel_lock_runs"), {**which, "states": [state.value for state in states]}
+            statement("lock_runs_in_states"), {**which, "states": [state.value for state in states]}
         ).fetchall()

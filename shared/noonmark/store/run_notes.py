@@ -68,7 +68,7 @@ def save_notes(connection: psycopg.Connection, worker: int, epoch: int, notes: S
         for note in notes
     }
     rows = connection.execute(
-        statement("save_notes"),
+        statement("save_run_notes"),
         {
             "worker": worker,
             "epoch": epoch,
@@ -86,7 +86,7 @@ def insert_notes(connection: psycopg.Connection, notes: Sequence[Note]) -> None:
     fresh = [note for note in notes if note.version > note.saved]
     if fresh:
         connection.execute(
-            statement("insert_notes"),
+            statement("insert_run_notes"),
             {
                 "run_ids": [note.run.id for note in fresh],
                 "scheduled_for": [note.run.scheduled_for for note in fresh],

@@ -18,7 +18,7 @@ from noonmark.store.events import EventTopics
 from noonmark.store.job_locks import lock_job
 from noonmark.store.job_requests import Request, Status
 from noonmark.store.jobs import accept
-from noonmark.store.known import KnownFacts
+from noonmark.store.known import FactCache
 from noonmark.store.rows import row_of
 from noonmark.store.statements import statement
 from noonmark.store.time_facts import read_time_facts, share_time_facts
@@ -48,7 +48,7 @@ class FailingJob(NamedTuple):
 
 def died_since(connection: psycopg.Connection, since: datetime) -> dict[UUID, datetime]:
     """Return the jobs of which a run died after `since`, each with the latest death."""
-    return dict(connection.execute(statement("dead_since"), {"since": since}).fetchall())
+    return dict(connection.execute(statement("list_jobs_with_recent_deaths"), {"since": since}).fetchall())
 
 
 def failing(connection: psycopg.Connection, jobs: Sequence[UUID]) -> list[FailingJob]:
@@ -56,11 +56,11 @@ def failing(connection: psycopg.Connection, jobs: Sequence[UUID]) -> list[Failin
     if not jobs:
         return []
     with connection.cursor(row_factory=row_of(FailingJob)) as cursor:
-        return cursor.execute(statement("failing_jobs"), {"ids": list(jobs)}).fetchall()
+        return cursor.execute(statement("find_jobs_to_pause"), {"ids": list(jobs)}).fetchall()
 
 
 def pause(
-    connection: psycopg.Connection, topics: EventTopics, job_id: UUID, known: KnownFacts, *, shards: int
+    connection: psycopg.Connection, topics: EventTopics, job_id: UUID, known: FactCache, *, shards: int
 ) -> FailingJob | None:
     """Pause a failing job as an operator's order would, in one transaction; None where it need not be.
 

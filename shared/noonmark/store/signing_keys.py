@@ -35,7 +35,7 @@ def ensure_signing_keys(connection: psycopg.Connection, namespace: str) -> list[
     keys = signing_keys(connection, namespace)
     if not keys:
         params = {"namespace": namespace, "secret": new_secret()}
-        connection.execute(statement("signing_key_first"), params)
+        connection.execute(statement("ensure_signing_key"), params)
         keys = signing_keys(connection, namespace)
     return [key for key in keys if key.retired_at is None]
 
@@ -43,7 +43,7 @@ def ensure_signing_keys(connection: psycopg.Connection, namespace: str) -> list[
 def rotate_signing_key(connection: psycopg.Connection, namespace: str) -> SigningKey:
     """Add a key beside the valid ones, and return the newest: another's where two rotate at once."""
     params = {"namespace": namespace, "secret": new_secret()}
-    connection.execute(statement("signing_key_add"), params)
+    connection.execute(statement("insert_signing_key"), params)
     return signing_keys(connection, namespace)[0]
 
 
@@ -52,6 +52,6 @@ def retire_signing_keys(
 ) -> list[str]:
     """Retire one key, or all but the newest; return the ids of those retired. The newest never is."""
     rows = connection.execute(
-        statement("signing_key_retire"), {"namespace": namespace, "key_id": key_id}
+        statement("retire_signing_keys"), {"namespace": namespace, "key_id": key_id}
     ).fetchall()
     return sorted((row[0] for row in rows), key=int)

@@ -10,7 +10,7 @@ import psycopg
 from noonmark.store.statements import statement
 
 
-def take_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]) -> set[UUID]:
+def acquire_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]) -> set[UUID]:
     """Take the overlap slot of the job of each (run, job) pair; return the runs that got theirs.
 
     Of several runs of one job the first in order gets it.
@@ -20,13 +20,13 @@ def take_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]
     if not rows:
         return set()
     taken = connection.execute(
-        statement("take_slots"),
+        statement("acquire_slots"),
         {"keys": [job_id for _, job_id in rows], "run_ids": [run_id for run_id, _ in rows]},
     )
     return {row[0] for row in taken}
 
 
-def free_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]) -> bool:
+def release_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]) -> bool:
     """Free all that these (run, job) pairs hold, in the transaction that ends the runs.
 
     Returns whether a run waits for what was freed: after the commit, hint the triggers.
@@ -35,7 +35,7 @@ def free_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]
     if not rows:
         return False
     waited_for = connection.execute(
-        statement("free_slots"),
+        statement("release_slots"),
         {"keys": [job_id for _, job_id in rows], "run_ids": [run_id for run_id, _ in rows]},
     ).fetchone()
     return bool(waited_for and waited_for[0])

@@ -13,7 +13,7 @@ from noonmark.store.statements import statement
 def keep(connection: psycopg.Connection, traceparents: Mapping[UUID, str]) -> None:
     """Keep the `traceparent` of jobs that were just made, in the transaction that made them."""
     connection.execute(
-        statement("job_keep_traces"),
+        statement("insert_traces"),
         {"ids": list(traceparents), "traceparents": list(traceparents.values())},
     )
 
@@ -23,4 +23,4 @@ def submitted(connection: psycopg.Connection, job_ids: Iterable[UUID]) -> dict[U
     ids = list(set(job_ids))
     if not ids:
         return {}
-    return dict(connection.execute(statement("job_traces"), {"ids": ids}).fetchall())
+    return dict(connection.execute(statement("read_traces"), {"ids": ids}).fetchall())

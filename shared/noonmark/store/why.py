@@ -15,12 +15,11 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import dict_row
 
-from noonmark.core.granting import Rule, filled
+from noonmark.core.granting import GateLimit, filled
 from noonmark.core.schedule import TICK, Interval, Once, Schedule, ScheduleError
 from noonmark.core.why_facts import (
     DEFAULT_BOUNDS,
     Bounds,
-    CutOff,
     Facts,
     GateFacts,
     JobFacts,
@@ -29,6 +28,7 @@ from noonmark.core.why_facts import (
     RoleFacts,
     RunFacts,
     ScheduleFacts,
+    SkippedInstant,
     TimerFacts,
 )
 from noonmark.core.words import Lane, Overlap, RunState, TimerKind, WaitReason
@@ -120,7 +120,7 @@ def facts_of_run(connection: psycopg.Connection, run_id: UUID, setup: Setup) -> 
 
 def _job(connection: psycopg.Connection, job_id: UUID) -> JobFacts | None:
     with connection.cursor(row_factory=row_of(JobFacts)) as cursor:
-        job = cursor.execute(statement("why_job"), {"job_id": job_id}).fetchone()
+        job = cursor.execute(statement("explain_job"), {"job_id": job_id}).fetchone()
     if job is None or not job.pauses_itself:
         return job
     reason = job.state_reason or ""
@@ -130,7 +130,9 @@ def _job(connection: psycopg.Connection, job_id: UUID) -> JobFacts | None:
 
 
 def _recent(connection: psycopg.Connection, job_id: UUID) -> list[tuple[UUID, datetime | None]]:
-    return connection.execute(statement("why_recent"), {"job_id": job_id, "most": _RECENT}).fetchall()
+    return connection.execute(
+        statement("explain_recent_runs"), {"job_id": job_id, "most": _RECENT}
+    ).fetchall()
 
 
 def _runs(connection: psycopg.Connection, wanted: Iterable[tuple[UUID, datetime | None]]) -> list[RunFacts]:
@@ -142,7 +144,7 @@ def _runs(connection: psycopg.Connection, wanted: Iterable[tuple[UUID, datetime 
     bounded = len(known) == len(wanted)
     with connection.cursor(row_factory=row_of(RunFacts)) as cursor:
         return cursor.execute(
-            statement("why_runs"),
+            statement("explain_runs"),
             {
                 "ids": [run_id for run_id, _ in wanted],
                 "first": min(known) if bounded else _FIRST_DAY,
@@ -162,7 +164,7 @@ def _gates(connection: psycopg.Connection, runs: Sequence[RunFacts]) -> dict[UUI
     keys = {run.key for run in waiting.values() if run.key is not None}
     holders = _holders(connection, keys)
     rows = connection.execute(
-        statement("why_gates"),
+        statement("explain_gates"),
         {"run_ids": list(waiting), "keys": [run.key for run in waiting.values()]},
     ).fetchall()
     gates = {}
@@ -170,7 +172,7 @@ def _gates(connection: psycopg.Connection, runs: Sequence[RunFacts]) -> dict[UUI
         run = waiting[run_id]
         rule = None
         if run.reason == WaitReason.FAIRNESS:
-            rule = Rule(cap) if cap is not None else None
+            rule = GateLimit(cap) if cap is not None else None
         elif run.reason == WaitReason.LIMIT and (max_running is not None or rate_count is not None):
             rule = rule_of(max_running, rate_count, rate_seconds, burst)
         left = filled(tokens, age or 0.0, rule) if rule is not None else 0.0
@@ -180,7 +182,9 @@ def _gates(connection: psycopg.Connection, runs: Sequence[RunFacts]) -> dict[UUI
 
 
 def _holders(connection: psycopg.Connection, keys: Iterable[UUID]) -> dict[UUID, list[RunFacts]]:
-    held = connection.execute(statement("why_holders"), {"keys": list(keys), "most": _HOLDERS}).fetchall()
+    held = connection.execute(
+        statement("explain_slot_holders"), {"keys": list(keys), "most": _HOLDERS}
+    ).fetchall()
     runs = {run.id: run for run in _runs(connection, [(run_id, None) for _, run_id in held])}
     holders: defaultdict[UUID, list[RunFacts]] = defaultdict(list)
     for key, run_id in held:
@@ -207,7 +211,7 @@ def _path(
     topic = setup.topic_of(about.pool, Lane(about.lane)) if setup.topic_of is not None else None
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(
-            statement("why_path"),
+            statement("explain_path"),
             {
                 "pool": about.pool,
                 "shard": about.shard,
@@ -245,7 +249,7 @@ def _path(
 
 def _timer(connection: psycopg.Connection, job_id: UUID) -> tuple[TimerFacts | None, datetime | None]:
     """Return the next instant of a job, and the last one that has its verdict, where the timer tells."""
-    row = connection.execute(statement("why_timer"), {"job_id": job_id}).fetchone()
+    row = connection.execute(statement("explain_timer"), {"job_id": job_id}).fetchone()
     if row is None:
         return None, None
     at, fires_at, after_at, kind = row
@@ -271,7 +275,7 @@ def _schedule(
         return None  # it cannot be planned either, and the job's state says so
     if isinstance(schedule, Once):
         return None
-    cut_off: list[CutOff] = []
+    cut_off: list[SkippedInstant] = []
     held = None
     if timer is not None and timer.fires_at is None:
         held = schedule.count(timer.at if timer.place else timer.at - TICK, now)
@@ -289,15 +293,17 @@ def _schedule(
     )
 
 
-def _cut_off(schedule: Schedule, after: datetime, until: datetime, now: datetime) -> list[CutOff]:
+def _cut_off(schedule: Schedule, after: datetime, until: datetime, now: datetime) -> list[SkippedInstant]:
     """Return times between the last instant with a verdict and the next one that fire nothing."""
     rule, zone = schedule.calendars, schedule.zone or UTC_ZONE
     if isinstance(schedule, Interval):
         # It has no times of its own on a closed day: the day itself is what is cut off.
         local = zone.local(now)
         note = rule.days.closed_by(local.date()) if rule is not None and until > now else None
-        return [CutOff(local.replace(microsecond=0), f"skipped: {note}", calendar=True)] if note else []
+        return (
+            [SkippedInstant(local.replace(microsecond=0), f"skipped: {note}", calendar=True)] if note else []
+        )
     return [
-        CutOff(local, note, rule is not None and rule.days.closed_by(local.date()) is not None)
+        SkippedInstant(local, note, rule is not None and rule.days.closed_by(local.date()) is not None)
         for local, note in schedule.removed(after, until, _CUT_OFF)
     ]

@@ -19,9 +19,9 @@ import psycopg
 from noonmark.core.words import AttemptOutcome, Lane, RunState
 from noonmark.schemas.lifecycle import SettledRun
 from noonmark.store.events import EventTopics, announce, settled_of
-from noonmark.store.extras import Extras, write_extras
+from noonmark.store.extras import OutcomeExtras, write_extras
 from noonmark.store.rows import ChangedRun, StartedRun, row_of
-from noonmark.store.slots import free_slots
+from noonmark.store.slots import release_slots
 from noonmark.store.statements import statement
 
 START_GRACE_SECONDS = 60.0
@@ -38,7 +38,7 @@ class Identity(NamedTuple):
     epoch: int
 
 
-class Ticket(NamedTuple):
+class StartRequest(NamedTuple):
     """A run message's claim to be started: decoded and verified, not yet believed."""
 
     run_id: UUID
@@ -59,7 +59,7 @@ class Outcome:
     error: str | None = None
     retry_seconds: float = 0.0
     pool: str = ""
-    extras: Extras | None = None
+    extras: OutcomeExtras | None = None
     traceparent: str | None = None
 
     @property
@@ -116,25 +116,25 @@ def register(
 
 def beat(connection: psycopg.Connection, identity: Identity) -> bool:
     """Renew the lease; False when it has lapsed and every run of it must stop."""
-    return connection.execute(statement("beat_worker"), identity._asdict()).fetchone() is not None
+    return connection.execute(statement("renew_worker_lease"), identity._asdict()).fetchone() is not None
 
 
 def leave(connection: psycopg.Connection, identity: Identity) -> None:
     """End the lease of a worker that holds nothing any more."""
-    connection.execute(statement("leave_worker"), identity._asdict())
+    connection.execute(statement("end_worker_lease"), identity._asdict())
 
 
 def start(
-    connection: psycopg.Connection, identity: Identity, pool: str, tickets: Sequence[Ticket]
-) -> tuple[list[StartedRun], list[Ticket]]:
+    connection: psycopg.Connection, identity: Identity, pool: str, requests: Sequence[StartRequest]
+) -> tuple[list[StartedRun], list[StartRequest]]:
     """Move queued runs to running, in one transaction.
 
     Returns:
         The runs that are this worker's now, and the tickets that are not: duplicates, fenced,
         cancelled, past their start deadline, or all of them when the lease has lapsed.
     """
-    by_fence: dict[int, list[Ticket]] = defaultdict(list)
-    for ticket in tickets:
+    by_fence: dict[int, list[StartRequest]] = defaultdict(list)
+    for ticket in requests:
         by_fence[ticket.fence].append(ticket)
     started: list[StartedRun] = []
     held: set[tuple[UUID, int]] = set()
@@ -155,7 +155,7 @@ def start(
             started += rows
             held.update((run.id, fence) for run in rows)
     # By fence: a copy of an older message may be in the batch of the one that was started.
-    refused = [ticket for ticket in tickets if (ticket.run_id, ticket.fence) not in held]
+    refused = [ticket for ticket in requests if (ticket.run_id, ticket.fence) not in held]
     return _with_pinned_work(connection, started), refused
 
 
@@ -165,7 +165,7 @@ def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun])
     if not edited:
         return started
     rows = connection.execute(
-        statement("version_work"),
+        statement("read_version_work"),
         {"job_ids": [run.job_id for run in edited], "versions": [run.job_version for run in edited]},
     ).fetchall()
     work = {(row[0], row[1]): row[2:] for row in rows}
@@ -179,15 +179,15 @@ def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun])
 
 
 def expire(
-    connection: psycopg.Connection, topics: EventTopics, tickets: Sequence[Ticket], *, shards: int
+    connection: psycopg.Connection, topics: EventTopics, requests: Sequence[StartRequest], *, shards: int
 ) -> Mapping[int, int]:
     """Give the verdict `start_deadline` to refused tickets that waited too long; count them by lane."""
-    if not tickets:
+    if not requests:
         return {}
     with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
-        cursor.execute(statement("expire_starts"), span([(t.run_id, t.scheduled_for) for t in tickets]))
+        cursor.execute(statement("expire_starts"), span([(t.run_id, t.scheduled_for) for t in requests]))
         ended = cursor.fetchall()
-        free_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+        release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
     return Counter(run.lane for run in ended)
 
@@ -230,7 +230,7 @@ def _write_consequences(
     _write_attempts(
         connection, identity, [o for o in kept if o.attempt_outcome is not AttemptOutcome.SUCCEEDED]
     )
-    recorded.freed = free_slots(
+    recorded.freed = release_slots(
         connection,
         [
             (o.run.id, o.run.job_id)
@@ -247,7 +247,7 @@ def already_recorded(
     if not outcomes:
         return set()
     rows = connection.execute(
-        statement("already_recorded"),
+        statement("find_recorded_outcomes"),
         {**identity._asdict(), **span([(o.run.id, o.run.scheduled_for) for o in outcomes])},
     ).fetchall()
     mine = {o.key for o in outcomes}
@@ -272,7 +272,9 @@ def _write_states(
             plain[outcome.fence].append(outcome)
         else:
             detailed.append(outcome)
-    written.update(_let_go(connection, identity, [o for o in detailed if o.state is RunState.RUNNING]))
+    written.update(
+        _await_callbacks(connection, identity, [o for o in detailed if o.state is RunState.RUNNING])
+    )
     detailed = [o for o in detailed if o.state is not RunState.RUNNING]
     with connection.cursor(binary=True) as cursor:
         for fence, group in plain.items():
@@ -292,7 +294,7 @@ def _write_states(
     return written
 
 
-def _let_go(
+def _await_callbacks(
     connection: psycopg.Connection, identity: Identity, waiting: Sequence[Outcome]
 ) -> dict[_Key, tuple[str, datetime | None]]:
     """Part with runs whose target will report their end itself; see `noonmark.store.callbacks`."""
@@ -304,7 +306,7 @@ def _let_go(
         if o.extras is not None and o.extras.callback is not None
     }
     rows = connection.execute(
-        statement("callback_await"),
+        statement("await_callbacks"),
         {
             **identity._asdict(),
             **span([(o.run.id, o.run.scheduled_for) for o in waiting]),

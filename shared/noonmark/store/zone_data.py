@@ -144,7 +144,7 @@ def differing_zone_data(version: str, active: str | None) -> str:
 def history(connection: psycopg.Connection) -> list[Release]:
     """Return the releases that the installation has planned with, the active one first."""
     with connection.cursor(row_factory=row_of(Release)) as cursor:
-        return cursor.execute(statement("zone_data_history")).fetchall()
+        return cursor.execute(statement("list_zone_data")).fetchall()
 
 
 def count_zoned(connection: psycopg.Connection) -> int:
@@ -199,7 +199,7 @@ def activate(
             _move(connection, changes)
         connection.execute("update zone_data set active = false where active")
         row = connection.execute(
-            statement("zone_data_activate"),
+            statement("activate_zone_data"),
             {"version": version, "timers": report.timers, "moved": report.moved},
         ).fetchone()
         assert row is not None
@@ -210,7 +210,7 @@ def activate(
 
 
 class _Timer(NamedTuple):
-    """A row of `zone_data_timers`."""
+    """A row of `read_zoned_timers`."""
 
     job_id: UUID
     scheduled_for: datetime
@@ -245,7 +245,7 @@ class _Replanner:
     def changes(self, report: Report) -> Iterator[list[_Change]]:
         """Yield, batch by batch, what is to be written, and count it in the report."""
         with self._connection.cursor(name="zoned_timers", row_factory=row_of(_Timer)) as cursor:
-            cursor.execute(statement("zone_data_timers"))
+            cursor.execute(statement("read_zoned_timers"))
             while timers := cursor.fetchmany(_BATCH):
                 self._schedules.learn(self._connection, (t.schedule for t in timers if t.schedule))
                 yield [change for timer in timers if (change := self._change(timer, report)) is not None]
@@ -334,7 +334,7 @@ def _move(connection: psycopg.Connection, changes: Sequence[_Change]) -> None:
     if not changes:
         return
     connection.execute(
-        statement("zone_data_move"),
+        statement("move_zoned_timers"),
         {
             "never": NEVER,
             "jobs": [change.timer.job_id for change in changes],

@@ -30,11 +30,11 @@ from noonmark.store.work import Outcome
 from noonmark.testing.clocks import VirtualClock
 from noonmark.worker.contexts import context_of
 from noonmark.worker.emitting import Emitter
-from noonmark.worker.hand import Hand
-from noonmark.worker.notes import Notes
+from noonmark.worker.hand import RunningAttempt
+from noonmark.worker.notes import NoteWriter
 from noonmark.worker.outcomes import raised, succeeded, timed_out
 from noonmark.worker.redaction import cleaned
-from noonmark.worker.secrets import SecretError, Secrets
+from noonmark.worker.secrets import SecretError, SecretResolver
 from noonmark.worker.services import Services
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class _Attempt:
     """One attempt, ready to begin."""
 
     handler: Handler
-    hand: Hand
+    attempt: RunningAttempt
     context: Context
     notes: _Notes
 
@@ -114,23 +114,23 @@ class _Attempt:
     def _call(self) -> tuple[Outcome, BaseException | None]:
         """Call a plain function; what it raises is the attempt's business, but for what ends the tests."""
         try:
-            return succeeded(self.hand, self.handler.function(self.context)), None
+            return succeeded(self.attempt, self.handler.function(self.context)), None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises is an outcome
-            return raised(self.hand, error), error
+            return raised(self.attempt, error), error
 
     async def _await(self) -> tuple[Outcome, BaseException | None]:
-        limit = asyncio.timeout(self.hand.timeout_seconds)
+        limit = asyncio.timeout(self.attempt.timeout_seconds)
         try:
             async with limit:
                 value = await self.handler.function(self.context)
-            return succeeded(self.hand, value), None
+            return succeeded(self.attempt, value), None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - see _call
             # A TimeoutError of the handler's own is a failure like any other.
-            return (timed_out(self.hand) if limit.expired() else raised(self.hand, error)), error
+            return (timed_out(self.attempt) if limit.expired() else raised(self.attempt, error)), error
 
     def _result(self, outcome: Outcome, error: BaseException | None) -> HandlerResult:
-        if self.hand.redactor is not None:
-            outcome = cleaned(outcome, self.hand.redactor)
+        if self.attempt.redactor is not None:
+            outcome = cleaned(outcome, self.attempt.redactor)
         return _result_of(outcome, error, self.notes)
 
 
@@ -200,17 +200,17 @@ def _attempt_of(
         origin=origin, namespace=namespace, attempt=attempt, handler=found.name
     )
     record = Record("", 0, 0, 0, None, b"", 0)
-    hand = Hand((run.id, fence), run, fence, record, Lane.NORMAL, "default", **work)
-    hand.timeout_seconds = min(hand.timeout_seconds, hand.age().left_seconds)
-    hand.stop_asked = cancelled
-    hand.checkpoint = None if checkpoint is None else orjson.dumps(checkpoint)
+    running = RunningAttempt((run.id, fence), run, fence, record, Lane.NORMAL, "default", **work)
+    running.timeout_seconds = min(running.timeout_seconds, running.age().left_seconds)
+    running.stop_requested = cancelled
+    running.checkpoint = None if checkpoint is None else orjson.dumps(checkpoint)
     notes = _Notes()
     emitter = Emitter(emit_topics, _TOPIC_PREFIX)
-    services = Services(_Secrets(secrets or {}), cast("Notes", notes), emitter)
-    context = context_of(hand, services)
+    services = Services(_Secrets(secrets or {}), cast("NoteWriter", notes), emitter)
+    context = context_of(running, services)
     if transaction is not None:
         context.bind_transaction(lambda: nullcontext(transaction))
-    return _Attempt(found, hand, context, notes)
+    return _Attempt(found, running, context, notes)
 
 
 def _started(run_id: UUID, job_id: UUID, scheduled_for: datetime, began: datetime) -> StartedRun:
@@ -300,23 +300,23 @@ class _Notes:
     told: list[Progress] = field(default_factory=list)
     kept: list[bytes] = field(default_factory=list)
 
-    def progress(self, hand: Hand, fraction: float | None, message: str) -> None:
+    def progress(self, running: RunningAttempt, fraction: float | None, message: str) -> None:
         """Keep a progress."""
-        del hand
+        del running
         self.told.append(Progress(fraction, message))
 
-    def checkpoint(self, hand: Hand, data: bytes) -> Saved:
+    def checkpoint(self, running: RunningAttempt, data: bytes) -> Saved:
         """Keep a checkpoint; it is safe at once."""
         self.kept.append(data)
-        extras = hand.leave()
-        extras.note = extras.note or Note(hand.run, hand.fence)
+        extras = running.ensure_extras()
+        extras.note = extras.note or Note(running.run, running.fence)
         extras.note.checkpoint = data
         done: Future[None] = Future()
         done.set_result(None)
         return Saved(lambda: done)
 
 
-class _Secrets(Secrets):
+class _Secrets(SecretResolver):
     """Knows the secrets that a test has given."""
 
     def __init__(self, given: Mapping[str, str]) -> None:

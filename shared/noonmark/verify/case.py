@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from noonmark.core.schedule import Once, Schedule, load_schedule
 from noonmark.core.transitions import VERDICTS
 from noonmark.core.words import Origin
-from noonmark.verify.history import Attempt, Call, Expected, History, Job, Run, Told, Version
+from noonmark.verify.history import Attempt, Call, Expected, History, Job, LifecycleRecord, Run, Version
 
 EDGE: Final = timedelta(seconds=1)
 """An order takes its locks one after another: what began within this after its first is no offence."""
@@ -74,7 +74,7 @@ class Case:
         self.versions: dict[tuple[str, int], Version] = {(v.job, v.version): v for v in history.versions}
         self.calls: dict[str, list[Call]] = _grouped((call.run, call) for call in history.calls)
         self.attempts: dict[str, list[Attempt]] = _grouped((a.run, a) for a in history.attempts)
-        self.told: dict[str, dict[str, Told]] = defaultdict(dict)
+        self.told: dict[str, dict[str, LifecycleRecord]] = defaultdict(dict)
         for told in history.told:
             if told.state in VERDICTS:
                 # The relay may send an event twice after a crash: the same event is not a second verdict.

@@ -171,7 +171,7 @@ class Write(NamedTuple):
     fence: int
 
 
-class Told(NamedTuple):
+class LifecycleRecord(NamedTuple):
     """An outcome on the lifecycle topic; `event` is the id of the event that carried it. None: not in it."""
 
     event: str
@@ -295,7 +295,7 @@ class History:
     unpassed: list[Unpassed] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     writes: list[Write] | None = None
-    told: list[Told] = field(default_factory=list)
+    told: list[LifecycleRecord] = field(default_factory=list)
     sightings: Sequence[Sighting] | None = None
     children: list[Child] | None = None
     pauses: list[Pause] | None = None

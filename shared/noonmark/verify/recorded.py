@@ -12,7 +12,7 @@ from typing import Final
 from noonmark.core.transitions import VERDICTS
 from noonmark.core.words import BY_HANDLER, AttemptOutcome, RunState
 from noonmark.verify.case import Case, Violation, offence
-from noonmark.verify.history import Attempt, Run, Told
+from noonmark.verify.history import Attempt, LifecycleRecord, Run
 
 _UNCOUNTED: Final = frozenset({AttemptOutcome.LOST, AttemptOutcome.HANDED_BACK, AttemptOutcome.SNOOZED})
 """Outcomes that give the attempt back to the retry budget: the next one has the same number."""
@@ -138,7 +138,7 @@ def outcomes_stay_as_recorded(case: Case) -> Iterator[Violation]:
         yield from _result_is_kept(case, run)
 
 
-def _event_agrees(case: Case, run: Run, told: Told, last: Attempt | None) -> Iterator[Violation]:
+def _event_agrees(case: Case, run: Run, told: LifecycleRecord, last: Attempt | None) -> Iterator[Violation]:
     differ = []
     if told.attempt is not None and told.attempt != run.attempt:
         # A snooze gives its attempt back after it was announced; so may a cancel in that moment.

@@ -12,7 +12,7 @@ from noonmark.core.schedule import TICK
 from noonmark.core.transitions import TERMINAL, VERDICTS
 from noonmark.core.words import RunState
 from noonmark.verify.case import EDGE, Case, Violation, Window, offence
-from noonmark.verify.history import Call, DeadLetter, Message, Run, Told
+from noonmark.verify.history import Call, DeadLetter, LifecycleRecord, Message, Run
 
 _SHARE: Final = 0.35
 """Part of all starts that lower lanes may have while a higher one waits: their guaranteed minimum, and what
@@ -259,7 +259,7 @@ def tenants_stay_apart(case: Case) -> Iterator[Violation]:
         if job is not None and job.namespace != run.namespace:
             yield offence("S12", "namespace", f"{case.title(run)}: its job is of {job.namespace}", run, job)
     told = [t for events in case.told.values() for t in events.values()]
-    rows: tuple[Message | DeadLetter | Told | Call, ...] = (
+    rows: tuple[Message | DeadLetter | LifecycleRecord | Call, ...] = (
         *case.history.messages,
         *case.history.dead_letters,
         *told,

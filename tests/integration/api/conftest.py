@@ -17,7 +17,7 @@ from tests.support.keys import make_token
 
 from noonmark.api.app import build_app
 from noonmark.api.main import make_parts, read_cursor_key
-from noonmark.api.parts import Parts
+from noonmark.api.parts import ApiContext
 from noonmark.auth.authenticator import Authenticator
 from noonmark.cli.in_process import InProcessTransport
 from noonmark.kafka.admin import ensure_topics
@@ -62,7 +62,7 @@ def world(emptied_database: str) -> Iterator[World]:
 
 
 @pytest.fixture
-def parts(settings: Settings, database: psycopg.Connection) -> Iterator[Parts]:
+def parts(settings: Settings, database: psycopg.Connection) -> Iterator[ApiContext]:
     row = database.execute("select shards from install").fetchone()
     assert row is not None
     made = make_parts(settings, shards=row[0], cursor_key=read_cursor_key(database))
@@ -71,7 +71,7 @@ def parts(settings: Settings, database: psycopg.Connection) -> Iterator[Parts]:
 
 
 @pytest.fixture
-def server(parts: Parts, settings: Settings) -> Iterator[httpx.Client]:
+def server(parts: ApiContext, settings: Settings) -> Iterator[httpx.Client]:
     """The whole application behind its gate; without credentials."""
     authenticator = Authenticator(settings.dsn, settings)
     app = build_app(parts, authenticator)
@@ -115,7 +115,7 @@ def api(server: httpx.Client, token: Callable[..., str]) -> Call:
 
 
 @pytest.fixture
-def scene(parts: Parts, settings: Settings) -> Iterator[Scene]:
+def scene(parts: ApiContext, settings: Settings) -> Iterator[Scene]:
     """One object of every kind, keys of every kind, and a caller that sends paths as they stand."""
     authenticator = Authenticator(settings.dsn, settings)
     with (

@@ -318,7 +318,7 @@ def test_one_credential_has_so_many_open_and_no_more(
         await send({"type": "http.response.body"})
 
     authenticator = Authenticator(settings.dsn, settings)
-    made = gate.Gate(slow, authenticator, settings)
+    made = gate.RequestGuard(slow, authenticator, settings)
     ask = ("POST", "/v1/jobs/bulk")
     with calling(made) as call, ThreadPoolExecutor(2) as threads:
         held = [threads.submit(call, *ask, key=scene.keys["editor"], body={}) for _ in range(2)]

@@ -17,7 +17,7 @@ from anyio.from_thread import start_blocking_portal
 from tests.support.doc_blocks import blocks_of, run_python
 
 from noonmark.api.app import build_api, build_app
-from noonmark.api.parts import Parts
+from noonmark.api.parts import ApiContext
 from noonmark.auth.authenticator import Authenticator
 from noonmark.cli.in_process import InProcessTransport
 from noonmark.client import ApiError, AsyncClient, Client
@@ -33,7 +33,7 @@ REPORT = {"name": "report", "type": "python", "handler": "reports.build", "sched
 
 
 @pytest.fixture
-def app(parts: Parts, settings: Settings, database: psycopg.Connection) -> Iterator[Any]:
+def app(parts: ApiContext, settings: Settings, database: psycopg.Connection) -> Iterator[Any]:
     register_pool(database, "default")
     authenticator = Authenticator(settings.dsn, settings)
     yield build_app(parts, authenticator)

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from noonmark.api import creating
 from noonmark.api.database import Database
-from noonmark.api.parts import Parts
+from noonmark.api.parts import ApiContext
 
 pytestmark = pytest.mark.postgres
 
@@ -285,7 +285,7 @@ def test_a_database_that_goes_away_is_told_to_everybody(
 
 
 def test_a_process_that_stops_between_two_statements_does_not_keep_its_locks(
-    parts: Parts, database: psycopg.Connection
+    parts: ApiContext, database: psycopg.Connection
 ) -> None:
     """Postgres ends the sessions of those: of idle transactions, which one within a pipeline is to it, too."""
     with parts.database.pipelining(("acme",)) as connection:

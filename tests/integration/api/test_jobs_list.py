@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import Connection
 
-from noonmark.api.parts import Parts
+from noonmark.api.parts import ApiContext
 from noonmark.core.words import JobState, Lane
 from noonmark.store import job_listing
 from noonmark.store.job_listing import JobsWanted
@@ -180,7 +180,7 @@ def filled(store_database: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("wanted", WANTED.values(), ids=WANTED)
 def test_a_page_visits_a_bounded_number_of_rows(
-    filled: None, parts_of_filled: Parts, wanted: JobsWanted, monkeypatch: pytest.MonkeyPatch
+    filled: None, parts_of_filled: ApiContext, wanted: JobsWanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the API's role, whose policies forbid the planner what it may do as the owner."""
     monkeypatch.setattr(job_listing, "MOST_LOOKED_AT", LOOKED_AT)
@@ -190,7 +190,7 @@ def test_a_page_visits_a_bounded_number_of_rows(
 
 
 @pytest.fixture
-def parts_of_filled(store_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
+def parts_of_filled(store_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiContext]:
     from noonmark.api.main import make_parts  # noqa: PLC0415
     from noonmark.settings import Settings  # noqa: PLC0415
 

@@ -11,7 +11,7 @@ from tests.integration.store.world import outcome
 
 from noonmark.core.words import AttemptOutcome, RunState
 from noonmark.store.callback_rows import Expected, NewCallback, open_callbacks
-from noonmark.store.extras import Extras
+from noonmark.store.extras import OutcomeExtras
 
 pytestmark = pytest.mark.postgres
 
@@ -144,7 +144,7 @@ def called(world):
         run,
         RunState.RUNNING,
         attempt_outcome=AttemptOutcome.SUCCEEDED,
-        extras=Extras(callback=Expected(60.0)),
+        extras=OutcomeExtras(callback=Expected(60.0)),
     )
     world.record(worker, [waits], [run.batch_id])
     return run

@@ -12,7 +12,7 @@ from tests.integration.store.world import TOPICS, outcome
 from noonmark.core.words import Lane, RunState
 from noonmark.store import run_lists, work
 from noonmark.store.attempt_logs import AttemptLog
-from noonmark.store.extras import Extras
+from noonmark.store.extras import OutcomeExtras
 from noonmark.store.run_lists import RunSearch, search_runs
 
 pytestmark = pytest.mark.postgres
@@ -43,7 +43,7 @@ def failed(world, **more):
     ended = outcome(
         run, RunState.DEAD, reason="retries_exhausted", error="the card 4711 was declined", **more
     )
-    ended.extras = Extras(log=AttemptLog(stdout="dear customer\n"))
+    ended.extras = OutcomeExtras(log=AttemptLog(stdout="dear customer\n"))
     with world.db.transaction():
         work.record(world.db, worker, TOPICS, [ended], [], shards=4)
     return run

@@ -169,9 +169,9 @@ def test_calendars_limits_and_the_namespace_are_set_and_deleted(tenant):
         assert set_calendar(connection, MINE, "days", longer).jobs == 1
     with tenant.scoped() as connection:
         assert namespace_pauses.mark_paused(connection, MINE, "x")
-        assert namespace_pauses.hold_some(connection, MINE, [made.job_id])[0] == 1
+        assert namespace_pauses.pause_some(connection, MINE, [made.job_id])[0] == 1
         assert namespace_pauses.mark_resumed(connection, MINE)
-        assert namespace_pauses.free_some(connection, MINE, [made.job_id], ResumeChoice.SKIP)[0] == 1
+        assert namespace_pauses.resume_some(connection, MINE, [made.job_id], ResumeChoice.SKIP)[0] == 1
     assert tenant.take("cancel", job_id=str(made.job_id)).status is Status.ACCEPTED
     with tenant.scoped() as connection:
         assert calendars.delete_calendar(connection, MINE, "days")

@@ -15,7 +15,7 @@ from noonmark.core.words import Lane, RunState
 from noonmark.store import claims
 from noonmark.store.jobs import Reason, Request, Status
 from noonmark.store.relay import Parked, park, read
-from noonmark.store.work import Ticket, start
+from noonmark.store.work import StartRequest, start
 
 pytestmark = pytest.mark.postgres
 
@@ -80,7 +80,7 @@ def test_pause_makes_unstarted_runs_wait_and_resume_queues_them_again(world: Wor
         world.connection,
         world.worker,
         "default",
-        [Ticket(held["id"], held["scheduled_for"], before["fence"])],
+        [StartRequest(held["id"], held["scheduled_for"], before["fence"])],
     )[0]
 
     taken = world.taken(by_id("resume", job_id))

@@ -25,7 +25,7 @@ from noonmark.store.schedule_texts import ScheduleTexts
 LIMIT = ("waiting", "limit")
 PAUSED = ("waiting", "paused")
 QUEUED = ("queued", None)
-IN_LINE = ("waiting", "overlap")
+QUEUED_FOR_SLOT = ("waiting", "overlap")
 
 
 def states(world: World, job_id: UUID) -> list[tuple[str, str | None]]:
@@ -189,7 +189,7 @@ def test_a_manual_run_of_queue_one_waits_and_a_second_is_skipped(world: World) -
     job_id = world.job_id(nightly(overlap="queue_one"))
     world.take(*(event("trigger", name="nightly") for _ in range(3)))
 
-    assert states(world, job_id) == [QUEUED, IN_LINE, ("skipped", "overlap")]
+    assert states(world, job_id) == [QUEUED, QUEUED_FOR_SLOT, ("skipped", "overlap")]
 
 
 def test_a_manual_run_cancels_the_one_under_way_but_not_while_the_job_is_paused(world: World) -> None:
@@ -202,10 +202,10 @@ def test_a_manual_run_cancels_the_one_under_way_but_not_while_the_job_is_paused(
 
     world.one(event("resume", name="nightly"))
     assert settle(world) == 0
-    assert states(world, job_id) == [("running", None), IN_LINE]
+    assert states(world, job_id) == [("running", None), QUEUED_FOR_SLOT]
     world.one(event("trigger", name="nightly"))
 
-    assert states(world, job_id) == [("cancelling", "overlap"), ("skipped", "overlap"), IN_LINE]
+    assert states(world, job_id) == [("cancelling", "overlap"), ("skipped", "overlap"), QUEUED_FOR_SLOT]
 
 
 def test_a_limit_goes_only_when_nothing_that_may_run_names_it(world: World, one_at_a_time: None) -> None:

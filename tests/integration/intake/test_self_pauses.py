@@ -9,7 +9,7 @@ from tests.integration.intake.world import SHARDS, TOPICS, World, event, nightly
 
 from noonmark.core.words import AttemptOutcome, RunState
 from noonmark.store import self_pauses, work
-from noonmark.store.known import KnownFacts
+from noonmark.store.known import FactCache
 
 
 def job(world: World, failures: int | None = 3, **more):
@@ -22,7 +22,7 @@ def run_once(world: World, job_id, error: str | None = None) -> None:
     world.take(event("trigger", job_id=str(job_id)))
     run = world.rows("select * from runs where job_id = %s and state = 'queued'", job_id)[0]
     worker = work.register(world.connection, pool="default", host="h", pid=1, lease_seconds=60)
-    ticket = work.Ticket(run["id"], run["scheduled_for"], run["fence"])
+    ticket = work.StartRequest(run["id"], run["scheduled_for"], run["fence"])
     (started,), _ = work.start(world.connection, worker, "default", [ticket])
     state = RunState.DEAD if error else RunState.SUCCEEDED
     how = AttemptOutcome.FAILED if error else AttemptOutcome.SUCCEEDED
@@ -46,7 +46,7 @@ def sweep(world: World):
     return [
         done
         for one in found
-        if (done := self_pauses.pause(world.connection, TOPICS, one.id, KnownFacts(), shards=SHARDS))
+        if (done := self_pauses.pause(world.connection, TOPICS, one.id, FactCache(), shards=SHARDS))
         is not None
     ]
 
@@ -144,7 +144,7 @@ def test_a_job_that_somebody_resumed_in_between_is_left_alone(world):
     (found,) = self_pauses.failing(world.connection, [job_id])
     world.take(event("pause", job_id=str(job_id), reason="by hand"), event("resume", job_id=str(job_id)))
 
-    assert self_pauses.pause(world.connection, TOPICS, found.id, KnownFacts(), shards=SHARDS) is None
+    assert self_pauses.pause(world.connection, TOPICS, found.id, FactCache(), shards=SHARDS) is None
     assert state(world, job_id)["state"] == "active"
 
 

@@ -12,7 +12,7 @@ from tests.integration.intake.world import World, create, event, nightly
 from noonmark.auth.authenticator import Authenticator
 from noonmark.auth.key_cache import KeyCache
 from noonmark.core.submission_signature import SignedEvent, signature_header
-from noonmark.intake.authorising import Doorkeeper, Reception, Unauthorised
+from noonmark.intake.authorising import Authorizer, BatchContext, Unauthorized
 from noonmark.kafka.records import Record
 from noonmark.schemas.envelope import STRUCTURED_HEADERS, parse_event, render_structured
 from noonmark.schemas.submissions import CREATE, CancelRuns
@@ -99,7 +99,7 @@ def test_a_revoked_key_is_refused_within_five_seconds(world: World) -> None:
     key = key_for(world.url, "acme")
     clock, authority = Clock(), Authenticator(world.url, Settings())
     authority._keys = KeyCache(world.url, clock=clock)
-    door = Doorkeeper({}, authority)
+    door = Authorizer({}, authority)
     value = render_structured(id="e", source="/s", type=CREATE, data={})
     signed = SignedEvent("/s", "e", CREATE, None, value)
     at = world.row("select extract(epoch from noonmark_now())::float8 as now")["now"]
@@ -108,8 +108,8 @@ def test_a_revoked_key_is_refused_within_five_seconds(world: World) -> None:
 
     def admit() -> str:
         try:
-            return door.admit(record, parse_event(value, None), Reception(at)).namespace
-        except Unauthorised as refused:
+            return door.authorize(record, parse_event(value, None), BatchContext(at)).namespace
+        except Unauthorized as refused:
             return str(refused)
 
     assert admit() == "acme"

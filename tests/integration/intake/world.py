@@ -18,7 +18,7 @@ from noonmark.schemas.submissions import parse_submission
 from noonmark.store import work
 from noonmark.store.connect import connect
 from noonmark.store.events import EventTopics
-from noonmark.store.jobs import EventRef, KnownFacts, Request, Result, Taken, accept
+from noonmark.store.jobs import EventRef, FactCache, Request, Result, Taken, accept
 from noonmark.store.time_facts import read_time_facts
 
 TOPICS = EventTopics(lifecycle="t.lifecycle", dead="t.dead")
@@ -59,7 +59,7 @@ class World:
 
     url: str
     connection: psycopg.Connection
-    known: KnownFacts = field(default_factory=KnownFacts)
+    known: FactCache = field(default_factory=FactCache)
     _worker: work.Identity | None = None
 
     def take(self, *requests: Request) -> list[Result]:
@@ -122,7 +122,7 @@ class World:
     def start(self, job_id: UUID) -> work.StartedRun:
         """Let the worker start the queued run of a job."""
         run = self.row("select * from runs where job_id = %s and state = 'queued'", job_id)
-        ticket = work.Ticket(run["id"], run["scheduled_for"], run["fence"])
+        ticket = work.StartRequest(run["id"], run["scheduled_for"], run["fence"])
         started, refused = work.start(self.connection, self.worker, "default", [ticket])
         assert not refused
         return started[0]

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
-from noonmark.kafka.consumer import LaneConsumer
+from noonmark.kafka.consumer import BatchConsumer
 from noonmark.kafka.delivery import OutboundMessage
 from noonmark.kafka.producer import RelayProducer
 from noonmark.kafka.topics import TopicSpec
@@ -42,7 +42,7 @@ class Kafka:
             "pause_grace_seconds": 0.1,
             "properties": properties,
         } | options
-        return self._keep(LaneConsumer(self.config, topic, f"{self.name}.group", **options))
+        return self._keep(BatchConsumer(self.config, topic, f"{self.name}.group", **options))
 
     def publish(self, topic, count, start=0):
         """Publish numbered messages; their values are their numbers."""

@@ -154,10 +154,10 @@ def test_entries_go_after_their_days_and_no_sooner(db, listed):
     write_entries(db, [entry(object="new")])
     settings = Settings(audit_days=400)
 
-    housekeeping.keep(db, settings)
+    housekeeping.run_housekeeping(db, settings)
     assert [row["object"] for row in listed().rows] == ["new", "old"]
     turn_clock(db, timedelta(days=400, seconds=5))
-    housekeeping.keep(db, settings)
+    housekeeping.run_housekeeping(db, settings)
     assert [row["object"] for row in listed().rows] == ["new"]
     with pytest.raises(psycopg.errors.RestrictViolation):
         db.execute("delete from audit_log")
@@ -168,10 +168,10 @@ def test_answers_that_nobody_asks_for_again_go_after_a_day(db):
         "insert into idempotency (namespace, key, request_hash, status, body) values ('a', 'k', '', 202, '{}')"
     )
     turn_clock(db, timedelta(hours=23, minutes=59))
-    housekeeping.keep(db, Settings())
+    housekeeping.run_housekeeping(db, Settings())
     assert db.execute("select count(*) from idempotency").fetchone() == (1,)
     turn_clock(db, timedelta(hours=24, seconds=5))
-    housekeeping.keep(db, Settings())
+    housekeeping.run_housekeeping(db, Settings())
     assert db.execute("select count(*) from idempotency").fetchone() == (0,)
 
 
@@ -180,7 +180,7 @@ def test_more_than_one_step_of_old_rows_goes_in_one_round(db, monkeypatch):
     write_entries(db, [entry() for _ in range(25)])
     turn_clock(db, timedelta(days=500))
 
-    report = housekeeping.keep(db, Settings())
+    report = housekeeping.run_housekeeping(db, Settings())
 
     assert report.pruned_rows >= 25
     assert db.execute("select count(*) from audit_log").fetchone() == (0,)

@@ -74,7 +74,7 @@ def work_off(world, backfill_id, **limits):
     """Step until it is done or waits; return the last step."""
     for _ in range(200):
         done = step(world, backfill_id, **limits)
-        if done.state is not BackfillState.RUNNING or (done.waits_for and not done.looked):
+        if done.state is not BackfillState.RUNNING or (done.waits_for and not done.examined):
             return done
     raise AssertionError(f"never done: {done}")
 
@@ -195,7 +195,7 @@ def test_a_step_that_never_committed_leaves_nothing_and_one_that_is_done_twice_a
     world.db.execute("update backfills set next_at = from_at, ended_to = from_at")
     repeated = step(world, backfill_id, queue=2)
 
-    assert (repeated.queued, repeated.looked) == (0, 2)
+    assert (repeated.queued, repeated.examined) == (0, 2)
     assert work_off(world, backfill_id).state is BackfillState.DONE
     assert made(world, backfill_id) == [begin + n * HOUR for n in range(5)]
     assert world.count("outbox", "run_id is not null") == 5
@@ -209,7 +209,7 @@ def test_two_triggers_never_work_on_one_backfill_at_once(world, begin):
         assert step(world, backfill_id, connection=other, queue=1).queued == 1
         meanwhile = step(world, backfill_id)
 
-    assert (meanwhile.queued, meanwhile.looked, meanwhile.soon) == (0, 0, True)
+    assert (meanwhile.queued, meanwhile.examined, meanwhile.soon) == (0, 0, True)
 
 
 def test_a_step_takes_a_bite_and_no_more_runs_than_may_be_unfinished(world, begin):

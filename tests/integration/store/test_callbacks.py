@@ -15,7 +15,7 @@ from noonmark.schemas.submissions import CompleteRun
 from noonmark.settings import Settings
 from noonmark.store import callbacks, claims, holding, housekeeping, leases
 from noonmark.store.callback_rows import Expected, NewCallback, open_callbacks
-from noonmark.store.extras import Extras
+from noonmark.store.extras import OutcomeExtras
 from noonmark.store.statements import statement
 
 TOKEN = "t" * 43
@@ -41,7 +41,7 @@ class Called:
     def answered(self, state=RunState.RUNNING, *, seconds=60.0, **more):
         """Record what the worker says: with RUNNING that the target answered 202."""
         more |= {"attempt_outcome": AttemptOutcome.SUCCEEDED} if state is RunState.RUNNING else {}
-        extras = Extras(callback=Expected(seconds))
+        extras = OutcomeExtras(callback=Expected(seconds))
         return self.world.record(
             self.worker, [outcome(self.run, state, extras=extras, **more)], [self.run.batch_id]
         )
@@ -93,8 +93,8 @@ def test_neither_death_nor_drain_of_the_worker_takes_a_run_that_waits_for_its_ta
     (other,) = world.started(called.worker)
     called.answered()
 
-    assert holding.held(world.db, called.worker).live.keys() == {other.id}
-    holding.hand_back(world.db, called.worker, [(called.run.id, called.run.scheduled_for)])
+    assert holding.read_worker_runs(world.db, called.worker).live.keys() == {other.id}
+    holding.requeue_unfinished(world.db, called.worker, [(called.run.id, called.run.scheduled_for)])
     world.db.execute("update workers set lapsed_at = now(), epoch = epoch + 1")
     leases.run_pass(world.db, TOPICS, shards=SHARDS, gap_seconds=5)
 
@@ -226,7 +226,7 @@ def test_a_deadline_of_an_earlier_attempt_does_not_end_a_later_one(world):
     world.db.execute(statement("requeue_runs"), {**span, "reason": "undeliverable"})
     (called.run,) = world.start(called.worker, [called.run.id])
     called.open(token="u" * 43, fence=2)
-    extras = Extras(callback=Expected(600.0))
+    extras = OutcomeExtras(callback=Expected(600.0))
     again = outcome(
         called.run, RunState.RUNNING, fence=2, extras=extras, attempt_outcome=AttemptOutcome.SUCCEEDED
     )
@@ -274,7 +274,7 @@ def test_a_cancel_ends_a_run_that_waits_for_its_target_at_once(world):
     called.answered()
     span = {"ids": [called.run.id], "first": called.run.scheduled_for, "last": called.run.scheduled_for}
 
-    world.db.execute(statement("job_cancel_runs"), {**span, "shards": [called.run.shard], "reason": None})
+    world.db.execute(statement("cancel_runs"), {**span, "shards": [called.run.shard], "reason": None})
 
     assert called.row()["state"] == "cancelled"
     assert not called.report()
@@ -316,7 +316,7 @@ def test_callbacks_of_attempts_that_ended_without_their_worker_are_pruned(world)
     world.db.execute("update runs set fence = 2 where id = %s", [gone.run.id])
     world.turn_clock(timedelta(hours=2))
 
-    housekeeping.keep(world.db, SETTINGS)
+    housekeeping.run_housekeeping(world.db, SETTINGS)
 
     assert world.column("select run_id from callbacks") == [waiting.run.id]
 

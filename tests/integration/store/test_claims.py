@@ -98,11 +98,11 @@ def test_a_claim_takes_no_more_than_its_limit_whatever_the_plan(world, plan, lim
     params = {"shards": [1], "lane": 0, "limit": limit}
     planned_kind = {"kind": 1, "zone_data": "none"}
     world.db.execute("update timers set kind = 2, run_id = job_id where shard = 1")
-    retries = world.db.execute(statement("take_run_timers"), {**params, "kind": 2}).fetchall()
+    retries = world.db.execute(statement("claim_run_timers"), {**params, "kind": 2}).fetchall()
     world.db.execute("update timers set kind = 1 where shard = 3")
     with world.db.transaction():
         planned = world.db.execute(
-            statement("lock_planned"), {**params, "shards": [3], **planned_kind}
+            statement("lock_planned_timers"), {**params, "shards": [3], **planned_kind}
         ).fetchall()
 
     assert once.claimed == once.queued == limit

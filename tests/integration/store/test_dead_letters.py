@@ -199,7 +199,7 @@ def test_of_a_paused_job_that_skips_overlaps_one_run_waits_for_the_resume_and_th
     assert sorted(world.run(run)["holds_slot"] for run in runs) == [False, False, True]
     assert world.count("slots") == 1
     with world.db.transaction():
-        job_pauses.free(world.db, [job_id])
+        job_pauses.resume_runs(world.db, [job_id])
     assert world.count("runs", "state = 'queued'") == 1
 
 

@@ -6,7 +6,7 @@ from tests.integration.store.world import EVERY_SHARD, outcome
 from noonmark.core.words import RunState
 from noonmark.store import relay
 from noonmark.store.emits import EmittedEvent, headers_of
-from noonmark.store.extras import Extras
+from noonmark.store.extras import OutcomeExtras
 
 
 def event(number, topic="billing.invoices", key=b"k", **headers):
@@ -21,8 +21,8 @@ def test_events_of_a_success_are_in_the_outbox_in_the_order_they_were_emitted(wo
     worker = world.worker()
     first, second = world.started(worker, 2)
     outcomes = [outcome(run) for run in (first, second)]
-    outcomes[0].extras = Extras(emits=[event(n, a="\u00e9") for n in range(20)])
-    outcomes[1].extras = Extras(emits=[event(99, key=None)])
+    outcomes[0].extras = OutcomeExtras(emits=[event(n, a="\u00e9") for n in range(20)])
+    outcomes[1].extras = OutcomeExtras(emits=[event(99, key=None)])
 
     world.record(worker, outcomes)
 
@@ -45,7 +45,7 @@ def test_an_attempt_that_did_not_succeed_has_emitted_nothing(world, state):
     if state is RunState.CANCELLED:
         world.db.execute("update runs set state = 'cancelling' where id = %s", [run.id])
     ended = outcome(run, state)
-    ended.extras = Extras(emits=[event(1)])
+    ended.extras = OutcomeExtras(emits=[event(1)])
 
     world.record(worker, [ended])
 
@@ -57,7 +57,7 @@ def test_an_attempt_that_was_fenced_has_emitted_nothing(world):
     worker = world.worker()
     (run,) = world.started(worker, fence=2)
     late = outcome(run, fence=1)
-    late.extras = Extras(emits=[event(1)])
+    late.extras = OutcomeExtras(emits=[event(1)])
 
     recorded = world.record(worker, [late])
 
@@ -70,7 +70,7 @@ def test_a_run_that_was_being_cancelled_has_emitted_nothing(world):
     (run,) = world.started(worker)
     world.db.execute("update runs set state = 'cancelling' where id = %s", [run.id])
     ended = outcome(run)
-    ended.extras = Extras(emits=[event(1)])
+    ended.extras = OutcomeExtras(emits=[event(1)])
 
     recorded = world.record(worker, [ended])
 

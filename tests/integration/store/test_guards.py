@@ -12,8 +12,8 @@ from noonmark.core.transitions import INITIAL, MOVES
 from noonmark.core.words import AttemptOutcome, Lane, RunState, SkipReason
 from noonmark.store import dead_letters, holding, housekeeping, leases, relay, work
 from noonmark.store.callback_rows import Expected
-from noonmark.store.extras import Extras
-from noonmark.store.lines import send_through
+from noonmark.store.extras import OutcomeExtras
+from noonmark.store.lines import enqueue_gated
 from noonmark.store.relay import Parked
 from noonmark.store.rows import StartedRun
 from noonmark.store.statements import statement
@@ -63,7 +63,10 @@ class Case:
 
 def start(case):
     work.start(
-        case.world.db, case.worker, "default", [work.Ticket(case.run_id, case.before["scheduled_for"], 1)]
+        case.world.db,
+        case.worker,
+        "default",
+        [work.StartRequest(case.run_id, case.before["scheduled_for"], 1)],
     )
 
 
@@ -72,17 +75,17 @@ def finish(state, case, **more):
 
 
 def wait_for_callback(case):
-    extras = Extras(callback=Expected(60.0))
+    extras = OutcomeExtras(callback=Expected(60.0))
     finish(RunState.RUNNING, case, attempt_outcome=AttemptOutcome.SUCCEEDED, extras=extras)
 
 
 def cancel_unheld(case):
     runs = [(case.run_id, case.before["scheduled_for"])]
-    holding.cancel_unheld(case.world.db, case.worker, TOPICS, runs, shards=4)
+    holding.cancel_unowned(case.world.db, case.worker, TOPICS, runs, shards=4)
 
 
 def hand_back(case):
-    holding.hand_back(case.world.db, case.worker, [(case.run_id, case.before["scheduled_for"])])
+    holding.requeue_unfinished(case.world.db, case.worker, [(case.run_id, case.before["scheduled_for"])])
 
 
 def lose(case):
@@ -110,7 +113,7 @@ def lose_at_most_once(case):
 
 def expire(case):
     case.world.db.execute("update runs set start_by = now() - interval '1 s' where id = %s", [case.run_id])
-    ticket = work.Ticket(case.run_id, case.before["scheduled_for"], 1)
+    ticket = work.StartRequest(case.run_id, case.before["scheduled_for"], 1)
     work.expire(case.world.db, TOPICS, [ticket], shards=SHARDS)
 
 
@@ -143,13 +146,13 @@ def resend(case):
 
 def hold(case):
     case.world.db.execute(
-        statement("job_hold_runs"), {**case.span(), "shards": [case.before["shard"]], "reason": "by a test"}
+        statement("pause_runs"), {**case.span(), "shards": [case.before["shard"]], "reason": "by a test"}
     )
 
 
 def cancel(case):
     case.world.db.execute(
-        statement("job_cancel_runs"), {**case.span(), "shards": [case.before["shard"]], "reason": "by a test"}
+        statement("cancel_runs"), {**case.span(), "shards": [case.before["shard"]], "reason": "by a test"}
     )
 
 
@@ -189,7 +192,7 @@ def promote(case):
 
 
 def gate(case):
-    send_through(case.world.db, [(case.run_id, case.before["scheduled_for"])], waiting_for="paused")
+    enqueue_gated(case.world.db, [(case.run_id, case.before["scheduled_for"])], waiting_for="paused")
 
 
 def skip_wait(verdict, case):
@@ -198,14 +201,16 @@ def skip_wait(verdict, case):
 
 
 def show_wait(case):
-    case.world.db.execute(statement("show_waits"), {**case.span(), "reason": "fairness", "slotted": True})
+    case.world.db.execute(
+        statement("update_run_wait_reasons"), {**case.span(), "reason": "fairness", "slotted": True}
+    )
 
 
 WAYS = {
     "promote_runs": [promote],
-    "gate_runs": [gate],
+    "enqueue_gated_runs": [gate],
     "skip_waits": [partial(skip_wait, "start_deadline"), partial(skip_wait, "overlap")],
-    "show_waits": [show_wait],
+    "update_run_wait_reasons": [show_wait],
     "start_runs": [start],
     "finish_plain": [partial(finish, RunState.SUCCEEDED)],
     "finish_detailed": [
@@ -217,16 +222,16 @@ WAYS = {
         partial(finish, RunState.DISCARDED, reason="by_handler", error="hopeless"),
         partial(finish, RunState.UNKNOWN, reason="timed_out", error="timed out after 30 s"),
     ],
-    "callback_await": [wait_for_callback],
-    "hand_back": [hand_back],
-    "cancel_unheld": [cancel_unheld],
-    "lose_runs": [lose, lose_for_good, lose_at_most_once],
+    "await_callbacks": [wait_for_callback],
+    "requeue_unfinished_runs": [hand_back],
+    "cancel_unowned_runs": [cancel_unheld],
+    "requeue_lost_runs": [lose, lose_for_good, lose_at_most_once],
     "expire_starts": [expire],
     "requeue_runs": [requeue],
     "park_runs": [park],
     "resend_vanished": [resend],
-    "job_hold_runs": [hold],
-    "job_cancel_runs": [cancel, cancel_without_worker],
+    "pause_runs": [hold],
+    "cancel_runs": [cancel, cancel_without_worker],
     "redrive_runs": [redrive, redrive_of_a_paused_job],
     "discard_runs": [discard],
 }
@@ -298,7 +303,7 @@ def test_a_run_that_is_not_queued_has_no_use_for_its_deadline(world, state):
     world.db.execute("update runs set start_by = now() - interval '1 h' where id = %s", [case.run_id])
 
     ended = work.expire(
-        world.db, TOPICS, [work.Ticket(case.run_id, case.before["scheduled_for"], 1)], shards=4
+        world.db, TOPICS, [work.StartRequest(case.run_id, case.before["scheduled_for"], 1)], shards=4
     )
 
     assert ended == {}
@@ -334,7 +339,7 @@ def test_an_expired_run_is_told_with_its_reason(world):
         [job_id, run_id],
     )
 
-    assert work.expire(world.db, TOPICS, [world.ticket(run_id)], shards=SHARDS) == {Lane.NORMAL: 1}
+    assert work.expire(world.db, TOPICS, [world.start_request(run_id)], shards=SHARDS) == {Lane.NORMAL: 1}
 
     (told,) = world.told()
     assert (told["run_id"], told["state"]) == (str(run_id), "skipped")

@@ -32,13 +32,13 @@ from noonmark.schemas.submissions import (
 from noonmark.store import claims, dead_letters, holding, leases, promotion, relay, run_cancels, work
 from noonmark.store.callback_rows import Expected, NewCallback, open_callbacks
 from noonmark.store.dead_letters import DeadSelection
-from noonmark.store.extras import Extras
-from noonmark.store.jobs import KnownFacts, Request, accept
+from noonmark.store.extras import OutcomeExtras
+from noonmark.store.jobs import FactCache, Request, accept
 from noonmark.store.limits import Figures, set_limit
 from noonmark.store.planner import Planner
 from noonmark.store.relay import Parked
 from noonmark.store.time_facts import read_time_facts
-from noonmark.store.work import Outcome, Ticket
+from noonmark.store.work import Outcome, StartRequest
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -68,15 +68,15 @@ class Fleet:
 
     def __init__(self, jobs: dict[str, UUID]) -> None:
         self.jobs = jobs
-        self.messages: list[Ticket] = []
+        self.messages: list[StartRequest] = []
         self.lock = threading.Lock()
         self.counts: Counter[str] = Counter()
 
-    def send(self, tickets: list[Ticket]) -> None:
+    def send(self, tickets: list[StartRequest]) -> None:
         with self.lock:
             self.messages += tickets
 
-    def receive(self, rng: Random) -> list[Ticket]:
+    def receive(self, rng: Random) -> list[StartRequest]:
         """Take some messages; one in four is delivered again later."""
         with self.lock:
             rng.shuffle(self.messages)
@@ -93,7 +93,7 @@ class Session:
         self.fleet = fleet
         self.world = World(url)
         self.db = self.world.db
-        self.known = KnownFacts()
+        self.known = FactCache()
         self.planner = Planner(catch_up_cap=3, ledger_cap=20)
         self.worker = self.world.worker(lease_seconds=1000)
         self.held: dict[UUID, tuple[work.StartedRun, int]] = {}
@@ -144,7 +144,7 @@ class Session:
 
     def relay(self) -> None:
         rows = relay.read(self.db, EVERY_SHARD, 20, events=False)
-        self.fleet.send([Ticket(row.run_id, row.scheduled_for, row.fence) for row in rows])
+        self.fleet.send([StartRequest(row.run_id, row.scheduled_for, row.fence) for row in rows])
         relay.delete(self.db, rows)
 
     def park(self) -> None:
@@ -181,7 +181,7 @@ class Session:
             with self.db.transaction():
                 outcomes = [self.outcome(run, fence) for run, fence in runs]
                 work.record(self.db, self.worker, TOPICS, outcomes, [], shards=SHARDS)
-            self.let_go(runs)
+            self.forget(runs)
 
     def outcome(self, run: work.StartedRun, fence: int) -> Outcome:
         state, how, reason = self.rng.choice(
@@ -197,7 +197,7 @@ class Session:
         ended = Outcome(run, fence, state, how, reason, pool="default")
         if state is RunState.RUNNING:
             open_callbacks(self.db, *self.worker, [NewCallback(run.id, run.scheduled_for, fence, TOKEN)])
-            ended.extras = Extras(callback=Expected(self.rng.choice([0.0, 1000.0])))
+            ended.extras = OutcomeExtras(callback=Expected(self.rng.choice([0.0, 1000.0])))
         elif how is not AttemptOutcome.SUCCEEDED:
             ended.error = f"failed at {self.rng.random()}"
         elif self.rng.random() < 0.5:
@@ -206,18 +206,18 @@ class Session:
 
     def hand_back(self) -> None:
         runs = self.some_held()
-        holding.hand_back(self.db, self.worker, [(run.id, run.scheduled_for) for run, _ in runs])
-        self.let_go(runs)
+        holding.requeue_unfinished(self.db, self.worker, [(run.id, run.scheduled_for) for run, _ in runs])
+        self.forget(runs)
 
     def reconcile(self) -> None:
         """Compare with Postgres: forget what is not ours, end what was cancelled, give back what is not known."""
-        live = holding.held(self.db, self.worker).live
+        live = holding.read_worker_runs(self.db, self.worker).live
         self.held = {run_id: run for run_id, run in self.held.items() if run_id in live}
         unknown = [(run_id, one.scheduled_for) for run_id, one in live.items() if run_id not in self.held]
         cancelled = [(i, one.scheduled_for) for i, one in live.items() if one.state == RunState.CANCELLING]
         if cancelled:
-            holding.cancel_unheld(self.db, self.worker, TOPICS, cancelled, shards=SHARDS)
-        holding.hand_back(self.db, self.worker, unknown)
+            holding.cancel_unowned(self.db, self.worker, TOPICS, cancelled, shards=SHARDS)
+        holding.requeue_unfinished(self.db, self.worker, unknown)
 
     def vanish(self) -> None:
         """Lapse, and come back as another worker; what was held may still report."""
@@ -306,7 +306,7 @@ def fleet(world: World) -> Fleet:
         requests = [
             create(name=name, **({"schedule": "0 3 1 1 *"} | document)) for name, document in JOBS.items()
         ]
-        taken = accept(world.db, requests, shards=SHARDS, topics=TOPICS, known=KnownFacts(), facts=facts)
+        taken = accept(world.db, requests, shards=SHARDS, topics=TOPICS, known=FactCache(), facts=facts)
     jobs = {name: one.job_id for name, one in zip(JOBS, taken.results, strict=True) if one.job_id}
     assert len(jobs) == len(JOBS), taken.results
     return Fleet(jobs)

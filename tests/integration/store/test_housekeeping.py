@@ -33,14 +33,14 @@ def test_days_are_made_ahead_and_once(world):
     world.turn_clock(timedelta(days=10))
     today = world.now().date()
 
-    report = housekeeping.keep(world.db, SETTINGS)
-    again = housekeeping.keep(world.db, SETTINGS)
+    report = housekeeping.run_housekeeping(world.db, SETTINGS)
+    again = housekeeping.run_housekeeping(world.db, SETTINGS)
 
     assert report.days_made == 5
     assert again.days_made == 0
     assert [today + timedelta(days=n) for n in range(-1, 4)] == days(world)[-5:]
-    assert report.worth_telling
-    assert not again.worth_telling
+    assert report.has_changes
+    assert not again.has_changes
 
 
 def test_many_sessions_that_make_one_day_make_it_once(world):
@@ -94,7 +94,7 @@ def test_a_day_after_retention_goes_with_all_that_hangs_on_it(world):
     world.db.execute("insert into run_notes select id, scheduled_for, 1, 0.5, 'half', null, now() from runs")
     young = old_run(world, age=29)
 
-    report = housekeeping.keep(world.db, SETTINGS)
+    report = housekeeping.run_housekeeping(world.db, SETTINGS)
 
     assert (report.days_dropped, report.days_kept_unfinished) == (1, 0)
     assert world.column("select id from runs") == [young]
@@ -107,7 +107,7 @@ def test_days_are_found_whatever_the_plan_and_whatever_other_tables_are_called(w
     old_run(world)
     world.db.execute(f"set {plan} = off")
 
-    assert housekeeping.keep(world.db, SETTINGS).days_dropped == 1
+    assert housekeeping.run_housekeeping(world.db, SETTINGS).days_dropped == 1
 
 
 @pytest.mark.parametrize("state", ["waiting", "queued", "running", "retrying", "cancelling"])
@@ -115,7 +115,7 @@ def test_a_day_with_an_unfinished_run_stays_whatever_its_age(world, state):
     run_id = old_run(world, RunState(state))
     old_run(world, age=32)
 
-    report = housekeeping.keep(world.db, SETTINGS)
+    report = housekeeping.run_housekeeping(world.db, SETTINGS)
 
     assert (report.days_dropped, report.days_kept_unfinished) == (1, 1)
     assert world.column("select id from runs") == [run_id]
@@ -125,11 +125,11 @@ def test_the_floor_of_the_ledger_rises_and_never_falls(world):
     before = world.value("select ledger_floor from install")
     world.turn_clock(timedelta(days=40))
     old_run(world, age=35)
-    housekeeping.keep(world.db, SETTINGS)
+    housekeeping.run_housekeeping(world.db, SETTINGS)
     raised = world.value("select ledger_floor from install")
 
     old_run(world, age=70)
-    housekeeping.keep(world.db, SETTINGS.model_copy(update={"retention_days": 60}))
+    housekeeping.run_housekeeping(world.db, SETTINGS.model_copy(update={"retention_days": 60}))
 
     assert raised > before
     assert raised.astimezone(UTC).time().isoformat() == "00:00:00"
@@ -149,7 +149,7 @@ def test_one_time_jobs_go_with_their_last_run_and_recurring_ones_stay(world):
     old_run(world, job_id=still_due)
     world.timer(still_due, world.now() + timedelta(days=1))
 
-    housekeeping.keep(world.db, SETTINGS)
+    housekeeping.run_housekeeping(world.db, SETTINGS)
 
     assert set(world.column("select id from jobs")) == {recurring, again, still_due}
 
@@ -174,12 +174,12 @@ def test_a_drop_that_somebody_reading_the_ledger_holds_up_does_not_hold_up_claim
         reader.execute(f"select count(*) from runs where scheduled_for > '{world.today()}'")
 
         # It gives up while the reader goes on, and whoever came behind it goes on, too.
-        report = housekeeping.keep(world.db, SETTINGS)
+        report = housekeeping.run_housekeeping(world.db, SETTINGS)
         world.another().execute("select count(*) from runs")
 
     assert (report.days_dropped, report.days_kept_in_use) == (0, 1)
     assert world.column("select id from runs") == [run_id]
-    assert housekeeping.keep(world.db, SETTINGS).days_dropped == 1
+    assert housekeeping.run_housekeeping(world.db, SETTINGS).days_dropped == 1
 
 
 def test_event_ids_are_forgotten_after_their_time(world):
@@ -188,7 +188,7 @@ def test_event_ids_are_forgotten_after_their_time(world):
                                     (gen_random_uuid(), now() - interval '13 days', 's', 'young')"""
     )
 
-    assert housekeeping.keep(world.db, SETTINGS).pruned_rows == 1
+    assert housekeeping.run_housekeeping(world.db, SETTINGS).pruned_rows == 1
     assert world.column("select event_id from inbox") == ["young"]
 
 
@@ -201,12 +201,12 @@ def test_members_and_workers_that_are_long_gone_are_forgotten(world):
         "insert into members values ('trigger', gen_random_uuid(), 'h', 1, now(), now() - interval '2 h')"
     )
 
-    assert housekeeping.keep(world.db, SETTINGS).pruned_rows == 2
+    assert housekeeping.run_housekeeping(world.db, SETTINGS).pruned_rows == 2
 
     # A row that a start batch points to stays until its runs are taken up.
     assert world.column("select id from workers") == [busy.worker]
     leases.run_pass(world.db, TOPICS, shards=SHARDS, gap_seconds=5)
-    housekeeping.keep(world.db, SETTINGS)
+    housekeeping.run_housekeeping(world.db, SETTINGS)
     assert world.count("workers") == 0
     assert worker.worker != busy.worker
 

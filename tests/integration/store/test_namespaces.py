@@ -230,7 +230,7 @@ def test_a_batch_that_loses_a_deadlock_to_a_worker_is_done_again(world, monkeypa
     first, second = (world.put_run(job_id=job, scheduled_for=world.now() - n * LATER) for n in (2, 1))
     worker = world.another()
     under_way = threading.Event()
-    held = namespace_pauses.hold
+    held = namespace_pauses.pause_runs
     tries = []
     query = "select cardinality(pg_blocking_pids(%s)) > 0"
 
@@ -243,7 +243,7 @@ def test_a_batch_that_loses_a_deadlock_to_a_worker_is_done_again(world, monkeypa
             until(lambda: world.value(query, worker.info.backend_pid))
         return held(connection, jobs, **more)
 
-    monkeypatch.setattr(namespace_pauses, "hold", hold)
+    monkeypatch.setattr(namespace_pauses, "pause_runs", hold)
     session = world.another()
     session.execute("set deadlock_timeout = '50ms'")
     pausing = threading.Thread(target=lambda: pause_namespace(session, "tests"))

@@ -9,12 +9,12 @@ from tests.integration.store.world import outcome
 
 from noonmark.core.granting import limit_gate
 from noonmark.core.words import Overlap, RunState
-from noonmark.store.lines import look_again
+from noonmark.store.lines import reset_waits
 
 QUEUE_ONE = {"overlap": Overlap.QUEUE_ONE.value}
 CANCEL_RUNNING = {"overlap": Overlap.CANCEL_RUNNING.value}
 QUEUED = ("queued", None)
-IN_LINE = ("waiting", "overlap")
+QUEUED_FOR_SLOT = ("waiting", "overlap")
 AT_LIMIT = ("waiting", "limit")
 SKIPPED = ("skipped", "overlap")
 CANCELLED = ("cancelled", "overlap")
@@ -42,7 +42,7 @@ def test_queue_one_lets_one_wait_and_skips_those_that_come_while_it_does(world):
     claim(world)
     tick(world)
     tick(world)
-    assert states(world, job_id) == [QUEUED, IN_LINE, SKIPPED]
+    assert states(world, job_id) == [QUEUED, QUEUED_FOR_SLOT, SKIPPED]
     assert settle(world) == 0
     assert [told["reason"] for told in world.told()] == ["overlap"]
 
@@ -53,7 +53,7 @@ def test_queue_one_lets_one_wait_and_skips_those_that_come_while_it_does(world):
     assert states(world, job_id) == [DONE, QUEUED, SKIPPED]
     assert world.column("select run_id from slots") == [second["id"]]
     tick(world)
-    assert states(world, job_id)[-1] == IN_LINE
+    assert states(world, job_id)[-1] == QUEUED_FOR_SLOT
     assert world.run(second["id"])["holds_slot"] is True
 
 
@@ -66,7 +66,7 @@ def test_a_run_of_queue_one_that_is_to_be_retried_keeps_the_slot(world):
 
     retry_due(world)
 
-    assert states(world, job_id) == [QUEUED, IN_LINE]
+    assert states(world, job_id) == [QUEUED, QUEUED_FOR_SLOT]
 
 
 def test_who_waits_goes_before_an_instant_that_finds_the_slot_free(world):
@@ -77,9 +77,9 @@ def test_who_waits_goes_before_an_instant_that_finds_the_slot_free(world):
 
     tick(world)  # before any promotion
 
-    assert states(world, job_id) == [DONE, IN_LINE, IN_LINE]
+    assert states(world, job_id) == [DONE, QUEUED_FOR_SLOT, QUEUED_FOR_SLOT]
     assert settle(world) == 1
-    assert states(world, job_id) == [DONE, QUEUED, IN_LINE]
+    assert states(world, job_id) == [DONE, QUEUED, QUEUED_FOR_SLOT]
 
 
 def test_cancel_running_asks_the_run_to_stop_and_the_newest_instant_runs_after_it(world):
@@ -89,9 +89,9 @@ def test_cancel_running_asks_the_run_to_stop_and_the_newest_instant_runs_after_i
     (run,) = world.start(worker, queued(world))
 
     tick(world)
-    assert states(world, job_id) == [("cancelling", "overlap"), IN_LINE]
+    assert states(world, job_id) == [("cancelling", "overlap"), QUEUED_FOR_SLOT]
     tick(world)
-    assert states(world, job_id) == [("cancelling", "overlap"), SKIPPED, IN_LINE]
+    assert states(world, job_id) == [("cancelling", "overlap"), SKIPPED, QUEUED_FOR_SLOT]
     assert settle(world) == 0
 
     assert world.record(worker, [outcome(run, RunState.CANCELLED)]).freed
@@ -145,7 +145,7 @@ def test_the_slot_is_taken_while_a_limit_holds_the_run_up(world):
     claim(world)
     settle(world)
     tick(world)
-    assert states(world, job_id) == [QUEUED, IN_LINE]
+    assert states(world, job_id) == [QUEUED, QUEUED_FOR_SLOT]
     finish(world, runs_in(world, job_id, "queued"))
     world.db.execute(
         "insert into limit_slots values (%s, 0, noonmark_uuid7(), 'tests', 'api')", [key_of("api")]
@@ -156,7 +156,7 @@ def test_the_slot_is_taken_while_a_limit_holds_the_run_up(world):
     second = world.runs_of(job_id)[1]
     assert (second["state"], second["reason"], second["holds_slot"]) == ("waiting", "limit", True)
     tick(world)
-    assert states(world, job_id)[2] == IN_LINE
+    assert states(world, job_id)[2] == QUEUED_FOR_SLOT
 
 
 def test_a_policy_that_is_edited_in_between_does_no_harm(world):
@@ -164,7 +164,7 @@ def test_a_policy_that_is_edited_in_between_does_no_harm(world):
     claim(world)
     tick(world)
     world.db.execute('update jobs set policy = \'{"overlap": "allow"}\' where id = %s', [job_id])
-    look_again(world.db, job_id)
+    reset_waits(world.db, job_id)
     assert settle(world) == 1
     assert states(world, job_id) == [QUEUED, QUEUED]
 
@@ -183,10 +183,10 @@ def test_who_lined_up_before_an_edit_does_not_run_beside_the_run_under_way(world
     world.db.execute(
         "update jobs set policy = jsonb_build_object('overlap', %s::text) where id = %s", [rule, job_id]
     )
-    look_again(world.db, job_id)
+    reset_waits(world.db, job_id)
 
     assert settle(world) == 0
-    assert states(world, job_id) == [QUEUED, IN_LINE]
+    assert states(world, job_id) == [QUEUED, QUEUED_FOR_SLOT]
     finish(world, queued(world))
     assert settle(world) == 1
     assert states(world, job_id) == [DONE, QUEUED]

@@ -9,12 +9,12 @@ from noonmark.core.words import RunState
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store.extras import Extras
+from noonmark.store.extras import OutcomeExtras
 from noonmark.store.hints import HintSender
 from noonmark.store.run_notes import Note
 from noonmark.telemetry.logs import get_logger
-from noonmark.worker.batches import Batches
-from noonmark.worker.recorder import Recorder
+from noonmark.worker.batches import StartBatches
+from noonmark.worker.recorder import RecorderLoop
 
 PATIENCE = 20
 
@@ -26,11 +26,11 @@ def recorder(world, emptied_database):
         "worker", Settings(database_url=emptied_database), Health(), threading.Event(), get_logger()
     )
     settled = threading.Event()
-    made = Recorder(
+    made = RecorderLoop(
         service,
         TOPICS,
         HintSender(emptied_database),
-        Batches(),
+        StartBatches(),
         shards=SHARDS,
         identity=lambda: worker,
         settled=lambda _: settled.set(),
@@ -46,7 +46,7 @@ def recorder(world, emptied_database):
 def test_a_note_that_is_no_json_is_dropped_and_the_verdict_stands(world, recorder):
     made, worker, settled = recorder
     bad, good = world.started(worker, 2)
-    extras = Extras(note=Note(bad, 1, checkpoint=b"{", version=1))
+    extras = OutcomeExtras(note=Note(bad, 1, checkpoint=b"{", version=1))
     extras.logged().add("a line")
     made.put([outcome(bad, RunState.DEAD, reason="x", error="boom", extras=extras), outcome(good)])
     assert settled.wait(PATIENCE)

@@ -65,7 +65,7 @@ def test_processes_that_died_without_a_word_are_forgotten_after_an_hour(world):
     world.turn_clock(timedelta(minutes=61))
     processes.note(world.db, "dispatcher", uuid7(), None)
 
-    housekeeping.keep(world.db, Settings())
+    housekeeping.run_housekeeping(world.db, Settings())
 
     assert [one[0] for one in seen(world)] == ["dispatcher"]
 

@@ -20,7 +20,7 @@ from tests.support.settings_orders import set_max_in_flight
 
 from noonmark.core.words import Lane, RunState
 from noonmark.store import claims, leases, promotion
-from noonmark.store.lines import look_again
+from noonmark.store.lines import reset_waits
 
 LIMIT = ("waiting", "limit")
 QUEUED = ("queued", None)
@@ -192,7 +192,7 @@ def test_a_job_that_is_edited_to_have_no_limit_lets_its_waiting_runs_go(world):
     settle(world)
 
     world.db.execute("update jobs set policy = null where id = %s", [jobs[1]])
-    assert look_again(world.db, jobs[1])
+    assert reset_waits(world.db, jobs[1])
     assert settle(world) == 1
     assert states_of(world, jobs) == [QUEUED, QUEUED]
     assert world.run(world.runs_of(jobs[1])[0]["id"])["holds_slot"] is False
@@ -259,13 +259,13 @@ def test_a_pass_beside_another_leaves_at_once_and_comes_back_soon(world):
 
 
 def test_more_lines_than_a_pass_looks_at_are_all_reached(world, monkeypatch):
-    monkeypatch.setattr(promotion, "_LINES", 3)
+    monkeypatch.setattr(promotion, "_QUEUES_SQL_LIMIT", 3)
     limit(world, "api", max_running=1)
     for n in range(8):
         due_jobs(world, 2, ("api", f"customer {n}"))
     claim(world)
 
-    total, from_key = 0, promotion.LOOK_AGAIN
+    total, from_key = 0, promotion.UNCHECKED_QUEUE
     for _ in range(20):
         done = promotion.promote(world.db, TOPICS, install_shards=4, from_key=from_key)
         total, from_key = total + done.queued.total(), done.from_key
@@ -283,7 +283,7 @@ def test_a_pass_ends_when_it_has_looked_at_enough_and_the_next_goes_on(world, mo
 
     assert first.queued.total() == 5
     assert first.more
-    assert first.from_key != promotion.LOOK_AGAIN
+    assert first.from_key != promotion.UNCHECKED_QUEUE
 
 
 # Caps of namespaces
@@ -365,7 +365,7 @@ def test_nobody_pays_for_what_nobody_uses(world):
     claim(world)
 
     assert states_of(world, jobs) == [QUEUED] * 3
-    assert promotion.anybody_waits(world.db) is False
+    assert promotion.has_waiting_runs(world.db) is False
     assert (world.count("waits"), world.count("limit_slots")) == (0, 0)
 
 

@@ -61,9 +61,11 @@ def test_a_run_that_is_skipped_while_a_promotion_moves_it_leaves_the_line(world)
     with promotion.transaction():
         moved = {"ids": [waiting["id"]]}
         day = {"first": waiting["scheduled_for"], "last": waiting["scheduled_for"]}
-        promotion.execute(statement("show_waits"), {**moved, **day, "reason": "limit", "slotted": False})
         promotion.execute(
-            statement("park_waits"),
+            statement("update_run_wait_reasons"), {**moved, **day, "reason": "limit", "slotted": False}
+        )
+        promotion.execute(
+            statement("move_waits"),
             {**moved, "keys": [gate.key], "reasons": ["limit"], "limit_names": ["api"], "limit_keys": [None]},
         )
         ahead = world.value("select round(extract(epoch from noonmark_now() - now()) / 60)::int")
@@ -91,7 +93,7 @@ def test_the_newest_instant_stops_a_run_that_a_promotion_has_just_given_the_slot
     promotion = world.another()
 
     with promotion.transaction():
-        promotion.execute(statement("take_slots"), {"keys": [job_id], "run_ids": [waiting["id"]]})
+        promotion.execute(statement("acquire_slots"), {"keys": [job_id], "run_ids": [waiting["id"]]})
         day = {"first": waiting["scheduled_for"], "last": waiting["scheduled_for"]}
         promotion.execute(
             statement("promote_runs"), {"ids": [waiting["id"]], "holders": [waiting["id"]], **day}
@@ -130,7 +132,8 @@ def test_a_cancel_leaves_a_retry_to_the_claim_that_has_it_in_hand(world):
                 [row["scheduled_for"], row["job_id"], run.id, row["shard"]],
             )
             taken = claiming.execute(
-                statement("take_run_timers"), {"shards": list(EVERY_SHARD), "lane": 1, "kind": 2, "limit": 10}
+                statement("claim_run_timers"),
+                {"shards": list(EVERY_SHARD), "lane": 1, "kind": 2, "limit": 10},
             ).fetchall()
             assert [one[0] for one in taken] == [run.id]
         cancel.ended()  # it would wait for the claim, which is about to wait for the run
@@ -153,14 +156,16 @@ def test_a_run_that_loses_its_worker_while_its_job_is_paused_waits_for_the_resum
         world.db.execute("update workers set lapsed_at = now(), epoch = epoch + 1")
         leases.run_pass(world.db, TOPICS, shards=SHARDS, gap_seconds=5)
     else:
-        assert holding.hand_back(world.db, worker, [(run.id, run.scheduled_for) for run in runs]) == 2
+        assert (
+            holding.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for) for run in runs]) == 2
+        )
 
     assert states(world, paused) == [("waiting", "paused")]
     assert states(world, active) == [("queued", None)]
     assert world.messages(runs[0].id) == []
     assert world.column("select run_id from waits") == [runs[0].id]
     world.db.execute("update jobs set state = 'active' where id = %s", [paused])
-    job_pauses.free(world.db, [paused])
+    job_pauses.resume_runs(world.db, [paused])
     assert states(world, paused) == [("queued", None)]
     (message,) = world.messages(runs[0].id)
     assert message["fence"] == world.run(runs[0].id)["fence"]
@@ -176,11 +181,11 @@ def test_a_redriven_run_that_is_held_by_a_pause_does_not_pass_the_run_in_the_slo
     found = dead_letters.find(world.db, DeadSelection())
     dead_letters.redrive(world.db, TOPICS, found, shards=SHARDS)
     world.db.execute("update jobs set state = 'paused' where id = %s", [job_id])
-    job_pauses.hold(world.db, [job_id], recurring=[], shards=EVERY_SHARD)
+    job_pauses.pause_runs(world.db, [job_id], recurring=[], shards=EVERY_SHARD)
     assert world.run(dead.id)["reason"] == "paused"
 
     world.db.execute("update jobs set state = 'active' where id = %s", [job_id])
-    assert job_pauses.free(world.db, [job_id]) == 1
+    assert job_pauses.resume_runs(world.db, [job_id]) == 1
 
     assert world.run(dead.id)["state"] == "waiting"
     assert settle(world) == 0

@@ -15,12 +15,12 @@ from noonmark.handlers import Fenced
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store.extras import Extras
+from noonmark.store.extras import OutcomeExtras
 from noonmark.store.run_notes import Note, checkpoints, save_notes
 from noonmark.store.work import Identity
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import FENCED_WRITES
-from noonmark.worker.notes import Notes
+from noonmark.worker.notes import NoteWriter
 
 PATIENCE = 20
 
@@ -105,7 +105,7 @@ def test_a_later_attempt_cannot_begin_before_a_note_of_the_earlier_is_committed(
 def test_an_outcome_takes_along_what_was_not_written_yet(world):
     worker = world.worker()
     told, written, quiet = world.started(worker, 3)
-    extras = Extras(note=note(told, progress=0.9, checkpoint={"n": 1}))
+    extras = OutcomeExtras(note=note(told, progress=0.9, checkpoint={"n": 1}))
     extras.logged().add("a line")
     old = note(written, checkpoint="old")
     old.saved = old.version
@@ -114,7 +114,7 @@ def test_an_outcome_takes_along_what_was_not_written_yet(world):
         worker,
         [
             outcome(told, RunState.RETRYING, error="boom", extras=extras),
-            outcome(written, extras=Extras(note=old)),
+            outcome(written, extras=OutcomeExtras(note=old)),
             outcome(quiet),
         ],
     )
@@ -128,7 +128,7 @@ def test_an_outcome_takes_along_what_was_not_written_yet(world):
 def test_an_outcome_that_is_fenced_leaves_neither_note_nor_log(world):
     worker = world.worker()
     (run,) = world.started(worker)
-    extras = Extras(note=note(run, fence=9, checkpoint=1))
+    extras = OutcomeExtras(note=note(run, fence=9, checkpoint=1))
     extras.logged().add("late")
     world.record(worker, [outcome(run, fence=9, extras=extras)])
     assert kept(world) == {}
@@ -138,7 +138,7 @@ def test_an_outcome_that_is_fenced_leaves_neither_note_nor_log(world):
 def test_logs_that_are_no_proper_text_are_kept_as_text(world):
     worker = world.worker()
     (run,) = world.started(worker)
-    extras = Extras()
+    extras = OutcomeExtras()
     extras.logged().stdout = "a\0b\udcff"
     extras.logged().add("c\0d\ud800")
     world.record(worker, [outcome(run, extras=extras)])
@@ -150,7 +150,7 @@ def test_logs_that_are_no_proper_text_are_kept_as_text(world):
 def test_the_log_of_an_attempt_is_bounded(world):
     worker = world.worker()
     (run,) = world.started(worker)
-    extras = Extras()
+    extras = OutcomeExtras()
     for n in range(3000):
         extras.logged().add(f"{n:099d}")
     world.record(worker, [outcome(run, extras=extras)])
@@ -163,13 +163,13 @@ def test_the_log_of_an_attempt_is_bounded(world):
 
 
 @pytest.fixture
-def writer(emptied_database) -> Iterator[Callable[..., Notes]]:
-    running: list[tuple[Notes, threading.Thread]] = []
+def writer(emptied_database) -> Iterator[Callable[..., NoteWriter]]:
+    running: list[tuple[NoteWriter, threading.Thread]] = []
 
-    def start(identity: Callable[[], Identity]) -> Notes:
+    def start(identity: Callable[[], Identity]) -> NoteWriter:
         settings = Settings(database_url=emptied_database)
         service = Service("worker", settings, Health(), threading.Event(), get_logger())
-        notes = Notes(service, identity)
+        notes = NoteWriter(service, identity)
         thread = threading.Thread(target=notes.run, args=[service.stop])
         thread.start()
         running.append((notes, thread))
@@ -239,9 +239,9 @@ def test_an_attempt_that_ended_here_is_let_go(world, writer):
     (run,) = world.started(worker)
     held = in_hand(run)
     service = Service("worker", Settings(), Health(), threading.Event(), get_logger())
-    notes = Notes(service, lambda: worker)  # nobody writes
+    notes = NoteWriter(service, lambda: worker)  # nobody writes
     saved = notes.checkpoint(held, b"1")
-    notes.let_go([held.key])
+    notes.forget([held.key])
     with pytest.raises(Fenced):
         saved.wait(PATIENCE)
     assert held.extras.note.version > held.extras.note.saved  # goes with the outcome

@@ -55,7 +55,7 @@ def go_all_the_way(url: str) -> None:
         (again,) = world.start(worker, [failed.id])
         work.leave(world.db, worker)
         lost = leases.run_pass(world.db, TOPICS, shards=SHARDS, gap_seconds=5).lost
-        report = housekeeping.keep(world.db, Settings())
+        report = housekeeping.run_housekeeping(world.db, Settings())
 
         assert queued == len(jobs) == len(ids)
         assert {run.job_id for run in started} == set(jobs)

@@ -11,7 +11,7 @@ from tests.integration.store.world import SHARDS, TOPICS, outcome
 
 from noonmark.core.words import AttemptOutcome, Lane
 from noonmark.store import holding, work
-from noonmark.store.work import Identity, Ticket
+from noonmark.store.work import Identity, StartRequest
 
 
 def test_a_start_makes_the_run_this_workers_and_brings_its_work(world):
@@ -39,7 +39,7 @@ def test_a_start_makes_the_run_this_workers_and_brings_its_work(world):
 @pytest.mark.parametrize("fence", [1, 3])
 def test_a_start_with_another_fence_than_the_runs_is_refused(world, fence):
     run_id = world.put_run(fence=2)
-    ticket = world.ticket(run_id, fence=fence)
+    ticket = world.start_request(run_id, fence=fence)
 
     started, refused = work.start(world.db, world.worker(), "default", [ticket])
 
@@ -51,7 +51,7 @@ def test_a_start_with_another_fence_than_the_runs_is_refused(world, fence):
 def test_a_start_for_another_pool_is_refused(world):
     run_id = world.put_run(pool="gpu")
 
-    started, refused = work.start(world.db, world.worker(), "default", [world.ticket(run_id)])
+    started, refused = work.start(world.db, world.worker(), "default", [world.start_request(run_id)])
 
     assert started == []
     assert len(refused) == 1
@@ -66,10 +66,10 @@ def test_a_start_under_another_epoch_or_by_a_worker_that_lapsed_or_left_is_refus
     nobody = Identity(99, 1)
 
     for who in (Identity(worker.worker, 2), lapsed, left, Identity(left.worker, 2), nobody):
-        assert work.start(world.db, who, "default", [world.ticket(run_id)])[0] == []
+        assert work.start(world.db, who, "default", [world.start_request(run_id)])[0] == []
 
     assert world.run(run_id)["state"] == "queued"
-    assert len(work.start(world.db, worker, "default", [world.ticket(run_id)])[0]) == 1
+    assert len(work.start(world.db, worker, "default", [world.start_request(run_id)])[0]) == 1
 
 
 def test_a_run_that_another_worker_has_is_not_started_again(world):
@@ -77,14 +77,14 @@ def test_a_run_that_another_worker_has_is_not_started_again(world):
     run_id = world.put_run()
     world.start(first, [run_id])
 
-    started, refused = work.start(world.db, second, "default", [world.ticket(run_id)])
+    started, refused = work.start(world.db, second, "default", [world.start_request(run_id)])
 
     assert (started, len(refused)) == ([], 1)
     assert world.run(run_id)["owner"] == first.worker
 
 
 def test_two_workers_that_start_the_same_runs_at_once_share_them_out(world):
-    tickets = [world.ticket(world.put_run()) for _ in range(50)]
+    tickets = [world.start_request(world.put_run()) for _ in range(50)]
     together = threading.Barrier(4)
 
     def start(session, worker):
@@ -115,7 +115,7 @@ def test_a_start_of_one_run_in_two_copies_starts_it_once(world):
     worker = world.worker()
     run_id = world.put_run()
 
-    started, refused = work.start(world.db, worker, "default", [world.ticket(run_id)] * 2)
+    started, refused = work.start(world.db, worker, "default", [world.start_request(run_id)] * 2)
 
     assert [run.id for run in started] == [run_id]
     assert refused == []
@@ -136,7 +136,7 @@ def test_a_run_whose_start_deadline_has_passed_is_refused_and_then_skipped(world
     worker = world.worker()
     late = world.put_run(start_by=world.now() - timedelta(milliseconds=1))
     early = world.put_run(start_by=world.now() + timedelta(hours=1))
-    tickets = [world.ticket(late), world.ticket(early)]
+    tickets = [world.start_request(late), world.start_request(early)]
 
     started, refused = work.start(world.db, worker, "default", tickets)
     ended = work.expire(world.db, TOPICS, refused, shards=SHARDS)
@@ -181,7 +181,7 @@ def test_a_run_handed_back_is_queued_again_and_burns_no_attempt(world):
     worker = world.worker()
     (run,) = world.started(worker, attempt=2)
 
-    assert holding.hand_back(world.db, worker, [(run.id, run.scheduled_for)]) == 1
+    assert holding.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for)]) == 1
 
     row = world.run(run.id)
     assert (row["state"], row["fence"], row["attempt"], row["losses"]) == ("queued", 2, 2, 0)
@@ -189,7 +189,7 @@ def test_a_run_handed_back_is_queued_again_and_burns_no_attempt(world):
     (attempt,) = world.rows("select * from attempts")
     assert (attempt["outcome"], attempt["fence"], attempt["attempt"]) == (AttemptOutcome.HANDED_BACK, 1, 3)
     assert len(world.record(worker, [outcome(run)]).fenced) == 1
-    assert holding.hand_back(world.db, worker, [(run.id, run.scheduled_for)]) == 0
+    assert holding.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for)]) == 0
 
 
 def test_a_worker_is_told_which_runs_it_owns_and_which_it_should_stop(world):
@@ -199,18 +199,18 @@ def test_a_worker_is_told_which_runs_it_owns_and_which_it_should_stop(world):
     world.record(worker, [outcome(mine[0])])
     world.db.execute("update runs set state = 'cancelling' where id = %s", [mine[1].id])
 
-    held = holding.held(world.db, worker)
+    held = holding.read_worker_runs(world.db, worker)
 
     assert set(held.batches) == {run.batch_id for run in mine}
     assert {run_id: live.state for run_id, live in held.live.items()} == {
         mine[1].id: "cancelling",
         mine[2].id: "running",
     }
-    assert holding.held(world.db, Identity(99, 1)) == holding.Held({}, {})
+    assert holding.read_worker_runs(world.db, Identity(99, 1)) == holding.WorkerRuns({}, {})
 
 
 def test_an_unknown_ticket_is_refused_without_an_error(world):
-    ticket = Ticket(uuid4(), world.now() - timedelta(days=400), 1)
+    ticket = StartRequest(uuid4(), world.now() - timedelta(days=400), 1)
 
     assert work.start(world.db, world.worker(), "default", [ticket]) == ([], [ticket])
     assert work.expire(world.db, TOPICS, [ticket], shards=SHARDS) == {}

@@ -23,7 +23,7 @@ from noonmark.store.connect import connect
 from noonmark.store.events import EventTopics
 from noonmark.store.planned import TimerPlan
 from noonmark.store.rows import DueTimer, StartedRun
-from noonmark.store.work import Identity, Outcome, Ticket
+from noonmark.store.work import Identity, Outcome, StartRequest
 
 SHARDS = 4
 EVERY_SHARD = tuple(range(SHARDS))
@@ -263,12 +263,14 @@ class World:
     def worker(self, *, lease_seconds: float = 15.0, pool: str = "default") -> Identity:
         return work.register(self.db, pool=pool, host="here", pid=1, lease_seconds=lease_seconds)
 
-    def ticket(self, run_id: UUID, *, fence: int | None = None) -> Ticket:
+    def ticket(self, run_id: UUID, *, fence: int | None = None) -> StartRequest:
         row = self.run(run_id)
-        return Ticket(run_id, row["scheduled_for"], row["fence"] if fence is None else fence)
+        return StartRequest(run_id, row["scheduled_for"], row["fence"] if fence is None else fence)
 
     def start(self, worker: Identity, run_ids: Iterable[UUID]) -> list[StartedRun]:
-        started, refused = work.start(self.db, worker, "default", [self.ticket(run_id) for run_id in run_ids])
+        started, refused = work.start(
+            self.db, worker, "default", [self.start_request(run_id) for run_id in run_ids]
+        )
         assert not refused
         return started
 

@@ -11,7 +11,7 @@ from noonmark.core.calendars import Calendar
 from noonmark.core.why import Blocker
 from noonmark.core.words import RunState
 from noonmark.store import self_pauses
-from noonmark.store.known import KnownFacts
+from noonmark.store.known import FactCache
 from noonmark.store.limits import Figures, set_limit
 
 # -- the job ---------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ def a_job_that_paused_itself(scene: Scene) -> Planted:
     job = scene.minutely(pause_after_failures=1)
     scene.order("trigger", job)
     scene.end(scene.start(scene.run(job)), RunState.DEAD, reason="retries_exhausted", error="boom")
-    assert self_pauses.pause(scene.db, TOPICS, job, KnownFacts(), shards=SHARDS) is not None
+    assert self_pauses.pause(scene.db, TOPICS, job, FactCache(), shards=SHARDS) is not None
     why = "1 run in a row ended dead: boom"
     return job, Blocker.JOB_PAUSED_ITSELF, {"reason": why}, f"the job paused itself at {scene.told(0)}: {why}"
 

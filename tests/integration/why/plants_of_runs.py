@@ -11,7 +11,7 @@ from noonmark.core.why import Blocker
 from noonmark.core.words import RunState
 from noonmark.store import progress, relay, run_cancels
 from noonmark.store.callback_rows import Expected, NewCallback, open_callbacks
-from noonmark.store.extras import Extras
+from noonmark.store.extras import OutcomeExtras
 from noonmark.store.pools import register_pool
 from noonmark.store.run_cancels import RunKey
 from noonmark.store.zone_data import activate
@@ -194,7 +194,7 @@ def a_report_that_is_awaited(scene: Scene) -> Planted:
     job = scene.submit()
     run = scene.start(scene.run(job))
     open_callbacks(scene.db, *scene.worker, [NewCallback(run.id, run.scheduled_for, 1, "t" * 43)])
-    scene.end(run, RunState.RUNNING, extras=Extras(callback=Expected(60.0)))
+    scene.end(run, RunState.RUNNING, extras=OutcomeExtras(callback=Expected(60.0)))
     told = f"its target took it on and has until {scene.told(60)} to report its end"
     return job, Blocker.CALLBACK, {"run": run.id, "until": scene.at(60)}, told
 

@@ -152,7 +152,7 @@ class Scene:
     def start(self, run_id: UUID) -> work.StartedRun:
         """Let the worker start a run that is queued."""
         row = self.world.row("select * from runs where id = %s", run_id)
-        ticket = work.Ticket(run_id, row["scheduled_for"], row["fence"])
+        ticket = work.StartRequest(run_id, row["scheduled_for"], row["fence"])
         (started,), refused = work.start(self.db, self.worker, "default", [ticket])
         assert not refused
         return started

@@ -19,16 +19,16 @@ from noonmark.store.hints import HintSender
 from noonmark.store.rows import StartedRun
 from noonmark.store.work import Identity, Outcome
 from noonmark.telemetry.logs import get_logger
-from noonmark.worker.batches import Batches
+from noonmark.worker.batches import StartBatches
 from noonmark.worker.emitting import Emitter
 from noonmark.worker.execute import Executors
-from noonmark.worker.hand import Delivery, Hand
-from noonmark.worker.notes import Notes
+from noonmark.worker.hand import Delivery, RunningAttempt
+from noonmark.worker.notes import NoteWriter
 from noonmark.worker.processes import Processes
-from noonmark.worker.recorder import Recorder
-from noonmark.worker.secrets import Secrets
+from noonmark.worker.recorder import RecorderLoop
+from noonmark.worker.secrets import SecretResolver
 from noonmark.worker.services import Services
-from noonmark.worker.spawning import Keeper
+from noonmark.worker.spawning import ChildLauncher
 from noonmark.worker.transactions import Transactions
 
 PATIENCE = 20
@@ -45,9 +45,9 @@ class Desk:
         settings = Settings(database_url=world.url)
         service = Service("worker", settings, Health(), threading.Event(), get_logger())
         self.registry = Registry()
-        self.batches = Batches()
+        self.batches = StartBatches()
         self.hints = HintSender(world.url)
-        self.recorder = Recorder(
+        self.recorder = RecorderLoop(
             service,
             TOPICS,
             self.hints,
@@ -59,9 +59,11 @@ class Desk:
         self.executors = Executors(
             self.registry,
             {},
-            Processes(Keeper(), (), None, limit=1, grace_seconds=1),
+            Processes(ChildLauncher(), (), None, limit=1, grace_seconds=1),
             self.recorder.put,
-            Services(Secrets(None, {}), Notes(service, lambda: self.identity), Emitter(["paid"], "t")),
+            Services(
+                SecretResolver(None, {}), NoteWriter(service, lambda: self.identity), Emitter(["paid"], "t")
+            ),
             threads=4,
             transactions=Transactions(handlers_url or world.url, self.recorder, lambda: self.identity),
         )
@@ -74,7 +76,7 @@ class Desk:
         self._thread.join(PATIENCE)
         self.hints.close()
 
-    def hand(self, handler: str, work: Mapping[str, Any] | None = None, **columns: Any) -> Hand:
+    def hand(self, handler: str, work: Mapping[str, Any] | None = None, **columns: Any) -> RunningAttempt:
         """A run of a job with such work, started for this worker."""
         job_id = self.world.job(handler=handler)
         text = orjson.dumps({"timeout_seconds": 60, "retry": {"max_retries": 0}, **(work or {})}).decode()
@@ -94,13 +96,13 @@ class Desk:
         self.executors.submit([hand])
         return self.wait_for(hand)
 
-    def wait_for(self, hand: Hand) -> Outcome:
+    def wait_for(self, hand: RunningAttempt) -> Outcome:
         """Wait until the recorder has told the end of a run."""
         with self._all:
             assert self._all.wait_for(lambda: self.told(hand), PATIENCE)
             return self.told(hand)[0]
 
-    def told(self, hand: Hand) -> list[Outcome]:
+    def told(self, hand: RunningAttempt) -> list[Outcome]:
         return [outcome for outcome in self.settled if outcome.key == hand.key]
 
     def _settled(self, outcomes: Sequence[Outcome]) -> None:
@@ -108,5 +110,7 @@ class Desk:
             self.settled += outcomes
             self._all.notify_all()
 
-    def _of(self, run: StartedRun) -> Hand:
-        return Hand.of(run, Delivery(self.world.ticket(run.id), record(), Lane(run.lane)), "default")
+    def _of(self, run: StartedRun) -> RunningAttempt:
+        return RunningAttempt.of(
+            run, Delivery(self.world.start_request(run.id), record(), Lane(run.lane)), "default"
+        )

@@ -23,11 +23,11 @@ from noonmark.store import callbacks
 from noonmark.store.signing_keys import retire_signing_keys, rotate_signing_key, signing_keys
 from noonmark.worker import signing
 from noonmark.worker.callback_tokens import CallbackTokens
-from noonmark.worker.hand import Delivery, Hand
+from noonmark.worker.hand import Delivery, RunningAttempt
 from noonmark.worker.http import HttpExecutor
 from noonmark.worker.http_kind import HttpKind
-from noonmark.worker.lookups import Lookups
-from noonmark.worker.secrets import Secrets
+from noonmark.worker.lookups import PostgresLookups
+from noonmark.worker.secrets import SecretResolver
 
 HERE = ["127.0.0.1/32"]
 CERTIFICATES = Path(__file__).parents[2] / "support" / "certificates"
@@ -52,8 +52,8 @@ class Sender:
             "update jobs set kind = 'http', handler = null, work = %s where id = %s", [Json(spec), job_id]
         )
         (run,) = self.world.started(self.worker, job_id=job_id)
-        ticket = self.world.ticket(run.id)
-        hand = Hand.of(run, Delivery(ticket, record(), Lane.NORMAL), "default")
+        ticket = self.world.start_request(run.id)
+        hand = RunningAttempt.of(run, Delivery(ticket, record(), Lane.NORMAL), "default")
         hand.began_at = time.monotonic()
         return hand
 
@@ -61,9 +61,9 @@ class Sender:
         """Play a scenario with a kind and targets that are up."""
 
         async def run():
-            lookups = Lookups(self.world.url)
+            lookups = PostgresLookups(self.world.url)
             tokens = CallbackTokens(lookups, lambda: self.worker)
-            kind = HttpKind(HttpExecutor(HERE), Secrets(self.directory, {}), lookups, tokens)
+            kind = HttpKind(HttpExecutor(HERE), SecretResolver(self.directory, {}), lookups, tokens)
             async with asyncio.timeout(20), contexts(targets):
                 try:
                     return await play(kind)

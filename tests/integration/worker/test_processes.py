@@ -18,7 +18,7 @@ from tests.unit.worker.bench import PATIENCE, Bench
 
 from noonmark.core.words import AttemptOutcome, DeliverySemantics, RunState
 from noonmark.handlers import REGISTRY
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 
 
 def gone(pid: int) -> bool:
@@ -47,7 +47,7 @@ def bench(make: Callable[..., Bench]) -> Bench:
     return make(grace_seconds=0.2)
 
 
-def result(bench: Bench, held: Hand):
+def result(bench: Bench, held: RunningAttempt):
     outcome = bench.end(held)
     assert outcome.state is RunState.SUCCEEDED, outcome.error
     return orjson.loads(outcome.result or "null")

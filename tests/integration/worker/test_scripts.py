@@ -17,9 +17,9 @@ from tests.unit.worker.bench import Bench
 from noonmark.core.words import AttemptOutcome, RunState
 from noonmark.schemas.script_payload import ScriptPayload
 from noonmark.store.work import Outcome
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.script import ScriptKind
-from noonmark.worker.secrets import Secrets
+from noonmark.worker.secrets import SecretResolver
 
 SH = shutil.which("sh")
 BASH = shutil.which("bash")
@@ -27,16 +27,16 @@ BASH = shutil.which("bash")
 
 class Scripts(Bench):
     def __init__(self, allowed=("*",), grace_seconds=0.2, environment=None) -> None:
-        secrets = Secrets(None, environment or {})
+        secrets = SecretResolver(None, environment or {})
         super().__init__(
-            kinds=lambda keeper: {
-                "script": ScriptKind(keeper, secrets, allowed=allowed, grace_seconds=grace_seconds)
+            kinds=lambda launcher: {
+                "script": ScriptKind(launcher, secrets, allowed=allowed, grace_seconds=grace_seconds)
             },
             grace_seconds=grace_seconds,
             environment=environment,
         )
 
-    def start(self, *argv: str, timeout_seconds: float = 60.0, **payload) -> Hand:
+    def start(self, *argv: str, timeout_seconds: float = 60.0, **payload) -> RunningAttempt:
         spelt = ScriptPayload.model_validate({"argv": list(argv), **payload}).request()
         return self.begin(kind="script", payload=spelt, timeout_seconds=timeout_seconds)
 
@@ -289,8 +289,8 @@ def test_a_keeper_that_dies_takes_its_children_along_and_the_next_run_has_anothe
     scripts.wait(
         lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the script to begin"
     )
-    (keeper,) = [p for p in below() if "keeper.py" in " ".join(p.cmdline())]
-    keeper.kill()
+    (launcher,) = [p for p in below() if "keeper.py" in " ".join(p.cmdline())]
+    launcher.kill()
     assert scripts.end(held).error == "the script was lost: the keeper of child processes has ended"
     pid = int((tmp_path / "pid").read_text())
     scripts.wait(

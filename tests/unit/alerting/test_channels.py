@@ -18,7 +18,7 @@ import pytest
 from noonmark.alerting.alertmanager import Alertmanager, alert_of
 from noonmark.alerting.channels import ChannelError, channel_names, open_channels
 from noonmark.alerting.links import Links
-from noonmark.alerting.posting import NotTakenError, Poster
+from noonmark.alerting.posting import DeliveryRefusedError, Poster
 from noonmark.alerting.webhook import Webhook
 from noonmark.core.webhook_signature import SignatureError
 from noonmark.receiver import verify
@@ -99,7 +99,7 @@ def webhook(receiver: Receiver) -> Iterator[Webhook]:
 def test_a_receiver_that_knows_the_secret_believes_it_and_no_other_does(receiver, webhook):
     one = delivery()
 
-    assert webhook.tell([one], time.monotonic()) == [(one, "")]
+    assert webhook.send([one], time.monotonic()) == [(one, "")]
 
     path, headers, body = receiver.got[0]
     assert path == "/hook?token=s3cret"
@@ -111,8 +111,8 @@ def test_a_receiver_that_knows_the_secret_believes_it_and_no_other_does(receiver
 
 
 def test_it_is_the_event_of_the_topic_with_a_name_and_a_link_beside_it(receiver, webhook):
-    webhook.tell([delivery()], time.monotonic())
-    webhook.tell([delivery(change="resolved", resolved_at=LATER)], time.monotonic())
+    webhook.send([delivery()], time.monotonic())
+    webhook.send([delivery(change="resolved", resolved_at=LATER)], time.monotonic())
 
     raised, resolved = (json.loads(body) for _, _, body in receiver.got)
     assert (raised["type"], raised["id"]) == ("noonmark.alert.raised.v1", f"{ALERT}-raised")
@@ -126,7 +126,7 @@ def test_what_is_not_taken_says_why_and_shows_nothing_of_the_address(receiver, w
     one = delivery()
     receiver.answers = [(500, b"no disk\n" + b"x" * 10_000), (302, b""), (204, b"")]
 
-    first, second, third = (webhook.tell([one], time.monotonic())[0][1] for _ in range(3))
+    first, second, third = (webhook.send([one], time.monotonic())[0][1] for _ in range(3))
 
     assert first.startswith("answered 500: no disk xxx")
     assert len(first) < 400
@@ -141,9 +141,9 @@ def test_what_an_answer_repeats_of_the_address_is_not_shown(receiver):
     repeated = f"{path}?{query} is unknown: {path}, s3cret/x, hunter22. " + "y" * 280 + "s3cret/x" + "z" * 99
     receiver.answers = [(404, repeated.encode()), (404, b"/services\\/T00\\/0123456789abcdef is unknown")]
 
-    with pytest.raises(NotTakenError) as first:
+    with pytest.raises(DeliveryRefusedError) as first:
         Poster(5).call(url, body=b"{}")
-    with pytest.raises(NotTakenError) as second:
+    with pytest.raises(DeliveryRefusedError) as second:
         Poster(5).call(f"{receiver.url}/services/T00/0123456789abcdef")
 
     assert str(first.value).startswith("answered 404: …?… is unknown: …, …, ….")
@@ -164,7 +164,7 @@ def test_a_receiver_that_answers_drop_by_drop_costs_no_more_than_one_that_is_sil
 
         dripping = threading.Thread(target=drip)
         dripping.start()
-        with pytest.raises(NotTakenError, match=r"no answer within 0\.2 s"):
+        with pytest.raises(DeliveryRefusedError, match=r"no answer within 0\.2 s"):
             Poster(0.2).call(f"http://127.0.0.1:{server.getsockname()[1]}/hook")
         ended.set()
         dripping.join()
@@ -173,7 +173,7 @@ def test_a_receiver_that_answers_drop_by_drop_costs_no_more_than_one_that_is_sil
 def test_an_authority_that_cannot_be_read_is_told_and_not_left_out(receiver, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
 
-    with pytest.raises(NotTakenError, match="SSL_CERT_FILE cannot be read: "):
+    with pytest.raises(DeliveryRefusedError, match="SSL_CERT_FILE cannot be read: "):
         Poster(5).call(receiver.url)
 
 
@@ -181,7 +181,7 @@ def test_an_address_where_nobody_listens_is_named_by_its_trouble_alone(receiver)
     with Receiver().server as gone:
         port = gone.server_address[1]
 
-    with pytest.raises(NotTakenError, match=r"cannot be reached: .*Connect") as caught:
+    with pytest.raises(DeliveryRefusedError, match=r"cannot be reached: .*Connect") as caught:
         Poster(5).call(f"http://user:s3cret@127.0.0.1:{port}/x")
 
     assert "s3cret" not in str(caught.value)
@@ -220,7 +220,7 @@ def test_one_alert_that_alertmanager_refuses_keeps_no_other_from_it(receiver):
     receiver.answers = [(400, b"one of them"), (200, b""), (400, b"this one")]
     channel = Alertmanager(receiver.url + "/", Links(""), Poster())
 
-    told = channel.tell([good, bad], time.monotonic())
+    told = channel.send([good, bad], time.monotonic())
 
     assert told == [(good, ""), (bad, "answered 400: this one")]
     assert {path for path, _, _ in receiver.got} == {"/api/v2/alerts"}

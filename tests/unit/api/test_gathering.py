@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from noonmark.api.gathering import Gatherer, PassOn, TooBusyError
+from noonmark.api.gathering import GroupCommit, PassOn, TooBusyError
 
 
 def test_what_comes_while_a_batch_is_under_way_is_the_next_one() -> None:
@@ -22,10 +22,10 @@ def test_what_comes_while_a_batch_is_under_way_is_the_next_one() -> None:
         return [ValueError(item) if item % 2 else item * 10 for item in items]
 
     async def play() -> list[int | BaseException]:
-        gatherer = Gatherer(work, threads=1, room=100)
-        first = asyncio.create_task(gatherer.ask(0))
+        gatherer = GroupCommit(work, threads=1, max_waiting=100)
+        first = asyncio.create_task(gatherer.submit(0))
         await asyncio.to_thread(begun.wait, 5)
-        others = [asyncio.create_task(gatherer.ask(number)) for number in range(1, 6)]
+        others = [asyncio.create_task(gatherer.submit(number)) for number in range(1, 6)]
         others[4].add_done_callback(lambda _: None)
         await asyncio.sleep(0)
         others[3].cancel()
@@ -47,8 +47,8 @@ def test_what_is_asked_for_in_one_round_of_the_loop_is_one_batch() -> None:
         return list(items)
 
     async def play() -> list[int]:
-        gatherer = Gatherer(work, threads=4, room=100)
-        return await asyncio.gather(*(gatherer.ask(number) for number in range(8)))
+        gatherer = GroupCommit(work, threads=4, max_waiting=100)
+        return await asyncio.gather(*(gatherer.submit(number) for number in range(8)))
 
     assert asyncio.run(play()) == list(range(8))
     assert batches == [list(range(8))]
@@ -63,10 +63,10 @@ def test_a_batch_that_fails_is_everybodys_answer_and_the_next_one_goes_on() -> N
         return list(items)
 
     async def play() -> None:
-        gatherer = Gatherer(work, threads=2, room=100)
+        gatherer = GroupCommit(work, threads=2, max_waiting=100)
         with pytest.raises(OSError, match="away"):
-            await gatherer.ask(1)
-        assert await gatherer.ask(2) == 2
+            await gatherer.submit(1)
+        assert await gatherer.submit(2) == 2
 
     asyncio.run(play())
 
@@ -81,13 +81,13 @@ def test_who_finds_no_room_is_told_at_once() -> None:
         return list(items)
 
     async def play() -> None:
-        gatherer = Gatherer(work, threads=1, room=2)
-        under_way = asyncio.create_task(gatherer.ask(0))
+        gatherer = GroupCommit(work, threads=1, max_waiting=2)
+        under_way = asyncio.create_task(gatherer.submit(0))
         await asyncio.to_thread(begun.wait, 5)
-        waiting = [asyncio.create_task(gatherer.ask(number)) for number in (1, 2)]
+        waiting = [asyncio.create_task(gatherer.submit(number)) for number in (1, 2)]
         await asyncio.sleep(0)
         with pytest.raises(TooBusyError):
-            await gatherer.ask(3)
+            await gatherer.submit(3)
         go_on.set()
         assert await asyncio.gather(under_way, *waiting) == [0, 1, 2]
 
@@ -107,10 +107,10 @@ def test_the_next_batch_begins_while_one_is_in_its_commit() -> None:
         return list(items)
 
     async def play() -> None:
-        gatherer = Gatherer(work, threads=2, room=100)
-        first = asyncio.create_task(gatherer.ask(0))
+        gatherer = GroupCommit(work, threads=2, max_waiting=100)
+        first = asyncio.create_task(gatherer.submit(0))
         await asyncio.to_thread(committing.wait, 5)
-        assert await gatherer.ask(1) == 1
+        assert await gatherer.submit(1) == 1
         assert not first.done()
         go_on.set()
         assert await first == 0

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from noonmark.api import live
-from noonmark.api.live import Listener, Told, place_text, read_place, told_of
+from noonmark.api.live import Listener, LiveEvent, events_of, place_text, read_place
 from noonmark.kafka.config import KafkaConfig
 
 JOB = UUID(int=7)
@@ -81,7 +81,7 @@ def test_a_record_tells_those_whose_it_is_and_moves_all_places() -> None:
             Record(5, b"no json"),
             Record(6, {"data": []}),
         ]
-        told = told_of(listener, records)
+        told = events_of(listener, records)
         assert [(len(one.outcomes), one.place) for one in told] == [(2, "0:5,1:0")]
         assert listener.place == {0: 7, 1: 1}
 
@@ -94,11 +94,11 @@ def test_who_reads_too_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> Non
     async def check() -> None:
         listener = Listener("shop", None, None)
         for n in range(3):
-            listener.hand([Told([{"n": n}], f"0:{n}")], f"0:{n}")
+            listener.deliver([LiveEvent([{"n": n}], f"0:{n}")], f"0:{n}")
         await listener.news(1)
         assert listener.next().outcomes == [{"n": 0}]
         assert listener.end is None
-        listener.hand([Told([{"n": 3}, {"n": 4}], "0:3")], "0:3")
+        listener.deliver([LiveEvent([{"n": 3}, {"n": 4}], "0:3")], "0:3")
         await listener.news(1)
         assert listener.end == "slow"
 
@@ -110,7 +110,7 @@ def test_a_listener_whose_loop_is_gone_stops_nobody() -> None:
         return Listener("shop", None, None)
 
     listener = asyncio.run(make())
-    listener.hand([], "", note="x")
+    listener.deliver([], "", note="x")
     assert listener.end == "gone"
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from noonmark.cli.jobs import due_text, next_due_text, schedule_text, sheet
+from noonmark.cli.jobs import due_text, job_fields, next_due_text, schedule_text
 
 JOB = {
     "id": "j", "namespace": "shop", "name": "a", "state": "paused", "state_reason": None, "paused_by": "job",
@@ -41,7 +41,7 @@ def test_a_schedule_is_told_in_a_few_words(schedule, shown):
 
 
 def test_a_job_is_shown_with_how_it_stands_and_then_its_document():
-    shown = sheet(JOB)
+    shown = job_fields(JOB)
     assert list(shown)[:4] == ["id", "namespace", "name", "state"]
     assert list(shown)[-4:] == ["payload", "schedule", "run_at", "held_instants"]
     assert (shown["held_instants"], shown["payload"], shown["version"]) == (3, {"user": 7}, 1)
@@ -50,7 +50,7 @@ def test_a_job_is_shown_with_how_it_stands_and_then_its_document():
 
 def test_what_a_pause_does_not_hold_is_not_told_and_what_may_not_be_read_is_said_to_be_hidden():
     hidden = {**JOB, "held_instants": None, "payload_hidden": True, "document": {"payload": None}}
-    shown = sheet(hidden)
+    shown = job_fields(hidden)
     assert "held_instants" not in shown
     assert shown["payload"] == "(hidden: the key may not read payloads)"
 

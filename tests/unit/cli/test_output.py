@@ -7,7 +7,7 @@ import pytest
 
 from noonmark.cli import output
 from noonmark.cli.output import field, fitted, show_fields, show_json, show_list
-from noonmark.cli.runs import sheet
+from noonmark.cli.runs import run_fields
 
 
 def test_a_pipe_gets_aligned_columns_under_one_head_line_and_nothing_else(capsys):
@@ -103,12 +103,12 @@ RUN = {
 
 @pytest.mark.parametrize(("result", "shown"), [(True, "true"), (False, "false"), ("yes", "yes"), (3, 3)])
 def test_what_a_handler_gave_is_shown_as_it_gave_it(result, shown):
-    assert sheet({**RUN, "result": result}, wide=False)["result"] == shown
+    assert run_fields({**RUN, "result": result}, wide=False)["result"] == shown
 
 
 def test_a_run_is_shown_with_what_it_has_and_with_what_may_not_be_read():
     run = {**RUN, "progress": {"share": None, "message": "half", "written_at": "2026-06-01T09:00:00Z"}}
-    shown = sheet({**run, "error_hidden": True}, wide=False)
+    shown = run_fields({**run, "error_hidden": True}, wide=False)
     assert (shown["job"], shown["error"]) == ("2", "(hidden: the key may not read payloads)")
     assert shown["progress"] == "half (told at 2026-06-01T09:00:00.000Z)"
     assert not {"result", "worker", "took", "error_hidden"} & set(shown)

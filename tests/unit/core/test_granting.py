@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from noonmark.core.granting import (
     Candidate,
     Gate,
-    Room,
-    Rule,
+    GateCapacity,
+    GateLimit,
     fairness_gate,
     filled,
     gates_of,
     grant,
-    in_turn,
     limit_gate,
     overlap_gate,
+    round_robin,
 )
 from noonmark.core.words import WaitReason
 
@@ -53,11 +53,11 @@ def test_high_goes_first_and_in_a_lane_each_namespace_in_turn() -> None:
     runs += [run(n, namespace="b", since=n) for n in (20, 21)]
     runs += [run(30, lane=0, since=99)]
 
-    assert numbers(in_turn(runs)) == [30, 10, 20, 11, 21, 12, 13, 1, 2]
+    assert numbers(round_robin(runs)) == [30, 10, 20, 11, 21, 12, 13, 1, 2]
 
 
 def test_slots_get_the_lowest_free_numbers() -> None:
-    room = Room(Rule(max_running=4), taken={0, 2})
+    room = GateCapacity(GateLimit(max_running=4), taken={0, 2})
 
     decisions = grant([run(n, API, since=n) for n in range(4)], {API.key: room})
 
@@ -74,7 +74,7 @@ def test_slots_of_a_wide_limit_are_found_in_one_walk() -> None:
             return super().__contains__(number)
 
     taken = Looks(range(5000))
-    room = Room(Rule(max_running=10_000), taken=taken)
+    room = GateCapacity(GateLimit(max_running=10_000), taken=taken)
 
     decisions = grant([run(n, API, since=n) for n in range(300)], {API.key: room})
 
@@ -84,7 +84,7 @@ def test_slots_of_a_wide_limit_are_found_in_one_walk() -> None:
 
 def test_a_limit_that_a_job_names_twice_is_one_gate() -> None:
     gates = gates_of(JOB, "shop", 1, [("api", None), ("api", None), ("api", "a")], "allow", capped=False)
-    room = Room(Rule(max_running=1))
+    room = GateCapacity(GateLimit(max_running=1))
 
     (decision,) = grant([run(1, *gates)], {API.key: room})
 
@@ -93,14 +93,14 @@ def test_a_limit_that_a_job_names_twice_is_one_gate() -> None:
 
 
 def test_a_limit_that_was_lowered_gives_no_slot_while_more_are_taken() -> None:
-    room = Room(Rule(max_running=2), taken={5, 6})
+    room = GateCapacity(GateLimit(max_running=2), taken={5, 6})
 
     assert room.left == 0
     assert passed(grant([run(1, API)], {API.key: room})) == []
 
 
 def test_a_run_that_holds_a_slot_needs_no_other_but_a_token() -> None:
-    room = Room(Rule(max_running=1, rate_per_second=1.0, burst=1), taken={0}, tokens=1.0)
+    room = GateCapacity(GateLimit(max_running=1, rate_per_second=1.0, burst=1), taken={0}, tokens=1.0)
 
     decisions = grant([run(1, API, holds=[API.key]), run(2, API, holds=[API.key], since=1)], {API.key: room})
 
@@ -108,7 +108,10 @@ def test_a_run_that_holds_a_slot_needs_no_other_but_a_token() -> None:
 
 
 def test_who_is_held_up_takes_nothing_of_the_limits_before_it() -> None:
-    rooms = {API.key: Room(Rule(max_running=1)), MAIL.key: Room(Rule(max_running=1), taken={0})}
+    rooms = {
+        API.key: GateCapacity(GateLimit(max_running=1)),
+        MAIL.key: GateCapacity(GateLimit(max_running=1), taken={0}),
+    }
 
     decisions = grant([run(1, API, MAIL), run(2, API, since=1)], rooms)
 
@@ -117,7 +120,7 @@ def test_who_is_held_up_takes_nothing_of_the_limits_before_it() -> None:
 
 def test_the_overlap_slot_is_taken_also_by_who_is_held_up_after_it() -> None:
     slot = overlap_gate(JOB, "shop")
-    rooms = {slot.key: Room(Rule(1)), API.key: Room(Rule(max_running=1), taken={0})}
+    rooms = {slot.key: GateCapacity(GateLimit(1)), API.key: GateCapacity(GateLimit(max_running=1), taken={0})}
 
     decisions = grant([run(1, slot, API), run(2, slot, API, since=1)], rooms)
 
@@ -133,15 +136,15 @@ def test_a_gate_without_a_rule_is_open() -> None:
     [(None, 0, 20.0), (0.0, 3, 6.0), (0.0, 1000, 20.0), (1.5, -5, 1.5), (25.0, 0, 20.0)],
 )
 def test_a_bucket_fills_by_its_rate_up_to_its_burst(tokens, seconds, expected) -> None:
-    assert filled(tokens, seconds, Rule(rate_per_second=2.0, burst=20)) == expected
+    assert filled(tokens, seconds, GateLimit(rate_per_second=2.0, burst=20)) == expected
 
 
 def test_a_bucket_tells_when_its_next_token_comes() -> None:
-    assert Room(Rule(rate_per_second=0.5, burst=1), tokens=0.25).next_token_seconds == 1.5
-    assert Room(Rule(rate_per_second=0.5, burst=1), tokens=1.0).next_token_seconds is None
-    assert Room(Rule(max_running=1)).next_token_seconds is None
+    assert GateCapacity(GateLimit(rate_per_second=0.5, burst=1), tokens=0.25).next_token_seconds == 1.5
+    assert GateCapacity(GateLimit(rate_per_second=0.5, burst=1), tokens=1.0).next_token_seconds is None
+    assert GateCapacity(GateLimit(max_running=1)).next_token_seconds is None
     # Ten tenths are a token, whatever binary fractions make of them.
-    assert Room(Rule(rate_per_second=1.0, burst=1), tokens=sum([0.1] * 10)).left == 1
+    assert GateCapacity(GateLimit(rate_per_second=1.0, burst=1), tokens=sum([0.1] * 10)).left == 1
 
 
 def test_keys_of_gates_differ_however_names_and_parts_are_cut() -> None:
@@ -186,7 +189,7 @@ CANDIDATES = st.lists(
     max_size=40,
 )
 RULES = st.tuples(st.none() | st.integers(1, 5), st.none() | st.integers(1, 5)).map(
-    lambda pair: Rule(pair[0], None if pair[1] is None else 1.0, float(pair[1] or 1))
+    lambda pair: GateLimit(pair[0], None if pair[1] is None else 1.0, float(pair[1] or 1))
 )
 
 
@@ -194,7 +197,7 @@ RULES = st.tuples(st.none() | st.integers(1, 5), st.none() | st.integers(1, 5)).
 def test_no_gate_lets_more_through_than_it_has_room_for(drawn, rules, taken) -> None:
     """Whatever waits: slots are given once, tokens are not overdrawn, and nobody waits for nothing."""
     rooms = {
-        gate.key: Room(rule, set(held), rule.burst)
+        gate.key: GateCapacity(rule, set(held), rule.burst)
         for gate, rule, held in zip(GATES, rules, taken, strict=True)
     }
     runs = [
@@ -228,7 +231,7 @@ def test_no_gate_lets_more_through_than_it_has_room_for(drawn, rules, taken) -> 
         assert decision.slots == []
         assert decision.tokens == []
         room = rooms[decision.blocked_by.key]
-        assert not room.lets(holding=decision.blocked_by.key in decision.candidate.holds)
+        assert not room.admits(holding=decision.blocked_by.key in decision.candidate.holds)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abcd")), max_size=60))
@@ -237,7 +240,7 @@ def test_no_namespace_is_more_than_one_turn_ahead_of_another(drawn) -> None:
     for lane in range(3):
         served: Counter[str] = Counter()
         left = Counter(c.namespace for c in runs if c.lane == lane)
-        for candidate in in_turn([c for c in runs if c.lane == lane]):
+        for candidate in round_robin([c for c in runs if c.lane == lane]):
             served[candidate.namespace] += 1
             still = [name for name in left if served[name] < left[name]]
             assert all(served[candidate.namespace] - served[name] <= 1 for name in still)

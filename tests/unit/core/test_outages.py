@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from noonmark.core.planning import Caps, Held, Misfire, MisfirePolicy, plan
+from noonmark.core.planning import Caps, Misfire, MisfirePolicy, PauseWindow, plan
 from noonmark.core.schedule import parse_schedule
 from noonmark.core.words import ResumeChoice
 
@@ -33,7 +33,7 @@ def test_no_step_plans_more_than_its_caps_and_every_step_goes_on(schedule, polic
     created, now = utc("2026-03-01T00:00:00Z"), utc("2026-03-04T00:00:30Z")
     parsed = parse_schedule(schedule, created_at=created)
     caps = Caps(runs=40, rows=200)
-    held = Held(now, choice) if choice else None
+    held = PauseWindow(now, choice) if choice else None
     misfire = Misfire(policy, look_back_seconds=7200)
     due, last = parsed.next(created), created
     for _ in range(400):

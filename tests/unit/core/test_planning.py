@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from noonmark.core.jitter import Jitter
 from noonmark.core.planning import (
     Caps,
-    Held,
     Misfire,
     MisfirePolicy,
+    PauseWindow,
     Plan,
     PlannedInstant,
     SkippedRange,
@@ -97,7 +97,7 @@ def test_a_minute_job_resumed_after_three_hours_runs_as_the_resume_chose():
     """Paused at 00:00:30, resumed at 03:00:30: 180 instants were held."""
 
     def resumed(choice: ResumeChoice, **more: object) -> Plan:
-        held = Held(at(3, 0, 30), choice)
+        held = PauseWindow(at(3, 0, 30), choice)
         return plan(MINUTELY, FIRE_LATEST, due=at(minutes=1), now=at(3, 0, 31), held=held, **more)
 
     skipped = resumed(ResumeChoice.SKIP)
@@ -115,7 +115,7 @@ def test_a_minute_job_resumed_after_three_hours_runs_as_the_resume_chose():
 
 
 def test_instants_after_the_resume_follow_the_policy_of_the_job():
-    held = Held(at(0, 3, 30), ResumeChoice.SKIP)
+    held = PauseWindow(at(0, 3, 30), ResumeChoice.SKIP)
     planned = plan(MINUTELY, FIRE_ALL, due=at(minutes=1), now=at(0, 6), held=held)
     assert verdicts(planned) == [SkipReason.PAUSED] * 3, "what was held is a step of its own"
     assert planned.next_at == at(0, 4)
@@ -125,10 +125,12 @@ def test_instants_after_the_resume_follow_the_policy_of_the_job():
 def test_a_claim_long_after_a_resume_judges_by_the_choice_only_what_was_held():
     """Resumed at 00:10:30, claimed at 03:00:30."""
     for choice, ran in ((ResumeChoice.ALL, 10), (ResumeChoice.LATEST, 1), (ResumeChoice.SKIP, 0)):
-        first = plan(MINUTELY, SKIP, due=at(minutes=1), now=at(3, 0, 30), held=Held(at(0, 10, 30), choice))
+        first = plan(
+            MINUTELY, SKIP, due=at(minutes=1), now=at(3, 0, 30), held=PauseWindow(at(0, 10, 30), choice)
+        )
         assert verdicts(first).count(None) == ran
         assert first.next_at == at(0, 11)
-        rest = plan(MINUTELY, SKIP, due=at(0, 11), now=at(3, 0, 30), held=Held(at(0, 10, 30), choice))
+        rest = plan(MINUTELY, SKIP, due=at(0, 11), now=at(3, 0, 30), held=PauseWindow(at(0, 10, 30), choice))
         assert verdicts(rest).count(None) == 1
         assert set(verdicts(rest)) == {SkipReason.LOOK_BACK, SkipReason.MISFIRED, None}
 
@@ -138,16 +140,16 @@ def test_a_pause_holds_what_would_have_started_in_it_not_what_starts_after_it():
     jitter = Jitter(schedule, b"some job")
     starts = jitter.fire_at(at(12))
     assert at(12, 1) < starts
-    held = Held(at(12, 1), ResumeChoice.SKIP)
+    held = PauseWindow(at(12, 1), ResumeChoice.SKIP)
     assert verdicts(plan(schedule, SKIP, due=at(12), now=starts, held=held, jitter=jitter)) == [None]
-    held = Held(starts + timedelta(microseconds=1), ResumeChoice.SKIP)
+    held = PauseWindow(starts + timedelta(microseconds=1), ResumeChoice.SKIP)
     paused = plan(schedule, SKIP, due=at(12), now=starts + timedelta(hours=1), held=held, jitter=jitter)
     assert verdicts(paused) == [SkipReason.PAUSED]
 
 
 def test_a_look_back_of_the_jobs_own_bounds_a_resume_of_all():
     misfire = Misfire(MisfirePolicy.FIRE_ALL, look_back_seconds=120)
-    held = Held(at(0, 5), ResumeChoice.ALL)
+    held = PauseWindow(at(0, 5), ResumeChoice.ALL)
     planned = plan(MINUTELY, misfire, due=at(minutes=1), now=at(0, 5), held=held)
     assert verdicts(planned) == [SkipReason.LOOK_BACK] * 2 + [None] * 2
 
@@ -240,7 +242,7 @@ def test_a_gap_of_a_century_is_planned_at_once(schedule, misfire, choice):
     now = T0 + timedelta(days=36_525)
     due = schedule.next(T0)
     began = time.thread_time()
-    held = Held(now, choice) if choice else None
+    held = PauseWindow(now, choice) if choice else None
     planned = plan(schedule, misfire, due=due, now=now, held=held)
     assert time.thread_time() - began < 0.2
     assert len(planned.runs) <= 1000 + 100
@@ -343,10 +345,10 @@ def start_of(schedule: Schedule) -> datetime:
 pauses = st.none() | st.tuples(st.integers(-200, 14_400), st.sampled_from(ResumeChoice))
 
 
-def pause_of(schedule: Schedule, due: datetime, pause: tuple[int, ResumeChoice] | None) -> Held | None:
+def pause_of(schedule: Schedule, due: datetime, pause: tuple[int, ResumeChoice] | None) -> PauseWindow | None:
     if pause is None or isinstance(schedule, Once):
         return None
-    return Held(due + timedelta(seconds=pause[0]), pause[1])
+    return PauseWindow(due + timedelta(seconds=pause[0]), pause[1])
 
 
 @given(schedules, misfires, gaps, pauses, deadlines)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from noonmark.core.calendars import Calendar
 from noonmark.core.gaps import WALK_CAP, gap_of
-from noonmark.core.remembered import Remembered, united
+from noonmark.core.remembered import CachedPart, united
 from noonmark.core.schedule import Interval, RRule, ScheduleError, parse_schedule
 
 T0 = datetime(2026, 5, 4, tzinfo=UTC)
@@ -42,7 +42,7 @@ def test_a_part_is_asked_once_per_instant_of_its_own_not_of_all():
 
 def test_a_part_without_any_instant_is_asked_once_a_year():
     over = Counted(Interval(MINUTE, T0, end=T0 + MINUTE))
-    part = Remembered(over)
+    part = CachedPart(over)
     for days in range(1, 366):
         assert part.next(T0 + timedelta(days=days)) is None
     assert over.asked == 1
@@ -52,7 +52,7 @@ def test_a_part_without_any_instant_is_asked_once_a_year():
 @settings(max_examples=200, deadline=None)
 def test_what_is_remembered_is_what_would_be_answered(questions, minutes):
     interval = Interval(minutes * MINUTE, T0, end=T0 + timedelta(days=9))
-    part = Remembered(interval)
+    part = CachedPart(interval)
     for minute in questions:
         at = T0 + minute * MINUTE
         assert part.next(at) == interval.next(at)

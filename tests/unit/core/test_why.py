@@ -10,12 +10,11 @@ from uuid import UUID
 
 import pytest
 
-from noonmark.core.granting import Rule
+from noonmark.core.granting import GateLimit
 from noonmark.core.transitions import TERMINAL
 from noonmark.core.why import REMEDIES, WITHOUT_WORKER, Blocker, Weight, answer, counted, lasting, ranked
 from noonmark.core.why_facts import (
     Bounds,
-    CutOff,
     Facts,
     GateFacts,
     JobFacts,
@@ -26,6 +25,7 @@ from noonmark.core.why_facts import (
     RoleFacts,
     RunFacts,
     ScheduleFacts,
+    SkippedInstant,
     TimerFacts,
 )
 from noonmark.core.why_jobs import explain, lane_in_question, without_errors
@@ -124,8 +124,8 @@ def test_one_is_no_plural():
 
 # -- every answer there is -------------------------------------------------------------------------------
 
-FULL = GateFacts(Rule(1), 1, 0.0, 2, [run(id=OTHER_ID, state="running", owner=7, started_at=ago(90))])
-SLOW = GateFacts(Rule(None, 0.1, 1.0), 0, 0.5, 1)
+FULL = GateFacts(GateLimit(1), 1, 0.0, 2, [run(id=OTHER_ID, state="running", owner=7, started_at=ago(90))])
+SLOW = GateFacts(GateLimit(None, 0.1, 1.0), 0, 0.5, 1)
 DUE = TimerFacts(ago(20), ago(20), place=False, zoned=True)
 LATER = TimerFacts(NOW + timedelta(hours=1), NOW + timedelta(hours=1), place=False, zoned=False)
 HELD = TimerFacts(ago(20), None, place=False, zoned=False)
@@ -193,8 +193,8 @@ CASES: list[tuple[Blocker, dict[str, Any]]] = [
     (Blocker.ON_ITS_WAY, {"run": waiting(WaitReason.LIMIT)}),
     (Blocker.RUNNING, {"run": run(state="running", owner=7, started_at=ago(9), host="h", pid=1)}),
     (Blocker.JITTER, {"timer": LATER._replace(at=ago(9))}),
-    (Blocker.CALENDAR, {"timer": LATER, "schedule": ScheduleFacts(cut_off=[CutOff(NOW, "closed", calendar=True)])}),
-    (Blocker.CLOCK_CHANGE, {"timer": LATER, "schedule": ScheduleFacts(cut_off=[CutOff(NOW, "gap", calendar=False)])}),
+    (Blocker.CALENDAR, {"timer": LATER, "schedule": ScheduleFacts(cut_off=[SkippedInstant(NOW, "closed", calendar=True)])}),
+    (Blocker.CLOCK_CHANGE, {"timer": LATER, "schedule": ScheduleFacts(cut_off=[SkippedInstant(NOW, "gap", calendar=False)])}),
     (Blocker.NOT_DUE, {"timer": LATER}),
     (Blocker.CANCELLED, {"run": ended(RunState.CANCELLED)}),
     (Blocker.DISCARDED, {"run": ended(RunState.DISCARDED, "by_handler")}),
@@ -382,7 +382,7 @@ def test_the_turn_at_a_rate_counts_those_before():
 
 def test_holders_are_named_and_the_others_counted():
     holders = [run(id=UUID(int=n), state="running") for n in range(10, 15)]
-    gate = GateFacts(Rule(8), 8, 0.0, 0, holders)
+    gate = GateFacts(GateLimit(8), 8, 0.0, 0, holders)
     told = first(facts(run=waiting(WaitReason.LIMIT, limit_name="api", limit_key="k"), gates={RUN_ID: gate}))
 
     assert "for limit api/k: 8 of 8 slots are held by runs " in told

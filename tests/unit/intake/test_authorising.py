@@ -14,9 +14,9 @@ from noonmark.core.access import Permission, Principal, Role
 from noonmark.core.submission_signature import PublisherKey, SignedEvent, signature_header
 from noonmark.core.time_facts import TimeFacts
 from noonmark.intake.auditing import audit_entries
-from noonmark.intake.authorising import Doorkeeper, Reception
-from noonmark.intake.checking import Checked, check
-from noonmark.kafka.consumer import LaneConsumer
+from noonmark.intake.authorising import Authorizer, BatchContext
+from noonmark.intake.checking import CheckedBatch, check
+from noonmark.kafka.consumer import BatchConsumer
 from noonmark.kafka.records import Record
 from noonmark.schemas.envelope import STRUCTURED_HEADERS, parse_event, render_binary, render_structured
 from noonmark.schemas.submissions import (
@@ -34,7 +34,7 @@ from noonmark.store.audit import Outcome
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 MOMENT = Moment(NOW, datetime(2026, 5, 1, tzinfo=UTC), TimeFacts())
-NOBODY = cast("LaneConsumer", None)
+NOBODY = cast("BatchConsumer", None)
 JOB = "01981f2a-7c00-7000-8000-0123456789ab"
 SOME_KEY = "nmk_abcdefghijkl_" + "S3cret" * 7 + "x"
 
@@ -103,9 +103,9 @@ def record(
     return Record(topic, 3, offset, 1, None, value, at, headers, stamp is not None)
 
 
-def checked(*records: Record, keys: Keys | None = None, reception: Reception | None = None) -> Checked:
-    door = Doorkeeper(BOUND, keys or Keys())
-    return check(NOBODY, list(records), MOMENT, door=door, max_bytes=10_000, reception=reception)
+def checked(*records: Record, keys: Keys | None = None, context: BatchContext | None = None) -> CheckedBatch:
+    authorizer = Authorizer(BOUND, keys or Keys())
+    return check(NOBODY, list(records), MOMENT, authorizer=authorizer, max_bytes=10_000, context=context)
 
 
 def refused(one: Record, keys: Keys | None = None) -> tuple[str, str, str]:
@@ -274,8 +274,8 @@ def test_expiry_is_judged_by_the_brokers_stamp_where_no_publisher_can_set_it():
 def test_expiry_by_first_reading_does_not_turn_when_a_batch_is_checked_again():
     value = event()
     headers = signed(value, now=NOW.timestamp() - 3000, valid_seconds=1000)
-    earlier = Reception(NOW.timestamp() - 2500)
-    assert checked(record(value, headers), reception=earlier).requests
+    earlier = BatchContext(NOW.timestamp() - 2500)
+    assert checked(record(value, headers), context=earlier).requests
     assert not checked(record(value, headers)).requests
 
 
@@ -314,7 +314,7 @@ def test_a_token_stays_good_when_its_batch_is_checked_again():
     keys = Keys()
     batch = checked(record(event(), [("noonmark-jwt", b"one")]), keys=keys)
     del keys.tokens["one"]
-    assert checked(*batch.records, keys=keys, reception=batch.reception).requests
+    assert checked(*batch.records, keys=keys, context=batch.context).requests
     assert keys.asked == ["one"]
 
 

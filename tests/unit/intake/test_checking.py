@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from noonmark.core.time_facts import TimeFacts
-from noonmark.intake.authorising import Authority, Doorkeeper
-from noonmark.intake.checking import Checked, check
-from noonmark.kafka.consumer import LaneConsumer
+from noonmark.intake.authorising import Authorizer, CredentialStore
+from noonmark.intake.checking import CheckedBatch, check
+from noonmark.kafka.consumer import BatchConsumer
 from noonmark.kafka.records import UNREADABLE_HEADERS, Record
 from noonmark.schemas.envelope import render_binary, render_structured
 from noonmark.schemas.submissions import CANCEL, CREATE, CreateJob
@@ -19,16 +19,16 @@ from noonmark.service.database_clock import Moment
 from noonmark.store.jobs import EventRef
 
 MOMENT = Moment(datetime(2026, 6, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC), TimeFacts())
-NOBODY = cast("LaneConsumer", None)
-OPEN = Doorkeeper({"t.submissions": "*"}, cast("Authority", None))
+NOBODY = cast("BatchConsumer", None)
+OPEN = Authorizer({"t.submissions": "*"}, cast("CredentialStore", None))
 
 
 def record(value: bytes, offset: int = 0, headers: Any = None) -> Record:
     return Record("t.submissions", 3, offset, 1, None, value, 0, headers)
 
 
-def checked(*records: Record, max_bytes: int = 10_000) -> Checked:
-    return check(NOBODY, list(records), MOMENT, door=OPEN, max_bytes=max_bytes)
+def checked(*records: Record, max_bytes: int = 10_000) -> CheckedBatch:
+    return check(NOBODY, list(records), MOMENT, authorizer=OPEN, max_bytes=max_bytes)
 
 
 def create(event_id: str = "e", **data: Any) -> bytes:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import threading
 from typing import cast
 
-from noonmark.intake.authorising import Reception
-from noonmark.intake.checking import Checked
-from noonmark.intake.handover import Handover
-from noonmark.kafka.consumer import LaneConsumer
+from noonmark.intake.authorising import BatchContext
+from noonmark.intake.checking import CheckedBatch
+from noonmark.intake.handover import BatchQueue
+from noonmark.kafka.consumer import BatchConsumer
 from noonmark.service.database_clock import Moment
 
 
-def batch() -> Checked:
-    return Checked(cast("LaneConsumer", None), [], cast("Moment", None), Reception(0.0))
+def batch() -> CheckedBatch:
+    return CheckedBatch(cast("BatchConsumer", None), [], cast("Moment", None), BatchContext(0.0))
 
 
 def test_a_batch_stays_in_hand_until_it_is_done() -> None:
-    handover = Handover(threading.Event())
+    handover = BatchQueue(threading.Event())
     first, second = batch(), batch()
     handover.offer(first)
     assert handover.begin() is first
-    assert handover.wait_for_room(0)
+    assert handover.wait_for_slot(0)
     handover.offer(second)
-    assert not handover.wait_for_room(0)
+    assert not handover.wait_for_slot(0)
     assert handover.begin() is first, "written again after a failure"
     handover.done()
     assert handover.begin() is second
@@ -33,12 +33,12 @@ def test_a_batch_stays_in_hand_until_it_is_done() -> None:
 
 def test_an_offer_wakes_the_writer() -> None:
     wake = threading.Event()
-    Handover(wake).offer(batch())
+    BatchQueue(wake).offer(batch())
     assert wake.is_set()
 
 
 def test_after_the_close_nothing_new_is_begun_and_what_is_written_is_waited_for() -> None:
-    handover = Handover(threading.Event())
+    handover = BatchQueue(threading.Event())
     handover.offer(batch())
     assert handover.begin() is not None
     handover.offer(batch())
@@ -50,7 +50,7 @@ def test_after_the_close_nothing_new_is_begun_and_what_is_written_is_waited_for(
 
 
 def test_nobody_waits_for_a_writer_that_is_gone() -> None:
-    handover = Handover(threading.Event())
+    handover = BatchQueue(threading.Event())
     handover.offer(batch())
     assert handover.begin() is not None
     handover.abandon()

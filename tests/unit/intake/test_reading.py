@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from noonmark.core.time_facts import TimeFacts
-from noonmark.intake.authorising import Authority, Doorkeeper
-from noonmark.intake.handover import Handover
+from noonmark.intake.authorising import Authorizer, CredentialStore
+from noonmark.intake.handover import BatchQueue
 from noonmark.intake.reading import ReadLoop
-from noonmark.kafka.consumer import LaneConsumer
+from noonmark.kafka.consumer import BatchConsumer
 from noonmark.kafka.records import Record
 from noonmark.kafka.topics import Topics
 from noonmark.schemas.envelope import render_structured
@@ -52,27 +52,27 @@ class Source:
 
 
 @pytest.fixture
-def handover() -> Handover:
-    return Handover(threading.Event())
+def handover() -> BatchQueue:
+    return BatchQueue(threading.Event())
 
 
 @pytest.fixture
-def loop(handover: Handover) -> ReadLoop:
+def loop(handover: BatchQueue) -> ReadLoop:
     service = Service("intake", Settings(intake_batch=10), Health(), threading.Event(), get_logger())
-    return ReadLoop(service, Topics("t"), handover, Clock(), Doorkeeper({}, cast("Authority", None)))
+    return ReadLoop(service, Topics("t"), handover, Clock(), Authorizer({}, cast("CredentialStore", None)))
 
 
 def turn(loop: ReadLoop, main: Source, bulk: Source) -> None:
-    loop._turn(cast("LaneConsumer", main), cast("LaneConsumer", bulk))
+    loop._turn(cast("BatchConsumer", main), cast("BatchConsumer", bulk))
 
 
-def offered(handover: Handover) -> Any:
+def offered(handover: BatchQueue) -> Any:
     batch = handover.begin()
     handover.done()
     return batch and batch.consumer
 
 
-def test_bulk_is_taken_only_when_the_other_topic_gave_nothing(loop: ReadLoop, handover: Handover) -> None:
+def test_bulk_is_taken_only_when_the_other_topic_gave_nothing(loop: ReadLoop, handover: BatchQueue) -> None:
     main, bulk = Source("t.submissions", 15), Source("t.submissions.bulk", 15)
     seen = []
     for _ in range(5):
@@ -82,7 +82,7 @@ def test_bulk_is_taken_only_when_the_other_topic_gave_nothing(loop: ReadLoop, ha
 
 
 def test_without_room_nothing_is_taken_but_both_stay_in_their_group(
-    loop: ReadLoop, handover: Handover
+    loop: ReadLoop, handover: BatchQueue
 ) -> None:
     main, bulk = Source("t.submissions", 15), Source("t.submissions.bulk", 15)
     turn(loop, main, bulk)
@@ -108,9 +108,9 @@ class Away:
         raise AssertionError
 
 
-def test_a_batch_whose_keys_cannot_be_read_is_kept_until_they_can(handover: Handover) -> None:
+def test_a_batch_whose_keys_cannot_be_read_is_kept_until_they_can(handover: BatchQueue) -> None:
     service = Service("intake", Settings(intake_batch=10), Health(), threading.Event(), get_logger())
-    loop = ReadLoop(service, Topics("t"), handover, Clock(), Doorkeeper({}, Away(2)))
+    loop = ReadLoop(service, Topics("t"), handover, Clock(), Authorizer({}, Away(2)))
     main, bulk = Source("t.submissions", 1, SIGNED), Source("t.submissions.bulk", 0)
     for _ in range(2):
         turn(loop, main, bulk)

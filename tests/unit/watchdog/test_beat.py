@@ -16,7 +16,7 @@ from noonmark.settings import Settings
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import WATCHDOG_BEATS, WATCHDOG_PART_OK
 from noonmark.watchdog.beat import BeatLoop
-from noonmark.watchdog.rounds import Question, Rounds
+from noonmark.watchdog.rounds import CheckRounds, Question
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ class Watch:
         self.health = Health()
         service = Service("watchdog", settings, self.health, threading.Event(), get_logger())
         question = Question("ask", ("kafka", "trigger"), lambda: dict(self.wrong), str)
-        self.loop = BeatLoop(service, Rounds((question,), within_seconds=30), within_seconds=30)
+        self.loop = BeatLoop(service, CheckRounds((question,), within_seconds=30), within_seconds=30)
 
     def close(self) -> None:
         stop = threading.Event()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from noonmark.watchdog.judging import StandingHeads, process_trouble
+from noonmark.watchdog.judging import StalledHeads, process_problem
 
 STALE = 60.0
 
@@ -49,25 +49,25 @@ class Seen:
 def test_a_service_makes_progress_while_one_of_its_processes_does_and_none_that_lives_stands(
     processes, trouble
 ):
-    assert process_trouble("trigger", processes, STALE) == trouble
+    assert process_problem("trigger", processes, STALE) == trouble
 
 
 def test_a_queue_whose_first_moves_is_served_however_long_it_is():
-    heads = StandingHeads("due timer")
+    heads = StalledHeads("due timer")
 
-    found = [heads.trouble({(0, 1): f"timer {n}"}, n * 50.0, STALE) for n in range(5)]
+    found = [heads.problem({(0, 1): f"timer {n}"}, n * 50.0, STALE) for n in range(5)]
 
     assert found == [""] * 5
 
 
 def test_a_queue_whose_first_stays_for_too_long_is_not():
-    heads = StandingHeads("due timer")
+    heads = StalledHeads("due timer")
     both = {(0, 1): "a", (3, 2): "b"}
 
-    assert heads.trouble(both, 0.0, STALE) == ""
-    assert heads.trouble(both, 60.0, STALE) == ""
-    assert heads.trouble({**both, (0, 1): "c"}, 61.0, STALE) == (
+    assert heads.problem(both, 0.0, STALE) == ""
+    assert heads.problem(both, 60.0, STALE) == ""
+    assert heads.problem({**both, (0, 1): "c"}, 61.0, STALE) == (
         "the first due timer of 1 queues is not taken, the longest for 61 s"
     )
-    assert heads.trouble({}, 62.0, STALE) == ""
-    assert heads.trouble(both, 63.0, STALE) == ""
+    assert heads.problem({}, 62.0, STALE) == ""
+    assert heads.problem(both, 63.0, STALE) == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from noonmark.watchdog.rounds import Question, Rounds
+from noonmark.watchdog.rounds import CheckRounds, Question
 
 
 def says(error: Exception) -> str:
@@ -15,7 +15,7 @@ def test_each_part_gets_its_own_answer():
     def fails():
         raise ConnectionError("refused")
 
-    rounds = Rounds(
+    rounds = CheckRounds(
         (
             Question("one", ("a", "b"), lambda: {"a": "", "b": "slow"}, says),
             Question("two", ("c",), fails, says),
@@ -37,7 +37,7 @@ def test_one_that_hangs_holds_up_no_other_and_is_asked_again_when_it_came_back()
         back.set()
         return {"a": ""}
 
-    rounds = Rounds(
+    rounds = CheckRounds(
         (Question("one", ("a",), hangs, says), Question("two", ("b",), lambda: {"b": ""}, says)),
         within_seconds=0.05,
     )

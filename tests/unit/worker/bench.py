@@ -12,10 +12,10 @@ from noonmark.core.words import DeliverySemantics
 from noonmark.handlers import Registry
 from noonmark.store.work import Outcome
 from noonmark.worker.execute import Executors
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.kinds import Kind
 from noonmark.worker.processes import Processes
-from noonmark.worker.spawning import Keeper
+from noonmark.worker.spawning import ChildLauncher
 
 PATIENCE = 20
 LOOK_SECONDS = 0.005
@@ -28,7 +28,7 @@ class Bench:
         self,
         *,
         modules: Sequence[str] = (),
-        kinds: Callable[[Keeper], Mapping[str, Kind]] = lambda _: {},
+        kinds: Callable[[ChildLauncher], Mapping[str, Kind]] = lambda _: {},
         registry: Registry | None = None,
         processes: int = 2,
         grace_seconds: float = 5.0,
@@ -37,7 +37,7 @@ class Bench:
         self.registry = Registry() if registry is None else registry
         self.outcomes: list[Outcome] = []
         self._all = threading.Condition()
-        keeper = Keeper()
+        keeper = ChildLauncher()
         self.processes = Processes(keeper, modules, None, limit=processes, grace_seconds=grace_seconds)
         self.executors = Executors(
             self.registry, kinds(keeper), self.processes, self._take, services(environment), threads=4
@@ -48,7 +48,7 @@ class Bench:
             self.outcomes += outcomes
             self._all.notify_all()
 
-    def begin(self, handler: str | None = None, **more: object) -> Hand:
+    def begin(self, handler: str | None = None, **more: object) -> RunningAttempt:
         """Submit a run of a handler; it is not retried."""
         payload = more.pop("payload", None)
         delivery = more.pop("delivery", DeliverySemantics.AT_LEAST_ONCE)
@@ -57,7 +57,7 @@ class Bench:
         self.executors.submit([held])
         return held
 
-    def end(self, held: Hand) -> Outcome:
+    def end(self, held: RunningAttempt) -> Outcome:
         """Wait for the outcome of a run."""
         with self._all:
             assert self._all.wait_for(lambda: self.of(held) is not None, PATIENCE), held.run.handler
@@ -69,7 +69,7 @@ class Bench:
         """Run handlers one after the other, each awaited."""
         return {name: self.end(self.begin(name)) for name in names}
 
-    def of(self, held: Hand) -> Outcome | None:
+    def of(self, held: RunningAttempt) -> Outcome | None:
         """The outcome of a run, if there is one."""
         return next((o for o in self.outcomes if (o.run.id, o.fence) == held.key), None)
 

@@ -17,9 +17,9 @@ from noonmark.store.rows import StartedRun
 from noonmark.store.work import Identity, Outcome
 from noonmark.telemetry.logs import get_logger
 from noonmark.worker.emitting import Emitter
-from noonmark.worker.hand import Hand
-from noonmark.worker.notes import Notes
-from noonmark.worker.secrets import Secrets
+from noonmark.worker.hand import RunningAttempt
+from noonmark.worker.notes import NoteWriter
+from noonmark.worker.secrets import SecretResolver
 from noonmark.worker.services import Services
 
 NOW = datetime(2026, 6, 1, 9, tzinfo=UTC)
@@ -54,9 +54,9 @@ def record(offset: int = 0) -> Record:
 
 def hand(
     *, timeout_seconds: float = 60.0, retry: dict[str, Any] | None = None, fence: int = 1, **more: Any
-) -> Hand:
+) -> RunningAttempt:
     run = started(**more)
-    return Hand(
+    return RunningAttempt(
         (run.id, fence),
         run,
         fence,
@@ -69,7 +69,7 @@ def hand(
     )
 
 
-def success(of: Hand) -> Outcome:
+def success(of: RunningAttempt) -> Outcome:
     return Outcome(of.run, of.fence, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED, pool=of.pool)
 
 
@@ -77,7 +77,7 @@ def services(environment: Mapping[str, str] | None = None) -> Services:
     """Return what contexts work with; no loop writes the notes, and no secret is in a file."""
     service = Service("worker", Settings(), Health(), threading.Event(), get_logger())
     return Services(
-        Secrets(None, environment or {}),
-        Notes(service, lambda: Identity(1, 1)),
+        SecretResolver(None, environment or {}),
+        NoteWriter(service, lambda: Identity(1, 1)),
         Emitter(["tests.*"], "noonmark"),
     )

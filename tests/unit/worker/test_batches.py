@@ -5,7 +5,7 @@ import threading
 from tests.unit.worker.hands import hand, started, success
 
 from noonmark.store.rows import StartedRun
-from noonmark.worker.batches import Batches
+from noonmark.worker.batches import StartBatches
 
 
 def outcomes(*runs: StartedRun):
@@ -13,7 +13,7 @@ def outcomes(*runs: StartedRun):
 
 
 def test_a_batch_ends_with_its_last_run():
-    batches = Batches()
+    batches = StartBatches()
     first, second, other = started(batch_id=1), started(batch_id=1), started(batch_id=2)
     batches.started([first, second, other])
 
@@ -26,7 +26,7 @@ def test_a_batch_ends_with_its_last_run():
 
 
 def test_outcomes_of_a_whole_batch_end_it_at_once():
-    batches = Batches()
+    batches = StartBatches()
     runs = [started(batch_id=1) for _ in range(3)] + [started(batch_id=2) for _ in range(2)]
     batches.started(runs)
 
@@ -34,7 +34,7 @@ def test_outcomes_of_a_whole_batch_end_it_at_once():
 
 
 def test_asking_what_would_end_changes_nothing():
-    batches = Batches()
+    batches = StartBatches()
     run = started(batch_id=1)
     batches.started([run])
 
@@ -43,7 +43,7 @@ def test_asking_what_would_end_changes_nothing():
 
 
 def test_a_batch_that_is_not_known_any_more_may_go():
-    batches = Batches()
+    batches = StartBatches()
     run = started(batch_id=7)
     batches.started([run])
     batches.clear()
@@ -55,7 +55,7 @@ def test_a_batch_that_is_not_known_any_more_may_go():
 
 
 def test_counts_are_right_while_starts_and_outcomes_happen_at_once():
-    batches = Batches()
+    batches = StartBatches()
     runs = [started(batch_id=n % 5) for n in range(500)]
     batches.started(runs)
 

@@ -12,7 +12,7 @@ from tests.unit.worker.hands import hand, success
 from noonmark.core.words import AttemptOutcome, RunState
 from noonmark.store.work import Outcome
 from noonmark.worker.coroutines import LoopExecutor
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 
 PATIENCE = 20
 
@@ -30,7 +30,7 @@ class Loop:
         self._all = threading.Condition()
         self.executor = LoopExecutor(self._execute, self._done, self._closing)
 
-    async def _execute(self, held: Hand) -> Outcome | None:
+    async def _execute(self, held: RunningAttempt) -> Outcome | None:
         self.execute_on.add(threading.get_ident())
         self.began.release()
         try:

@@ -137,7 +137,7 @@ def test_the_facts_of_a_context_make_another_one(ctx):
 def test_whoever_waits_for_an_attempt_that_was_let_go_is_told(of):
     parts = services()
     saved = context_of(of, parts).checkpoint(1)
-    parts.notes.let_go([of.key])
+    parts.notes.forget([of.key])
     with pytest.raises(Fenced):
         saved.wait(0)
 

@@ -26,7 +26,7 @@ def test_an_event_says_which_run_it_is_of_and_is_known_again():
     run = hand(fence=3)
     event_id = EMITTER.emit(run, Event.of("billing.invoices", {"id": 1}, "42", {"trace": "\u00e9"}))
     EMITTER.emit(run, Event.of("audit.log", "text"))
-    first, second = run.leave().emits
+    first, second = run.ensure_extras().emits
 
     assert (first.topic, first.key, first.value) == ("billing.invoices", b"42", b'{"id":1}')
     assert event_id == f"{run.run.id}/0"
@@ -52,7 +52,7 @@ def test_an_event_says_which_run_it_is_of_and_is_known_again():
 def test_a_content_type_of_the_job_replaces_the_one_that_was_guessed():
     run = hand()
     EMITTER.emit(run, Event.of("audit.x", "<a/>", None, {"Content-Type": "application/xml"}))
-    assert [pair for pair in run.leave().emits[0].headers if pair[0].lower() == "content-type"] == [
+    assert [pair for pair in run.ensure_extras().emits[0].headers if pair[0].lower() == "content-type"] == [
         ("content-type", "application/xml")
     ]
 
@@ -77,7 +77,7 @@ def test_topics_that_jobs_may_not_write_to(topic, words):
     for emitter in (EMITTER,) if "list" in words or "NOONMARK" in words else (EMITTER, all_of_them):
         with pytest.raises(EmitRefusedError, match=words.replace("(", r"\(")):
             emitter.emit(run, Event(topic, b"x", "text/plain"))
-    assert run.leave().emits == []
+    assert run.ensure_extras().emits == []
 
 
 def test_without_a_list_nothing_may_be_emitted():
@@ -96,7 +96,7 @@ def test_count_and_bytes_of_an_attempts_events_are_bounded():
     with pytest.raises(EmitRefusedError, match="262144 bytes together"):
         EMITTER.emit(run, Event.of("audit.x", "x" * 62_000))
     EMITTER.emit(run, Event.of("audit.x", "small"))
-    assert len(run.leave().emits) == 2
+    assert len(run.ensure_extras().emits) == 2
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_handler_emits_through_its_context_and_hears_at_once_what_is_not_allow
     assert ctx.emit("tests.a", {"n": 1}, key="k") == f"{run.run.id}/0"
     with pytest.raises(EmitRefusedError, match="NOONMARK_EMIT_TOPICS"):
         ctx.emit("other", 1)
-    assert [one.topic for one in run.leave().emits] == ["tests.a"]
+    assert [one.topic for one in run.ensure_extras().emits] == ["tests.a"]
 
 
 def test_a_test_of_a_handler_sees_what_it_emitted():
@@ -214,7 +214,7 @@ def test_threads_of_a_handler_emit_under_ids_of_their_own():
         sys.setswitchinterval(before)
 
     assert sorted(ids) == sorted(f"{run.run.id}/{n}" for n in range(100))
-    assert [dict(event.headers)["ce_id"] for event in run.leave().emits] == [
+    assert [dict(event.headers)["ce_id"] for event in run.ensure_extras().emits] == [
         f"{run.run.id}/{n}" for n in range(100)
     ]
 

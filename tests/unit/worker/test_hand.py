@@ -5,14 +5,14 @@ from tests.unit.worker.hands import hand, record, started
 
 from noonmark.core.retry import RetryPolicy
 from noonmark.core.words import DeliverySemantics, Lane
-from noonmark.store.work import Ticket
-from noonmark.worker.hand import Delivery, Hand
+from noonmark.store.work import StartRequest
+from noonmark.worker.hand import Delivery, RunningAttempt
 
 
-def of(work: str | None, fence: int = 3) -> Hand:
+def of(work: str | None, fence: int = 3) -> RunningAttempt:
     run = started(work=work)
-    delivery = Delivery(Ticket(run.id, run.scheduled_for, fence), record(17), Lane.LOW)
-    return Hand.of(run, delivery, "gpu")
+    delivery = Delivery(StartRequest(run.id, run.scheduled_for, fence), record(17), Lane.LOW)
+    return RunningAttempt.of(run, delivery, "gpu")
 
 
 def test_a_hand_holds_the_work_of_the_run_and_the_record_it_came_in():

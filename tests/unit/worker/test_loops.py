@@ -10,7 +10,7 @@ import pytest
 from tests.unit.worker.bench import PATIENCE, Bench
 
 from noonmark.core.words import AttemptOutcome, RunState
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 
 
 class Doors:
@@ -59,7 +59,7 @@ def bench(doors: Doors) -> Iterator[Bench]:
     bench.executors.close()
 
 
-def begin(bench: Bench, doors: Doors, name: str) -> Hand:
+def begin(bench: Bench, doors: Doors, name: str) -> RunningAttempt:
     held = bench.begin(name)
     assert doors.began.acquire(timeout=PATIENCE)
     return held

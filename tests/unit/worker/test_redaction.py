@@ -112,7 +112,7 @@ def test_a_rotated_secret_is_known_in_both_its_values():
 
 def test_an_outcome_is_cleaned_in_all_its_words():
     of = hand(retry={"max_retries": 0})
-    log = of.leave().logged()
+    log = of.ensure_extras().logged()
     log.stdout, log.stderr = "out hunter2", "err hunter2"
     log.add("line hunter2")
     redactor = Redactor({"key": "hunter2"})

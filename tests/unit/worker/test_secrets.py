@@ -7,7 +7,7 @@ from noonmark.core.secret_references import has_references
 from noonmark.core.words import RunState
 from noonmark.settings import Settings
 from noonmark.worker.outcomes import raised
-from noonmark.worker.secrets import SecretError, Secrets, refuse_references, variable_of
+from noonmark.worker.secrets import SecretError, SecretResolver, refuse_references, variable_of
 
 VALUE = "s3cr3t-v4lue/+="
 
@@ -19,7 +19,7 @@ def secrets(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "theirs").write_text("not for tests")
     (tmp_path / "top").write_text("outside of namespaces")
-    return Secrets(tmp_path, {"NOONMARK_SECRET_TESTS__DB_PASSWORD": "from-the-environment"})
+    return SecretResolver(tmp_path, {"NOONMARK_SECRET_TESTS__DB_PASSWORD": "from-the-environment"})
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,9 @@ def test_references_are_resolved_where_they_stand(secrets, given, wanted):
 
 
 def test_a_value_is_not_searched_for_references(tmp_path):
-    secrets = Secrets(None, {"NOONMARK_SECRET_TESTS__A": "secret://b", "NOONMARK_SECRET_TESTS__B": "bbbb"})
+    secrets = SecretResolver(
+        None, {"NOONMARK_SECRET_TESTS__A": "secret://b", "NOONMARK_SECRET_TESTS__B": "bbbb"}
+    )
     assert secrets.resolve("tests", "secret://a")[0] == "secret://b"
 
 
@@ -105,7 +107,7 @@ def test_a_file_goes_before_the_environment(tmp_path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "a").write_text("of the file")
     assert (
-        Secrets(tmp_path, {"NOONMARK_SECRET_TESTS__A": "of the environment"}).get(hand(), "a")
+        SecretResolver(tmp_path, {"NOONMARK_SECRET_TESTS__A": "of the environment"}).get(hand(), "a")
         == "of the file"
     )
 
@@ -125,9 +127,9 @@ def test_one_newline_at_the_end_of_a_file_is_not_part_of_the_secret(tmp_path, co
     (tmp_path / "tests" / "a").write_bytes(content)
     if value is None:
         with pytest.raises(SecretError, match="shorter than 4"):
-            Secrets(tmp_path, {}).get(hand(), "a")
+            SecretResolver(tmp_path, {}).get(hand(), "a")
     else:
-        assert Secrets(tmp_path, {}).get(hand(), "a") == value
+        assert SecretResolver(tmp_path, {}).get(hand(), "a") == value
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_values_that_cannot_serve_are_refused_without_being_shown(tmp_path, cont
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "a").write_bytes(content)
     with pytest.raises(SecretError, match=told) as caught:
-        Secrets(tmp_path, {}).get(hand(), "a")
+        SecretResolver(tmp_path, {}).get(hand(), "a")
     assert "xxx" not in str(caught.value)
     assert caught.value.__cause__ is None
 
@@ -203,7 +205,7 @@ def test_the_log_of_the_process_knows_every_secret_resolved_in_it(secrets):
 
 
 def test_a_variable_that_is_no_text_is_refused_as_a_file_is():
-    secrets = Secrets(None, {"NOONMARK_SECRET_TESTS__A": "caf\udce9-secret"})
+    secrets = SecretResolver(None, {"NOONMARK_SECRET_TESTS__A": "caf\udce9-secret"})
     with pytest.raises(SecretError, match="UTF-8") as caught:
         secrets.get(hand(), "a")
     assert "caf" not in str(caught.value)

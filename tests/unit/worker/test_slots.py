@@ -12,11 +12,11 @@ from tests.unit.worker.hands import NOW, record, started
 
 from noonmark.core.words import Lane
 from noonmark.settings import Settings
-from noonmark.store.work import Ticket
+from noonmark.store.work import StartRequest
 from noonmark.worker.hand import Delivery
-from noonmark.worker.slots import _WINDOW_SECONDS, Slots
+from noonmark.worker.slots import _WINDOW_SECONDS, SlotPlanner
 
-TICKET = Ticket(started().id, NOW, 1)
+TICKET = StartRequest(started().id, NOW, 1)
 """Of every message here: only its lane and its offset are looked at."""
 
 
@@ -54,8 +54,8 @@ def lanes(high: int = 0, normal: int = 0, low: int = 0) -> list[Any]:
     return [Reader(Lane.HIGH, high), Reader(Lane.NORMAL, normal), Reader(Lane.LOW, low)]
 
 
-def slots(count: int = 100, *, reserve: float = 0.1, share: float = 0.05) -> Slots:
-    return Slots(Settings(worker_slots=count, worker_high_reserve=reserve, worker_low_share=share))
+def slots(count: int = 100, *, reserve: float = 0.1, share: float = 0.05) -> SlotPlanner:
+    return SlotPlanner(Settings(worker_slots=count, worker_high_reserve=reserve, worker_low_share=share))
 
 
 def by_lane(picked: list[Delivery]) -> Counter[Lane]:
@@ -65,7 +65,7 @@ def by_lane(picked: list[Delivery]) -> Counter[Lane]:
 class Worker:
     """Slots in use: starts what is picked, ends what it is told to end."""
 
-    def __init__(self, size: Slots, readers: list[Any]) -> None:
+    def __init__(self, size: SlotPlanner, readers: list[Any]) -> None:
         self.slots = size
         self.readers = readers
         self.running: deque[Lane] = deque()
@@ -73,7 +73,7 @@ class Worker:
 
     def start(self) -> list[Delivery]:
         lower = sum(lane is not Lane.HIGH for lane in self.running)
-        picked = self.slots.pick(self.readers, in_hand=len(self.running), lower_in_hand=lower)
+        picked = self.slots.pick(self.readers, in_flight=len(self.running), lower_in_flight=lower)
         self.running.extend(delivery.lane for delivery in picked)
         self.started.update(by_lane(picked))
         return picked
@@ -84,23 +84,23 @@ class Worker:
 
 
 def test_nothing_is_picked_when_every_slot_is_taken():
-    assert slots(10).pick(lanes(5, 5, 5), in_hand=10, lower_in_hand=0) == []
+    assert slots(10).pick(lanes(5, 5, 5), in_flight=10, lower_in_flight=0) == []
 
 
 def test_high_is_taken_before_the_lower_lanes_except_for_their_share():
-    picked = by_lane(slots(100).pick(lanes(500, 500, 500), in_hand=0, lower_in_hand=0))
+    picked = by_lane(slots(100).pick(lanes(500, 500, 500), in_flight=0, lower_in_flight=0))
 
     assert picked == {Lane.HIGH: 90, Lane.NORMAL: 5, Lane.LOW: 5}
 
 
 def test_a_lane_alone_gets_what_it_can_use():
-    assert by_lane(slots(100).pick(lanes(high=500), in_hand=0, lower_in_hand=0)) == {Lane.HIGH: 100}
-    assert by_lane(slots(100).pick(lanes(normal=500), in_hand=0, lower_in_hand=0)) == {Lane.NORMAL: 90}
-    assert by_lane(slots(100).pick(lanes(low=500), in_hand=0, lower_in_hand=0)) == {Lane.LOW: 90}
+    assert by_lane(slots(100).pick(lanes(high=500), in_flight=0, lower_in_flight=0)) == {Lane.HIGH: 100}
+    assert by_lane(slots(100).pick(lanes(normal=500), in_flight=0, lower_in_flight=0)) == {Lane.NORMAL: 90}
+    assert by_lane(slots(100).pick(lanes(low=500), in_flight=0, lower_in_flight=0)) == {Lane.LOW: 90}
 
 
 def test_normal_is_taken_before_low_except_for_lows_share():
-    picked = by_lane(slots(100).pick(lanes(normal=500, low=500), in_hand=0, lower_in_hand=0))
+    picked = by_lane(slots(100).pick(lanes(normal=500, low=500), in_flight=0, lower_in_flight=0))
 
     assert picked == {Lane.NORMAL: 85, Lane.LOW: 5}
 
@@ -118,7 +118,7 @@ def test_the_lower_lanes_never_fill_the_reserve_of_high():
 
 
 def test_what_a_lane_has_too_little_of_goes_to_the_next():
-    picked = by_lane(slots(100).pick(lanes(10, 20, 500), in_hand=0, lower_in_hand=0))
+    picked = by_lane(slots(100).pick(lanes(10, 20, 500), in_flight=0, lower_in_flight=0))
 
     assert picked == {Lane.HIGH: 10, Lane.NORMAL: 20, Lane.LOW: 70}
 
@@ -127,7 +127,7 @@ def test_messages_of_a_partition_that_was_lost_are_dropped_and_cost_no_slot():
     readers = lanes(high=10)
     readers[0].consumer.past = {0, 1, 2}
 
-    picked = slots(5).pick(readers, in_hand=0, lower_in_hand=0)
+    picked = slots(5).pick(readers, in_flight=0, lower_in_flight=0)
 
     assert [delivery.record.offset for delivery in picked] == [3, 4, 5, 6, 7]
     assert readers[0].told == 1
@@ -137,7 +137,7 @@ def test_a_lane_whose_messages_were_all_anothers_is_told_that_its_buffer_shrank(
     readers = lanes(high=3)
     readers[0].consumer.past = {0, 1, 2}
 
-    assert slots(5).pick(readers, in_hand=0, lower_in_hand=0) == []
+    assert slots(5).pick(readers, in_flight=0, lower_in_flight=0) == []
     assert readers[0].told == 1
 
 

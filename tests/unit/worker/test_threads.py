@@ -10,7 +10,7 @@ import pytest
 from tests.unit.worker.hands import hand, success
 
 from noonmark.store.work import Outcome
-from noonmark.worker.hand import Hand
+from noonmark.worker.hand import RunningAttempt
 from noonmark.worker.threads import ThreadExecutor
 
 PATIENCE = 20
@@ -28,7 +28,7 @@ class Gauge:
         self.batches: list[int] = []
         self._all = threading.Condition()
 
-    def execute(self, held: Hand) -> Outcome | None:
+    def execute(self, held: RunningAttempt) -> Outcome | None:
         self.threads.add(threading.get_ident())
         self.entered.release()
         if self.blocking:
@@ -71,7 +71,7 @@ def make(gauge: Gauge):
         executor.close()
 
 
-def hands(count: int) -> list[Hand]:
+def hands(count: int) -> list[RunningAttempt]:
     return [hand() for _ in range(count)]
 
 
@@ -238,7 +238,7 @@ def test_threads_that_hang_are_replaced_so_that_slots_stay_usable(gauge, make):
 def test_a_run_that_somebody_else_ended_is_told_by_nobody(gauge, make):
     nothing = threading.Event()
 
-    def execute(held: Hand) -> Outcome | None:
+    def execute(held: RunningAttempt) -> Outcome | None:
         if not nothing.is_set():
             nothing.set()
             return None
@@ -256,7 +256,7 @@ def test_a_finished_run_is_told_although_the_next_one_blocks_its_thread(gauge, m
     """The outcome of a fast run must not wait for a slow one that the same thread took next."""
     second = threading.Event()
 
-    def execute(held: Hand) -> Outcome | None:
+    def execute(held: RunningAttempt) -> Outcome | None:
         if held.run.handler == "slow":
             second.set()
             assert gauge.gate.wait(PATIENCE)

@@ -10,12 +10,12 @@ from tests.unit.worker.hands import hand, record, started
 
 from noonmark.core.words import Lane
 from noonmark.kafka.messages import RunMessage
-from noonmark.store.work import Identity, Ticket
+from noonmark.store.work import Identity, StartRequest
 from noonmark.worker import stops
 from noonmark.worker.contexts import context_of
 from noonmark.worker.hand import Delivery
 from noonmark.worker.refused import Allowance
-from noonmark.worker.stops import StopWatch
+from noonmark.worker.stops import StopRequests
 
 
 def test_an_allowance_gives_its_burst_and_fills_again_by_time():
@@ -42,7 +42,7 @@ def test_a_message_agrees_with_a_run_only_if_all_it_says_is_so(changed):
         "job_version": run.job_version,
     }
     message = RunMessage(**{**said, **changed})
-    delivery = Delivery(Ticket(run.id, run.scheduled_for, 1), record(), Lane.NORMAL, message)
+    delivery = Delivery(StartRequest(run.id, run.scheduled_for, 1), record(), Lane.NORMAL, message)
 
     assert delivery.agrees(run) is not bool(changed)
 
@@ -52,7 +52,7 @@ def test_a_handler_sees_that_its_run_was_cancelled():
     context = context_of(held)
 
     assert not context.cancelled
-    held.stop_asked = True
+    held.stop_requested = True
     assert context.cancelled
 
 
@@ -76,31 +76,31 @@ class Ledger:
 @pytest.fixture
 def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
     made = Ledger()
-    monkeypatch.setattr(stops, "asked_to_stop", made)
+    monkeypatch.setattr(stops, "read_stop_requests", made)
     clock = iter(range(1000))
     monkeypatch.setattr(stops, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     return made
 
 
 def test_only_runs_that_are_in_hand_for_a_while_are_asked_about_and_each_is_stopped_once(ledger):
-    watch, nobody, db = StopWatch(), Identity(1, 1), SimpleNamespace()
+    watch, nobody, db = StopRequests(), Identity(1, 1), SimpleNamespace()
     long, short = hand(), hand()
     ledger.cancelling = {long.run.id}
 
-    assert watch.look(db, nobody, by_key(long, short)) == []
+    assert watch.poll(db, nobody, by_key(long, short)) == []
     assert ledger.asked == []
-    assert watch.look(db, nobody, by_key(long)) == [long.key]
+    assert watch.poll(db, nobody, by_key(long)) == [long.key]
     assert ledger.asked == [[long.run.id]]
-    long.stop_asked = True
-    assert watch.look(db, nobody, by_key(long)) == []
+    long.stop_requested = True
+    assert watch.poll(db, nobody, by_key(long)) == []
     assert len(ledger.asked) == 1
 
 
 def test_a_look_comes_at_its_time_only(ledger, monkeypatch):
-    watch, db, one = StopWatch(), SimpleNamespace(), hand()
+    watch, db, one = StopRequests(), SimpleNamespace(), hand()
     monkeypatch.setattr(stops, "time", SimpleNamespace(monotonic=lambda: 5.0))
 
     for _ in range(4):
-        watch.look(db, Identity(1, 1), by_key(one))
+        watch.poll(db, Identity(1, 1), by_key(one))
 
     assert ledger.asked == []

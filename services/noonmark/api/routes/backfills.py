@@ -11,11 +11,11 @@ from fastapi import Depends, Query, Response
 
 from noonmark.api.bodies import checked_body, described
 from noonmark.api.job_acts import namespace_of_job
-from noonmark.api.once import once
+from noonmark.api.once import run_idempotent
 from noonmark.api.paging import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.problem import ProblemError
-from noonmark.api.replies import Key, Reply
-from noonmark.api.routing import Act, Caller, IdempotencyKey, needs, resource
+from noonmark.api.replies import IdempotencyKeyHash, StoredResponse
+from noonmark.api.routing import AuditedChange, Caller, IdempotencyKey, needs, resource
 from noonmark.core.access import Permission
 from noonmark.core.backfill import BackfillError, BackfillRange
 from noonmark.core.instants import parse_instant
@@ -60,9 +60,11 @@ def create(
         # Nothing is changed, so the log of audits has nothing to tell.
         with caller.reading() as session:
             return _reply(_planned(session.raw, job_id, body), None).response()
-    key = Key.make(namespace, idempotency_key, caller.action, str(job_id), body.model_dump(mode="json"))
+    key = IdempotencyKeyHash.make(
+        namespace, idempotency_key, caller.action, str(job_id), body.model_dump(mode="json")
+    )
 
-    def start(act: Act) -> Reply:
+    def start(act: AuditedChange) -> StoredResponse:
         planned = _planned(act.session.raw, job_id, body)
         try:
             started = backfills.start(act.session.raw, planned, requested_by=caller.principal.name)
@@ -72,7 +74,7 @@ def create(
         act.after = {**reply.body, "instants": len(planned.listed)}
         return reply
 
-    return once(caller, namespace, key, start, changes=f"job:{job_id}").response()
+    return run_idempotent(caller, namespace, key, start, changes=f"job:{job_id}").response()
 
 
 @router.get("/jobs/{job_id}/backfills")
@@ -121,9 +123,9 @@ def cancel(
     namespace = read(backfill_id, caller).namespace
     submitter = caller.parts.submitter
     said = body.model_dump(mode="json")
-    key = Key.make(namespace, idempotency_key, caller.action, str(backfill_id), said)
+    key = IdempotencyKeyHash.make(namespace, idempotency_key, caller.action, str(backfill_id), said)
 
-    def end(act: Act) -> Reply:
+    def end(act: AuditedChange) -> StoredResponse:
         done = backfills.cancel(
             act.session.raw,
             backfill_id,
@@ -136,9 +138,9 @@ def cancel(
             backfill=Backfill.model_validate(row), ended=done.ended, stopping=done.stopping
         )
         act.after = answer.model_dump(mode="json")
-        return Reply(200, act.after)
+        return StoredResponse(200, act.after)
 
-    return once(caller, namespace, key, end, changes=f"backfill:{backfill_id}").response()
+    return run_idempotent(caller, namespace, key, end, changes=f"backfill:{backfill_id}").response()
 
 
 def _planned(connection: psycopg.Connection, job_id: UUID, body: BackfillBody) -> backfills.BackfillPlan:
@@ -148,7 +150,7 @@ def _planned(connection: psycopg.Connection, job_id: UUID, body: BackfillBody) -
         ProblemError: no such backfill can be started.
     """
     try:
-        now = backfills.ground(connection).now
+        now = backfills.read_bounds(connection).now
         return backfills.plan(connection, job_id, _range(body, now), BackfillMode(body.mode), limit=_LISTED)
     except BackfillError as error:
         raise ProblemError(CONFLICT, str(error)) from None
@@ -167,7 +169,7 @@ def _instant(text: str, pointer: str) -> datetime:
         raise Refused([FieldError(pointer, message, expected)]) from None
 
 
-def _reply(planned: backfills.BackfillPlan, started: UUID | None) -> Reply:
+def _reply(planned: backfills.BackfillPlan, started: UUID | None) -> StoredResponse:
     answer = BackfillPlan(
         id=started,
         job_id=planned.job_id,
@@ -181,4 +183,4 @@ def _reply(planned: backfills.BackfillPlan, started: UUID | None) -> Reply:
         note=planned.note,
     )
     headers = {"Location": f"/v1/backfills/{started}"} if started else {}
-    return Reply(202 if started else 200, answer.model_dump(mode="json"), headers)
+    return StoredResponse(202 if started else 200, answer.model_dump(mode="json"), headers)

@@ -11,12 +11,12 @@ from uuid import UUID
 import psycopg
 from fastapi import Query, Response
 
-from noonmark.api.once import once
+from noonmark.api.once import run_idempotent
 from noonmark.api.paging import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.problem import ProblemError
 from noonmark.api.queries import Since, Text
-from noonmark.api.replies import Key, Reply
-from noonmark.api.routing import Act, Caller, IdempotencyKey, NamespaceParameter, needs, resource
+from noonmark.api.replies import IdempotencyKeyHash, StoredResponse
+from noonmark.api.routing import AuditedChange, Caller, IdempotencyKey, NamespaceParameter, needs, resource
 from noonmark.core.access import Permission
 from noonmark.schemas.api.common import Page
 from noonmark.schemas.api.dead_letters import (
@@ -159,9 +159,9 @@ def _carry_out(caller: Caller, order: DeadLetterRedrive, header: str | None, ste
     namespace = caller.namespace(order.filter.namespace)
     wanted = _selection(order.filter, namespace)
     if order.dry_run:
-        return Reply(200, _foreseen(caller, wanted, order.after).model_dump(mode="json")).response()
+        return StoredResponse(200, _foreseen(caller, wanted, order.after).model_dump(mode="json")).response()
 
-    def change(act: Act) -> Reply:
+    def change(act: AuditedChange) -> StoredResponse:
         raw, sql = act.session.raw, act.session.sql
         found = dead_letters.find(raw, wanted, limit=order.limit, after=order.after)
         done = step(raw, found) if found else Settled()
@@ -185,10 +185,10 @@ def _carry_out(caller: Caller, order: DeadLetterRedrive, header: str | None, ste
             remaining=remaining,
             next_after=last if remaining else None,
         )
-        return Reply(200, answer.model_dump(mode="json"))
+        return StoredResponse(200, answer.model_dump(mode="json"))
 
-    key = Key.make(namespace, header, caller.action, order.model_dump(mode="json"))
-    reply = once(caller, namespace, key, change, changes="dead-letters")
+    key = IdempotencyKeyHash.make(namespace, header, caller.action, order.model_dump(mode="json"))
+    reply = run_idempotent(caller, namespace, key, change, changes="dead-letters")
     if reply.body["runs"] and not reply.replayed:
         caller.parts.submitter.hint(queued=True, freed=True)
     return reply.response()

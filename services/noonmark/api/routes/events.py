@@ -14,7 +14,7 @@ from fastapi import Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from noonmark.api.live import Listener, Told, TooManyListeners, read_place
+from noonmark.api.live import Listener, LiveEvent, TooManyListeners, read_place
 from noonmark.api.problem import ProblemError
 from noonmark.api.routing import Caller, NamespaceParameter, needs, resource
 from noonmark.core.access import Permission, Principal
@@ -143,7 +143,7 @@ def _parts(listener: Listener, *, payloads: bool) -> list[bytes]:
     return parts
 
 
-def _events(told: Told, *, payloads: bool) -> list[bytes]:
+def _events(told: LiveEvent, *, payloads: bool) -> list[bytes]:
     """Write the outcomes of one record; its place stands at the last: none of them is passed over by it."""
     parts = []
     for place, outcome in enumerate(told.outcomes, start=1):

@@ -45,7 +45,9 @@ def diff(
     documents = {version.number: version.document for version in found}
     changes = [
         FieldChange(pointer=pointer, before=before, after=after)
-        for pointer, before, after in differences(_told(documents[from_]), _told(documents[to]))
+        for pointer, before, after in differences(
+            _version_document(documents[from_]), _version_document(documents[to])
+        )
     ]
     if not payload:
         changes = _without_payload(changes)
@@ -54,7 +56,7 @@ def diff(
     )
 
 
-def _told(document: dict[str, Any]) -> dict[str, Any]:
+def _version_document(document: dict[str, Any]) -> dict[str, Any]:
     """Return what an edit changes: an idempotency key is of the job, not of a version."""
     return {name: value for name, value in document.items() if name != "idempotency_key"}
 

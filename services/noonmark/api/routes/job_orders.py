@@ -8,8 +8,8 @@ from uuid import UUID
 from fastapi import Depends, Response
 
 from noonmark.api.bodies import checked_body, described
-from noonmark.api.job_acts import Change, change_job, namespace_of_job
-from noonmark.api.replies import Reply
+from noonmark.api.job_acts import JobChangeRequest, change_job, namespace_of_job
+from noonmark.api.replies import StoredResponse
 from noonmark.api.routing import Caller, IdempotencyKey, IfMatch, needs, resource
 from noonmark.core.access import Permission
 from noonmark.schemas.api.jobs import Job, JobTriggered, ReasonBody, ResumeBody, TriggerBody
@@ -38,7 +38,9 @@ def cancel(
 ) -> Response:
     """End a job: nothing of it is due any more, and its runs are cancelled, those that run as well."""
     given = _given(body)
-    return change_job(caller, Change(job_id, if_match, idempotency_key, given), lambda _: (CANCEL, given))
+    return change_job(
+        caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (CANCEL, given)
+    )
 
 
 @router.post("/jobs/{job_id}/pause", response_model=Job, openapi_extra=_REASONED)
@@ -51,7 +53,9 @@ def pause(
 ) -> Response:
     """Hold a job: nothing of it starts until it is resumed; what runs goes on."""
     given = _given(body)
-    return change_job(caller, Change(job_id, if_match, idempotency_key, given), lambda _: (PAUSE, given))
+    return change_job(
+        caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (PAUSE, given)
+    )
 
 
 @router.post("/jobs/{job_id}/resume", response_model=Job, openapi_extra=described(ResumeBody))
@@ -64,7 +68,9 @@ def resume(
 ) -> Response:
     """Let a paused job go on; `missed` says what becomes of the instants that came due in the pause."""
     given = _given(body)
-    return change_job(caller, Change(job_id, if_match, idempotency_key, given), lambda _: (RESUME, given))
+    return change_job(
+        caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (RESUME, given)
+    )
 
 
 @router.post(
@@ -92,10 +98,10 @@ def trigger(
     if body.priority is not None:
         given["priority"] = body.priority.label
 
-    def answer(taken: Taken) -> Reply:
+    def answer(taken: Taken) -> StoredResponse:
         run_id = taken.results[0].run_id
         said = {"job_id": str(job_id), "run_id": str(run_id)}
-        return Reply(202, said, {"Location": f"/v1/runs/{run_id}"})
+        return StoredResponse(202, said, {"Location": f"/v1/runs/{run_id}"})
 
-    change = Change(job_id, if_match, idempotency_key, given)
+    change = JobChangeRequest(job_id, if_match, idempotency_key, given)
     return change_job(caller, change, lambda _: (TRIGGER, given), answer)

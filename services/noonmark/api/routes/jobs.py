@@ -10,15 +10,15 @@ from fastapi import Depends, Query, Request, Response
 
 from noonmark.api.bodies import checked_body, described, document_body
 from noonmark.api.bulk import create_many
-from noonmark.api.creating import Wish
+from noonmark.api.creating import CreateRequest
 from noonmark.api.database import repeated
 from noonmark.api.direct import DirectRoute
 from noonmark.api.gathering import TooBusyError
-from noonmark.api.job_acts import Change, JobAct, change_job, etag_of_job, job_answer, read_job
+from noonmark.api.job_acts import JobChange, JobChangeRequest, change_job, etag_of_job, job_answer, read_job
 from noonmark.api.merge_patch import patched
 from noonmark.api.paging import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.problem import RETRY_SECONDS, ProblemError
-from noonmark.api.replies import Key
+from noonmark.api.replies import IdempotencyKeyHash
 from noonmark.api.routing import (
     LONGEST_KEY,
     Caller,
@@ -54,12 +54,12 @@ async def create(
     """Make a job; it is committed when this is answered."""
     namespace = caller.namespace(named_namespace(document))
     caller.request.scope["noonmark.namespace"] = namespace
-    key = Key.make(namespace, idempotency_key, caller.action, document)
+    key = IdempotencyKeyHash.make(namespace, idempotency_key, caller.action, document)
     entry = caller.entry(namespace, Outcome.DONE)
     trace = caller.parts.begin_trace(caller.request)
-    wish = Wish(namespace, {"namespace": namespace, **document}, key, entry, trace)
+    create_request = CreateRequest(namespace, {"namespace": namespace, **document}, key, entry, trace)
     try:
-        reply = await caller.parts.creations.ask(wish)
+        reply = await caller.parts.creations.submit(create_request)
     except TooBusyError as error:
         raise ProblemError(UNAVAILABLE, str(error), headers={"Retry-After": RETRY_SECONDS}) from None
     caller.request.scope["noonmark.audited"] = True
@@ -178,7 +178,7 @@ def replace(
     Runs that are there keep the document they were planned with.
     """
     _check_job_id(document)
-    change = Change(job_id, if_match, None)
+    change = JobChangeRequest(job_id, if_match, None)
     return change_job(caller, change, lambda job: (UPDATE, _in_its_namespace(job, document)))
 
 
@@ -194,7 +194,7 @@ def patch(
     Runs that are there keep the document they were planned with; a new payload is for what comes.
     """
     _check_job_id(changes)
-    change = Change(job_id, if_match, None)
+    change = JobChangeRequest(job_id, if_match, None)
     return change_job(
         caller, change, lambda job: (UPDATE, _in_its_namespace(job, patched(job.document, changes)))
     )
@@ -205,7 +205,9 @@ def delete(
     job_id: UUID, if_match: IfMatch = None, caller: Caller = needs(Permission.JOBS_WRITE, "job.delete")
 ) -> Response:
     """End a job and cancel what is not yet running; what runs finishes. The job stays readable."""
-    return change_job(caller, Change(job_id, if_match, None), lambda _: (CANCEL, {"running": "finish"}))
+    return change_job(
+        caller, JobChangeRequest(job_id, if_match, None), lambda _: (CANCEL, {"running": "finish"})
+    )
 
 
 def _check_job_id(document: dict[str, Any]) -> None:
@@ -213,7 +215,7 @@ def _check_job_id(document: dict[str, Any]) -> None:
         raise Refused([FieldError("/job_id", "is given by the path", "the field left out")])
 
 
-def _in_its_namespace(job: JobAct, document: dict[str, Any]) -> dict[str, Any]:
+def _in_its_namespace(job: JobChange, document: dict[str, Any]) -> dict[str, Any]:
     """Return a document that names the namespace of its job, which an update cannot change."""
     namespace = job.row["namespace"]
     if document.get("namespace", namespace) != namespace:

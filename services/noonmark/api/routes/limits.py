@@ -78,7 +78,7 @@ def put_limit(
             raise Refused([FieldError("/burst", str(error).replace("--", ""))]) from error
         after = _find(raw, where, name)
         assert after is not None
-        act.before, act.after = _told(before), _told(after)
+        act.before, act.after = _audit_fields(before), _audit_fields(after)
     response.headers["ETag"] = _etag(after)
     return _shown(after)
 
@@ -103,7 +103,7 @@ def delete_limit(
             limits.delete_limit(act.session.raw, where, name)
         except LimitInUseError as error:
             raise ProblemError(CONFLICT, str(error)) from error
-        act.before = _told(before)
+        act.before = _audit_fields(before)
 
 
 def _figures(given: LimitFigures) -> Figures:
@@ -135,7 +135,7 @@ def _etag(row: LimitRow | None) -> str:
     return etag_of("limit", *row[2:6]) if row is not None else etag_of("no limit")
 
 
-def _told(row: LimitRow | None) -> dict[str, Any] | None:
+def _audit_fields(row: LimitRow | None) -> dict[str, Any] | None:
     return None if row is None else dict(zip(Figures._fields, row[2:6], strict=True))
 
 

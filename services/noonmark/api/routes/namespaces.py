@@ -10,9 +10,9 @@ import psycopg
 from fastapi import Body, Path, Response
 
 from noonmark.api.etags import check_if_match, etag_of
-from noonmark.api.once import keep_afterwards
+from noonmark.api.once import store_response
 from noonmark.api.problem import ProblemError
-from noonmark.api.replies import Key, Reply
+from noonmark.api.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.routing import Caller, IdempotencyKey, IfMatch, needs, resource
 from noonmark.core.access import Permission
 from noonmark.core.words import ResumeChoice
@@ -30,7 +30,7 @@ from noonmark.schemas.policy_documents import NAMESPACE_PATTERN
 from noonmark.schemas.problem_types import CONFLICT, NOT_FOUND
 from noonmark.schemas.refusal import FieldError, Refused
 from noonmark.store import namespace_pauses, namespaces
-from noonmark.store.namespace_batches import TO_FREE, TO_HOLD, TO_PLAN, first_of
+from noonmark.store.namespace_batches import TO_PAUSE, TO_PLAN, TO_RESUME, first_of
 from noonmark.store.namespaces import NamespaceError, NamespaceRow
 from noonmark.store.time_facts import change_time_facts
 
@@ -97,7 +97,7 @@ def put_namespace(
         namespaces.mark_cap(raw, name, settings.max_in_flight)
         namespaces.set_max_jobs(raw, name, settings.max_jobs)
         after = _read(raw, name)
-        act.before, act.after = _told(before), _told(after)
+        act.before, act.after = _audit_fields(before), _audit_fields(after)
     if settings.max_in_flight is not None:
         _step_by_step(caller, name, TO_PLAN, namespaces.plan_some)
     response.headers["ETag"] = _etag(after)
@@ -121,7 +121,7 @@ def delete_namespace(
             namespaces.delete_namespace(raw, name)
         except NamespaceError as error:
             raise ProblemError(CONFLICT, str(error)) from error
-        act.before = _told(before)
+        act.before = _audit_fields(before)
 
 
 @router.post("/namespaces/{name}/pause", response_model=NamespaceChange)
@@ -136,7 +136,7 @@ def pause_namespace(
     One call holds some thousands of the jobs that exist; while `complete` is false, repeat it.
     """
     reason = body.reason if body else None
-    key = Key.make(name, idempotency_key, caller.action, reason)
+    key = IdempotencyKeyHash.make(name, idempotency_key, caller.action, reason)
     with caller.changing(name) as act:
         act.object = f"namespace:{name}"
         if key is not None and (answered := key.before(act.session.raw)) is not None:
@@ -144,15 +144,15 @@ def pause_namespace(
             return answered.response()
         before = _read(act.session.raw, name)
         changed = namespace_pauses.mark_paused(act.session.raw, name, reason)
-        act.before, act.after = _told(before), _told(_read(act.session.raw, name))
+        act.before, act.after = _audit_fields(before), _audit_fields(_read(act.session.raw, name))
     jobs = runs = 0
 
     def hold(raw: psycopg.Connection, ids: Sequence[UUID]) -> None:
         nonlocal jobs, runs
-        held, waiting = namespace_pauses.hold_some(raw, name, ids)
+        held, waiting = namespace_pauses.pause_some(raw, name, ids)
         jobs, runs = jobs + held, runs + waiting
 
-    complete = _step_by_step(caller, name, TO_HOLD, hold)
+    complete = _step_by_step(caller, name, TO_PAUSE, hold)
     done = NamespaceChange(
         name=name,
         state="paused",
@@ -162,7 +162,7 @@ def pause_namespace(
         jobs_with_held_instants=0,
         complete=complete,
     )
-    return keep_afterwards(caller, name, key, Reply(200, done.model_dump(mode="json"))).response()
+    return store_response(caller, name, key, StoredResponse(200, done.model_dump(mode="json"))).response()
 
 
 @router.post("/namespaces/{name}/resume", response_model=NamespaceChange)
@@ -178,7 +178,7 @@ def resume_namespace(
     `complete` is false, repeat it with the same choice.
     """
     missed = ResumeChoice(body.missed if body else ResumeChoice.SKIP)
-    key = Key.make(name, idempotency_key, caller.action, missed.value)
+    key = IdempotencyKeyHash.make(name, idempotency_key, caller.action, missed.value)
     with caller.changing(name) as act:
         act.object = f"namespace:{name}"
         if key is not None and (answered := key.before(act.session.raw)) is not None:
@@ -187,15 +187,15 @@ def resume_namespace(
         before = _read(act.session.raw, name)
         changed = namespace_pauses.mark_resumed(act.session.raw, name)
         after = _read(act.session.raw, name)
-        act.before, act.after = _told(before), {**_told(after), "missed": missed.value}
+        act.before, act.after = _audit_fields(before), {**_audit_fields(after), "missed": missed.value}
     jobs = runs = late = 0
 
     def free(raw: psycopg.Connection, ids: Sequence[UUID]) -> None:
         nonlocal jobs, runs, late
-        freed, queued, had_instants = namespace_pauses.free_some(raw, name, ids, missed)
+        freed, queued, had_instants = namespace_pauses.resume_some(raw, name, ids, missed)
         jobs, runs, late = jobs + freed, runs + queued, late + had_instants
 
-    complete = _step_by_step(caller, name, TO_FREE, free)
+    complete = _step_by_step(caller, name, TO_RESUME, free)
     if jobs or runs:
         caller.parts.submitter.hint(queued=True, due_soon=True, freed=True)
     done = NamespaceChange(
@@ -207,13 +207,13 @@ def resume_namespace(
         jobs_with_held_instants=late,
         complete=complete,
     )
-    return keep_afterwards(caller, name, key, Reply(200, done.model_dump(mode="json"))).response()
+    return store_response(caller, name, key, StoredResponse(200, done.model_dump(mode="json"))).response()
 
 
 def _step_by_step(
     caller: Caller,
     name: str,
-    look: LiteralString,
+    query: LiteralString,
     work: Callable[[psycopg.Connection, Sequence[UUID]], None],
 ) -> bool:
     """Work through the first of the jobs that are meant, a transaction for each batch; tell if that was all.
@@ -221,7 +221,7 @@ def _step_by_step(
     Intake waits for one batch at most. The order stands in the audit log already.
     """
     with caller.parts.database.reading((name,)) as session:
-        found, complete = first_of(session.raw, look, name, MOST)
+        found, complete = first_of(session.raw, query, name, MOST)
     for ids in found:
         try:
             with caller.parts.database.changing((name,)) as session:
@@ -241,7 +241,7 @@ def _etag(row: NamespaceRow) -> str:
     return etag_of("namespace", *(getattr(row, field) for field in _SET), row.paused_at)
 
 
-def _told(row: NamespaceRow) -> dict[str, Any]:
+def _audit_fields(row: NamespaceRow) -> dict[str, Any]:
     told = {field: getattr(row, field) for field in _SET}
     return {**told, "paused": row.paused_at is not None, "pause_reason": row.pause_reason}
 

@@ -6,10 +6,10 @@ from typing import Final
 
 from fastapi import Response
 
-from noonmark.api.once import once
-from noonmark.api.replies import Key, Reply
+from noonmark.api.once import run_idempotent
+from noonmark.api.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.routes.runs import also_executions
-from noonmark.api.routing import Act, Caller, IdempotencyKey, needs, resource
+from noonmark.api.routing import AuditedChange, Caller, IdempotencyKey, needs, resource
 from noonmark.core.access import Permission
 from noonmark.core.words import Lane, RunState
 from noonmark.schemas.api.runs import RunFilter, RunsCancel, RunsCancelled
@@ -36,12 +36,12 @@ def cancel_many_runs(
     """
     wanted = _search(order.filter, caller.namespace(order.filter.namespace))
     if order.dry_run:
-        return Reply(200, _foreseen(caller, wanted, order.after).model_dump(mode="json")).response()
+        return StoredResponse(200, _foreseen(caller, wanted, order.after).model_dump(mode="json")).response()
     principal, submitter = caller.principal, caller.parts.submitter
     reason = because(f"by {principal.id} ({principal.name})", order.reason)
     place = _place(caller, wanted, order.after)
 
-    def change(act: Act) -> Reply:
+    def change(act: AuditedChange) -> StoredResponse:
         found = search_runs(act.session.sql, wanted, limit=order.limit, place=place)
         runs = [RunKey(row["id"], row["scheduled_for"]) for row in found.rows]
         done = cancel(
@@ -64,10 +64,12 @@ def cancel_many_runs(
             stopping=[run.id for run in done.stopping],
             next_after=_next_after(caller, wanted, found),
         )
-        return Reply(200, answer.model_dump(mode="json"))
+        return StoredResponse(200, answer.model_dump(mode="json"))
 
-    key = Key.make(wanted.namespace, idempotency_key, caller.action, order.model_dump(mode="json"))
-    reply = once(caller, wanted.namespace, key, change, changes="runs")
+    key = IdempotencyKeyHash.make(
+        wanted.namespace, idempotency_key, caller.action, order.model_dump(mode="json")
+    )
+    reply = run_idempotent(caller, wanted.namespace, key, change, changes="runs")
     if RunState.CANCELLED in reply.body["runs"] and not reply.replayed:
         submitter.hint(queued=True, freed=True)
     return reply.response()

@@ -10,11 +10,11 @@ from fastapi import Body, Response
 
 from noonmark.api.database import Session
 from noonmark.api.etags import check_if_match
-from noonmark.api.once import once
+from noonmark.api.once import run_idempotent
 from noonmark.api.problem import ProblemError
-from noonmark.api.replies import Key, Reply
+from noonmark.api.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.routes.runs import also_executions, missing_run
-from noonmark.api.routing import Act, Caller, IdempotencyKey, IfMatch, needs, resource
+from noonmark.api.routing import AuditedChange, Caller, IdempotencyKey, IfMatch, needs, resource
 from noonmark.api.run_answers import run_etag
 from noonmark.api.submitting import parse, raise_rejected
 from noonmark.core.access import Permission
@@ -83,13 +83,13 @@ def cancel_run(
     def read(_: Moment) -> Sequence[Request]:
         return [Request(order, None)]
 
-    def change(act: Act) -> Reply:
+    def change(act: AuditedChange) -> StoredResponse:
         raw = act.session.raw
         # First this lock, then those on the run: who changes facts has it, and then looks at jobs.
         share_time_facts(raw, wait=True)
         lock_runs(raw, [RunKey(run_id, place.scheduled_for)], tuple(RunState))
         before = _state(act.session, run_id, place, if_match)
-        taken = submitter.take_in(raw, read)
+        taken = submitter.accept_read(raw, read)
         raise_rejected(taken.results[0])
         after = _state(act.session, run_id, place)
         if before["state"] not in (*CANCELLABLE, RunState.CANCELLED, RunState.CANCELLING):
@@ -98,8 +98,8 @@ def cancel_run(
         act.after = {"state": after["state"], "reason": after["reason"]}
         return _changed(run_id, after)
 
-    key = Key.make(place.namespace, idempotency_key, caller.action, str(run_id), reason)
-    reply = once(caller, place.namespace, key, change, changes=f"run:{run_id}")
+    key = IdempotencyKeyHash.make(place.namespace, idempotency_key, caller.action, str(run_id), reason)
+    reply = run_idempotent(caller, place.namespace, key, change, changes=f"run:{run_id}")
     if not reply.replayed:
         submitter.hint(queued=True, freed=True)
     return reply.response()
@@ -120,7 +120,7 @@ def retry_run(
     submitter = caller.parts.submitter
     runs = [DeadRun(run_id, place.scheduled_for)]
 
-    def change(act: Act) -> Reply:
+    def change(act: AuditedChange) -> StoredResponse:
         raw = act.session.raw
         dead_letters.lock_dead(raw, runs)
         before = _state(act.session, run_id, place, if_match)
@@ -134,8 +134,8 @@ def retry_run(
         act.before, act.after = {"state": before["state"]}, {"state": after["state"]}
         return _changed(run_id, after)
 
-    key = Key.make(place.namespace, idempotency_key, caller.action, str(run_id))
-    reply = once(caller, place.namespace, key, change, changes=f"run:{run_id}")
+    key = IdempotencyKeyHash.make(place.namespace, idempotency_key, caller.action, str(run_id))
+    reply = run_idempotent(caller, place.namespace, key, change, changes=f"run:{run_id}")
     if not reply.replayed:
         submitter.hint(queued=True, freed=True)
     return reply.response()
@@ -148,7 +148,7 @@ def complete_run(run_id: UUID, report: RunReport, caller: Caller = needs(None, "
     The token is the only credential, and works once. A report with a wrong token, a used one, one of an
     earlier attempt, or after the deadline is answered with 409, which does not say which of these it is.
     """
-    _bound(caller, f"run:{run_id}", _REPORTS_PER_MINUTE, f"run {run_id} has had too many reports")
+    _check_rate(caller, f"run:{run_id}", _REPORTS_PER_MINUTE, f"run {run_id} has had too many reports")
     submitter = caller.parts.submitter
     data = {**report.model_dump(exclude_unset=True), "run_id": str(run_id)}
     with caller.parts.database.reading(None) as session:
@@ -156,21 +156,23 @@ def complete_run(run_id: UUID, report: RunReport, caller: Caller = needs(None, "
     # Where there is no such run the answer is that to a wrong token.
     with caller.changing(row[0] if row else None) as act:
         act.object = f"run:{run_id}"
-        taken = submitter.take_in(
+        taken = submitter.accept_read(
             act.session.raw, lambda moment: [Request(parse(COMPLETE_RUN, data, moment), None)]
         )
         refused = taken.results[0].refused
         if refused is not None:
-            _bound(caller, f"from:{caller.address}", _WRONG_PER_MINUTE, "too many reports that do not fit")
+            _check_rate(
+                caller, f"from:{caller.address}", _WRONG_PER_MINUTE, "too many reports that do not fit"
+            )
             raise_rejected(taken.results[0])
         state = act.session.raw.execute("select state from runs where id = %s", [run_id]).fetchone()
         assert state is not None
         act.after = {"state": state[0]}
-    submitter.told(taken)
+    submitter.record_accepted(taken)
     return RunChange(id=run_id, state=state[0])
 
 
-def _bound(caller: Caller, whose: str, per_minute: int, detail: str) -> None:
+def _check_rate(caller: Caller, whose: str, per_minute: int, detail: str) -> None:
     wait = caller.parts.guesses.take(whose, per_minute)
     if wait:
         # The log of audits is not theirs to fill.
@@ -179,9 +181,9 @@ def _bound(caller: Caller, whose: str, per_minute: int, detail: str) -> None:
         raise ProblemError(TOO_MANY_REQUESTS, f"{detail}; wait {seconds} s", headers={"Retry-After": seconds})
 
 
-def _changed(run_id: UUID, after: Mapping[str, Any]) -> Reply:
+def _changed(run_id: UUID, after: Mapping[str, Any]) -> StoredResponse:
     body = RunChange(id=run_id, state=after["state"], reason=after["reason"]).model_dump(mode="json")
-    return Reply(202, body, {"ETag": run_etag(after)})
+    return StoredResponse(202, body, {"ETag": run_etag(after)})
 
 
 def _find(caller: Caller, run_id: UUID) -> _Place:

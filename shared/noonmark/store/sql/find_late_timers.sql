@@ -1,5 +1,5 @@
 -- Instants that no trigger has planned in time: the oldest of each (shard, lane, kind). Jobs with a rule of their own are
--- looked at by `look_late_rules`; asked row by row, and so that few are
+-- looked at by `find_late_by_rule`; asked row by row, and so that few are
 -- expected to have one, they do not cost the order of the index.
 select due.job_id, due.namespace, due.pool, due.fire_at, coalesce(job.unique_name, false) as recurring, job.name
 from unnest(%(shards)b::smallint[]) as shards (shard),

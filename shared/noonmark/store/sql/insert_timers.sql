@@ -1,4 +1,4 @@
--- First timers of new or edited jobs. Columns of equal values come as one value. A function, as `job_insert` is.
+-- First timers of new or edited jobs. Columns of equal values come as one value. A function, as `insert_jobs` is.
 select noonmark_insert_timers(
     %(job_ids)b::uuid[], %(shards)b::smallint[], %(fire_at)b::timestamptz[], %(fire_at_all)s::timestamptz,
     %(scheduled_for)b::timestamptz[], %(scheduled_for_all)s::timestamptz,

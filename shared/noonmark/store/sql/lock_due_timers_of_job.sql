@@ -1,4 +1,4 @@
--- The due timers of one job that is locked, as `lock_planned` gives those of a shard, and those whose instant has
+-- The due timers of one job that is locked, as `lock_planned_timers` gives those of a shard, and those whose instant has
 -- come but waits for its jitter. A pause holds the others.
 select timers.ctid::text as place, timers.scheduled_for, timers.after_at, timers.job_id, timers.job_version,
        timers.runs_left, timers.after_offset, timers.shard, timers.namespace, timers.pool, jobs.state,
