@@ -25,13 +25,13 @@ import psycopg
 
 from benchmarks.api_client import ApiClient
 from benchmarks.figures import Spread
-from noonmark.auth.issuing import issue_key
-from noonmark.core.access import Principal
+from noonmark.auth.key_issuing import issue_key
+from noonmark.core.access.roles import Principal
 from noonmark.devstack.options import CLI
-from noonmark.devstack.ports import free_port
-from noonmark.devstack.postgres import start_postgres
-from noonmark.store.api_keys import NewKey
-from noonmark.store.migrate import migrate
+from noonmark.devstack.postgres.server import start_postgres
+from noonmark.devstack.processes.ports import free_port
+from noonmark.store.access.api_keys import NewKey
+from noonmark.store.migrations.migrate import migrate
 
 CLIENTS: Final = 8
 CREATES: Final = 10_000

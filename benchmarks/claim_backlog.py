@@ -12,10 +12,10 @@ import psycopg
 
 from benchmarks.figures import Claim
 from benchmarks.stack import BenchmarkError, Stack
-from noonmark.core.words import Lane
-from noonmark.store import claims
-from noonmark.store.connect import connect
-from noonmark.store.migrate import DEFAULT_SHARDS, migrate
+from noonmark.core.vocabulary import Lane
+from noonmark.store.claims import claims
+from noonmark.store.database.connect import connect
+from noonmark.store.migrations.migrate import DEFAULT_SHARDS, migrate
 
 BATCH: Final = 500
 BATCHES: Final = 20

@@ -22,16 +22,20 @@ from psycopg.types.json import Json
 
 from benchmarks.claim_backlog import cpu_seconds
 from noonmark.core.ids import shard_of, uuid7_batch
-from noonmark.core.words import AttemptOutcome, Lane, Overlap, RunState, TimerKind
-from noonmark.devstack.postgres import start_postgres
-from noonmark.store import claims, promotion, work
-from noonmark.store.connect import connect
-from noonmark.store.events import EventTopics
-from noonmark.store.limits import Figures, set_limit
-from noonmark.store.migrate import DEFAULT_SHARDS, migrate
-from noonmark.store.namespaces import mark_cap
-from noonmark.store.planner import Planner
-from noonmark.store.work import Identity, Outcome, StartRequest
+from noonmark.core.vocabulary import AttemptOutcome, Lane, Overlap, RunState, TimerKind
+from noonmark.devstack.postgres.server import start_postgres
+from noonmark.store.claims import claims
+from noonmark.store.claims.planner import Planner
+from noonmark.store.database.connect import connect
+from noonmark.store.limits import promotion
+from noonmark.store.limits.limits import Figures, set_limit
+from noonmark.store.migrations.migrate import DEFAULT_SHARDS, migrate
+from noonmark.store.namespaces.namespaces import mark_cap
+from noonmark.store.outcomes.events import EventTopics
+from noonmark.store.runs import finish, starts, worker_lease
+from noonmark.store.runs.finish import Outcome
+from noonmark.store.runs.starts import StartRequest
+from noonmark.store.runs.worker_lease import Identity
 
 RUNS: Final = 10_000
 BATCH: Final = 500
@@ -118,7 +122,7 @@ def _round(connection: psycopg.Connection, case: Case, runs: int) -> Cost:
     case.prepare(connection)
     _load(connection, case, runs)
     connection.execute("vacuum analyze")
-    worker = work.register(connection, pool="default", host="bench", pid=1, lease_seconds=3600.0)
+    worker = worker_lease.register(connection, pool="default", host="bench", pid=1, lease_seconds=3600.0)
     planner = Planner(catch_up_cap=100, ledger_cap=1000)
     backend = connection.info.backend_pid
     wal, postgres, python = _wal(connection), cpu_seconds(backend), time.process_time()
@@ -181,14 +185,14 @@ def _work(connection: psycopg.Connection, worker: Identity) -> int:
         [BATCH],
     ).fetchall()
     tickets = [StartRequest(run_id, at, fence) for run_id, at, fence in rows]  # type: ignore[arg-type]
-    started, _ = work.start(connection, worker, "default", tickets)
+    started, _ = starts.start(connection, worker, "default", tickets)
     fences = {ticket.run_id: ticket.fence for ticket in tickets}
     outcomes = [
         Outcome(run, fences[run.id], RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED, pool="default")
         for run in started
     ]
     with connection.transaction():
-        work.record(
+        finish.record(
             connection,
             worker,
             _TOPICS,

@@ -13,9 +13,9 @@ import psycopg
 
 from benchmarks.stack import BenchmarkError
 from noonmark.core.ids import shard_of, uuid7_batch
-from noonmark.core.words import Lane
-from noonmark.schemas.job import JobSpec, parse_job
-from noonmark.store.job_forms import Due, first_due, once_due, policy_text, work_text
+from noonmark.core.vocabulary import Lane
+from noonmark.schemas.jobs.job import JobSpec, parse_job
+from noonmark.store.documents.columns import Due, first_due, once_due, policy_text, work_text
 
 PAYLOAD_BYTES: Final = 256
 _LEAST_ROWS_PER_S: Final = 40_000

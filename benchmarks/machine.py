@@ -13,7 +13,7 @@ import psutil
 import psycopg
 
 from benchmarks.stack import BenchmarkError
-from noonmark.devstack.jars import kafka_version
+from noonmark.devstack.kafka.jars import kafka_version
 
 _SHOWN: Final = (
     "server_version",

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.stack import ROOT, BenchmarkError, wait_for
-from noonmark.devstack import processes
-from noonmark.devstack.ports import LOOPBACK, free_port
+from noonmark.devstack.processes import processes
+from noonmark.devstack.processes.ports import LOOPBACK, free_port
 
 RULES: Final = ROOT / "helm" / "noonmark" / "files" / "rules"
 SCRAPE_SECONDS: Final = 2

@@ -23,8 +23,8 @@ from typing import Final
 from benchmarks.load import Load, evenly, load
 from benchmarks.monitoring import Alert, Alertmanager, Prometheus
 from benchmarks.stack import BenchmarkError, Stack
-from noonmark.core.words import Lane
-from noonmark.devstack.errors import DevStackError
+from noonmark.core.vocabulary import Lane
+from noonmark.devstack.processes.errors import DevStackError
 from noonmark.telemetry.dashboards.files import DASHBOARDS
 
 EXPECTED: Final = frozenset(
@@ -35,7 +35,7 @@ EXPECTED: Final = frozenset(
 PANELS: Final = (
     ("overview", "Live workers"),
     ("overview", "Oldest run not started"),
-    ("lanes-and-lag", "Runs that wait in Kafka"),
+    ("lanes-and-lag", "Runs waiting in Kafka"),
     ("lanes-and-lag", "Commit lag"),
     ("overview", "Start delay"),
     ("overview", "Runs settled per second"),

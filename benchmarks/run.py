@@ -29,7 +29,7 @@ from benchmarks.stack import BenchmarkError, Stack
 from benchmarks.submissions import measure_submissions
 from benchmarks.tables import show
 from benchmarks.yardsticks import measure_yardsticks, warm_broker
-from noonmark.devstack.errors import DevStackError
+from noonmark.devstack.processes.errors import DevStackError
 
 WINDOWS: Final = ((1000.0, 20.0), (5000.0, 15.0), (100.0, 10.0))
 """Rates of the open loop, jobs per second, and how long each lasts, seconds."""

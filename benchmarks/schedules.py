@@ -21,18 +21,18 @@ import orjson
 import psycopg
 
 from noonmark.core.ids import shard_of, uuid7_batch
-from noonmark.core.preview import preview
-from noonmark.core.schedule import Schedule, load_schedule, parse_schedule
-from noonmark.core.words import Lane, TimerKind
-from noonmark.devstack.postgres import start_postgres
-from noonmark.store import claims
-from noonmark.store.connect import connect
-from noonmark.store.events import EventTopics
-from noonmark.store.job_forms import recurring_due
-from noonmark.store.migrate import DEFAULT_SHARDS, migrate
-from noonmark.store.planned import TimerPlan
-from noonmark.store.planner import Planner
-from noonmark.store.rows import DueTimer
+from noonmark.core.schedules.preview import preview
+from noonmark.core.schedules.schedule import Schedule, load_schedule, parse_schedule
+from noonmark.core.vocabulary import Lane, TimerKind
+from noonmark.devstack.postgres.server import start_postgres
+from noonmark.store.claims import claims
+from noonmark.store.claims.planned_runs import TimerPlan
+from noonmark.store.claims.planner import Planner
+from noonmark.store.database.connect import connect
+from noonmark.store.database.row_types import DueTimer
+from noonmark.store.documents.columns import recurring_due
+from noonmark.store.migrations.migrate import DEFAULT_SHARDS, migrate
+from noonmark.store.outcomes.events import EventTopics
 
 JOBS: Final = 100_000
 EXPRESSIONS: Final = 1_000

@@ -19,13 +19,13 @@ import psycopg
 
 from benchmarks.handlers import STAMPS_VARIABLE
 from benchmarks.meter import Meter
-from noonmark.core.words import Lane
-from noonmark.devstack import processes
-from noonmark.devstack.kafka import KafkaServer, start_kafka
+from noonmark.core.vocabulary import Lane
+from noonmark.devstack.kafka.server import KafkaServer, start_kafka
 from noonmark.devstack.options import CLI, default_services
 from noonmark.devstack.parts import ServicePart
-from noonmark.devstack.ports import free_port
-from noonmark.devstack.postgres import PostgresServer, start_postgres
+from noonmark.devstack.postgres.server import PostgresServer, start_postgres
+from noonmark.devstack.processes import processes
+from noonmark.devstack.processes.ports import free_port
 from noonmark.kafka.topics import Topics
 
 ROOT: Final = Path(__file__).resolve().parent.parent

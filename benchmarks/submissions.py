@@ -15,8 +15,8 @@ from benchmarks.meter import Meter
 from benchmarks.stack import BenchmarkError, Stack, wait_for
 from noonmark.core.ids import uuid7_batch
 from noonmark.kafka.config import KafkaConfig
-from noonmark.schemas.envelope import STRUCTURED_HEADERS, render_structured
-from noonmark.schemas.submissions import CREATE
+from noonmark.schemas.events.envelope import STRUCTURED_HEADERS, render_structured
+from noonmark.schemas.events.submissions import CREATE
 
 TAKEN: Final = "noonmark_submissions_total"
 _SOURCE: Final = "/benchmark"

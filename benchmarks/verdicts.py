@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 from benchmarks.stack import BenchmarkError
 from noonmark.core.transitions import VERDICTS
 from noonmark.kafka.config import KafkaConfig
-from noonmark.schemas.lifecycle import SETTLED
+from noonmark.schemas.events.lifecycle import SETTLED
 
 _TIMEOUT_SECONDS: Final = 30.0
 _MOST: Final = 500

@@ -5,8 +5,8 @@ from confluent_kafka.admin import AdminClient
 from tests.support.cluster import Cluster
 from tests.support.publish import Load
 
-from noonmark.core.words import Lane
-from noonmark.store.pools import register_pool
+from noonmark.core.vocabulary import Lane
+from noonmark.store.cluster.pools import register_pool
 
 THREE_HOURS = 3 * 3600.0
 ROUNDS = "noonmark_loop_iterations_total"

@@ -20,7 +20,7 @@ from tests.support.cluster import SERVICES, Cluster
 from tests.support.keys import make_token
 
 from noonmark.api.app import build_api
-from noonmark.api.route_list import routes_of
+from noonmark.api.http.route_list import routes_of
 from noonmark.client import Publisher
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.slow]

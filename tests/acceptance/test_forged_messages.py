@@ -13,9 +13,9 @@ from tests.support.cli import Called
 from tests.support.cluster import SERVICES, Cluster
 from tests.support.publish import Load
 
-from noonmark.core.words import Lane
+from noonmark.core.vocabulary import Lane
 from noonmark.kafka.messages import Signer, encode_run
-from noonmark.store.keys import read_keys
+from noonmark.store.cluster.pool_keys import read_keys
 
 
 def signer(noonmark: Cluster) -> Signer:

@@ -11,7 +11,7 @@ from tests.support.cluster import Cluster
 from tests.support.publish import Load
 from tests.support.settings_orders import set_max_in_flight
 
-from noonmark.store.limits import Figures, set_limit
+from noonmark.store.limits.limits import Figures, set_limit
 
 SLOTS = 64
 MOST_IN_HAND = 10 * SLOTS

@@ -7,7 +7,7 @@ from tests.support.cluster import Cluster
 from tests.support.node import Node
 from tests.support.publish import Load, soon
 
-from noonmark.store.pools import register_pool
+from noonmark.store.cluster.pools import register_pool
 from noonmark.telemetry.metrics import TABLE
 
 NOT_HERE = {

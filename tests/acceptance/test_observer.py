@@ -18,8 +18,8 @@ from tests.support.cluster import Cluster
 from tests.support.node import Node
 
 from noonmark.core.ids import uuid7
-from noonmark.core.words import TimerKind
-from noonmark.schemas.lifecycle import SettledRun, settled_event
+from noonmark.core.vocabulary import TimerKind
+from noonmark.schemas.events.lifecycle import SettledRun, settled_event
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.slow]
 

@@ -10,9 +10,9 @@ from tests.support.cluster import SERVICES, Cluster, cluster, fresh_prefix
 from tests.support.publish import Load, soon
 from tests.support.stack import QUICK_GROUPS, Kafka
 
-from noonmark.devstack.kafka import KafkaServer, start_kafka
-from noonmark.devstack.postgres import PostgresServer, start_postgres
-from noonmark.store.migrate import migrate
+from noonmark.devstack.kafka.server import KafkaServer, start_kafka
+from noonmark.devstack.postgres.server import PostgresServer, start_postgres
+from noonmark.store.migrations.migrate import migrate
 
 AWAY_SECONDS = 30.0
 IN_FLIGHT = 1000

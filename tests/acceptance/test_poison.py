@@ -8,7 +8,7 @@ import pytest
 from tests.support.cluster import ROOT, SERVICES, SHORT, Cluster
 from tests.support.publish import Load
 
-from noonmark.store.pools import register_pool
+from noonmark.store.cluster.pools import register_pool
 
 
 @pytest.mark.slow

@@ -14,9 +14,9 @@ from tests.support.node import Node
 from tests.support.receiver import Receiver
 from tests.support.stack import QUICK_GROUPS
 
-from noonmark.devstack.kafka import KafkaServer, start_kafka
-from noonmark.devstack.postgres import PostgresServer, start_postgres
-from noonmark.store.migrate import migrate
+from noonmark.devstack.kafka.server import KafkaServer, start_kafka
+from noonmark.devstack.postgres.server import PostgresServer, start_postgres
+from noonmark.store.migrations.migrate import migrate
 
 PARTS = ("postgres", "kafka", "trigger", "dispatcher", "observer")
 WATCHED = ("trigger", "dispatcher", "observer")

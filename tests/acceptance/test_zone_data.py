@@ -12,7 +12,7 @@ from tests.support.cluster import Cluster
 from tests.support.publish import Load
 from tests.support.zone_data import OLD_VERSION, VANCOUVER, old_zone_data
 
-from noonmark.core.zones import ZoneData
+from noonmark.core.zones.zones import ZoneData
 
 NEW_VERSION = ZoneData.packaged().version
 CLAIMS = "noonmark_zone_data_info"

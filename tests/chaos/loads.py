@@ -13,7 +13,7 @@ from tests.chaos.world import EMITTED
 from tests.support.cluster import ROOT, Cluster
 from tests.support.publish import HEADERS, Load, PlannedJob
 
-from noonmark.schemas.payloads import PAYLOADS
+from noonmark.schemas.jobs.payloads import PAYLOADS
 
 RETRY = {"max_retries": 3, "delay_seconds": 0.2, "jitter": "none"}
 LIMIT = "narrow"

@@ -25,7 +25,7 @@ from tests.chaos.watching import Watch, children, settled
 from tests.chaos.world import EMITTED, World, effects, world
 from tests.support.evidence import Place, gather
 
-from noonmark.store.limits import Figures, set_limit
+from noonmark.store.limits.limits import Figures, set_limit
 from noonmark.verify import INVARIANTS, Expected, Report, judge
 from noonmark.verify.history import History, Span, Write
 

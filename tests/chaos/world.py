@@ -16,12 +16,12 @@ from tests.support.proxy import Network, Proxy, Toxic
 from tests.support.replicas import Replicas
 from tests.support.stack import QUICK_GROUPS
 
-from noonmark.devstack.kafka import KafkaServer, start_kafka
-from noonmark.devstack.ports import free_port
+from noonmark.devstack.kafka.server import KafkaServer, start_kafka
+from noonmark.devstack.processes.ports import free_port
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.topics import TopicSpec
-from noonmark.store.migrate import migrate
+from noonmark.store.migrations.migrate import migrate
 
 DISK_BYTES = 4 * 1024 * 1024
 EMITTED = "chaos-emitted"

@@ -17,9 +17,9 @@ from tests.support.deploy_tools import tool
 from tests.support.doc_blocks import blocks_of
 
 from noonmark.cli.main import app
-from noonmark.devstack.jars import kafka_version
-from noonmark.devstack.kafka_config import DEFAULT_SETTINGS as KAFKA_SETTINGS
-from noonmark.devstack.postgres import DEFAULT_SETTINGS as POSTGRES_SETTINGS
+from noonmark.devstack.kafka.config import DEFAULT_SETTINGS as KAFKA_SETTINGS
+from noonmark.devstack.kafka.jars import kafka_version
+from noonmark.devstack.postgres.server import DEFAULT_SETTINGS as POSTGRES_SETTINGS
 from noonmark.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]

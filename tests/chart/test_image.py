@@ -108,8 +108,8 @@ def test_it_keeps_no_secret_and_takes_none_as_an_argument():
     ("path", "sent"),
     [
         ("services/noonmark/cli/main.py", True),
-        ("shared/noonmark/store/sql/claim_once.sql", True),
-        ("schemas/noonmark/schemas/envelope.py", True),
+        ("shared/internal/noonmark/store/claims/sql/claim_once.sql", True),
+        ("schemas/noonmark/schemas/events/envelope.py", True),
         ("pyproject.toml", True),
         ("LICENSE", True),
         (".env", False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from noonmark.core.words import RunState
+from noonmark.core.vocabulary import RunState
 
 S = RunState
 Move = tuple[RunState, RunState]

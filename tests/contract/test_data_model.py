@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from noonmark.store import tables
+from noonmark.store.tables import tables
 
 PAGE = (Path(__file__).parents[2] / "docs" / "data-model.md").read_text()
 

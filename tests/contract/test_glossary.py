@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from noonmark.core.calendars import OnHoliday
-from noonmark.core.planning import MisfirePolicy
-from noonmark.core.words import (
+from noonmark.core.calendars.calendar import OnHoliday
+from noonmark.core.planning.plan import MisfirePolicy
+from noonmark.core.vocabulary import (
     AttemptOutcome,
     BackfillMode,
     BackfillState,

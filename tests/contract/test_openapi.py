@@ -12,12 +12,12 @@ import orjson
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from noonmark.api import reference
 from noonmark.api.app import build_api
-from noonmark.api.openapi import document, encode
-from noonmark.api.openapi_parts import TAGS
-from noonmark.api.operations import OPERATIONS
-from noonmark.api.route_list import routes_of
+from noonmark.api.http.route_list import routes_of
+from noonmark.api.openapi import reference
+from noonmark.api.openapi.document import document, encode
+from noonmark.api.openapi.operations import OPERATIONS
+from noonmark.api.openapi.parts import TAGS
 
 ROOT = Path(__file__).parents[2]
 APP = build_api()
@@ -47,13 +47,15 @@ def validator_of(schema: dict[str, Any]) -> jsonschema.Draft202012Validator:
 def test_the_exported_document_is_that_of_the_routes():
     file = ROOT / "schemas" / "json" / "openapi.json"
     assert file.read_bytes() == encode(DOCUMENT), (
-        "run: python -m noonmark.api.openapi > schemas/json/openapi.json"
+        "run: python -m noonmark.api.export_openapi > schemas/json/openapi.json"
     )
 
 
 def test_the_page_of_the_reference_is_that_of_the_document():
     page = (ROOT / "docs" / "api-reference.md").read_text(encoding="utf-8")
-    assert page == reference.page(DOCUMENT), "run: python -m noonmark.api.reference > docs/api-reference.md"
+    assert page == reference.page(DOCUMENT), (
+        "run: python -m noonmark.api.export_reference > docs/api-reference.md"
+    )
 
 
 def test_the_document_is_valid_openapi():

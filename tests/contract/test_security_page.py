@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from noonmark.core.access import ROLE_FOR, Permission, Principal, Role
+from noonmark.core.access.roles import ROLE_FOR, Permission, Principal, Role
 from noonmark.settings import PREFIX, Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text()

@@ -10,27 +10,28 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from noonmark.store import rows, statements
-from noonmark.store.relay import Pressure
-from noonmark.store.statements import statement
-from noonmark.store.zone_data import Release
+from noonmark.store.database import row_types, statements
+from noonmark.store.database.statements import statement
+from noonmark.store.outbox.relay import Pressure
+from noonmark.store.schedules.zone_data import Release
 
 ROOT = Path(__file__).parents[2]
-SQL = ROOT / "shared" / "noonmark" / "store" / "sql"
+STORE = ROOT / "shared" / "internal" / "noonmark" / "store"
+FILES = {path.stem: path for path in STORE.rglob("*.sql") if path.parent.name == "sql"}
 SOURCES = [path for part in ("services", "shared") for path in (ROOT / part).rglob("*.py")]
 NAMES = statements.names()
 
 ROW_CLASSES = {
-    "read_outbox": rows.OutboxRow,
-    "read_refused": rows.OutboxRow,
-    "start_runs": rows.StartedRun,
-    "expire_starts": rows.ChangedRun,
-    "cancel_runs": rows.ChangedRun,
-    "redrive_runs": rows.ChangedRun,
-    "discard_runs": rows.ChangedRun,
-    "requeue_lost_runs": rows.ChangedRun,
-    "lock_planned_timers": rows.DueTimer,
-    "lock_due_timers_of_job": rows.DueTimer,
+    "read_outbox": row_types.OutboxRow,
+    "read_refused": row_types.OutboxRow,
+    "start_runs": row_types.StartedRun,
+    "expire_starts": row_types.ChangedRun,
+    "cancel_runs": row_types.ChangedRun,
+    "redrive_runs": row_types.ChangedRun,
+    "discard_runs": row_types.ChangedRun,
+    "requeue_lost_runs": row_types.ChangedRun,
+    "lock_planned_timers": row_types.DueTimer,
+    "lock_due_timers_of_job": row_types.DueTimer,
     "list_zone_data": Release,
     "measure_relay_lag": Pressure,
 }
@@ -66,7 +67,7 @@ def test_every_statement_that_the_code_names_exists_and_every_file_is_used():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_statement_says_first_why_it_is_as_it_is(name):
-    lines = (SQL / f"{name}.sql").read_text().splitlines()
+    lines = FILES[name].read_text().splitlines()
     comments = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
 
     assert lines[0].startswith("-- ")

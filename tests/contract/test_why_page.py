@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from noonmark.core.why import Blocker
+from noonmark.core.why.answers import Blocker
 
 PAGE = (Path(__file__).parents[2] / "docs" / "why.md").read_text(encoding="utf-8")
 

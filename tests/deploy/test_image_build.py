@@ -19,7 +19,7 @@ from tests.support.cluster import wait_until
 from tests.support.deploy_tools import tool
 from tests.support.image import Buildah, Image
 
-from noonmark.devstack.ports import free_port
+from noonmark.devstack.processes.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]

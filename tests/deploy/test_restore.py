@@ -15,7 +15,7 @@ from tests.support.cluster import SERVICES, Cluster, cluster, wait_until
 from tests.support.publish import Load
 from tests.support.stack import Kafka, Postgres
 
-from noonmark.devstack.postgres import find_binaries
+from noonmark.devstack.postgres.server import find_binaries
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.timeout(300)]
 

@@ -24,7 +24,7 @@ from tests.support.releases import previous_release
 from tests.support.stack import Kafka, Postgres
 
 from noonmark.client import Client
-from noonmark.store.migrate import status
+from noonmark.store.migrations.migrate import status
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.timeout(420)]
 

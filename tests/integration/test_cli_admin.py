@@ -9,7 +9,7 @@ import pytest
 from tests.support.cli import call
 
 from noonmark.auth.authenticator import Authenticator
-from noonmark.core.submission_signature import PublisherKey
+from noonmark.core.access.submission_signature import PublisherKey
 from noonmark.settings import Settings
 
 

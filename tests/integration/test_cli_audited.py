@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.integration.store.world import TOPICS, World, open_world, outcome
 
-from noonmark.cli.problems import CliError
-from noonmark.core.words import RunState
-from noonmark.core.zones import zone_data_version
-from noonmark.store import audit, work
+from noonmark.cli.terminal.problems import CliError
+from noonmark.core.vocabulary import RunState
+from noonmark.core.zones.zones import zone_data_version
+from noonmark.store.access import audit
+from noonmark.store.runs import finish
 
 Noonmark = Callable[..., str]
 Did = Callable[..., tuple[str, str, str]]
@@ -53,7 +54,7 @@ def dead_runs(world: World, count: int) -> list[str]:
         (started,) = world.start(worker, [run])
         with world.db.transaction():
             done = outcome(started, RunState.DEAD, reason="retries_exhausted", error="boom")
-            work.record(world.db, worker, TOPICS, [done], [], shards=4)
+            finish.record(world.db, worker, TOPICS, [done], [], shards=4)
         runs.append(str(run))
     return runs
 

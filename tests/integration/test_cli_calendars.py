@@ -7,8 +7,8 @@ import pytest
 from psycopg.types.json import Jsonb
 from tests.support.cli import CliRunner
 
-from noonmark.cli import calendars
-from noonmark.cli.problems import CliError, ExitCode, explain
+from noonmark.cli.schedules import calendars
+from noonmark.cli.terminal.problems import CliError, ExitCode, explain
 from noonmark.core.ids import uuid7
 
 ICS = """BEGIN:VCALENDAR

@@ -10,8 +10,8 @@ import pytest
 from tests.integration.store.world import TOPICS, World, open_world, outcome
 from tests.support.cli import Called, call
 
-from noonmark.core.words import RunState
-from noonmark.store import work
+from noonmark.core.vocabulary import RunState
+from noonmark.store.runs import finish
 
 HERE = ("--namespace", "tests")
 LIVE = ("waiting", "queued", "retrying")
@@ -35,7 +35,7 @@ def died(world: World, *errors: str, name: str = "invoices"):
         (started,) = world.start(worker, [run])
         done = outcome(started, RunState.DEAD, reason="retries_exhausted", error=error)
         with world.db.transaction():
-            work.record(world.db, worker, TOPICS, [done], [], shards=4)
+            finish.record(world.db, worker, TOPICS, [done], [], shards=4)
         runs.append(run)
     return runs
 
@@ -94,7 +94,7 @@ def test_a_run_that_is_named_and_not_dead_is_a_problem(world):
 def test_at_most_so_many_and_so_many_a_second(world, monkeypatch):
     died(world, *["boom"] * 5)
     naps = []
-    monkeypatch.setattr("noonmark.cli.dead_orders.time.sleep", naps.append)
+    monkeypatch.setattr("noonmark.cli.runs.dead_letter_requests.time.sleep", naps.append)
 
     done = shown("dead", "redrive", *HERE, "--all", "--max", "3", "--rate", "1", "--yes")
 

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 from tests.support.cli import call
 
-from noonmark.cli import applying, job_edit
+from noonmark.cli.jobs import edit as job_edit
+from noonmark.cli.submissions import apply_steps
 
 pytestmark = pytest.mark.postgres
 
@@ -174,15 +175,15 @@ def test_prune_looks_only_where_the_files_are_for(apply, database):
 
 def test_a_job_that_leaves_the_set_before_it_is_ended_stays(apply, database, monkeypatch):
     apply("--set", "reports", a=TICK, b=SYNC)
-    carry_out = applying._carry_out
+    carry_out = apply_steps._carry_out
 
     def later(api: Any, steps: Any) -> None:
         """As where somebody takes the job over while the question is still on the screen."""
         (sync,) = [step for step in steps if step.name == "sync"]
-        api.jobs.patch(sync.job_id, {"labels": {applying.SET_LABEL: "others"}})
+        api.jobs.patch(sync.job_id, {"labels": {apply_steps.SET_LABEL: "others"}})
         carry_out(api, steps)
 
-    monkeypatch.setattr(applying, "_carry_out", later)
+    monkeypatch.setattr(apply_steps, "_carry_out", later)
     Path("jobs/b.yaml").unlink()
     stopped = call("job", "apply", "-f", "jobs", "--set", "reports", "--prune", "--yes", code=1)
     assert "apply again to go on" in stopped.stderr

@@ -12,9 +12,9 @@ import pytest
 from psycopg.types.json import Jsonb
 from tests.support.cli import call
 
-from noonmark.core.calendars import Calendar
+from noonmark.core.calendars.calendar import Calendar
 from noonmark.core.ids import uuid7_batch
-from noonmark.store.job_forms import NEVER
+from noonmark.store.documents.columns import NEVER
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.integration.test_cli_reads import NOW, add_job, add_runs
 from tests.support.cli import call
 
-from noonmark.cli import run_logs
+from noonmark.cli.runs import logs as run_logs
 
 DUE = NOW - timedelta(seconds=1)
 """When the one run of `add_runs` is due; what is kept of its attempts has it too."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from noonmark.devstack import state
-from noonmark.devstack.processes import ProcessId
+from noonmark.devstack.processes.processes import ProcessId
 
 
 @pytest.fixture

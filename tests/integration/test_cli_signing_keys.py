@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.support.cli import call
 
-from noonmark.core.webhook_signature import read_secret
+from noonmark.core.access.webhook_signature import read_secret
 
 pytestmark = pytest.mark.usefixtures("command_line")
 

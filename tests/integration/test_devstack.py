@@ -22,18 +22,18 @@ from tests.support.stack import Kafka, Postgres
 
 from noonmark.devstack import state
 from noonmark.devstack.access import ensure_key
-from noonmark.devstack.errors import DevStackError
 from noonmark.devstack.options import ServiceSpec, StackOptions
-from noonmark.devstack.ports import free_port
-from noonmark.devstack.postgres import start_postgres
-from noonmark.devstack.processes import ProcessId
+from noonmark.devstack.postgres.server import start_postgres
+from noonmark.devstack.processes.errors import DevStackError
+from noonmark.devstack.processes.ports import free_port
+from noonmark.devstack.processes.processes import ProcessId
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 UP = (
     "import sys; from noonmark.devstack import commands; from noonmark.devstack.options import StackOptions;"
     "sys.exit(commands.up(StackOptions.from_json(sys.argv[1])))"
 )
-CLI = (sys.executable, "-c", "from noonmark.cli.dev import app; app()")
+CLI = (sys.executable, "-c", "from noonmark.cli.operations.dev import app; app()")
 
 
 def wait_for(condition: Callable[[], Any], what: str, timeout_seconds: float = 20) -> Any:

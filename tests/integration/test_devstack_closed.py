@@ -9,11 +9,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from noonmark.devstack import installation, postgres
-from noonmark.devstack.accounts import server_account
-from noonmark.devstack.errors import DevStackError
+from noonmark.devstack import installation
 from noonmark.devstack.installation import reachable_binaries
-from noonmark.devstack.postgres import bundled_binaries, start_postgres
+from noonmark.devstack.postgres import server as postgres_server
+from noonmark.devstack.postgres.accounts import server_account
+from noonmark.devstack.postgres.server import bundled_binaries, start_postgres
+from noonmark.devstack.processes.errors import DevStackError
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts Postgres as another user")
 
@@ -36,7 +37,7 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def binaries(closed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     found = closed / "packages" / bundled_binaries().relative_to(bundled_binaries().parents[2])
     monkeypatch.delenv("NOONMARK_PG_BIN", raising=False)
-    monkeypatch.setattr(postgres, "find_binaries", lambda: found)
+    monkeypatch.setattr(postgres_server, "find_binaries", lambda: found)
     return found
 
 

@@ -17,12 +17,12 @@ import uvloop
 from tests.support.grpc_server import METHOD, GrpcServer, descriptor_set, echo, retry_info
 from tests.unit.worker.hands import hand
 
-from noonmark.core.webhook_signature import read_secret, verify
-from noonmark.core.words import AttemptOutcome, DeliverySemantics, RunState
-from noonmark.worker.coroutines import LoopExecutor
-from noonmark.worker.grpc_channels import MAX_ANSWER_BYTES, GrpcChannels
-from noonmark.worker.grpc_kind import GrpcKind
-from noonmark.worker.secrets import SecretError, SecretResolver
+from noonmark.attempts.secrets import SecretError, SecretResolver
+from noonmark.core.access.webhook_signature import read_secret, verify
+from noonmark.core.vocabulary import AttemptOutcome, DeliverySemantics, RunState
+from noonmark.worker.grpc.channels import MAX_ANSWER_BYTES, GrpcChannels
+from noonmark.worker.grpc.kind import GrpcKind
+from noonmark.worker.handlers.coroutines import LoopExecutor
 
 LOOPBACK = ("127.0.0.0/8",)
 CERTIFICATES = Path(__file__).parents[1] / "support" / "certificates"

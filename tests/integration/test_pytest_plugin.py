@@ -72,7 +72,9 @@ def run_pytest(folder: Path, *options: str) -> str:
 
 
 def test_where_no_stack_can_run_the_tests_are_skipped_and_told_why(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text("import sys\n\nsys.modules['noonmark.devstack.processes'] = None\n")
+    (tmp_path / "conftest.py").write_text(
+        "import sys\n\nsys.modules['noonmark.devstack.processes.processes'] = None\n"
+    )
     (tmp_path / "test_it.py").write_text("def test_it(noonmark_stack):\n    raise AssertionError\n")
     told = run_pytest(tmp_path)
     assert "1 skipped" in told

@@ -3,8 +3,8 @@
 from sqlalchemy import MetaData, create_engine
 from sqlalchemy.dialects.postgresql import dialect
 
-from noonmark.store import tables
-from noonmark.store.connect import sqlalchemy_url
+from noonmark.store.database.connect import sqlalchemy_url
+from noonmark.store.tables import tables
 
 
 def describe(metadata: MetaData) -> dict[str, dict[str, tuple[str, bool, bool]]]:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.local_times import Times
 
-from noonmark.core.calendar_rule import CalendarRule
-from noonmark.core.calendars import Calendar, OnHoliday, OpenDays
-from noonmark.core.cron import parse_cron
+from noonmark.core.calendars.calendar import Calendar, OnHoliday, OpenDays
+from noonmark.core.calendars.rule import CalendarRule
+from noonmark.core.cron.expression import parse_cron
 
 SKIP, PREVIOUS = OnHoliday.SKIP, OnHoliday.PREVIOUS_BUSINESS_DAY
 FIRST, LAST = date(2026, 10, 1), date(2027, 3, 31)

@@ -25,7 +25,7 @@ from tests.support.time_oracle.inputs import (
 )
 from tests.support.time_oracle.walk import DAY, GAP_RULES, OVERLAP_RULES, Sighting, fires, look, stretch
 
-from noonmark.core.schedule import Schedule, parse_schedule
+from noonmark.core.schedules.schedule import Schedule, parse_schedule
 
 RULES = tuple(product(GAP_RULES, OVERLAP_RULES))
 AS_MANY_AS_THERE_ARE = 1_000_000

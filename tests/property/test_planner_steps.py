@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from noonmark.core.planning import Misfire, plan
-from noonmark.core.schedule import parse_schedule
+from noonmark.core.planning.plan import Misfire, plan
+from noonmark.core.schedules.schedule import parse_schedule
 
 STEP = timedelta(milliseconds=250)
 

@@ -15,7 +15,7 @@ from dateutil.rrule import rrulestr
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
-from noonmark.core.rrule import RRuleError, parse_rrule
+from noonmark.core.rrule.recurrence_set import RRuleError, parse_rrule
 
 SPAN = {
     "YEARLY": timedelta(days=366 * 60),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.property.documents import CREATED_AT, Document, alone, crons, documents, moments, unions
 from tests.support.time_oracle import counts
 
-from noonmark.core.schedule import Schedule, document_of, load_schedule, parse_schedule
+from noonmark.core.schedules.schedule import Schedule, document_of, load_schedule, parse_schedule
 
 TICK = timedelta(microseconds=1)
 SEED = "billing/nightly"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from tests.support.time_oracle import counts
 from tests.support.zone_files import EPOCH, segments, tzif, unpacked
 
-from noonmark.core.zones import Zone, ZoneData
+from noonmark.core.zones.zones import Zone, ZoneData
 
 
 def changes(zone: Zone, start: datetime, end: datetime) -> list[tuple[datetime, timedelta, timedelta]]:

@@ -10,9 +10,9 @@ import pytest
 from tests.support.local_times import COMBINATIONS, MINUTE, RULES, Daily, wall
 from tests.support.time_oracle import counts
 
-from noonmark.core.words import DstGap, DstOverlap
-from noonmark.core.zoned import GapRule, OverlapRule, Zoned
-from noonmark.core.zones import load_zone
+from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.zones.local_times import GapRule, OverlapRule, Zoned
+from noonmark.core.zones.zones import load_zone
 
 HOUR = timedelta(hours=1)
 TICK = timedelta(microseconds=1)

@@ -22,7 +22,7 @@ from tests.support.evidence import KafkaSide
 from tests.support.node import Node
 from tests.support.publish import Load, publish, unsigned
 
-from noonmark.devstack import processes
+from noonmark.devstack.processes import processes
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.topics import PartitionCounts, Topics

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import psycopg
 
-from noonmark.core.zones import zone_data_version
+from noonmark.core.zones.zones import zone_data_version
 
 KEPT = ["alembic_version", "install", "pools", "pool_keys"]
 

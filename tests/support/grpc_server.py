@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 from google.protobuf import any_pb2, descriptor_pb2, duration_pb2
 
-from noonmark.core.grpc_methods import method_of
+from noonmark.core.kinds.grpc_methods import method_of
 
 METHOD = "billing.v1.Billing/Send"
 

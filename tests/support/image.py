@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.support.node import Node
 
-from noonmark.devstack import processes
+from noonmark.devstack.processes import processes
 
 BUNDLE_IN_BUILD = "/run/secrets/ca_bundle"
 

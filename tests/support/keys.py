@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import psycopg
 
-from noonmark.auth.issuing import issue_key
-from noonmark.core.access import Principal, Role
-from noonmark.store.api_keys import NewKey
+from noonmark.auth.key_issuing import issue_key
+from noonmark.core.access.roles import Principal, Role
+from noonmark.store.access.api_keys import NewKey
 
 ADMIN: Final = Principal("test", "test", platform=True)
 

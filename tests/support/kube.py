@@ -20,7 +20,7 @@ import httpx
 import yaml
 from tests.support.deploy_tools import tool
 
-from noonmark.devstack.ports import free_port
+from noonmark.devstack.processes.ports import free_port
 
 TOKEN: Final = "admin-of-a-cluster-of-this-test"
 CONTROLLERS: Final = (

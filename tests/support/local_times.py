@@ -10,8 +10,8 @@ from importlib import resources
 from itertools import product
 from zoneinfo import ZoneInfo
 
-from noonmark.core.words import DstGap, DstOverlap
-from noonmark.core.zoned import GapRule, OverlapRule, resolve_auto
+from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.zones.local_times import GapRule, OverlapRule, resolve_auto
 
 MINUTE = timedelta(minutes=1)
 ZERO_AT = datetime(1, 1, 1)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from noonmark.devstack import processes
+from noonmark.devstack.processes import processes
 
 KAFKA_CLIENT = '"logger":"noonmark.kafka.client"'
 

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from tests.support.proxy import Network, Proxy
 
-from noonmark.devstack import processes
-from noonmark.devstack.accounts import server_account
 from noonmark.devstack.installation import reachable_binaries
-from noonmark.devstack.java import quiet
-from noonmark.devstack.postgres import PostgresServer, find_binaries, start_postgres
+from noonmark.devstack.kafka.java import quiet
+from noonmark.devstack.postgres.accounts import server_account
+from noonmark.devstack.postgres.server import PostgresServer, find_binaries, start_postgres
+from noonmark.devstack.processes import processes
 
 SETTINGS = {"wal_keep_size": "512MB", "shared_buffers": "128MB", "wal_receiver_status_interval": "1s"}
 

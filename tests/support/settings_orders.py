@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import psycopg
 
-from noonmark.core.calendars import Calendar
-from noonmark.core.words import ResumeChoice
-from noonmark.store import calendars
-from noonmark.store.namespace_batches import TO_PAUSE, TO_PLAN, TO_RESUME, batches
-from noonmark.store.namespace_pauses import mark_paused, mark_resumed, pause_some, resume_some
-from noonmark.store.namespaces import mark_cap, plan_some
+from noonmark.core.calendars.calendar import Calendar
+from noonmark.core.vocabulary import ResumeChoice
+from noonmark.store.namespaces.batches import TO_PAUSE, TO_PLAN, TO_RESUME, batches
+from noonmark.store.namespaces.namespaces import mark_cap, plan_some
+from noonmark.store.namespaces.pauses import mark_paused, mark_resumed, pause_some, resume_some
+from noonmark.store.schedules import calendars
 
 Progress = Callable[[int, int], None]
 """Told after each batch how many jobs and runs are done so far."""

@@ -22,8 +22,8 @@ from confluent_kafka.admin import AdminClient
 from psycopg import sql
 from tests.support.publish import unsigned
 
-from noonmark.devstack.kafka import start_kafka
-from noonmark.devstack.postgres import start_postgres
+from noonmark.devstack.kafka.server import start_kafka
+from noonmark.devstack.postgres.server import start_postgres
 
 QUICK_GROUPS = {
     # How soon a consumer gets its partitions, and how long a killed one keeps them, is the broker's to say.
@@ -120,7 +120,7 @@ def kafka_server(server_dir: Path) -> Iterator[Kafka]:
 @pytest.fixture(scope="session")
 def template_database(postgres_server: Postgres) -> Iterator[str]:
     """A database that was migrated once; every test gets a copy."""
-    from noonmark.store.migrate import migrate  # noqa: PLC0415 - only for tests that want a database
+    from noonmark.store.migrations.migrate import migrate  # noqa: PLC0415 - only for tests that want a database
 
     name = f"template_{uuid.uuid4().hex[:12]}"
     postgres_server.run(f"create database {name}")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
-from noonmark.core import zones
+from noonmark.core.zones import zones
 
 OLD_VERSION = "2026a"
 VANCOUVER, LOS_ANGELES = "America/Vancouver", "America/Los_Angeles"

@@ -4,7 +4,7 @@ import struct
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 
-from noonmark.core.zones import Segment, Zone
+from noonmark.core.zones.zones import Segment, Zone
 
 ROOT = resources.files("tzdata")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

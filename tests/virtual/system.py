@@ -16,19 +16,19 @@ from uuid import UUID, uuid4
 import psycopg
 from tests.support.stack import Postgres
 
-from noonmark.schemas.envelope import parse_event, render_structured
-from noonmark.schemas.submissions import parse_submission
+from noonmark.schemas.events.envelope import parse_event, render_structured
+from noonmark.schemas.events.submissions import parse_submission
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store.connect import connect
-from noonmark.store.events import EventTopics
-from noonmark.store.hints import HintSender
-from noonmark.store.jobs import EventRef, FactCache, Request, Status, accept
-from noonmark.store.members import Membership
-from noonmark.store.time_facts import read_time_facts
+from noonmark.store.cluster.members import Membership
+from noonmark.store.database.connect import connect
+from noonmark.store.database.hints import HintSender
+from noonmark.store.jobs.submit import EventRef, FactCache, Request, Status, accept
+from noonmark.store.outcomes.events import EventTopics
+from noonmark.store.schedules.time_facts import read_time_facts
 from noonmark.telemetry.logs import get_logger
-from noonmark.trigger.claim import ClaimLoop
+from noonmark.trigger.claim_loop import ClaimLoop
 
 TOPICS = EventTopics(lifecycle="t.lifecycle", dead="t.dead")
 NAMESPACE = "virtual"

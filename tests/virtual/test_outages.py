@@ -10,7 +10,7 @@ from tests.virtual.outages import KINDS, NEW_YORK, POLICIES, Kind, Outage, aroun
 from tests.virtual.system import system_of, utc
 from tests.virtual.verdicts import Policy
 
-from noonmark.core import gaps
+from noonmark.core.planning import gaps
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from tests.virtual.instants import Due, Member, due
 from tests.virtual.schedules import CALENDARS, DEFAULT_ZONE, ZONES, VirtualJob
 from tests.virtual.system import System, job_document
 
-from noonmark.core.calendars import Calendar
-from noonmark.store import claims
+from noonmark.core.calendars.calendar import Calendar
+from noonmark.store.claims import claims
 
 AFTERWARDS = timedelta(hours=2)
 """Longer than any jitter: what was due before the end has fired by then."""

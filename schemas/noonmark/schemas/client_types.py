@@ -1,6 +1,6 @@
 """Static types of the API's answers for the Python client, made from the models of `noonmark.schemas.api`.
 
-    python -m noonmark.schemas.client_types shared/noonmark/client/types
+    python -m noonmark.schemas.client_types shared/sdk/noonmark/client/types
 
 The client hands out JSON as it came, so that an answer of a newer or older server is never an error; for type
 checkers each answer is a TypedDict, written from the model that the API answers with.

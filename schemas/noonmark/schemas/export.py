@@ -16,16 +16,16 @@ import orjson
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from noonmark.schemas import asyncapi, lifecycle, run_message, submissions
-from noonmark.schemas.documents import JobDocument
-from noonmark.schemas.envelope import MAX_ATTRIBUTE
-from noonmark.schemas.payloads import PAYLOADS
+from noonmark.schemas.events import asyncapi, lifecycle, run_message, submissions
+from noonmark.schemas.events.envelope import MAX_ATTRIBUTE
+from noonmark.schemas.jobs.documents import JobDocument
+from noonmark.schemas.jobs.payloads import PAYLOADS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 JOB_FILE: Final = "job.json"
 ASYNCAPI_FILE: Final = "asyncapi.json"
 OPENAPI_FILE: Final = "openapi.json"
-"""Beside the others, but made of the API's routes: `python -m noonmark.api.openapi`."""
+"""Beside the others, but made of the API's routes: `python -m noonmark.api.export_openapi`."""
 
 _EXTENSIONS: Final[dict[str, type[BaseModel]]] = {run_message.QUEUED: run_message.RunExtensions}
 """Models of the extension attributes of an event type."""

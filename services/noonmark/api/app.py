@@ -4,41 +4,37 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from noonmark.api import problem
-from noonmark.api.direct import DirectRouter
-from noonmark.api.gate import RequestAuthenticator, RequestGuard
-from noonmark.api.openapi import operation_id
-from noonmark.api.parts import ApiContext
+from noonmark.api.backend.context import ApiContext
+from noonmark.api.http import problems
+from noonmark.api.openapi.document import operation_id
+from noonmark.api.requests.direct_route import DirectRouter
 from noonmark.api.routes import (
     alerts,
     audit,
-    backfills,
     calendars,
-    dead_letters,
     documents,
-    events,
-    job_history,
-    job_orders,
-    job_stats,
-    jobs,
     keys,
     limits,
     me,
     namespaces,
-    previews,
     rejections,
-    run_cancels,
-    run_orders,
-    runs,
     why,
     workers,
 )
+from noonmark.api.routes.jobs import backfills, jobs, previews
+from noonmark.api.routes.jobs import control as job_control
+from noonmark.api.routes.jobs import history as job_history
+from noonmark.api.routes.jobs import statistics as job_statistics
+from noonmark.api.routes.runs import cancel as run_cancel
+from noonmark.api.routes.runs import control as run_control
+from noonmark.api.routes.runs import dead_letters, events, runs
+from noonmark.api.server.gate import RequestAuthenticator, RequestGuard
 
 ROUTERS = (
     jobs.router,
-    job_orders.router,
+    job_control.router,
     job_history.router,
-    job_stats.router,
+    job_statistics.router,
     previews.router,
     backfills.router,
     documents.open_router,
@@ -49,8 +45,8 @@ ROUTERS = (
     keys.router,
     me.router,
     runs.router,
-    run_orders.router,
-    run_cancels.router,
+    run_control.router,
+    run_cancel.router,
     events.router,
     dead_letters.router,
     rejections.router,
@@ -77,7 +73,7 @@ def build_api(parts: ApiContext | None = None) -> FastAPI:
         generate_unique_id_function=operation_id,
     )
     app.state.parts = parts
-    problem.install(app)
+    problems.install(app)
     for router in ROUTERS:
         app.include_router(router)
     return app

@@ -10,23 +10,23 @@ from typing import Final
 import psycopg
 
 from noonmark.api.app import build_app
-from noonmark.api.creating import JobCreator
-from noonmark.api.database import Database
-from noonmark.api.gathering import GroupCommit
-from noonmark.api.lags import LaneLags
-from noonmark.api.live import LiveRuns
-from noonmark.api.paging import Cursors
-from noonmark.api.parts import ApiContext
-from noonmark.api.server import ServeLoop
-from noonmark.api.submitting import SubmissionAcceptor
+from noonmark.api.backend.context import ApiContext
+from noonmark.api.backend.database import Database
+from noonmark.api.backend.group_commit import GroupCommit
+from noonmark.api.backend.job_creation import JobCreator
+from noonmark.api.backend.lag import LaneLags
+from noonmark.api.backend.live_events import LiveRuns
+from noonmark.api.backend.submit import SubmissionAcceptor
+from noonmark.api.http.cursors import Cursors
+from noonmark.api.server.server import ServeLoop
 from noonmark.auth.authenticator import Authenticator
-from noonmark.kafka.backlog import LaneBacklogs
+from noonmark.kafka.lag.backlog import LaneBacklogs
 from noonmark.kafka.topics import Topics
 from noonmark.service.run_traces import RunTraces
 from noonmark.service.runner import Loop, Service, run_service
 from noonmark.service.startup import await_install, await_read, kafka_config
 from noonmark.settings import Settings
-from noonmark.store.hints import HintSender
+from noonmark.store.database.hints import HintSender
 
 CREATING_THREADS: Final = 4
 """Batches of new jobs at once: one is written, the others are in their commit."""

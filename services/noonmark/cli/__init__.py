@@ -1,5 +1,5 @@
-"""The command line: starts services, prepares databases and pools, shows what is recorded.
+"""The command line: it starts services, prepares databases, and calls the API for everything else.
 
-Modules here import nothing heavy at the top: `noonmark --help` and shell completion must not wait for
-database drivers. Each command imports what it needs when it runs.
+May import: everything. Start with `main.py`, which lists the commands; each room holds the commands of one
+subject.
 """

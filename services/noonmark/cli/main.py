@@ -9,38 +9,30 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from noonmark.cli import (
-    admin,
+from noonmark.cli import demo
+from noonmark.cli.connections import commands as connection_commands
+from noonmark.cli.connections.context import CONTEXT_OPTION
+from noonmark.cli.jobs import backfills
+from noonmark.cli.jobs import commands as job_commands
+from noonmark.cli.namespaces import api_keys, audit, limits, namespaces, signing_keys
+from noonmark.cli.operations import (
     alerts,
-    audit,
-    backfills,
-    calendars,
     config,
-    context_commands,
     database,
-    dead,
-    demo,
     dev,
     health,
-    imports,
-    jobs,
     lag,
-    limits,
-    namespaces,
     outbox,
     pools,
-    runs,
-    schedule,
     services,
-    signing_keys,
-    submit,
-    trouble,
-    why,
     workers,
-    zones,
 )
-from noonmark.cli.context import CONTEXT_OPTION
-from noonmark.cli.problems import EXIT_CODES, ExitCode, explain, wrong_option
+from noonmark.cli.runs import commands as run_commands
+from noonmark.cli.runs import dead_letters, rejections, why
+from noonmark.cli.schedules import calendars, zones
+from noonmark.cli.schedules import commands as schedule_commands
+from noonmark.cli.submissions import imports, submit
+from noonmark.cli.terminal.problems import EXIT_CODES, ExitCode, explain, wrong_option
 
 
 class _Root(TyperGroup):
@@ -71,26 +63,26 @@ for _service in (
 ):
     app.command(rich_help_panel="Services")(_service)
 for _name, _group in (
-    ("run", runs.app),
-    ("job", jobs.app),
-    ("rejection", trouble.rejections),
-    ("dead", dead.app),
+    ("run", run_commands.app),
+    ("job", job_commands.app),
+    ("rejection", rejections.rejections),
+    ("dead", dead_letters.app),
     ("alert", alerts.app),
 ):
     app.add_typer(_group, name=_name, rich_help_panel="What happened")
 # The short name that other queues have for it.
-app.add_typer(dead.app, name="dlq", hidden=True)
+app.add_typer(dead_letters.app, name="dlq", hidden=True)
 app.command(rich_help_panel="What happened")(workers.workers)
 app.command(rich_help_panel="What happened")(lag.lag)
 app.command(rich_help_panel="What happened")(audit.audit)
 app.command(rich_help_panel="What happened")(why.why)
 app.command(rich_help_panel="Work")(submit.submit)
 app.add_typer(imports.app, name="import", rich_help_panel="Work")
-app.add_typer(schedule.app, name="schedule", rich_help_panel="Work")
+app.add_typer(schedule_commands.app, name="schedule", rich_help_panel="Work")
 app.add_typer(backfills.app, name="backfill", rich_help_panel="Work")
 app.add_typer(calendars.app, name="calendar", rich_help_panel="Work")
 app.add_typer(database.app, name="db", rich_help_panel="Operation")
-app.add_typer(admin.app, name="admin", rich_help_panel="Operation")
+app.add_typer(api_keys.app, name="admin", rich_help_panel="Operation")
 app.add_typer(namespaces.app, name="namespace", rich_help_panel="Operation")
 app.add_typer(limits.app, name="limit", rich_help_panel="Operation")
 app.add_typer(pools.app, name="pool", rich_help_panel="Operation")
@@ -99,7 +91,7 @@ app.add_typer(signing_keys.app, name="signing-key", rich_help_panel="Operation")
 app.add_typer(zones.app, name="zones", rich_help_panel="Operation")
 app.add_typer(config.app, name="config", rich_help_panel="Operation")
 app.command(rich_help_panel="Operation")(health.healthcheck)
-app.add_typer(context_commands.app, name="context", rich_help_panel="Operation")
+app.add_typer(connection_commands.app, name="context", rich_help_panel="Operation")
 app.add_typer(dev.app, name="dev", rich_help_panel="Development")
 app.command(rich_help_panel="Development")(demo.demo)
 

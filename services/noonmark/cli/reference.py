@@ -44,7 +44,7 @@ def page() -> str:
     from typer.main import get_command  # noqa: PLC0415
 
     from noonmark.cli.main import app  # noqa: PLC0415
-    from noonmark.cli.problems import ExitCode  # noqa: PLC0415
+    from noonmark.cli.terminal.problems import ExitCode  # noqa: PLC0415
 
     codes = "".join(f"| {code.value} | {_CODES[code.name]} |\n" for code in ExitCode)
     root = get_command(app)

@@ -1,1 +1,4 @@
-"""Relays the outbox to Kafka, and measures how far everybody is behind."""
+"""Relays the outbox to Kafka, and measures lag.
+
+May import: `service`, `store`, `kafka`, `telemetry`, `core`, `outbox`. Start with `relay_loop.py`.
+"""

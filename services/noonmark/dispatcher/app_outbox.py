@@ -15,17 +15,17 @@ from noonmark.core.faults import hit
 from noonmark.kafka.topics import Topics
 from noonmark.outbox.bindings import AppOutbox
 from noonmark.outbox.table import app_statement
-from noonmark.schemas.job import parse_job
-from noonmark.schemas.refusal import FieldError, Refused, kind_of, printable, shown
-from noonmark.schemas.screening import parse_json
-from noonmark.schemas.submissions import CreateJob
+from noonmark.schemas.events.submissions import CreateJob
+from noonmark.schemas.jobs.job import parse_job
+from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of, printable, shown
+from noonmark.schemas.problems.screening import parse_json
 from noonmark.service.acceptor import Acceptor
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_clock import Moment
 from noonmark.service.runner import Service
-from noonmark.store.connect import connect
-from noonmark.store.hints import HintSender
-from noonmark.store.jobs import EventRef, Request, Result, Status
+from noonmark.store.database.connect import connect
+from noonmark.store.database.hints import HintSender
+from noonmark.store.jobs.submit import EventRef, Request, Result, Status
 from noonmark.telemetry.metrics import (
     APP_OUTBOX_OLDEST,
     APP_OUTBOX_REACHABLE,

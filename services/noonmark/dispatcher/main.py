@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from noonmark.dispatcher.app_outbox import AppOutboxLoop
-from noonmark.dispatcher.lag import LagLoop
-from noonmark.dispatcher.relay import RelayLoop
+from noonmark.dispatcher.lag_loop import LagLoop
+from noonmark.dispatcher.relay_loop import RelayLoop
 from noonmark.kafka.topics import Topics
 from noonmark.outbox.bindings import parse_bindings
 from noonmark.service.ownership import OwnershipLoop
 from noonmark.service.runner import Loop, Service, run_service
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
-from noonmark.store.hints import OUTBOX_CHANNEL, HintListener, HintSender
-from noonmark.store.members import Membership
+from noonmark.store.cluster.members import Membership
+from noonmark.store.database.hints import OUTBOX_CHANNEL, HintListener, HintSender
 
 
 def build(service: Service) -> Sequence[Loop]:

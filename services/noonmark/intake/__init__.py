@@ -1,1 +1,5 @@
-"""Takes submissions from Kafka into the database: checked, in batches, once each or refused with a reason."""
+"""Ingests submissions from Kafka into the database: in batches, once each, or rejected with a reason.
+
+May import: `service`, `store`, `kafka`, `telemetry`, `auth`, `schemas`, `core`. Start with `read_loop.py` and
+`write_loop.py`; `authorization.py` decides who may submit.
+"""

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from noonmark.core.trace_context import SubmitTrace
-from noonmark.intake.checking import CheckedBatch
-from noonmark.kafka.records import Record
+from noonmark.core.monitoring.trace_context import SubmitTrace
+from noonmark.intake.batch_checks import CheckedBatch
+from noonmark.kafka.consumers.records import Record
 from noonmark.telemetry.tracing import wall_clock
 
 _NAMES: Final = ("traceparent", "ce_traceparent")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from noonmark.auth.authenticator import Authenticator
-from noonmark.core.topic_bindings import read_bindings
-from noonmark.intake.authorising import Authorizer
-from noonmark.intake.reading import ReadLoop
-from noonmark.intake.writing import WriteLoop
+from noonmark.core.access.topic_bindings import read_bindings
+from noonmark.intake.authorization import Authorizer
+from noonmark.intake.read_loop import ReadLoop
+from noonmark.intake.write_loop import WriteLoop
 from noonmark.kafka.topics import Topics
 from noonmark.service.database_clock import DatabaseClock
 from noonmark.service.runner import Loop, Service, StartError, run_service
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
-from noonmark.store.hints import HintSender
+from noonmark.store.database.hints import HintSender
 
 
 def build(service: Service) -> Sequence[Loop]:

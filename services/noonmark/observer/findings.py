@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from noonmark.core.alerts import AlertKind, FoundAlert, fingerprint_of
 from noonmark.core.instants import format_instant
-from noonmark.core.observing import percentile
-from noonmark.store.looking import (
+from noonmark.core.monitoring.alerts import AlertKind, FoundAlert, fingerprint_of
+from noonmark.core.monitoring.statistics import percentile
+from noonmark.store.alerts.queries import (
     DeadCause,
     FailingJob,
     LateByRule,
@@ -21,7 +21,7 @@ from noonmark.store.looking import (
     Silence,
     StuckRuns,
 )
-from noonmark.store.observing import Rates
+from noonmark.store.alerts.statistics import Rates
 
 _LONGEST_ERROR = 300
 

@@ -8,16 +8,16 @@ from functools import partial
 import psycopg
 
 from noonmark.kafka.topics import Topics
-from noonmark.observer.delivery import delivery_loops
+from noonmark.observer.delivery_loop import delivery_loops
 from noonmark.observer.stream import StreamLoop
-from noonmark.observer.watching import WatchLoop
+from noonmark.observer.watch_loop import WatchLoop
 from noonmark.service.ownership import OwnershipLoop
 from noonmark.service.runner import Loop, Service, run_service
 from noonmark.service.startup import await_install, await_read
 from noonmark.settings import Settings
-from noonmark.store import observing
-from noonmark.store.hints import HintSender
-from noonmark.store.members import Membership
+from noonmark.store.alerts import statistics
+from noonmark.store.cluster.members import Membership
+from noonmark.store.database.hints import HintSender
 
 
 def build(service: Service, *, rebuild: bool = False) -> Sequence[Loop]:
@@ -40,7 +40,7 @@ def build(service: Service, *, rebuild: bool = False) -> Sequence[Loop]:
 
 
 def _forget(connection: psycopg.Connection) -> None:
-    observing.forget(connection)
+    statistics.forget(connection)
 
 
 def run(settings: Settings, *, rebuild: bool = False) -> int:

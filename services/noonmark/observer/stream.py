@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from noonmark.kafka.topics import Topics
+from noonmark.observer.outcome_store import OutcomeStore
 from noonmark.observer.records import Record
-from noonmark.observer.storing import OutcomeStore
 from noonmark.service.backoff import Backoff, StoppedError
 from noonmark.service.runner import Service, StartError
 from noonmark.service.startup import kafka_config
-from noonmark.store.observing import Place
+from noonmark.store.alerts.statistics import Place
 from noonmark.telemetry.metrics import OBSERVER_LAG
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class StreamLoop:
             runner.run(self._stream(stop))
 
     async def _stream(self, stop: threading.Event) -> None:
-        from noonmark.observer.consuming import make_app  # noqa: PLC0415 - likewise
+        from noonmark.observer.faust_app import make_app  # noqa: PLC0415 - likewise
 
         app = make_app(self._config, self._topics, self._places, self._take)
         try:

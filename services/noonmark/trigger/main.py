@@ -9,14 +9,14 @@ from noonmark.service.ownership import OwnershipLoop
 from noonmark.service.runner import Loop, Service, run_service
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
-from noonmark.store.events import EventTopics
-from noonmark.store.hints import DUE_CHANNEL, FREED_CHANNEL, HintListener, HintSender
-from noonmark.store.members import Membership
-from noonmark.trigger.backfill import BackfillLoop
-from noonmark.trigger.claim import ClaimLoop
-from noonmark.trigger.measure import MeasureLoop
-from noonmark.trigger.promote import PromoteLoop
-from noonmark.trigger.sweep import HousekeepingLoop, LeaseLoop
+from noonmark.store.cluster.members import Membership
+from noonmark.store.database.hints import DUE_CHANNEL, FREED_CHANNEL, HintListener, HintSender
+from noonmark.store.outcomes.events import EventTopics
+from noonmark.trigger.backfill_loop import BackfillLoop
+from noonmark.trigger.claim_loop import ClaimLoop
+from noonmark.trigger.measure_loop import MeasureLoop
+from noonmark.trigger.promote_loop import PromoteLoop
+from noonmark.trigger.sweep_loop import HousekeepingLoop, LeaseLoop
 
 
 def build(service: Service) -> Sequence[Loop]:

@@ -8,7 +8,7 @@ from typing import Final
 import psycopg
 from structlog.typing import FilteringBoundLogger
 
-from noonmark.store.time_facts import active_zone_data
+from noonmark.store.schedules.time_facts import active_zone_data
 from noonmark.telemetry.metrics import ZONE_DATA_INFO
 
 _LOOK_SECONDS: Final = 1.0

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from noonmark.service.runner import Loop, Service, run_service
 from noonmark.settings import Settings
-from noonmark.watchdog.beat import BeatLoop
-from noonmark.watchdog.questions import questions
-from noonmark.watchdog.rounds import CheckRounds
+from noonmark.watchdog.check_rounds import CheckRounds
+from noonmark.watchdog.checks import questions
+from noonmark.watchdog.heartbeat_loop import BeatLoop
 
 _LONGEST_ROUND_SECONDS = 10.0
 

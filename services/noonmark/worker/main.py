@@ -7,39 +7,39 @@ import resource
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from noonmark.core.words import Lane
+from noonmark.attempts.emitter import Emitter
+from noonmark.attempts.notes import NoteWriter
+from noonmark.attempts.secrets import SecretResolver
+from noonmark.attempts.services import Services
+from noonmark.core.vocabulary import Lane
 from noonmark.handlers import HandlerLoadError, Registry, load_handlers
 from noonmark.kafka.topics import Topics
 from noonmark.service.runner import Loop, Service, StartError, run_service
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
-from noonmark.store.catalogues import catalogue_text
-from noonmark.store.events import EventTopics
-from noonmark.store.hints import HintSender
+from noonmark.store.cluster.catalogues import catalogue_text
+from noonmark.store.database.hints import HintSender
+from noonmark.store.outcomes.events import EventTopics
 from noonmark.telemetry.logs import mask_also
-from noonmark.worker.callback_tokens import CallbackTokens
-from noonmark.worker.emitting import Emitter
-from noonmark.worker.engine import Engine
-from noonmark.worker.execute import Executors
-from noonmark.worker.grpc_channels import GrpcChannels
-from noonmark.worker.grpc_kind import GrpcKind
-from noonmark.worker.http import HttpExecutor
-from noonmark.worker.http_kind import HttpKind
-from noonmark.worker.kafka_kind import KafkaKind
-from noonmark.worker.kinds import Kind
-from noonmark.worker.lanes import Keyring, LaneReader
-from noonmark.worker.lease import Lease
-from noonmark.worker.lookups import PostgresLookups
-from noonmark.worker.notes import NoteWriter
-from noonmark.worker.processes import Processes
-from noonmark.worker.recorder import RecorderLoop
-from noonmark.worker.refused import RefusedMessages
-from noonmark.worker.script import ScriptKind
-from noonmark.worker.secrets import SecretResolver
-from noonmark.worker.services import Services
-from noonmark.worker.signing import SigningKeys
-from noonmark.worker.spawning import ChildLauncher
-from noonmark.worker.transactions import Transactions
+from noonmark.worker.engine.engine import Engine
+from noonmark.worker.engine.recorder import RecorderLoop
+from noonmark.worker.grpc.channels import GrpcChannels
+from noonmark.worker.grpc.kind import GrpcKind
+from noonmark.worker.handlers.executors import Executors
+from noonmark.worker.handlers.transactions import Transactions
+from noonmark.worker.http.callback_tokens import CallbackTokens
+from noonmark.worker.http.client import HttpExecutor
+from noonmark.worker.http.kind import HttpKind
+from noonmark.worker.http.signing import SigningKeys
+from noonmark.worker.kinds.kafka import KafkaKind
+from noonmark.worker.kinds.lookups import PostgresLookups
+from noonmark.worker.kinds.protocol import Kind
+from noonmark.worker.kinds.script import ScriptKind
+from noonmark.worker.lanes.reader import Keyring, LaneReader
+from noonmark.worker.lanes.rejected_messages import RefusedMessages
+from noonmark.worker.leases.lease import Lease
+from noonmark.worker.processes.executor import Processes
+from noonmark.worker.processes.spawning import ChildLauncher
 
 _BUFFER_PER_SLOT = 8
 

@@ -16,7 +16,7 @@ from tests.support.cluster import SERVICES, Cluster, cluster, fresh_prefix
 from tests.support.publish import Load
 from tests.support.stack import QUICK_GROUPS
 
-from noonmark.devstack.kafka import KafkaServer, start_kafka
+from noonmark.devstack.kafka.server import KafkaServer, start_kafka
 
 AWAY_SECONDS = float(os.environ.get("NOONMARK_CHAOS_BROKER_AWAY", "20"))
 RATE = int(os.environ.get("NOONMARK_CHAOS_RATE", "40"))

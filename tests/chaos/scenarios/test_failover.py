@@ -13,7 +13,7 @@ from tests.support.publish import Load
 from tests.support.replicas import Replicas
 from tests.support.stack import Kafka
 
-from noonmark.store.migrate import migrate
+from noonmark.store.migrations.migrate import migrate
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

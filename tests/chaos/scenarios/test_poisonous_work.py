@@ -7,7 +7,7 @@ from tests.chaos.tally import Tally
 from tests.support.cluster import Cluster
 from tests.support.publish import Load
 
-from noonmark.store.pools import register_pool
+from noonmark.store.cluster.pools import register_pool
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

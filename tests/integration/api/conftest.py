@@ -16,10 +16,10 @@ from tests.support.asgi import calling
 from tests.support.keys import make_token
 
 from noonmark.api.app import build_app
+from noonmark.api.backend.context import ApiContext
 from noonmark.api.main import make_parts, read_cursor_key
-from noonmark.api.parts import ApiContext
 from noonmark.auth.authenticator import Authenticator
-from noonmark.cli.in_process import InProcessTransport
+from noonmark.cli.connections.in_process import InProcessTransport
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.topics import PartitionCounts, Topics

@@ -14,10 +14,10 @@ from tests.support.asgi import Caller
 from tests.support.keys import make_token
 
 from noonmark.api.app import build_api
-from noonmark.api.route_list import routes_of
-from noonmark.core.access import Permission
-from noonmark.core.words import RunState
-from noonmark.store import work
+from noonmark.api.http.route_list import routes_of
+from noonmark.core.access.roles import Permission
+from noonmark.core.vocabulary import RunState
+from noonmark.store.runs import finish
 
 HOME = "tests"
 ELSEWHERE = "elsewhere"
@@ -57,7 +57,7 @@ class Scene:
         (started,) = self.world.start(worker, [run_id])
         with self.world.db.transaction():
             failed = outcome(started, RunState.DEAD, reason="retries_exhausted", error="no")
-            work.record(self.world.db, worker, TOPICS, [failed], [], shards=4)
+            finish.record(self.world.db, worker, TOPICS, [failed], [], shards=4)
         return run_id
 
     def waiting_run(self, job_id: str, request_id: str = "w") -> UUID:

@@ -19,8 +19,8 @@ from tests.integration.api.scene import HOME, ROUTES, Scene
 from tests.support.asgi import Answer
 from tests.support.emptying import turn_clock
 
-from noonmark.api import gate
-from noonmark.api.routing import needs_of
+from noonmark.api.requests.routing import needs_of
+from noonmark.api.server import gate
 
 pytestmark = pytest.mark.postgres
 

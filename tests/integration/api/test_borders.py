@@ -16,15 +16,16 @@ from tests.integration.api.scene import ELSEWHERE, HOME, JOB, ROUTES, Scene
 from tests.support.asgi import calling
 from tests.support.keys import ADMIN, make_token
 
-from noonmark.api import bodies, gate
 from noonmark.api.app import build_app
-from noonmark.api.routing import needs_of
+from noonmark.api.http import bodies
+from noonmark.api.requests.routing import needs_of
+from noonmark.api.server import gate
 from noonmark.auth.authenticator import Authenticator
-from noonmark.auth.issuing import issue_key
-from noonmark.core.access import Role
-from noonmark.schemas.screening import parse_json
-from noonmark.store.api_keys import NewKey
-from noonmark.store.time_facts import change_time_facts
+from noonmark.auth.key_issuing import issue_key
+from noonmark.core.access.roles import Role
+from noonmark.schemas.problems.screening import parse_json
+from noonmark.store.access.api_keys import NewKey
+from noonmark.store.schedules.time_facts import change_time_facts
 
 ONE_TIME = {"name": "a", "type": "http", "payload": {"url": "https://example.com/"}}
 CHANGES = sorted(

@@ -17,14 +17,14 @@ from anyio.from_thread import start_blocking_portal
 from tests.support.doc_blocks import blocks_of, run_python
 
 from noonmark.api.app import build_api, build_app
-from noonmark.api.parts import ApiContext
+from noonmark.api.backend.context import ApiContext
 from noonmark.auth.authenticator import Authenticator
-from noonmark.cli.in_process import InProcessTransport
+from noonmark.cli.connections.in_process import InProcessTransport
 from noonmark.client import ApiError, AsyncClient, Client
 from noonmark.client.binding import Group, listing, operation
 from noonmark.client.clients import Client as Clients
 from noonmark.settings import Settings
-from noonmark.store.pools import register_pool
+from noonmark.store.cluster.pools import register_pool
 
 pytestmark = pytest.mark.postgres
 

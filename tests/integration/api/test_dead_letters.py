@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 from tests.integration.store.world import TOPICS, outcome
 
-from noonmark.core.words import RunState
-from noonmark.store import work
+from noonmark.core.vocabulary import RunState
+from noonmark.store.runs import finish
 
 pytestmark = pytest.mark.postgres
 
@@ -25,7 +25,7 @@ def dead(world, count=1, *, error="boom", job_id=None, reason="retries_exhausted
         (run,) = world.start(worker, [run_id])
         with world.db.transaction():
             ended = outcome(run, RunState.DEAD, reason=reason, error=error)
-            work.record(world.db, worker, TOPICS, [ended], [run.batch_id], shards=4)
+            finish.record(world.db, worker, TOPICS, [ended], [run.batch_id], shards=4)
         made.append(str(run_id))
     return made
 

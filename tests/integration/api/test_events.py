@@ -10,13 +10,13 @@ from uuid import UUID, uuid4
 import pytest
 from confluent_kafka import Producer
 
-from noonmark.api.routes import events
+from noonmark.api.routes.runs import events
 from noonmark.auth.key_cache import KeyCache
-from noonmark.core.words import Lane
+from noonmark.core.vocabulary import Lane
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.topics import PartitionCounts, Topics
-from noonmark.schemas.lifecycle import SettledRun, settled_event
+from noonmark.schemas.events.lifecycle import SettledRun, settled_event
 from noonmark.settings import Settings
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -137,9 +137,9 @@ def test_each_hears_what_it_asked_for_and_may_see_and_goes_on_where_it_broke(fol
 
 
 def test_a_place_that_is_not_kept_any_more_is_told(follow, tell, monkeypatch):
-    from noonmark.api import live  # noqa: PLC0415
+    from noonmark.api.backend import live_events  # noqa: PLC0415
 
-    monkeypatch.setattr(live, "RESUMED_MOST", 1)
+    monkeypatch.setattr(live_events, "RESUMED_MOST", 1)
     for _ in range(3):
         tell("tests", (JOB, "dead"))
     with follow() as stream:
@@ -182,7 +182,7 @@ def test_there_are_so_many_streams_and_no_more(follow, api, tell, token):
 def test_without_kafka_a_stream_says_so_and_stays_open(follow, parts, monkeypatch):
     config = KafkaConfig("127.0.0.1:1")
     monkeypatch.setattr(parts.live, "_config", config)
-    monkeypatch.setattr("noonmark.api.live._ASK_SECONDS", 0.2)
+    monkeypatch.setattr("noonmark.api.backend.live_events._ASK_SECONDS", 0.2)
     with follow() as stream:
         stream.comment("Kafka does not answer")
 

@@ -9,8 +9,8 @@ import pytest
 from tests.integration.api.test_dead_letters import dead
 
 from noonmark.api.app import build_api
-from noonmark.api.route_list import routes_of
-from noonmark.api.routing import needs_of
+from noonmark.api.http.route_list import routes_of
+from noonmark.api.requests.routing import needs_of
 
 pytestmark = pytest.mark.postgres
 

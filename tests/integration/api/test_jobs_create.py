@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from noonmark.api import creating
-from noonmark.api.database import Database
-from noonmark.api.parts import ApiContext
+from noonmark.api.backend import job_creation
+from noonmark.api.backend.context import ApiContext
+from noonmark.api.backend.database import Database
 
 pytestmark = pytest.mark.postgres
 
@@ -245,7 +245,7 @@ def test_documents_that_take_long_to_check_do_not_use_up_the_time_of_a_transacti
     api: Call, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database ends a transaction that idles, and everybody's jobs with it: the others get another one."""
-    monkeypatch.setattr(creating, "_CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(job_creation, "_CHECK_SECONDS", 0.0)
     wishes: list[tuple[dict[str, Any], str | None, int]] = [
         *((ONCE, None, 202) for _ in range(12)),
         *(({**ONCE, "max_retries": -n}, None, 422) for n in range(1, 4)),

@@ -1,6 +1,6 @@
 """Keys, the audit log and `me` over the API."""
 
-from noonmark.core.submission_signature import PublisherKey
+from noonmark.core.access.submission_signature import PublisherKey
 
 
 def made(api, status=201, *, key=None, **body):

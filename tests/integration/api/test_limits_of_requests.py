@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from tests.support.asgi import Answer, Caller, calling
 
-from noonmark.api import gate
 from noonmark.api.app import build_app
+from noonmark.api.server import gate
 from noonmark.auth.authenticator import Authenticator
 
 JOB = {"name": "a", "type": "http", "payload": {"url": "https://example.com/"}}

@@ -14,7 +14,7 @@ from tests.integration.api.scene import HOME, ROUTES, Scene
 from tests.support.asgi import Answer
 
 from noonmark.api.app import build_api
-from noonmark.api.openapi import document
+from noonmark.api.openapi.document import document
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

@@ -9,9 +9,9 @@ import pytest
 from tests.integration.api.test_runs import failed
 from tests.integration.store.world import outcome
 
-from noonmark.core.words import AttemptOutcome, RunState
-from noonmark.store.callback_rows import Expected, NewCallback, open_callbacks
-from noonmark.store.extras import OutcomeExtras
+from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.store.outcomes.callback_rows import Expected, NewCallback, open_callbacks
+from noonmark.store.outcomes.extras import OutcomeExtras
 
 pytestmark = pytest.mark.postgres
 

@@ -9,11 +9,12 @@ from uuid import uuid4
 import pytest
 from tests.integration.store.world import TOPICS, outcome
 
-from noonmark.core.words import Lane, RunState
-from noonmark.store import run_lists, work
-from noonmark.store.attempt_logs import AttemptLog
-from noonmark.store.extras import OutcomeExtras
-from noonmark.store.run_lists import RunSearch, search_runs
+from noonmark.core.vocabulary import Lane, RunState
+from noonmark.store.outcomes.attempt_logs import AttemptLog
+from noonmark.store.outcomes.extras import OutcomeExtras
+from noonmark.store.runs import finish
+from noonmark.store.views import runs as run_views
+from noonmark.store.views.runs import RunSearch, search_runs
 
 pytestmark = pytest.mark.postgres
 
@@ -45,7 +46,7 @@ def failed(world, **more):
     )
     ended.extras = OutcomeExtras(log=AttemptLog(stdout="dear customer\n"))
     with world.db.transaction():
-        work.record(world.db, worker, TOPICS, [ended], [], shards=4)
+        finish.record(world.db, worker, TOPICS, [ended], [], shards=4)
     return run
 
 
@@ -133,7 +134,7 @@ def test_a_window_without_any_fit_says_where_to_go_on(world):
 
 
 def run_lists_of(world):
-    from noonmark.store.views import reader  # noqa: PLC0415
+    from noonmark.store.views.paging import reader  # noqa: PLC0415
 
     return reader(world.url)
 
@@ -272,4 +273,4 @@ def read_rows(connection):
 
 
 def test_the_window_is_the_documented_one():
-    assert run_lists.WINDOW == 10_000
+    assert run_views.WINDOW == 10_000

@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from tests.integration.store.world import minute
 
-from noonmark.api import lags
-from noonmark.core.words import TimerKind
+from noonmark.api.backend import lag
+from noonmark.core.vocabulary import TimerKind
 
 pytestmark = pytest.mark.postgres
 
@@ -170,7 +170,7 @@ def test_a_pause_holds_the_jobs_of_its_namespace_and_a_resume_lets_them_go(api, 
 
 def test_one_call_holds_a_bounded_number_of_jobs(api, world, monkeypatch):
     from noonmark.api.routes import namespaces  # noqa: PLC0415
-    from noonmark.store import namespace_batches  # noqa: PLC0415
+    from noonmark.store.namespaces import batches as namespace_batches  # noqa: PLC0415
 
     monkeypatch.setattr(namespaces, "MOST", 2)
     monkeypatch.setattr(namespace_batches, "BATCH", 2)
@@ -254,7 +254,7 @@ def test_rejections_are_the_platforms_alone(api, database, token):
 
 
 def test_lanes_without_kafka_say_so_within_bounds(api, monkeypatch):
-    monkeypatch.setattr(lags, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(lag, "WAIT_SECONDS", 0.2)
 
     answer = api("GET", "/v1/lanes", 503)
 

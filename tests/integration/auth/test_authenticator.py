@@ -18,11 +18,11 @@ from tests.support.keys import ADMIN
 from noonmark.auth import authenticator
 from noonmark.auth.authenticator import Authenticator
 from noonmark.auth.errors import AuthenticationError, AuthenticationReason
-from noonmark.auth.issuing import issue_key
 from noonmark.auth.key_cache import KeyCache
-from noonmark.core.access import Permission, Role
+from noonmark.auth.key_issuing import issue_key
+from noonmark.core.access.roles import Permission, Role
 from noonmark.settings import Settings
-from noonmark.store.api_keys import NewKey, revoke_key
+from noonmark.store.access.api_keys import NewKey, revoke_key
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ from noonmark.outbox.table import app_statement
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store.hints import HintSender
-from noonmark.store.pools import register_pool
+from noonmark.store.cluster.pools import register_pool
+from noonmark.store.database.hints import HintSender
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import REGISTRY
 

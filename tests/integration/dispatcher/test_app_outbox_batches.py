@@ -9,7 +9,7 @@ from tests.integration.dispatcher.test_app_outbox import JOB, Shop, app_database
 
 from noonmark import outbox
 from noonmark.dispatcher import app_outbox
-from noonmark.store.connect import connect
+from noonmark.store.database.connect import connect
 
 pytestmark = [pytest.mark.postgres]
 

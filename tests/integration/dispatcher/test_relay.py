@@ -13,17 +13,17 @@ from confluent_kafka import Consumer
 from tests.integration.store.world import World, open_world
 from tests.support.stack import Kafka
 
-from noonmark.core.words import Lane
-from noonmark.dispatcher import refused
-from noonmark.dispatcher.relay import RelayLoop
+from noonmark.core.vocabulary import Lane
+from noonmark.dispatcher import refused_events
+from noonmark.dispatcher.relay_loop import RelayLoop
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.topics import Topics, TopicSpec
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store.members import Membership
-from noonmark.store.pools import register_pool
+from noonmark.store.cluster.members import Membership
+from noonmark.store.cluster.pools import register_pool
 from noonmark.telemetry.logs import get_logger
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -127,7 +127,7 @@ def test_a_bad_topics_events_at_the_head_of_a_slice_hold_up_nothing(line: Line) 
 def test_refused_events_go_out_in_their_order_once_the_topic_is_there(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refused, "ROUND_SECONDS", 0.3)
+    monkeypatch.setattr(refused_events, "ROUND_SECONDS", 0.3)
     line.emit(f"{line.prefix}x.late", *[f"{n:03}" for n in range(250)])
     line.pass_until(lambda: line.world.count("outbox", "lane = 4") == 250)
 

@@ -18,8 +18,8 @@ from tests.support.commits import Commits
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.topics import PartitionCounts, Topics
-from noonmark.schemas.envelope import STRUCTURED_HEADERS, render_structured
-from noonmark.schemas.submissions import CREATE
+from noonmark.schemas.events.envelope import STRUCTURED_HEADERS, render_structured
+from noonmark.schemas.events.submissions import CREATE
 
 LATER = "2100-01-01T00:00:00Z"
 

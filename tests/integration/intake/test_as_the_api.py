@@ -11,24 +11,22 @@ import pytest
 from tests.integration.intake.world import LATER, SHARDS, TOPICS, World, event, open_world
 from tests.support.settings_orders import set_calendar, set_max_in_flight
 
-from noonmark.core.backfill import BackfillMode, BackfillRange
-from noonmark.core.calendars import Calendar
-from noonmark.core.words import ResumeChoice, RunState
-from noonmark.schemas.envelope import parse_event, render_structured
-from noonmark.schemas.submissions import parse_submission
-from noonmark.store import (
-    backfills,
-    calendars,
-    dead_letters,
-    limits,
-    namespace_pauses,
-    namespaces,
-    run_cancels,
-)
-from noonmark.store.dead_letters import DeadSelection
-from noonmark.store.jobs import Request, Result, Status, accept
-from noonmark.store.scope import enter_scope
-from noonmark.store.time_facts import read_time_facts
+from noonmark.core.calendars.calendar import Calendar
+from noonmark.core.planning.backfill import BackfillMode, BackfillRange
+from noonmark.core.vocabulary import ResumeChoice, RunState
+from noonmark.schemas.events.envelope import parse_event, render_structured
+from noonmark.schemas.events.submissions import parse_submission
+from noonmark.store.backfills import requests as backfill_requests
+from noonmark.store.database.scope import enter_scope
+from noonmark.store.jobs.submit import Request, Result, Status, accept
+from noonmark.store.limits import limits
+from noonmark.store.namespaces import namespaces
+from noonmark.store.namespaces import pauses as namespace_pauses
+from noonmark.store.runs import cancel as run_cancel
+from noonmark.store.runs import dead_letters
+from noonmark.store.runs.dead_letters import DeadSelection
+from noonmark.store.schedules import calendars
+from noonmark.store.schedules.time_facts import read_time_facts
 
 pytestmark = pytest.mark.postgres
 
@@ -138,8 +136,8 @@ def test_runs_are_cancelled_and_dead_ones_redriven_and_discarded(tenant, foreign
         tenant.world.end(tenant.world.start(job), RunState.DEAD)
     with tenant.scoped() as connection:
         queued = [row[0] for row in connection.execute("select id from runs where state = 'queued'")]
-        found = [run for run, _ in run_cancels.locate(connection, queued)]
-        ended = run_cancels.cancel(connection, TOPICS, found, shards=SHARDS).ended
+        found = [run for run, _ in run_cancel.locate(connection, queued)]
+        ended = run_cancel.cancel(connection, TOPICS, found, shards=SHARDS).ended
         letters = dead_letters.find(connection, DeadSelection())
         again = dead_letters.redrive(connection, TOPICS, letters[:1], shards=SHARDS)
         gone = dead_letters.discard(connection, TOPICS, letters[1:], reason="x", shards=SHARDS)
@@ -183,9 +181,9 @@ def test_a_backfill_is_planned_started_and_cancelled(tenant):
     now = tenant.world.row("select noonmark_now() as now")["now"]
     asked = BackfillRange(now - timedelta(hours=5), now - timedelta(hours=1))
     with tenant.scoped() as connection:
-        planned = backfills.plan(connection, made.job_id, asked, BackfillMode.ALL)
-        started = backfills.start(connection, planned, requested_by="me")
-        assert backfills.cancel(connection, started, reason="x").done
+        planned = backfill_requests.plan(connection, made.job_id, asked, BackfillMode.ALL)
+        started = backfill_requests.start(connection, planned, requested_by="me")
+        assert backfill_requests.cancel(connection, started, reason="x").done
 
 
 def test_facts_that_a_process_keeps_are_those_of_all_tenants(tenant):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 from tests.integration.intake.world import World, create, event, nightly
 
-from noonmark.store import work
-from noonmark.store.catalogues import catalogue_text
-from noonmark.store.jobs import Reason, Status
+from noonmark.store.cluster.catalogues import catalogue_text
+from noonmark.store.jobs.submit import Reason, Status
+from noonmark.store.runs import worker_lease
 
 
-def worker(world: World, *handlers: str, kinds: tuple[str, ...] = ("http", "python")) -> work.Identity:
-    return work.register(
+def worker(
+    world: World, *handlers: str, kinds: tuple[str, ...] = ("http", "python")
+) -> worker_lease.Identity:
+    return worker_lease.register(
         world.connection,
         pool="default",
         host="h",
@@ -51,7 +53,7 @@ def test_a_kind_that_nobody_runs_is_refused(world):
 
 def test_without_any_live_worker_everything_is_taken(world):
     gone = worker(world, "a.b")
-    work.leave(world.connection, gone)
+    worker_lease.leave(world.connection, gone)
     lapsed = worker(world, "a.b")
     world.connection.execute("update workers set lapsed_at = now() where id = %s", [lapsed.worker])
 
@@ -64,7 +66,7 @@ def test_the_workers_of_a_pool_count_together_and_one_that_says_nothing_may_run_
     results = world.take(create(handler="a.b"), create(handler="c.d"), create(handler="e.f"))
     assert [result.status for result in results] == [Status.ACCEPTED, Status.ACCEPTED, Status.REJECTED]
 
-    work.register(world.connection, pool="default", host="old", pid=1, lease_seconds=60)
+    worker_lease.register(world.connection, pool="default", host="old", pid=1, lease_seconds=60)
     assert world.one(create(handler="e.f")).status is Status.ACCEPTED
 
 

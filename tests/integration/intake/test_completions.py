@@ -9,12 +9,12 @@ from uuid import UUID, uuid4
 import pytest
 from tests.integration.intake.world import World, create, event
 
-from noonmark.core.words import RunState
-from noonmark.schemas.envelope import parse_event, render_structured
-from noonmark.schemas.refusal import Refused
-from noonmark.schemas.submissions import parse_submission
-from noonmark.store.callback_rows import NewCallback, open_callbacks
-from noonmark.store.jobs import EventRef, Reason, Request, Status
+from noonmark.core.vocabulary import RunState
+from noonmark.schemas.events.envelope import parse_event, render_structured
+from noonmark.schemas.events.submissions import parse_submission
+from noonmark.schemas.problems.refusal import Refused
+from noonmark.store.jobs.submit import EventRef, Reason, Request, Status
+from noonmark.store.outcomes.callback_rows import NewCallback, open_callbacks
 
 pytestmark = pytest.mark.postgres
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.integration.intake.world import LATER, World, create, event, nightly, open_world
 
-from noonmark.store.jobs import Reason, Status
+from noonmark.store.jobs.submit import Reason, Status
 
 pytestmark = pytest.mark.postgres
 

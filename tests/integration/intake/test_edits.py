@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from tests.integration.intake.world import World, event, nightly
 
-from noonmark.store.jobs import Status
+from noonmark.store.jobs.submit import Status
 
 pytestmark = pytest.mark.postgres
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from noonmark.store.hints import DUE_CHANNEL, OUTBOX_CHANNEL, HintListener, HintSender
+from noonmark.store.database.hints import DUE_CHANNEL, OUTBOX_CHANNEL, HintListener, HintSender
 
 pytestmark = pytest.mark.postgres
 

@@ -11,11 +11,11 @@ import pytest
 from tests.integration.intake.world import LATER, SHARDS, World, create, event, nightly
 
 from noonmark.core.ids import uuid7
-from noonmark.core.words import Lane, RunState
-from noonmark.store import claims
-from noonmark.store.jobs import Reason, Request, Status
-from noonmark.store.relay import Parked, park, read
-from noonmark.store.work import StartRequest, start
+from noonmark.core.vocabulary import Lane, RunState
+from noonmark.store.claims import claims
+from noonmark.store.jobs.submit import Reason, Request, Status
+from noonmark.store.outbox.relay import Parked, park, read
+from noonmark.store.runs.starts import StartRequest, start
 
 pytestmark = pytest.mark.postgres
 

@@ -14,17 +14,19 @@ import pytest
 from tests.integration.intake.world import SHARDS, TOPICS, World, create, event, nightly
 from tests.support.settings_orders import pause_namespace, resume_namespace
 
-from noonmark.core.words import Lane, ResumeChoice, RunState, TimerKind
-from noonmark.core.zones import zone_data_version
-from noonmark.store import claims, namespace_batches, promotion
-from noonmark.store.connect import connect
-from noonmark.store.job_forms import NEVER
-from noonmark.store.jobs import Reason, Status
-from noonmark.store.namespace_pauses import mark_paused
-from noonmark.store.namespaces import NamespaceError
-from noonmark.store.planned import ClaimResult
-from noonmark.store.planner import Planner
-from noonmark.store.zone_data import ensure_active
+from noonmark.core.vocabulary import Lane, ResumeChoice, RunState, TimerKind
+from noonmark.core.zones.zones import zone_data_version
+from noonmark.store.claims import claims
+from noonmark.store.claims.planned_runs import ClaimResult
+from noonmark.store.claims.planner import Planner
+from noonmark.store.database.connect import connect
+from noonmark.store.documents.columns import NEVER
+from noonmark.store.jobs.submit import Reason, Status
+from noonmark.store.limits import promotion
+from noonmark.store.namespaces import batches as namespace_batches
+from noonmark.store.namespaces.namespaces import NamespaceError
+from noonmark.store.namespaces.pauses import mark_paused
+from noonmark.store.schedules.zone_data import ensure_active
 
 pytestmark = pytest.mark.postgres
 

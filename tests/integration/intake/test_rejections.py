@@ -6,10 +6,10 @@ import orjson
 import pytest
 from tests.integration.intake.world import SHARDS, World
 
-from noonmark.schemas.envelope import parse_event
-from noonmark.schemas.lifecycle import SubmissionRejected, read_published
-from noonmark.schemas.refusal import FieldError, Refused
-from noonmark.store.rejections import RejectedRecord, record_rejections
+from noonmark.schemas.events.envelope import parse_event
+from noonmark.schemas.events.lifecycle import SubmissionRejected, read_published
+from noonmark.schemas.problems.refusal import FieldError, Refused
+from noonmark.store.jobs.rejections import RejectedRecord, record_rejections
 
 pytestmark = pytest.mark.postgres
 

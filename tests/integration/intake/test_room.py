@@ -12,15 +12,18 @@ import pytest
 from tests.integration.intake.world import SHARDS, TOPICS, World, create, event, nightly, open_world
 from tests.support.settings_orders import pause_namespace, resume_namespace, set_max_in_flight
 
-from noonmark.core.backfill import BackfillRange
-from noonmark.core.words import BackfillMode, Lane, RunState, TimerKind
-from noonmark.store import backfill_steps, backfills, claims, promotion
-from noonmark.store.backfill_steps import StepLimits
-from noonmark.store.connect import connect
-from noonmark.store.job_requests import Reason, Status
-from noonmark.store.limits import Figures, LimitInUseError, delete_limit, list_limits, set_limit
-from noonmark.store.planner import Planner
-from noonmark.store.schedule_texts import ScheduleTexts
+from noonmark.core.planning.backfill import BackfillRange
+from noonmark.core.vocabulary import BackfillMode, Lane, RunState, TimerKind
+from noonmark.store.backfills import requests as backfill_requests
+from noonmark.store.backfills import steps as backfill_steps
+from noonmark.store.backfills.steps import StepLimits
+from noonmark.store.claims import claims
+from noonmark.store.claims.planner import Planner
+from noonmark.store.database.connect import connect
+from noonmark.store.documents.schedules import ScheduleTexts
+from noonmark.store.jobs.requests import Reason, Status
+from noonmark.store.limits import promotion
+from noonmark.store.limits.limits import Figures, LimitInUseError, delete_limit, list_limits, set_limit
 
 LIMIT = ("waiting", "limit")
 PAUSED = ("waiting", "paused")
@@ -240,8 +243,8 @@ def test_a_claim_a_backfill_and_a_manual_trigger_race_for_one_slot(world: World,
             job_id = world.job_id(nightly(f"race{n}", schedule={"every": "PT1H"}, overlap=rule))
             _put_in_the_past(world, job_id)
             asked = BackfillRange(_hour(world, -10), _hour(world, -5))
-            order = backfills.plan(world.connection, job_id, asked, BackfillMode.ALL)
-            backfill_id = backfills.start(world.connection, order, requested_by="me")
+            order = backfill_requests.plan(world.connection, job_id, asked, BackfillMode.ALL)
+            backfill_id = backfill_requests.start(world.connection, order, requested_by="me")
             racers = [
                 _claims(world.url),
                 _backfills(world.url, backfill_id),
@@ -322,8 +325,8 @@ def test_a_backfill_under_a_limit_waits_for_room_in_the_low_lane(world: World, o
         "update timers set fire_at = fire_at + interval '1 h', scheduled_for = scheduled_for + interval '1 h'"
     )
     asked = BackfillRange(_hour(world, -8), _hour(world, -4))
-    order = backfills.plan(world.connection, job_id, asked, BackfillMode.ALL)
-    backfill_id = backfills.start(world.connection, order, requested_by="me")
+    order = backfill_requests.plan(world.connection, job_id, asked, BackfillMode.ALL)
+    backfill_id = backfill_requests.start(world.connection, order, requested_by="me")
 
     step = backfill_steps.step(world.connection, backfill_id, ScheduleTexts(), StepLimits())
 

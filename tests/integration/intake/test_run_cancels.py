@@ -7,10 +7,10 @@ from uuid import uuid4
 
 from tests.integration.intake.world import World, create
 
-from noonmark.core.words import RunState
-from noonmark.schemas.envelope import parse_event, render_structured
-from noonmark.schemas.submissions import parse_submission
-from noonmark.store.jobs import EventRef, Reason, Request, Status
+from noonmark.core.vocabulary import RunState
+from noonmark.schemas.events.envelope import parse_event, render_structured
+from noonmark.schemas.events.submissions import parse_submission
+from noonmark.store.jobs.submit import EventRef, Reason, Request, Status
 
 
 def cancel(*runs: object, event_id: str = "") -> Request:

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 from tests.integration.intake.world import SHARDS, TOPICS, World, event, nightly
 
-from noonmark.core.words import AttemptOutcome, RunState
-from noonmark.store import self_pauses, work
-from noonmark.store.known import FactCache
+from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.store.jobs import self_pauses
+from noonmark.store.jobs.fact_cache import FactCache
+from noonmark.store.runs import finish, starts, worker_lease
 
 
 def job(world: World, failures: int | None = 3, **more):
@@ -21,12 +22,12 @@ def run_once(world: World, job_id, error: str | None = None) -> None:
     """Trigger the job and have a worker end the run."""
     world.take(event("trigger", job_id=str(job_id)))
     run = world.rows("select * from runs where job_id = %s and state = 'queued'", job_id)[0]
-    worker = work.register(world.connection, pool="default", host="h", pid=1, lease_seconds=60)
-    ticket = work.StartRequest(run["id"], run["scheduled_for"], run["fence"])
-    (started,), _ = work.start(world.connection, worker, "default", [ticket])
+    worker = worker_lease.register(world.connection, pool="default", host="h", pid=1, lease_seconds=60)
+    ticket = starts.StartRequest(run["id"], run["scheduled_for"], run["fence"])
+    (started,), _ = starts.start(world.connection, worker, "default", [ticket])
     state = RunState.DEAD if error else RunState.SUCCEEDED
     how = AttemptOutcome.FAILED if error else AttemptOutcome.SUCCEEDED
-    outcome = work.Outcome(
+    outcome = finish.Outcome(
         started,
         run["fence"],
         state,
@@ -36,7 +37,7 @@ def run_once(world: World, job_id, error: str | None = None) -> None:
         pool="default",
     )
     with world.connection.transaction():
-        work.record(world.connection, worker, TOPICS, [outcome], [], shards=SHARDS)
+        finish.record(world.connection, worker, TOPICS, [outcome], [], shards=SHARDS)
 
 
 def sweep(world: World):

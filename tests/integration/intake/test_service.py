@@ -8,8 +8,8 @@ import pytest
 from tests.integration.intake.line import Line
 from tests.support.stack import Postgres
 
-from noonmark.schemas.envelope import render_binary, render_structured
-from noonmark.schemas.submissions import CREATE
+from noonmark.schemas.events.envelope import render_binary, render_structured
+from noonmark.schemas.events.submissions import CREATE
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

@@ -15,16 +15,16 @@ import pytest
 from tests.integration.intake.line import LATER, Line
 from tests.support.cli import call
 
-from noonmark.auth.issuing import issue_key
+from noonmark.auth.key_issuing import issue_key
 from noonmark.client import Published, Publisher
-from noonmark.core.access import Principal, Role
-from noonmark.core.submission_signature import PublisherKey, SignedEvent, signature_header
+from noonmark.core.access.roles import Principal, Role
+from noonmark.core.access.submission_signature import PublisherKey, SignedEvent, signature_header
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.topics import PartitionCounts
-from noonmark.schemas.envelope import STRUCTURED_HEADERS, render_structured
-from noonmark.schemas.submissions import CREATE
-from noonmark.store.api_keys import NewKey
+from noonmark.schemas.events.envelope import STRUCTURED_HEADERS, render_structured
+from noonmark.schemas.events.submissions import CREATE
+from noonmark.store.access.api_keys import NewKey
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

@@ -11,14 +11,14 @@ from tests.integration.intake.world import World, create, event, nightly
 
 from noonmark.auth.authenticator import Authenticator
 from noonmark.auth.key_cache import KeyCache
-from noonmark.core.submission_signature import SignedEvent, signature_header
-from noonmark.intake.authorising import Authorizer, BatchContext, Unauthorized
-from noonmark.kafka.records import Record
-from noonmark.schemas.envelope import STRUCTURED_HEADERS, parse_event, render_structured
-from noonmark.schemas.submissions import CREATE, CancelRuns
+from noonmark.core.access.submission_signature import SignedEvent, signature_header
+from noonmark.intake.authorization import Authorizer, BatchContext, Unauthorized
+from noonmark.kafka.consumers.records import Record
+from noonmark.schemas.events.envelope import STRUCTURED_HEADERS, parse_event, render_structured
+from noonmark.schemas.events.submissions import CREATE, CancelRuns
 from noonmark.settings import Settings
-from noonmark.store.api_keys import revoke_key
-from noonmark.store.jobs import EventRef, Reason, Request, Status
+from noonmark.store.access.api_keys import revoke_key
+from noonmark.store.jobs.submit import EventRef, Reason, Request, Status
 
 pytestmark = pytest.mark.postgres
 

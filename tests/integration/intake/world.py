@@ -12,14 +12,15 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg.rows import dict_row
 
-from noonmark.core.words import AttemptOutcome, RunState
-from noonmark.schemas.envelope import parse_event, render_structured
-from noonmark.schemas.submissions import parse_submission
-from noonmark.store import work
-from noonmark.store.connect import connect
-from noonmark.store.events import EventTopics
-from noonmark.store.jobs import EventRef, FactCache, Request, Result, Taken, accept
-from noonmark.store.time_facts import read_time_facts
+from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.schemas.events.envelope import parse_event, render_structured
+from noonmark.schemas.events.submissions import parse_submission
+from noonmark.store.database.connect import connect
+from noonmark.store.database.row_types import StartedRun
+from noonmark.store.jobs.submit import EventRef, FactCache, Request, Result, Taken, accept
+from noonmark.store.outcomes.events import EventTopics
+from noonmark.store.runs import finish, starts, worker_lease
+from noonmark.store.schedules.time_facts import read_time_facts
 
 TOPICS = EventTopics(lifecycle="t.lifecycle", dead="t.dead")
 LATER = "2100-01-01T00:00:00Z"
@@ -60,7 +61,7 @@ class World:
     url: str
     connection: psycopg.Connection
     known: FactCache = field(default_factory=FactCache)
-    _worker: work.Identity | None = None
+    _worker: worker_lease.Identity | None = None
 
     def take(self, *requests: Request) -> list[Result]:
         """Take requests in as one batch and commit."""
@@ -111,28 +112,26 @@ class World:
         return self.rows("select * from outbox where run_id = %s", run_id)
 
     @property
-    def worker(self) -> work.Identity:
+    def worker(self) -> worker_lease.Identity:
         """A worker with a lease."""
         if self._worker is None:
-            self._worker = work.register(
+            self._worker = worker_lease.register(
                 self.connection, pool="default", host="here", pid=1, lease_seconds=60
             )
         return self._worker
 
-    def start(self, job_id: UUID) -> work.StartedRun:
+    def start(self, job_id: UUID) -> StartedRun:
         """Let the worker start the queued run of a job."""
         run = self.row("select * from runs where job_id = %s and state = 'queued'", job_id)
-        ticket = work.StartRequest(run["id"], run["scheduled_for"], run["fence"])
-        started, refused = work.start(self.connection, self.worker, "default", [ticket])
+        ticket = starts.StartRequest(run["id"], run["scheduled_for"], run["fence"])
+        started, refused = starts.start(self.connection, self.worker, "default", [ticket])
         assert not refused
         return started[0]
 
-    def end(
-        self, run: work.StartedRun, state: RunState = RunState.SUCCEEDED, fence: int = 1
-    ) -> work.Recorded:
+    def end(self, run: StartedRun, state: RunState = RunState.SUCCEEDED, fence: int = 1) -> finish.Recorded:
         """Let the worker record how a run ended."""
         failed = state is not RunState.SUCCEEDED
-        outcome = work.Outcome(
+        outcome = finish.Outcome(
             run,
             fence,
             state,
@@ -141,7 +140,7 @@ class World:
             retry_seconds=3600,
         )
         with self.connection.transaction():
-            return work.record(self.connection, self.worker, TOPICS, [outcome], [], shards=SHARDS)
+            return finish.record(self.connection, self.worker, TOPICS, [outcome], [], shards=SHARDS)
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from confluent_kafka.admin import AdminClient
 
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
-from noonmark.kafka.consumer import BatchConsumer
-from noonmark.kafka.delivery import OutboundMessage
-from noonmark.kafka.producer import RelayProducer
+from noonmark.kafka.consumers.consumer import BatchConsumer
+from noonmark.kafka.producers.delivery import OutboundMessage
+from noonmark.kafka.producers.producer import RelayProducer
 from noonmark.kafka.topics import TopicSpec
 
 

@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from noonmark.core.why_facts import KafkaAway, LaneBacklog
-from noonmark.core.words import Lane
-from noonmark.kafka import backlog
-from noonmark.kafka.backlog import LaneBacklogs
+from noonmark.core.vocabulary import Lane
+from noonmark.core.why.facts import KafkaAway, LaneBacklog
 from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.lag import backlog
+from noonmark.kafka.lag.backlog import LaneBacklogs
 from noonmark.kafka.topics import Topics
 
 pytestmark = pytest.mark.kafka

@@ -6,8 +6,8 @@ from confluent_kafka.admin import AdminClient
 from tests.integration.kafka.conftest import poll_until, take
 from tests.support.commits import Commits
 
-from noonmark.kafka.delivery import OutboundMessage
-from noonmark.kafka.lag import LagProbe
+from noonmark.kafka.lag.lag import LagProbe
+from noonmark.kafka.producers.delivery import OutboundMessage
 
 pytestmark = pytest.mark.kafka
 

@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from tests.support.cluster import wait_until
 
-from noonmark.devstack.kafka import start_kafka
+from noonmark.devstack.kafka.server import start_kafka
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
-from noonmark.kafka.lag import LagProbe
+from noonmark.kafka.lag.lag import LagProbe
 from noonmark.kafka.topics import TopicSpec
 
 pytestmark = pytest.mark.kafka
@@ -22,7 +22,7 @@ NOTHING_COMMITTED = [[], [None] * 12]
 PROBE = """
 import json, sys
 from noonmark.kafka.config import KafkaConfig
-from noonmark.kafka.lag import LagProbe
+from noonmark.kafka.lag.lag import LagProbe
 
 probe = LagProbe(KafkaConfig(sys.argv[1]), timeout_seconds=5.0)
 for line in sys.stdin:

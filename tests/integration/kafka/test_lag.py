@@ -6,8 +6,8 @@ from confluent_kafka.admin import AdminClient
 from tests.integration.kafka.conftest import take
 
 from noonmark.kafka.config import KafkaConfig
-from noonmark.kafka.lag import LagProbe, LagUnavailable
-from noonmark.kafka.marks import Passage, TopicMarks
+from noonmark.kafka.lag.lag import LagProbe, LagUnavailable
+from noonmark.kafka.lag.marks import Passage, TopicMarks
 
 pytestmark = pytest.mark.kafka
 

@@ -6,7 +6,7 @@ import pytest
 from tests.integration.kafka.conftest import take
 
 from noonmark.kafka.admin import ensure_topics
-from noonmark.kafka.delivery import OutboundMessage
+from noonmark.kafka.producers.delivery import OutboundMessage
 from noonmark.kafka.topics import TopicSpec
 
 pytestmark = pytest.mark.kafka

@@ -4,8 +4,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from noonmark.kafka.config import KafkaConfig
-from noonmark.kafka.delivery import OutboundMessage
-from noonmark.kafka.producer import RelayProducer
+from noonmark.kafka.producers.delivery import OutboundMessage
+from noonmark.kafka.producers.producer import RelayProducer
 
 NOWHERE = KafkaConfig("127.0.0.1:1")
 MESSAGES = [OutboundMessage("runs", b"%d" % n, b"value") for n in range(50)]

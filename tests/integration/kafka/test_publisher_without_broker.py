@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from noonmark.client import Publisher, PublishError
-from noonmark.core.submission_signature import SubmissionSignatureError
+from noonmark.core.access.submission_signature import SubmissionSignatureError
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "message.timeout.ms": 60, "linger.ms": 0, "log_level": 0}
 JOB = {"type": "python", "handler": "a.b"}

@@ -23,14 +23,15 @@ from tests.support.deploy_tools import tool
 from tests.support.receiver import Receiver
 
 from noonmark.alerting.channels import channel_names, open_channels
-from noonmark.core.alerts import AlertKind, FoundAlert
 from noonmark.core.ids import uuid7
-from noonmark.observer.delivery import DeliveryLoop, delivery_loops
+from noonmark.core.monitoring.alerts import AlertKind, FoundAlert
+from noonmark.observer.delivery_loop import DeliveryLoop, delivery_loops
 from noonmark.receiver import verify
 from noonmark.service.health import Health
 from noonmark.service.runner import Service, StartError
 from noonmark.settings import Settings
-from noonmark.store import alerts, deliveries, housekeeping
+from noonmark.store.alerts import alerts, deliveries
+from noonmark.store.maintenance import housekeeping
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import ALERT_DELIVERIES, ALERT_DELIVERIES_WAITING
 
@@ -221,7 +222,7 @@ def test_who_was_overtaken_notes_nothing(desk):
 CHILD = """
 import sys, threading, psycopg
 from noonmark.core import faults
-from noonmark.observer.delivery import delivery_loops
+from noonmark.observer.delivery_loop import delivery_loops
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings

@@ -11,10 +11,10 @@ import pytest
 from tests.integration.observer.watch_desk import WatchDesk
 from tests.integration.store.world import World, outcome
 
-from noonmark.core.words import RunState
-from noonmark.observer import storing
-from noonmark.store import observing
-from noonmark.store.observing import Place
+from noonmark.core.vocabulary import RunState
+from noonmark.observer import outcome_store
+from noonmark.store.alerts import statistics
+from noonmark.store.alerts.statistics import Place
 
 pytestmark = pytest.mark.postgres
 
@@ -84,7 +84,7 @@ def test_of_a_gap_nothing_is_taken_before_what_lies_in_it(world, desk):
     fill(world, desk, 12)
     desk.observe(batch=100)
     whole = desk.state()
-    observing.forget(world.db)
+    statistics.forget(world.db)
     desk.place()
 
     assert desk.take(range(6, 12)) == [0]
@@ -100,7 +100,7 @@ def test_an_observer_that_goes_on_while_all_is_forgotten_begins_again(world, des
     desk.observe()
     whole = desk.state()
     fill(world, desk, 1)
-    observing.forget(world.db)
+    statistics.forget(world.db)
 
     assert desk.take([12]) == [0]
     assert desk.place() == {0: 0}
@@ -113,7 +113,7 @@ def test_two_observers_that_read_the_same_count_once(world, desk, emptied_databa
     fill(world, desk)
     desk.observe()
     once = desk.state()
-    observing.forget(world.db)
+    statistics.forget(world.db)
     other = WatchDesk(world, emptied_database)
     other.values = desk.values
     desk.place()
@@ -132,7 +132,7 @@ def test_dying_anywhere_and_beginning_again_comes_to_the_same(world, desk, empti
     fill(world, desk)
     desk.observe(batch=1000)
     clean = desk.state()
-    observing.forget(world.db)
+    statistics.forget(world.db)
     chance = random.Random(seed)
     place = desk.place()[0]
     while place < len(desk.values):
@@ -189,7 +189,7 @@ def test_a_time_that_does_not_exist_stops_nothing(world, desk, timestamp):
 
 def test_outcomes_wait_while_there_are_more_or_no_longer_than_they_take(world, desk, monkeypatch):
     fill(world, desk, 3)
-    monkeypatch.setattr(storing, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(outcome_store, "_IDLE_SECONDS", 0.0)
     desk.place()
     assert desk.store.lag > 0
     old = [desk.record(n)._replace(timestamp=desk.world.now().timestamp() - 600) for n in range(3)]
@@ -222,10 +222,10 @@ def test_what_is_old_goes(world, desk):
     assert world.count("observer_events") == 12
     world.db.execute("delete from jobs where id = (select job_id from job_stats order by job_id limit 1)")
 
-    last = observing.prune(world.db, after=UUID(int=0), limit=100)
+    last = statistics.prune(world.db, after=UUID(int=0), limit=100)
     assert (world.count("outcome_windows") > 0, world.count("observer_events")) == (True, 12)
     world.turn_clock(timedelta(hours=25))
-    observing.prune(world.db, after=UUID(int=0), limit=100)
+    statistics.prune(world.db, after=UUID(int=0), limit=100)
 
     assert last is not None
     assert (world.count("outcome_windows"), world.count("observer_events")) == (0, 0)

@@ -10,9 +10,10 @@ import pytest
 from tests.integration.observer.watch_desk import WatchDesk
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
-from noonmark.core.words import RunState, TimerKind
-from noonmark.store import alerts, dead_letters
-from noonmark.store.dead_letters import DeadRun
+from noonmark.core.vocabulary import RunState, TimerKind
+from noonmark.store.alerts import alerts
+from noonmark.store.runs import dead_letters
+from noonmark.store.runs.dead_letters import DeadRun
 
 pytestmark = pytest.mark.postgres
 

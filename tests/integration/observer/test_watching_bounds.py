@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 from tests.integration.store.world import World
 
-from noonmark.core.words import TimerKind
-from noonmark.observer import watching as watched
-from noonmark.store import looking, observing
+from noonmark.core.vocabulary import TimerKind
+from noonmark.observer import watch_loop as watched
+from noonmark.store.alerts import queries, statistics
 
 pytestmark = pytest.mark.postgres
 
@@ -81,7 +81,7 @@ def test_of_very_many_late_jobs_no_more_are_told_while_the_first_are_open(world,
 
 
 def test_late_runs_for_which_there_is_no_room_are_found_once_there_is(world, watching, monkeypatch):
-    monkeypatch.setattr(looking, "_SILENCE_SLACK", 3)
+    monkeypatch.setattr(queries, "_SILENCE_SLACK", 3)
     desk = watching(late_after_seconds=60, silent_after_seconds=86_400)
     first = [world.put_run(job_id=world.job()) for _ in range(4)]
     last = world.put_run(job_id=world.job(recurring=True))
@@ -111,18 +111,18 @@ def test_what_happens_after_the_clock_was_set_back_is_seen(world, watching):
     desk = watching(late_after_seconds=60, silent_after_seconds=120)
     world.turn_clock(timedelta(days=1))
     bury(world, world.job(), 1)
-    observing.begin(world.db)
+    statistics.begin(world.db)
     assert set(desk.poll()) == {"dead"}
 
     world.turn_clock(timedelta(0))
-    observing.begin(world.db)
+    statistics.begin(world.db)
     job = world.job(recurring=True)
     bury(world, job, 1, first=7)
     world.put_run(job_id=world.job(recurring=True))
     assert {alert["details"]["cause"] for alert in desk.poll()["dead"]} == {"f00000", "f00007"}
 
     world.turn_clock(timedelta(seconds=130))
-    observing.begin(world.db)
+    statistics.begin(world.db)
     assert set(desk.poll()) == {"dead", "late", "silent"}
 
 

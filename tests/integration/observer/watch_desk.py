@@ -9,16 +9,16 @@ from typing import Any
 from tests.integration.store.world import SHARDS, TOPICS, World
 
 from noonmark.kafka.topics import Topics
+from noonmark.observer.outcome_store import OutcomeStore
 from noonmark.observer.records import Record
-from noonmark.observer.storing import OutcomeStore
-from noonmark.observer.watching import WatchLoop
+from noonmark.observer.watch_loop import WatchLoop
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store import observing
-from noonmark.store.hints import HintSender
-from noonmark.store.members import Membership
-from noonmark.store.observing import Place
+from noonmark.store.alerts import statistics
+from noonmark.store.alerts.statistics import Place
+from noonmark.store.cluster.members import Membership
+from noonmark.store.database.hints import HintSender
 from noonmark.telemetry.logs import get_logger
 
 LIFECYCLE = TOPICS.lifecycle
@@ -46,7 +46,7 @@ class WatchDesk:
         self.store = OutcomeStore(self.service, topics.lifecycle)
         self.values: list[bytes] = []
         self.told_to = 0
-        observing.begin(world.db)
+        statistics.begin(world.db)
         self.place()
 
     def close(self) -> None:

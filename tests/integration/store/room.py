@@ -9,11 +9,12 @@ from uuid import UUID
 import psycopg
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, World, outcome
 
-from noonmark.core.words import Lane, RunState, TimerKind
-from noonmark.store import claims, promotion
-from noonmark.store.limits import Figures, set_limit
-from noonmark.store.planner import Planner
-from noonmark.store.promotion import Promoted
+from noonmark.core.vocabulary import Lane, RunState, TimerKind
+from noonmark.store.claims import claims
+from noonmark.store.claims.planner import Planner
+from noonmark.store.limits import promotion
+from noonmark.store.limits.limits import Figures, set_limit
+from noonmark.store.limits.promotion import Promoted
 
 PLANNER = Planner(catch_up_cap=100, ledger_cap=1000)
 SECOND = timedelta(seconds=1)

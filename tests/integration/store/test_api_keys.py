@@ -10,9 +10,9 @@ import pytest
 from tests.support.emptying import turn_clock
 from tests.support.keys import ADMIN
 
-from noonmark.auth.issuing import issue_key
-from noonmark.core.access import Permission, Principal, Role
-from noonmark.store.api_keys import (
+from noonmark.auth.key_issuing import issue_key
+from noonmark.core.access.roles import Permission, Principal, Role
+from noonmark.store.access.api_keys import (
     KeyNotAllowedError,
     KeyRequestError,
     NewKey,
@@ -22,7 +22,7 @@ from noonmark.store.api_keys import (
     list_keys,
     revoke_key,
 )
-from noonmark.store.scope import enter_scope
+from noonmark.store.database.scope import enter_scope
 
 JOBS_ONLY = frozenset({Permission.JOBS_READ})
 KEYS_ONLY = frozenset({Permission.KEYS_WRITE})

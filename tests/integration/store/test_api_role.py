@@ -21,9 +21,9 @@ from tests.integration.store.tenants import (
     plant,
 )
 
-from noonmark.store.api_role import RoleError, ensure_api_role, may_take_on
-from noonmark.store.migrate import SchemaError, migrate, status
-from noonmark.store.scope import API_ROLE, enter_scope, outside_scope
+from noonmark.store.database.scope import API_ROLE, enter_scope, outside_scope
+from noonmark.store.migrations.api_role import RoleError, ensure_api_role, may_take_on
+from noonmark.store.migrations.migrate import SchemaError, migrate, status
 
 PAGE = (Path(__file__).parents[3] / "docs" / "security.md").read_text()
 VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE")

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from noonmark.core.ids import uuid7_batch
-from noonmark.store.scope import enter_scope
+from noonmark.store.database.scope import enter_scope
 
 JOBS = 6_000
 TENANTS = 30

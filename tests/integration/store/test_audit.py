@@ -11,10 +11,10 @@ from sqlalchemy import create_engine, pool
 from tests.support.emptying import turn_clock
 
 from noonmark.settings import Settings
-from noonmark.store import housekeeping
-from noonmark.store.audit import AuditEntry, AuditFilter, Outcome, list_entries, write_entries
-from noonmark.store.connect import sqlalchemy_url
-from noonmark.store.scope import enter_scope
+from noonmark.store.access.audit import AuditEntry, AuditFilter, Outcome, list_entries, write_entries
+from noonmark.store.database.connect import sqlalchemy_url
+from noonmark.store.database.scope import enter_scope
+from noonmark.store.maintenance import housekeeping
 
 
 @pytest.fixture

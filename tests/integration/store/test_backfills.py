@@ -9,13 +9,16 @@ import psycopg
 import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS
 
-from noonmark.core.backfill import BackfillError, BackfillRange
 from noonmark.core.ids import shard_of, uuid7
-from noonmark.core.words import BackfillMode, BackfillState, Lane, Origin, TimerKind
-from noonmark.core.zones import zone_data_version
-from noonmark.store import backfill_steps, backfill_views, backfills, views
-from noonmark.store.backfill_steps import StepLimits
-from noonmark.store.schedule_texts import ScheduleTexts
+from noonmark.core.planning.backfill import BackfillError, BackfillRange
+from noonmark.core.vocabulary import BackfillMode, BackfillState, Lane, Origin, TimerKind
+from noonmark.core.zones.zones import zone_data_version
+from noonmark.store.backfills import requests as backfill_requests
+from noonmark.store.backfills import steps as backfill_steps
+from noonmark.store.backfills.steps import StepLimits
+from noonmark.store.documents.schedules import ScheduleTexts
+from noonmark.store.views import backfills as backfill_views
+from noonmark.store.views import paging
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -52,11 +55,11 @@ def put(world, job_id, at, state, **columns):
 
 def order(world, job_id, begin, hours=5, mode=BackfillMode.MISSING, **more):
     asked = BackfillRange(begin, begin + hours * HOUR)
-    return backfills.plan(world.db, job_id, asked, mode, **more)
+    return backfill_requests.plan(world.db, job_id, asked, mode, **more)
 
 
 def start(world, job_id, begin, hours=5, mode=BackfillMode.MISSING) -> UUID:
-    return backfills.start(world.db, order(world, job_id, begin, hours, mode), requested_by="me")
+    return backfill_requests.start(world.db, order(world, job_id, begin, hours, mode), requested_by="me")
 
 
 def step(world, backfill_id, *, connection=None, texts=None, **limits):
@@ -145,7 +148,7 @@ def test_each_mode_chooses_by_what_became_of_an_instant(world, begin, mode, expe
             put(world, job_id, begin + n * HOUR, state)
 
     planned = order(world, job_id, begin, len(LEDGER), mode)
-    backfill_id = backfills.start(world.db, planned)
+    backfill_id = backfill_requests.start(world.db, planned)
     done = work_off(world, backfill_id)
 
     assert made(world, backfill_id) == [begin + n * HOUR for n in expected]
@@ -367,9 +370,9 @@ def test_cancel_ends_a_backfill_and_with_its_runs_what_is_unfinished(world, begi
     world.start(worker, [first])
     scheduled = put(world, job_id, begin + HOUR, "queued")
 
-    assert backfills.cancel(world.db, backfill_id, reason="not meant") == (True, 0, 0)
-    assert backfills.cancel(world.db, backfill_id) == (False, 0, 0)
-    done = backfills.cancel(world.db, backfill_id, runs_in=(TOPICS, SHARDS))
+    assert backfill_requests.cancel(world.db, backfill_id, reason="not meant") == (True, 0, 0)
+    assert backfill_requests.cancel(world.db, backfill_id) == (False, 0, 0)
+    done = backfill_requests.cancel(world.db, backfill_id, runs_in=(TOPICS, SHARDS))
 
     assert done == (False, 2, 1)
     states = [run["state"] for run in world.runs_of(job_id) if run["origin"] == "backfill"]
@@ -379,7 +382,7 @@ def test_cancel_ends_a_backfill_and_with_its_runs_what_is_unfinished(world, begi
     assert row(world, backfill_id)["state_reason"] == "not meant"
     assert step(world, backfill_id).queued == 0
     with pytest.raises(BackfillError, match="there is no backfill"):
-        backfills.cancel(world.db, uuid7())
+        backfill_requests.cancel(world.db, uuid7())
 
 
 def test_a_range_below_the_ledgers_floor_is_refused_also_where_the_floor_rises_later(world, begin):
@@ -437,7 +440,7 @@ def test_a_job_that_was_edited_since_the_plan_was_shown_is_planned_anew(world, b
     world.db.execute("update jobs set version = 2")
 
     with pytest.raises(BackfillError, match="look at the plan again"):
-        backfills.start(world.db, planned)
+        backfill_requests.start(world.db, planned)
 
 
 def test_a_plan_is_told_in_pages_with_the_count_of_all(world, begin):
@@ -484,8 +487,8 @@ MARCH = BackfillRange(datetime(2026, 3, 6, tzinfo=UTC), datetime(2026, 3, 11, tz
 
 
 def test_wall_clock_schedules_are_backfilled_over_a_change_of_the_clocks(world, new_york):
-    planned = backfills.plan(world.db, new_york, MARCH, BackfillMode.MISSING)
-    backfill_id = backfills.start(world.db, planned)
+    planned = backfill_requests.plan(world.db, new_york, MARCH, BackfillMode.MISSING)
+    backfill_id = backfill_requests.start(world.db, planned)
     work_off(world, backfill_id)
 
     expected = [(6, 7, 30), (7, 7, 30), (8, 7, 0), (9, 6, 30), (10, 6, 30)]
@@ -496,12 +499,14 @@ def test_wall_clock_schedules_are_backfilled_over_a_change_of_the_clocks(world, 
 
 
 def test_with_other_zone_data_than_the_installations_nothing_is_planned(world, new_york):
-    backfill_id = backfills.start(world.db, backfills.plan(world.db, new_york, MARCH, BackfillMode.MISSING))
+    backfill_id = backfill_requests.start(
+        world.db, backfill_requests.plan(world.db, new_york, MARCH, BackfillMode.MISSING)
+    )
     world.db.execute("update zone_data set version = '1999a'")
 
     waiting = step(world, backfill_id)
     with pytest.raises(BackfillError, match="the installation plans with 1999a"):
-        backfills.plan(world.db, new_york, MARCH, BackfillMode.MISSING)
+        backfill_requests.plan(world.db, new_york, MARCH, BackfillMode.MISSING)
 
     assert waiting.waits_for is not None
     assert "the installation plans with 1999a" in waiting.waits_for
@@ -509,7 +514,7 @@ def test_with_other_zone_data_than_the_installations_nothing_is_planned(world, n
 
 
 def test_while_the_facts_of_time_are_being_changed_a_step_comes_back_later(world, begin):
-    from noonmark.store.time_facts import change_time_facts  # noqa: PLC0415
+    from noonmark.store.schedules.time_facts import change_time_facts  # noqa: PLC0415
 
     backfill_id = start(world, hourly(world, begin), begin)
     other = world.another()
@@ -532,7 +537,7 @@ def test_a_backfill_is_shown_with_its_progress_and_the_states_of_its_runs(world,
     put(world, job_id, begin, "dead", origin="manual", request_id="mine")
     second = start(world, job_id, begin + 4 * HOUR, 1)
 
-    with views.reader(world.url) as reader:
+    with paging.reader(world.url) as reader:
         shown = backfill_views.show_backfill(reader, first)
         newest = backfill_views.list_backfills(reader, limit=1)
         rest = backfill_views.list_backfills(

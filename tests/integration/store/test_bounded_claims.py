@@ -7,13 +7,13 @@ import pytest
 from tests.integration.store.test_planned_claims import claim, recurring, verdicts
 from tests.integration.store.world import Planned
 
-from noonmark.core.words import RunState, TimerKind
-from noonmark.store import claims
-from noonmark.store.housekeeping import drop_day
-from noonmark.store.planned import PlannedRun, TimerPlan
-from noonmark.store.schedule_texts import ScheduleTexts
-from noonmark.store.time_facts import read_time_facts
-from noonmark.store.zone_data import activate
+from noonmark.core.vocabulary import RunState, TimerKind
+from noonmark.store.claims import claims
+from noonmark.store.claims.planned_runs import PlannedRun, TimerPlan
+from noonmark.store.documents.schedules import ScheduleTexts
+from noonmark.store.maintenance.housekeeping import drop_day
+from noonmark.store.schedules.time_facts import read_time_facts
+from noonmark.store.schedules.zone_data import activate
 
 DAMAGED = [
     '{"every": 2, "anchor": "2026-01-01T00:00:00Z", "calendars": null}',

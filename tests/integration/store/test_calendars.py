@@ -7,12 +7,12 @@ import psycopg
 import pytest
 from tests.support.settings_orders import set_calendar
 
-from noonmark.core.calendars import Calendar, CalendarError
-from noonmark.core.words import TimerKind
-from noonmark.store import calendars
-from noonmark.store.calendars import CalendarInUseError, Change
-from noonmark.store.connect import connect
-from noonmark.store.time_facts import read_time_facts, share_time_facts
+from noonmark.core.calendars.calendar import Calendar, CalendarError
+from noonmark.core.vocabulary import TimerKind
+from noonmark.store.database.connect import connect
+from noonmark.store.schedules import calendars
+from noonmark.store.schedules.calendars import CalendarInUseError, Change
+from noonmark.store.schedules.time_facts import read_time_facts, share_time_facts
 
 XMAS = Calendar.parse({"dates": ["2026-12-25"]})
 LONGER = Calendar.parse({"dates": ["2026-12-24", "2026-12-25"]})

@@ -10,13 +10,15 @@ from psycopg.types.json import Json
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, outcome
 
 from noonmark.core.ids import uuid7
-from noonmark.core.words import AttemptOutcome, Lane, RunState
-from noonmark.schemas.submissions import CompleteRun
+from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState
+from noonmark.schemas.events.submissions import CompleteRun
 from noonmark.settings import Settings
-from noonmark.store import callbacks, claims, holding, housekeeping, leases
-from noonmark.store.callback_rows import Expected, NewCallback, open_callbacks
-from noonmark.store.extras import OutcomeExtras
-from noonmark.store.statements import statement
+from noonmark.store.claims import claims
+from noonmark.store.database.statements import statement
+from noonmark.store.maintenance import housekeeping
+from noonmark.store.outcomes.callback_rows import Expected, NewCallback, open_callbacks
+from noonmark.store.outcomes.extras import OutcomeExtras
+from noonmark.store.runs import callbacks, held_runs, leases
 
 TOKEN = "t" * 43
 SETTINGS = Settings()
@@ -93,8 +95,8 @@ def test_neither_death_nor_drain_of_the_worker_takes_a_run_that_waits_for_its_ta
     (other,) = world.started(called.worker)
     called.answered()
 
-    assert holding.read_worker_runs(world.db, called.worker).live.keys() == {other.id}
-    holding.requeue_unfinished(world.db, called.worker, [(called.run.id, called.run.scheduled_for)])
+    assert held_runs.read_worker_runs(world.db, called.worker).live.keys() == {other.id}
+    held_runs.requeue_unfinished(world.db, called.worker, [(called.run.id, called.run.scheduled_for)])
     world.db.execute("update workers set lapsed_at = now(), epoch = epoch + 1")
     leases.run_pass(world.db, TOPICS, shards=SHARDS, gap_seconds=5)
 

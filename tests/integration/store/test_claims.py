@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from tests.integration.store.world import EVERY_SHARD
 
-from noonmark.core.words import Lane, RunState, TimerKind
-from noonmark.store import claims
-from noonmark.store.statements import statement
+from noonmark.core.vocabulary import Lane, RunState, TimerKind
+from noonmark.store.claims import claims
+from noonmark.store.database.statements import statement
 
 PLANS = {
     "as planned": (),

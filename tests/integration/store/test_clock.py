@@ -6,8 +6,10 @@ from datetime import timedelta
 import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, outcome
 
-from noonmark.core.words import Lane, RunState
-from noonmark.store import claims, leases, statements, work
+from noonmark.core.vocabulary import Lane, RunState
+from noonmark.store.claims import claims
+from noonmark.store.database import statements
+from noonmark.store.runs import leases, starts
 
 
 def test_no_statement_asks_another_clock():
@@ -35,10 +37,10 @@ def test_a_start_deadline_passes_by_the_databases_clock(world):
     run_id = world.put_run(start_by=world.now() + timedelta(hours=1))
     world.turn_clock(timedelta(hours=2))
 
-    started, refused = work.start(world.db, world.worker(), "default", [world.start_request(run_id)])
+    started, refused = starts.start(world.db, world.worker(), "default", [world.start_request(run_id)])
 
     assert started == []
-    assert work.expire(world.db, TOPICS, refused, shards=SHARDS) == {Lane.NORMAL: 1}
+    assert starts.expire(world.db, TOPICS, refused, shards=SHARDS) == {Lane.NORMAL: 1}
 
 
 def test_a_lease_runs_out_by_the_databases_clock(world):

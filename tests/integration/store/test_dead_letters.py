@@ -6,9 +6,11 @@ from uuid import uuid4
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
-from noonmark.core.words import RunState
-from noonmark.store import dead_letters, job_pauses, leases, promotion
-from noonmark.store.dead_letters import DeadSelection, Refusal
+from noonmark.core.vocabulary import RunState
+from noonmark.store.jobs import pauses as job_pauses
+from noonmark.store.limits import promotion
+from noonmark.store.runs import dead_letters, leases
+from noonmark.store.runs.dead_letters import DeadSelection, Refusal
 
 
 def dead(world: World, count: int = 1, *, error: str = "boom", job_id=None, **columns):

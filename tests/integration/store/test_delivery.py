@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
-from noonmark.core.words import AttemptOutcome, RunState
-from noonmark.store import leases
+from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.store.runs import leases
 
 ONCE = '{"delivery": "at_most_once", "timeout_seconds": 60}'
 OFTEN = '{"timeout_seconds": 60}'

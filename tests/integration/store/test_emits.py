@@ -3,10 +3,10 @@
 import pytest
 from tests.integration.store.world import EVERY_SHARD, outcome
 
-from noonmark.core.words import RunState
-from noonmark.store import relay
-from noonmark.store.emits import EmittedEvent, headers_of
-from noonmark.store.extras import OutcomeExtras
+from noonmark.core.vocabulary import RunState
+from noonmark.store.outbox import relay
+from noonmark.store.outcomes.emitted_events import EmittedEvent, headers_of
+from noonmark.store.outcomes.extras import OutcomeExtras
 
 
 def event(number, topic="billing.invoices", key=b"k", **headers):

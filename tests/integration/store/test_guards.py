@@ -9,14 +9,16 @@ from tests.contract.moves import STATEMENT_BIRTHS, STATEMENT_MOVES
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
 from noonmark.core.transitions import INITIAL, MOVES
-from noonmark.core.words import AttemptOutcome, Lane, RunState, SkipReason
-from noonmark.store import dead_letters, holding, housekeeping, leases, relay, work
-from noonmark.store.callback_rows import Expected
-from noonmark.store.extras import OutcomeExtras
-from noonmark.store.lines import enqueue_gated
-from noonmark.store.relay import Parked
-from noonmark.store.rows import StartedRun
-from noonmark.store.statements import statement
+from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState, SkipReason
+from noonmark.store.database.row_types import StartedRun
+from noonmark.store.database.statements import statement
+from noonmark.store.limits.wait_queue import enqueue_gated
+from noonmark.store.maintenance import housekeeping
+from noonmark.store.outbox import relay
+from noonmark.store.outbox.relay import Parked
+from noonmark.store.outcomes.callback_rows import Expected
+from noonmark.store.outcomes.extras import OutcomeExtras
+from noonmark.store.runs import dead_letters, held_runs, leases, starts
 
 
 class Case:
@@ -62,11 +64,11 @@ class Case:
 
 
 def start(case):
-    work.start(
+    starts.start(
         case.world.db,
         case.worker,
         "default",
-        [work.StartRequest(case.run_id, case.before["scheduled_for"], 1)],
+        [starts.StartRequest(case.run_id, case.before["scheduled_for"], 1)],
     )
 
 
@@ -81,11 +83,11 @@ def wait_for_callback(case):
 
 def cancel_unheld(case):
     runs = [(case.run_id, case.before["scheduled_for"])]
-    holding.cancel_unowned(case.world.db, case.worker, TOPICS, runs, shards=4)
+    held_runs.cancel_unowned(case.world.db, case.worker, TOPICS, runs, shards=4)
 
 
 def hand_back(case):
-    holding.requeue_unfinished(case.world.db, case.worker, [(case.run_id, case.before["scheduled_for"])])
+    held_runs.requeue_unfinished(case.world.db, case.worker, [(case.run_id, case.before["scheduled_for"])])
 
 
 def lose(case):
@@ -113,8 +115,8 @@ def lose_at_most_once(case):
 
 def expire(case):
     case.world.db.execute("update runs set start_by = now() - interval '1 s' where id = %s", [case.run_id])
-    ticket = work.StartRequest(case.run_id, case.before["scheduled_for"], 1)
-    work.expire(case.world.db, TOPICS, [ticket], shards=SHARDS)
+    ticket = starts.StartRequest(case.run_id, case.before["scheduled_for"], 1)
+    starts.expire(case.world.db, TOPICS, [ticket], shards=SHARDS)
 
 
 def requeue(case):
@@ -302,8 +304,8 @@ def test_a_run_that_is_not_queued_has_no_use_for_its_deadline(world, state):
     case = Case(world, state)
     world.db.execute("update runs set start_by = now() - interval '1 h' where id = %s", [case.run_id])
 
-    ended = work.expire(
-        world.db, TOPICS, [work.StartRequest(case.run_id, case.before["scheduled_for"], 1)], shards=4
+    ended = starts.expire(
+        world.db, TOPICS, [starts.StartRequest(case.run_id, case.before["scheduled_for"], 1)], shards=4
     )
 
     assert ended == {}
@@ -339,7 +341,7 @@ def test_an_expired_run_is_told_with_its_reason(world):
         [job_id, run_id],
     )
 
-    assert work.expire(world.db, TOPICS, [world.start_request(run_id)], shards=SHARDS) == {Lane.NORMAL: 1}
+    assert starts.expire(world.db, TOPICS, [world.start_request(run_id)], shards=SHARDS) == {Lane.NORMAL: 1}
 
     (told,) = world.told()
     assert (told["run_id"], told["state"]) == (str(run_id), "skipped")

@@ -20,8 +20,8 @@ from tests.integration.store.ledger import adds_up, verdicts_add_up
 from tests.integration.store.room import limit
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, World
 
-from noonmark.core.words import AttemptOutcome, Lane, ResumeChoice, RunState, TimerKind
-from noonmark.schemas.submissions import (
+from noonmark.core.vocabulary import AttemptOutcome, Lane, ResumeChoice, RunState, TimerKind
+from noonmark.schemas.events.submissions import (
     CancelRuns,
     CompleteRun,
     JobRef,
@@ -29,16 +29,21 @@ from noonmark.schemas.submissions import (
     ResumeJob,
     TriggerJob,
 )
-from noonmark.store import claims, dead_letters, holding, leases, promotion, relay, run_cancels, work
-from noonmark.store.callback_rows import Expected, NewCallback, open_callbacks
-from noonmark.store.dead_letters import DeadSelection
-from noonmark.store.extras import OutcomeExtras
-from noonmark.store.jobs import FactCache, Request, accept
-from noonmark.store.limits import Figures, set_limit
-from noonmark.store.planner import Planner
-from noonmark.store.relay import Parked
-from noonmark.store.time_facts import read_time_facts
-from noonmark.store.work import Outcome, StartRequest
+from noonmark.store.claims import claims
+from noonmark.store.claims.planner import Planner
+from noonmark.store.jobs.submit import FactCache, Request, accept
+from noonmark.store.limits import promotion
+from noonmark.store.limits.limits import Figures, set_limit
+from noonmark.store.outbox import relay
+from noonmark.store.outbox.relay import Parked
+from noonmark.store.outcomes.callback_rows import Expected, NewCallback, open_callbacks
+from noonmark.store.outcomes.extras import OutcomeExtras
+from noonmark.store.runs import cancel as run_cancel
+from noonmark.store.runs import dead_letters, held_runs, leases, work
+from noonmark.store.runs.dead_letters import DeadSelection
+from noonmark.store.runs.finish import Outcome
+from noonmark.store.runs.starts import StartRequest
+from noonmark.store.schedules.time_facts import read_time_facts
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -206,18 +211,18 @@ class Session:
 
     def hand_back(self) -> None:
         runs = self.some_held()
-        holding.requeue_unfinished(self.db, self.worker, [(run.id, run.scheduled_for) for run, _ in runs])
+        held_runs.requeue_unfinished(self.db, self.worker, [(run.id, run.scheduled_for) for run, _ in runs])
         self.forget(runs)
 
     def reconcile(self) -> None:
         """Compare with Postgres: forget what is not ours, end what was cancelled, give back what is not known."""
-        live = holding.read_worker_runs(self.db, self.worker).live
+        live = held_runs.read_worker_runs(self.db, self.worker).live
         self.held = {run_id: run for run_id, run in self.held.items() if run_id in live}
         unknown = [(run_id, one.scheduled_for) for run_id, one in live.items() if run_id not in self.held]
         cancelled = [(i, one.scheduled_for) for i, one in live.items() if one.state == RunState.CANCELLING]
         if cancelled:
-            holding.cancel_unowned(self.db, self.worker, TOPICS, cancelled, shards=SHARDS)
-        holding.requeue_unfinished(self.db, self.worker, unknown)
+            held_runs.cancel_unowned(self.db, self.worker, TOPICS, cancelled, shards=SHARDS)
+        held_runs.requeue_unfinished(self.db, self.worker, unknown)
 
     def vanish(self) -> None:
         """Lapse, and come back as another worker; what was held may still report."""
@@ -270,8 +275,8 @@ class Session:
     def cancel_runs(self) -> None:
         ids = self.world.column("select id from runs where finished_at is null order by random() limit 2")
         if self.rng.random() < 0.5:
-            found = [run for run, _ in run_cancels.locate(self.db, ids)]
-            run_cancels.cancel(self.db, TOPICS, found, shards=SHARDS)
+            found = [run for run, _ in run_cancel.locate(self.db, ids)]
+            run_cancel.cancel(self.db, TOPICS, found, shards=SHARDS)
         elif ids:
             self.order(CancelRuns(tuple(ids)))
 

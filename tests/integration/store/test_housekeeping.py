@@ -6,9 +6,11 @@ import psycopg
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS
 
-from noonmark.core.words import Lane, RunState
+from noonmark.core.vocabulary import Lane, RunState
 from noonmark.settings import Settings
-from noonmark.store import housekeeping, leases, progress
+from noonmark.store.maintenance import housekeeping
+from noonmark.store.outbox import progress
+from noonmark.store.runs import leases
 
 SETTINGS = Settings(retention_days=30, partitions_ahead_days=3, inbox_days=14)
 

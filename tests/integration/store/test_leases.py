@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
-from noonmark.core.words import RunState
-from noonmark.store import holding, leases, work
-from noonmark.store.work import StartRequest
+from noonmark.core.vocabulary import RunState
+from noonmark.store.runs import held_runs, leases, starts, worker_lease
+from noonmark.store.runs.starts import StartRequest
 
 LEASE = 15
 GAP = 5
@@ -25,7 +25,7 @@ class Watch:
         self.world.turn_clock(timedelta(seconds=self.turned))
         return leases.run_pass(self.world.db, TOPICS, shards=SHARDS, gap_seconds=GAP)
 
-    def keep_looking(self, seconds: float, *alive: work.Identity) -> list[leases.LeasePass]:
+    def keep_looking(self, seconds: float, *alive: worker_lease.Identity) -> list[leases.LeasePass]:
         """A pass every 4 s; the workers that live beat before each."""
         passes = []
         left = seconds
@@ -35,7 +35,7 @@ class Watch:
             self.turned += step
             self.world.turn_clock(timedelta(seconds=self.turned))
             for worker in alive:
-                assert work.beat(self.world.db, worker)
+                assert worker_lease.beat(self.world.db, worker)
             passes.append(leases.run_pass(self.world.db, TOPICS, shards=SHARDS, gap_seconds=GAP))
         return passes
 
@@ -61,7 +61,7 @@ def test_a_silent_worker_lapses_after_one_full_lease_and_not_before(world, watch
     assert rows[silent.worker]["epoch"] == silent.epoch + 1
     assert rows[silent.worker]["lapsed_at"] is not None
     assert rows[alive.worker]["lapsed_at"] is None
-    assert not work.beat(world.db, silent)
+    assert not worker_lease.beat(world.db, silent)
 
 
 def test_each_worker_has_the_lease_that_it_asked_for(world, watch):
@@ -91,7 +91,7 @@ def test_no_lease_lapses_before_this_primary_was_watched_for_one_full_lease(worl
 
     assert first.watched_seconds == 0
     assert lapsed([first, *rest]) == 0
-    assert work.beat(world.db, worker)
+    assert worker_lease.beat(world.db, worker)
 
 
 def test_an_outage_longer_than_every_lease_loses_nobody(world, watch):
@@ -135,8 +135,8 @@ def test_nothing_that_the_lapsed_worker_still_sends_is_taken(world, watch):
     watch.keep_looking(LEASE + 4)
 
     assert len(world.record(worker, [outcome(run)]).fenced) == 1
-    assert holding.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for)]) == 0
-    assert work.start(world.db, worker, "default", [world.start_request(queued)])[0] == []
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for)]) == 0
+    assert starts.start(world.db, worker, "default", [world.start_request(queued)])[0] == []
     assert world.run(run.id)["state"] == "queued"
 
 
@@ -173,7 +173,7 @@ def test_a_run_that_was_being_cancelled_ends_with_its_worker(world, watch):
 def test_a_worker_that_left_in_good_order_is_waited_for_by_nobody(world, watch):
     worker = world.worker(lease_seconds=3600)
     (run,) = world.started(worker)
-    work.leave(world.db, worker)
+    worker_lease.leave(world.db, worker)
 
     done = watch.poll()
 
@@ -186,7 +186,7 @@ def test_a_batch_past_every_timeout_is_taken_from_a_worker_that_still_beats(worl
     slow = world.start(worker, [world.put_run(job_id=world.job(timeout_seconds=3600))])
     (stuck,) = world.start(worker, [world.put_run(job_id=world.job(timeout_seconds=10))])
 
-    before = watch.keep_looking(10 + work.START_GRACE_SECONDS - 2, worker)
+    before = watch.keep_looking(10 + starts.START_GRACE_SECONDS - 2, worker)
     after = watch.keep_looking(4, worker)
 
     assert [run for done in before for run in done.lost] == []
@@ -222,7 +222,7 @@ def test_a_start_that_commits_after_the_lapse_is_found_by_the_next_pass(world, w
     slow.execute("select 1 from workers")
     passes = watch.keep_looking(LEASE + 4)
     assert lapsed(passes) == 1
-    started, _ = work.start(slow, worker, "default", [ticket])
+    started, _ = starts.start(slow, worker, "default", [ticket])
     assert [run.id for run in started] == [run_id]
     assert watch.poll(1).lost == []
     slow.execute("commit")
@@ -245,7 +245,7 @@ def test_a_great_many_batches_are_taken_up_pass_by_pass(world, watch):
     worker = world.worker(lease_seconds=3600)
     for _ in range(45):
         world.started(worker)
-    work.leave(world.db, worker)
+    worker_lease.leave(world.db, worker)
 
     taken = [len(watch.poll().lost) for _ in range(4)]
 
@@ -256,7 +256,7 @@ def test_two_triggers_that_look_at_once_take_up_each_run_once(world, watch):
     worker = world.worker(lease_seconds=3600)
     for _ in range(10):
         world.started(worker)
-    work.leave(world.db, worker)
+    worker_lease.leave(world.db, worker)
     other = world.another()
     with other.transaction():
         first = leases._requeue_lost(other, TOPICS, shards=SHARDS, batches=6)
@@ -270,10 +270,10 @@ def test_two_triggers_that_look_at_once_take_up_each_run_once(world, watch):
 
 def test_a_beat_renews_only_a_lease_that_is_still_held(world):
     worker = world.worker()
-    assert work.beat(world.db, worker)
-    assert not work.beat(world.db, work.Identity(worker.worker, worker.epoch + 1))
-    work.leave(world.db, worker)
-    assert not work.beat(world.db, worker)
+    assert worker_lease.beat(world.db, worker)
+    assert not worker_lease.beat(world.db, worker_lease.Identity(worker.worker, worker.epoch + 1))
+    worker_lease.leave(world.db, worker)
+    assert not worker_lease.beat(world.db, worker)
 
 
 def test_every_process_start_is_a_worker_of_its_own(world):

@@ -5,10 +5,11 @@ from datetime import timedelta
 from tests.integration.store.world import SHARDS, outcome
 
 from noonmark.core.ids import uuid7
-from noonmark.core.words import Lane, RunState, TimerKind
-from noonmark.store import holding, measures, work
-from noonmark.store.job_forms import NEVER
-from noonmark.store.measures import PoolMeasures
+from noonmark.core.vocabulary import Lane, RunState, TimerKind
+from noonmark.store.documents.columns import NEVER
+from noonmark.store.maintenance import measures
+from noonmark.store.maintenance.measures import PoolMeasures
+from noonmark.store.runs import held_runs, worker_lease
 
 
 def add_pool(world, name="default"):
@@ -70,14 +71,14 @@ def test_workers_are_live_silent_or_draining_and_only_live_ones_have_slots(world
     add_pool(world)
 
     def worker():
-        return work.register(
+        return worker_lease.register(
             world.db, pool="default", host="h", pid=1, lease_seconds=20, catalogue="{}", slots=8
         )
 
     busy, silent, draining, left = worker(), worker(), worker(), worker()
     world.started(busy, 3)
-    holding.drain(world.db, draining)
-    work.leave(world.db, left)
+    held_runs.drain(world.db, draining)
+    worker_lease.leave(world.db, left)
     world.db.execute(
         "update workers set beat_at = now() - interval '11 seconds' where id = %s", [silent.worker]
     )
@@ -104,8 +105,8 @@ def test_runs_that_have_ended_hold_no_slot_though_their_batch_is_still_there(wor
 
 def test_a_worker_that_has_left_does_not_drain(world):
     worker = world.worker()
-    work.leave(world.db, worker)
-    holding.drain(world.db, worker)
+    worker_lease.leave(world.db, worker)
+    held_runs.drain(world.db, worker)
 
     assert world.value("select draining_at from workers where id = %s", worker.worker) is None
 

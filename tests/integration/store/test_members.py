@@ -5,7 +5,7 @@ import subprocess
 import sys
 from datetime import timedelta
 
-from noonmark.store.members import Membership, owner_of
+from noonmark.store.cluster.members import Membership, owner_of
 
 SHARDS = 64
 
@@ -93,7 +93,7 @@ def test_roles_share_out_their_shards_apart_from_each_other(world):
 
 def test_processes_with_other_hash_seeds_give_every_shard_the_same_owner():
     script = (
-        "from uuid import UUID; from noonmark.store.members import owner_of;"
+        "from uuid import UUID; from noonmark.store.cluster.members import owner_of;"
         "members = [UUID(int=n * 2**64 + n) for n in range(1, 8)];"
         "print([owner_of(shard, members).int for shard in range(1000)])"
     )

@@ -7,13 +7,16 @@ import pytest
 from tests.support.settings_orders import PauseResult, pause_namespace, resume_namespace
 
 from noonmark.core.ids import uuid7
-from noonmark.core.words import Lane, ResumeChoice, RunState, TimerKind
-from noonmark.core.zones import ZoneError
-from noonmark.store import claims, namespace_batches, namespace_pauses, namespaces
-from noonmark.store.connect import connect
-from noonmark.store.job_forms import NEVER
-from noonmark.store.namespaces import JobCount, NamespaceNameError, list_namespaces, set_timezone
-from noonmark.store.time_facts import facts_number, read_time_facts, share_time_facts
+from noonmark.core.vocabulary import Lane, ResumeChoice, RunState, TimerKind
+from noonmark.core.zones.zones import ZoneError
+from noonmark.store.claims import claims
+from noonmark.store.database.connect import connect
+from noonmark.store.documents.columns import NEVER
+from noonmark.store.namespaces import batches as namespace_batches
+from noonmark.store.namespaces import namespaces
+from noonmark.store.namespaces import pauses as namespace_pauses
+from noonmark.store.namespaces.namespaces import JobCount, NamespaceNameError, list_namespaces, set_timezone
+from noonmark.store.schedules.time_facts import facts_number, read_time_facts, share_time_facts
 
 CRON = {"cron": "0 9 * * *", "timezone": "UTC"}
 LATER = timedelta(hours=1)

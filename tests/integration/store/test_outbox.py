@@ -7,9 +7,11 @@ import psycopg
 import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, Planned, outcome
 
-from noonmark.core.words import Lane, RunState, TimerKind
-from noonmark.store import claims, relay, work
-from noonmark.store.planned import PlannedRun, TimerPlan
+from noonmark.core.vocabulary import Lane, RunState, TimerKind
+from noonmark.store.claims import claims
+from noonmark.store.claims.planned_runs import PlannedRun, TimerPlan
+from noonmark.store.outbox import relay
+from noonmark.store.runs import finish
 
 TABLES = ("timers", "runs", "outbox", "slots", "waits", "attempts", "dead_letters", "start_batches")
 
@@ -130,7 +132,7 @@ def test_outcomes_that_die_before_their_commit_have_written_nothing(world):
 
     def record_and_die():
         with victim.transaction():
-            work.record(victim, worker, TOPICS, outcomes, [runs[0].batch_id], shards=SHARDS)
+            finish.record(victim, worker, TOPICS, outcomes, [runs[0].batch_id], shards=SHARDS)
             world.db.execute("select pg_terminate_backend(%s, 5000)", [victim.info.backend_pid])
 
     with pytest.raises(psycopg.OperationalError):

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from tests.integration.store.world import TOPICS, outcome
 
-from noonmark.core.words import RunState
-from noonmark.store import work
-from noonmark.store.work import Identity
+from noonmark.core.vocabulary import RunState
+from noonmark.store.runs import finish
+from noonmark.store.runs.worker_lease import Identity
 
 
 def slot_of(world, run):
@@ -219,12 +219,12 @@ def test_outcomes_that_were_recorded_are_known_again(world):
     done = [outcome(recorded), outcome(retried, RunState.RETRYING, error="boom", retry_seconds=9.0)]
     world.record(worker, done)
 
-    known = work.already_recorded(world.db, worker, [*done, outcome(open_)])
+    known = finish.already_recorded(world.db, worker, [*done, outcome(open_)])
 
     assert known == {recorded.id, retried.id}
-    assert work.already_recorded(world.db, world.worker(), done) == set()
-    assert work.already_recorded(world.db, worker, [outcome(recorded, fence=2)]) == set()
-    assert work.already_recorded(world.db, worker, []) == set()
+    assert finish.already_recorded(world.db, world.worker(), done) == set()
+    assert finish.already_recorded(world.db, worker, [outcome(recorded, fence=2)]) == set()
+    assert finish.already_recorded(world.db, worker, []) == set()
 
 
 def test_recording_the_rest_after_an_unknown_commit_repeats_nothing(world):
@@ -233,7 +233,7 @@ def test_recording_the_rest_after_an_unknown_commit_repeats_nothing(world):
     outcomes = [outcome(run) for run in runs]
     world.record(worker, outcomes[:2])
 
-    known = work.already_recorded(world.db, worker, outcomes)
+    known = finish.already_recorded(world.db, worker, outcomes)
     world.record(worker, [o for o in outcomes if o.run.id not in known])
 
     assert sorted(told["run_id"] for told in world.told()) == sorted(str(run.id) for run in runs)

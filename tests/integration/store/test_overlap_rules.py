@@ -7,9 +7,9 @@ from tests.integration.store.room import claim, finish, limit, queued, retry_due
 from tests.integration.store.test_planned_claims import recurring
 from tests.integration.store.world import outcome
 
-from noonmark.core.granting import limit_gate
-from noonmark.core.words import Overlap, RunState
-from noonmark.store.lines import reset_waits
+from noonmark.core.planning.promotion import limit_gate
+from noonmark.core.vocabulary import Overlap, RunState
+from noonmark.store.limits.wait_queue import reset_waits
 
 QUEUE_ONE = {"overlap": Overlap.QUEUE_ONE.value}
 CANCEL_RUNNING = {"overlap": Overlap.CANCEL_RUNNING.value}

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, Planned, minute, outcome
 
-from noonmark.core.words import Lane, RunState, SkipReason, TimerKind
-from noonmark.store import claims
-from noonmark.store.job_forms import NEVER
-from noonmark.store.planned import PlannedRun, TimerPlan
-from noonmark.store.planner import Planner
+from noonmark.core.vocabulary import Lane, RunState, SkipReason, TimerKind
+from noonmark.store.claims import claims
+from noonmark.store.claims.planned_runs import PlannedRun, TimerPlan
+from noonmark.store.claims.planner import Planner
+from noonmark.store.documents.columns import NEVER
 
 PLANNER = Planner(catch_up_cap=100, ledger_cap=1000)
 

@@ -18,10 +18,10 @@ import pytest
 from tests.integration.store.world import EVERY_SHARD, World, open_world
 
 from noonmark.core.ids import uuid7_batch
-from noonmark.core.zones import zone_data_version
-from noonmark.store import statements
-from noonmark.store.job_forms import NEVER
-from noonmark.store.statements import statement
+from noonmark.core.zones.zones import zone_data_version
+from noonmark.store.database import statements
+from noonmark.store.database.statements import statement
+from noonmark.store.documents.columns import NEVER
 
 ROWS = 24_000
 BATCH = 400

@@ -5,16 +5,16 @@ import threading
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
-from noonmark.core.words import RunState
+from noonmark.core.vocabulary import RunState
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store.extras import OutcomeExtras
-from noonmark.store.hints import HintSender
-from noonmark.store.run_notes import Note
+from noonmark.store.database.hints import HintSender
+from noonmark.store.outcomes.extras import OutcomeExtras
+from noonmark.store.outcomes.notes import Note
 from noonmark.telemetry.logs import get_logger
-from noonmark.worker.batches import StartBatches
-from noonmark.worker.recorder import RecorderLoop
+from noonmark.worker.engine.recorder import RecorderLoop
+from noonmark.worker.engine.start_batches import StartBatches
 
 PATIENCE = 20
 

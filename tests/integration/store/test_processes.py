@@ -12,8 +12,9 @@ from noonmark.service.health import Health
 from noonmark.service.ownership import OwnershipLoop
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store import housekeeping, processes
-from noonmark.store.members import Membership
+from noonmark.store.cluster import processes
+from noonmark.store.cluster.members import Membership
+from noonmark.store.maintenance import housekeeping
 from noonmark.telemetry.logs import get_logger
 
 pytestmark = pytest.mark.postgres

@@ -18,9 +18,11 @@ from tests.integration.store.room import (
 from tests.integration.store.world import TOPICS, outcome
 from tests.support.settings_orders import set_max_in_flight
 
-from noonmark.core.words import Lane, RunState
-from noonmark.store import claims, leases, promotion
-from noonmark.store.lines import reset_waits
+from noonmark.core.vocabulary import Lane, RunState
+from noonmark.store.claims import claims
+from noonmark.store.limits import promotion
+from noonmark.store.limits.wait_queue import reset_waits
+from noonmark.store.runs import leases
 
 LIMIT = ("waiting", "limit")
 QUEUED = ("queued", None)

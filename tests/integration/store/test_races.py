@@ -10,12 +10,14 @@ from tests.integration.store.room import claim, settle, states
 from tests.integration.store.test_overlap_rules import CANCEL_RUNNING, minutely, tick
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, outcome
 
-from noonmark.core.granting import limit_gate, overlap_gate
-from noonmark.core.words import RunState
-from noonmark.store import dead_letters, holding, job_pauses, leases, run_cancels
-from noonmark.store.dead_letters import DeadSelection
-from noonmark.store.run_cancels import RunKey
-from noonmark.store.statements import statement
+from noonmark.core.planning.promotion import limit_gate, overlap_gate
+from noonmark.core.vocabulary import RunState
+from noonmark.store.database.statements import statement
+from noonmark.store.jobs import pauses as job_pauses
+from noonmark.store.runs import cancel as run_cancel
+from noonmark.store.runs import dead_letters, held_runs, leases
+from noonmark.store.runs.cancel import RunKey
+from noonmark.store.runs.dead_letters import DeadSelection
 
 
 class Rival:
@@ -120,7 +122,7 @@ def test_a_cancel_leaves_a_retry_to_the_claim_that_has_it_in_hand(world):
             recording.execute("select from runs where id = %s for update", [run.id])
             cancel = Rival(
                 world,
-                lambda connection: run_cancels.cancel(
+                lambda connection: run_cancel.cancel(
                     connection, TOPICS, [RunKey(run.id, run.scheduled_for)], shards=SHARDS
                 ),
             )
@@ -157,7 +159,7 @@ def test_a_run_that_loses_its_worker_while_its_job_is_paused_waits_for_the_resum
         leases.run_pass(world.db, TOPICS, shards=SHARDS, gap_seconds=5)
     else:
         assert (
-            holding.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for) for run in runs]) == 2
+            held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for) for run in runs]) == 2
         )
 
     assert states(world, paused) == [("waiting", "paused")]

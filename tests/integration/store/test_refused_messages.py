@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from noonmark.store.rejections import RefusedMessage, keep_messages
-from noonmark.store.statements import statement
+from noonmark.store.database.statements import statement
+from noonmark.store.jobs.rejections import RefusedMessage, keep_messages
 
 
 def message(offset: int, **more):

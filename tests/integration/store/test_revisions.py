@@ -13,8 +13,8 @@ from noonmark.service.health import Health
 from noonmark.service.runner import Service, StartError
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
-from noonmark.store import migrate
-from noonmark.store.revisions import known_revisions
+from noonmark.store.migrations import migrate
+from noonmark.store.migrations.revisions import known_revisions
 from noonmark.telemetry.logs import get_logger
 
 pytestmark = pytest.mark.postgres

@@ -5,9 +5,11 @@ import threading
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
-from noonmark.core.words import RunState
-from noonmark.store import claims, dead_letters, holding, run_cancels, work
-from noonmark.store.run_cancels import CANCELLABLE, RunKey
+from noonmark.core.vocabulary import RunState
+from noonmark.store.claims import claims
+from noonmark.store.runs import cancel as run_cancel
+from noonmark.store.runs import dead_letters, held_runs, work
+from noonmark.store.runs.cancel import CANCELLABLE, RunKey
 
 
 def key(world: World, run) -> RunKey:
@@ -16,7 +18,7 @@ def key(world: World, run) -> RunKey:
 
 def cancel(world: World, runs, *, connection=None, states=CANCELLABLE):
     keys = [key(world, run) for run in runs]
-    return run_cancels.cancel(connection or world.db, TOPICS, keys, states=states, shards=SHARDS)
+    return run_cancel.cancel(connection or world.db, TOPICS, keys, states=states, shards=SHARDS)
 
 
 def put_retry(world: World, run) -> None:
@@ -69,7 +71,7 @@ def test_a_running_one_is_asked_to_stop_and_ends_when_its_worker_confirms(world)
 
     assert (done.ended, [one.id for one in done.stopping]) == ([], [run.id])
     assert world.run(run.id)["state"] == "cancelling"
-    assert holding.read_stop_requests(world.db, worker, [(run.id, run.scheduled_for)]) == [run.id]
+    assert held_runs.read_stop_requests(world.db, worker, [(run.id, run.scheduled_for)]) == [run.id]
     world.record(worker, [outcome(run, RunState.CANCELLED)])
     assert world.run(run.id)["state"] == "cancelled"
 
@@ -129,7 +131,7 @@ def test_of_cancel_and_outcome_the_one_that_locks_first_wins_and_the_other_sees_
 
     def stop(connection):
         keys = [RunKey(run.id, run.scheduled_for)]
-        done.append(run_cancels.cancel(connection, TOPICS, keys, shards=SHARDS))
+        done.append(run_cancel.cancel(connection, TOPICS, keys, shards=SHARDS))
 
     one, other = (record, stop) if first == "outcome" else (stop, record)
     second = threading.Thread(target=other, args=(late,))

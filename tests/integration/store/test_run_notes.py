@@ -10,17 +10,17 @@ import pytest
 from tests.integration.store.world import World, outcome
 from tests.unit.worker.hands import hand
 
-from noonmark.core.words import RunState
+from noonmark.attempts.notes import NoteWriter
+from noonmark.core.vocabulary import RunState
 from noonmark.handlers import Fenced
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store.extras import OutcomeExtras
-from noonmark.store.run_notes import Note, checkpoints, save_notes
-from noonmark.store.work import Identity
+from noonmark.store.outcomes.extras import OutcomeExtras
+from noonmark.store.outcomes.notes import Note, checkpoints, save_notes
+from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import FENCED_WRITES
-from noonmark.worker.notes import NoteWriter
 
 PATIENCE = 20
 

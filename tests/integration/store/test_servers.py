@@ -10,11 +10,14 @@ import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, open_world, outcome
 
 from noonmark.core.ids import uuid7
-from noonmark.core.words import Lane, RunState
-from noonmark.devstack.postgres import BIN_VARIABLE, start_postgres
+from noonmark.core.vocabulary import Lane, RunState
+from noonmark.devstack.postgres.server import BIN_VARIABLE, start_postgres
 from noonmark.settings import Settings
-from noonmark.store import claims, housekeeping, leases, relay, work
-from noonmark.store.migrate import MINIMUM_SERVER, migrate, status
+from noonmark.store.claims import claims
+from noonmark.store.maintenance import housekeeping
+from noonmark.store.migrations.migrate import MINIMUM_SERVER, migrate, status
+from noonmark.store.outbox import relay
+from noonmark.store.runs import leases, worker_lease
 
 DEBIAN = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 
@@ -53,7 +56,7 @@ def go_all_the_way(url: str) -> None:
         )
         retried = sum(claims.claim_retries(world.db, lane, EVERY_SHARD, 100).queued for lane in Lane)
         (again,) = world.start(worker, [failed.id])
-        work.leave(world.db, worker)
+        worker_lease.leave(world.db, worker)
         lost = leases.run_pass(world.db, TOPICS, shards=SHARDS, gap_seconds=5).lost
         report = housekeeping.run_housekeeping(world.db, Settings())
 

@@ -6,14 +6,14 @@ import orjson
 import pytest
 from tests.integration.store.test_planned_claims import claim, every, next_at, recurring, verdicts
 
-from noonmark.core.jitter import Jitter
-from noonmark.core.schedule import load_schedule, parse_schedule
-from noonmark.core.words import NO_NEXT_INSTANT, TimerKind
-from noonmark.core.zones import zone_data_version
-from noonmark.store import views
-from noonmark.store.job_forms import NEVER
-from noonmark.store.planner import Planner
-from noonmark.store.time_facts import change_time_facts
+from noonmark.core.planning.jitter import Jitter
+from noonmark.core.schedules.schedule import load_schedule, parse_schedule
+from noonmark.core.vocabulary import NO_NEXT_INSTANT, TimerKind
+from noonmark.core.zones.zones import zone_data_version
+from noonmark.store.claims.planner import Planner
+from noonmark.store.documents.columns import NEVER
+from noonmark.store.schedules.time_facts import change_time_facts
+from noonmark.store.views import paging
 
 
 def zoned(world, due, **document):
@@ -163,8 +163,8 @@ def test_a_schedule_whose_calendar_runs_out_waits_for_the_calendars_change(world
     assert next_at(world, job_id) == NEVER
     assert world.value("select state from jobs where id = %s", job_id) == "active"
     assert world.value("select scheduled_for = after_at from timers")
-    with views.reader(world.url) as connection:
-        (shown,) = views.find_jobs(connection, job=job_id)
+    with paging.reader(world.url) as connection:
+        (shown,) = paging.find_jobs(connection, job=job_id)
     assert (shown["state"], shown["next_due_at"]) == ("active", None)
     assert (shown["state_reason"], shown["no_next_instant"]) == (NO_NEXT_INSTANT, True)
 

@@ -9,9 +9,10 @@ import pytest
 from psycopg.types.json import Json
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
-from noonmark.core.words import AttemptOutcome, Lane
-from noonmark.store import holding, work
-from noonmark.store.work import Identity, StartRequest
+from noonmark.core.vocabulary import AttemptOutcome, Lane
+from noonmark.store.runs import held_runs, starts, worker_lease
+from noonmark.store.runs.starts import StartRequest
+from noonmark.store.runs.worker_lease import Identity
 
 
 def test_a_start_makes_the_run_this_workers_and_brings_its_work(world):
@@ -33,7 +34,7 @@ def test_a_start_makes_the_run_this_workers_and_brings_its_work(world):
     (batch,) = world.rows("select * from start_batches")
     assert (batch["id"], batch["worker"], batch["run_ids"]) == (run.batch_id, worker.worker, [run_id])
     assert batch["started_at"] == row["started_at"] == run.started_at
-    assert batch["overdue_at"] - batch["started_at"] == timedelta(seconds=7 + work.START_GRACE_SECONDS)
+    assert batch["overdue_at"] - batch["started_at"] == timedelta(seconds=7 + starts.START_GRACE_SECONDS)
 
 
 @pytest.mark.parametrize("fence", [1, 3])
@@ -41,7 +42,7 @@ def test_a_start_with_another_fence_than_the_runs_is_refused(world, fence):
     run_id = world.put_run(fence=2)
     ticket = world.start_request(run_id, fence=fence)
 
-    started, refused = work.start(world.db, world.worker(), "default", [ticket])
+    started, refused = starts.start(world.db, world.worker(), "default", [ticket])
 
     assert (started, refused) == ([], [ticket])
     assert world.run(run_id)["state"] == "queued"
@@ -51,7 +52,7 @@ def test_a_start_with_another_fence_than_the_runs_is_refused(world, fence):
 def test_a_start_for_another_pool_is_refused(world):
     run_id = world.put_run(pool="gpu")
 
-    started, refused = work.start(world.db, world.worker(), "default", [world.start_request(run_id)])
+    started, refused = starts.start(world.db, world.worker(), "default", [world.start_request(run_id)])
 
     assert started == []
     assert len(refused) == 1
@@ -62,14 +63,14 @@ def test_a_start_under_another_epoch_or_by_a_worker_that_lapsed_or_left_is_refus
     run_id = world.put_run()
     worker, lapsed, left = world.worker(), world.worker(), world.worker()
     world.db.execute("update workers set lapsed_at = now() where id = %s", [lapsed.worker])
-    work.leave(world.db, left)
+    worker_lease.leave(world.db, left)
     nobody = Identity(99, 1)
 
     for who in (Identity(worker.worker, 2), lapsed, left, Identity(left.worker, 2), nobody):
-        assert work.start(world.db, who, "default", [world.start_request(run_id)])[0] == []
+        assert starts.start(world.db, who, "default", [world.start_request(run_id)])[0] == []
 
     assert world.run(run_id)["state"] == "queued"
-    assert len(work.start(world.db, worker, "default", [world.start_request(run_id)])[0]) == 1
+    assert len(starts.start(world.db, worker, "default", [world.start_request(run_id)])[0]) == 1
 
 
 def test_a_run_that_another_worker_has_is_not_started_again(world):
@@ -77,7 +78,7 @@ def test_a_run_that_another_worker_has_is_not_started_again(world):
     run_id = world.put_run()
     world.start(first, [run_id])
 
-    started, refused = work.start(world.db, second, "default", [world.start_request(run_id)])
+    started, refused = starts.start(world.db, second, "default", [world.start_request(run_id)])
 
     assert (started, len(refused)) == ([], 1)
     assert world.run(run_id)["owner"] == first.worker
@@ -89,7 +90,7 @@ def test_two_workers_that_start_the_same_runs_at_once_share_them_out(world):
 
     def start(session, worker):
         together.wait()
-        return [run.id for run in work.start(session, worker, "default", tickets)[0]]
+        return [run.id for run in starts.start(session, worker, "default", tickets)[0]]
 
     with ThreadPoolExecutor(4) as pool:
         parts = [pool.submit(start, world.another(), world.worker()) for _ in range(4)]
@@ -115,7 +116,7 @@ def test_a_start_of_one_run_in_two_copies_starts_it_once(world):
     worker = world.worker()
     run_id = world.put_run()
 
-    started, refused = work.start(world.db, worker, "default", [world.start_request(run_id)] * 2)
+    started, refused = starts.start(world.db, worker, "default", [world.start_request(run_id)] * 2)
 
     assert [run.id for run in started] == [run_id]
     assert refused == []
@@ -138,8 +139,8 @@ def test_a_run_whose_start_deadline_has_passed_is_refused_and_then_skipped(world
     early = world.put_run(start_by=world.now() + timedelta(hours=1))
     tickets = [world.start_request(late), world.start_request(early)]
 
-    started, refused = work.start(world.db, worker, "default", tickets)
-    ended = work.expire(world.db, TOPICS, refused, shards=SHARDS)
+    started, refused = starts.start(world.db, worker, "default", tickets)
+    ended = starts.expire(world.db, TOPICS, refused, shards=SHARDS)
 
     assert [run.id for run in started] == [early]
     assert ended == {Lane.NORMAL: 1}
@@ -181,7 +182,7 @@ def test_a_run_handed_back_is_queued_again_and_burns_no_attempt(world):
     worker = world.worker()
     (run,) = world.started(worker, attempt=2)
 
-    assert holding.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for)]) == 1
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for)]) == 1
 
     row = world.run(run.id)
     assert (row["state"], row["fence"], row["attempt"], row["losses"]) == ("queued", 2, 2, 0)
@@ -189,7 +190,7 @@ def test_a_run_handed_back_is_queued_again_and_burns_no_attempt(world):
     (attempt,) = world.rows("select * from attempts")
     assert (attempt["outcome"], attempt["fence"], attempt["attempt"]) == (AttemptOutcome.HANDED_BACK, 1, 3)
     assert len(world.record(worker, [outcome(run)]).fenced) == 1
-    assert holding.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for)]) == 0
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for)]) == 0
 
 
 def test_a_worker_is_told_which_runs_it_owns_and_which_it_should_stop(world):
@@ -199,19 +200,19 @@ def test_a_worker_is_told_which_runs_it_owns_and_which_it_should_stop(world):
     world.record(worker, [outcome(mine[0])])
     world.db.execute("update runs set state = 'cancelling' where id = %s", [mine[1].id])
 
-    held = holding.read_worker_runs(world.db, worker)
+    held = held_runs.read_worker_runs(world.db, worker)
 
     assert set(held.batches) == {run.batch_id for run in mine}
     assert {run_id: live.state for run_id, live in held.live.items()} == {
         mine[1].id: "cancelling",
         mine[2].id: "running",
     }
-    assert holding.read_worker_runs(world.db, Identity(99, 1)) == holding.WorkerRuns({}, {})
+    assert held_runs.read_worker_runs(world.db, Identity(99, 1)) == held_runs.WorkerRuns({}, {})
 
 
 def test_an_unknown_ticket_is_refused_without_an_error(world):
     ticket = StartRequest(uuid4(), world.now() - timedelta(days=400), 1)
 
-    assert work.start(world.db, world.worker(), "default", [ticket]) == ([], [ticket])
-    assert work.expire(world.db, TOPICS, [ticket], shards=SHARDS) == {}
-    assert work.expire(world.db, TOPICS, [], shards=SHARDS) == {}
+    assert starts.start(world.db, world.worker(), "default", [ticket]) == ([], [ticket])
+    assert starts.expire(world.db, TOPICS, [ticket], shards=SHARDS) == {}
+    assert starts.expire(world.db, TOPICS, [], shards=SHARDS) == {}

@@ -5,8 +5,9 @@ from datetime import timedelta
 from tests.integration.store.test_planned_claims import PLANNER, claim, recurring
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS
 
-from noonmark.core.words import Lane, TimerKind
-from noonmark.store import claims, traces
+from noonmark.core.vocabulary import Lane, TimerKind
+from noonmark.store.claims import claims
+from noonmark.store.jobs import traces
 
 ONE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 

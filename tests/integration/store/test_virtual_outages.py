@@ -19,7 +19,7 @@ from tests.virtual.outages import (
 from tests.virtual.system import job_document, system_of, utc
 from tests.virtual.verdicts import Row
 
-from noonmark.schemas.refusal import Refused
+from noonmark.schemas.problems.refusal import Refused
 
 
 @pytest.fixture(scope="module")

@@ -13,18 +13,21 @@ from tests.support.cli import CliRunner
 from tests.support.emptying import empty
 from tests.support.zone_data import LOS_ANGELES, OLD_VERSION, VANCOUVER, old_zone_data, planning_with
 
-from noonmark.cli import database, runs, zones
-from noonmark.cli.context import use_named_zone_data
-from noonmark.cli.problems import CliError, ExitCode, explain
+from noonmark.cli.connections.context import use_named_zone_data
+from noonmark.cli.operations import database
+from noonmark.cli.runs import commands as run_commands
+from noonmark.cli.schedules import zones
+from noonmark.cli.terminal.problems import CliError, ExitCode, explain
 from noonmark.core.ids import shard_of
-from noonmark.core.jitter import Jitter
-from noonmark.core.schedule import load_schedule, parse_schedule
-from noonmark.core.words import Lane, TimerKind
-from noonmark.core.zones import ZoneData, zone_data_version
-from noonmark.store import claims, zone_data
-from noonmark.store.job_forms import NEVER, recurring_due
-from noonmark.store.planner import Planner
-from noonmark.store.time_facts import active_zone_data, change_time_facts, share_time_facts
+from noonmark.core.planning.jitter import Jitter
+from noonmark.core.schedules.schedule import load_schedule, parse_schedule
+from noonmark.core.vocabulary import Lane, TimerKind
+from noonmark.core.zones.zones import ZoneData, zone_data_version
+from noonmark.store.claims import claims
+from noonmark.store.claims.planner import Planner
+from noonmark.store.documents.columns import NEVER, recurring_due
+from noonmark.store.schedules import zone_data
+from noonmark.store.schedules.time_facts import active_zone_data, change_time_facts, share_time_facts
 
 NEW_VERSION = ZoneData.packaged().version
 AT_EIGHT = {"cron": "0 8 * * *", "timezone": VANCOUVER}
@@ -164,7 +167,7 @@ def test_each_run_tells_the_zone_data_that_it_was_planned_with(zoned, monkeypatc
     assert zoned.fired(job_id) == ["31 15:00", "01 15:00"]
     monkeypatch.setenv("NOONMARK_DATABASE_URL", zoned.world.url)
     for run, version in zip(zoned.world.runs_of(job_id), (OLD_VERSION, NEW_VERSION), strict=True):
-        shown = CliRunner().invoke(runs.app, ["show", str(run["id"]), "--json"]).stdout
+        shown = CliRunner().invoke(run_commands.app, ["show", str(run["id"]), "--json"]).stdout
         assert json.loads(shown)["zone_data"] == version
 
 

@@ -16,14 +16,16 @@ from psycopg.types.json import Json
 from tests.support.emptying import turn_clock
 
 from noonmark.core.ids import shard_of, uuid7, uuid7_batch
-from noonmark.core.words import AttemptOutcome, Lane, RunState, TimerKind
-from noonmark.core.zones import zone_data_version
-from noonmark.store import work
-from noonmark.store.connect import connect
-from noonmark.store.events import EventTopics
-from noonmark.store.planned import TimerPlan
-from noonmark.store.rows import DueTimer, StartedRun
-from noonmark.store.work import Identity, Outcome, StartRequest
+from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState, TimerKind
+from noonmark.core.zones.zones import zone_data_version
+from noonmark.store.claims.planned_runs import TimerPlan
+from noonmark.store.database.connect import connect
+from noonmark.store.database.row_types import DueTimer, StartedRun
+from noonmark.store.outcomes.events import EventTopics
+from noonmark.store.runs import finish, starts, worker_lease
+from noonmark.store.runs.finish import Outcome
+from noonmark.store.runs.starts import StartRequest
+from noonmark.store.runs.worker_lease import Identity
 
 SHARDS = 4
 EVERY_SHARD = tuple(range(SHARDS))
@@ -261,14 +263,14 @@ class World:
         return row["id"]
 
     def worker(self, *, lease_seconds: float = 15.0, pool: str = "default") -> Identity:
-        return work.register(self.db, pool=pool, host="here", pid=1, lease_seconds=lease_seconds)
+        return worker_lease.register(self.db, pool=pool, host="here", pid=1, lease_seconds=lease_seconds)
 
     def ticket(self, run_id: UUID, *, fence: int | None = None) -> StartRequest:
         row = self.run(run_id)
         return StartRequest(run_id, row["scheduled_for"], row["fence"] if fence is None else fence)
 
     def start(self, worker: Identity, run_ids: Iterable[UUID]) -> list[StartedRun]:
-        started, refused = work.start(
+        started, refused = starts.start(
             self.db, worker, "default", [self.start_request(run_id) for run_id in run_ids]
         )
         assert not refused
@@ -280,9 +282,9 @@ class World:
 
     def record(
         self, worker: Identity, outcomes: list[Outcome], ended_batches: Iterable[int] = ()
-    ) -> work.Recorded:
+    ) -> finish.Recorded:
         with self.db.transaction():
-            return work.record(self.db, worker, TOPICS, outcomes, list(ended_batches), shards=SHARDS)
+            return finish.record(self.db, worker, TOPICS, outcomes, list(ended_batches), shards=SHARDS)
 
 
 def outcome(run: StartedRun, state: RunState = RunState.SUCCEEDED, *, fence: int = 1, **more: Any) -> Outcome:

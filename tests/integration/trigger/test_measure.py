@@ -10,10 +10,10 @@ from tests.integration.store.world import SHARDS, World, open_world
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store.members import Membership
+from noonmark.store.cluster.members import Membership
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import REGISTRY
-from noonmark.trigger.measure import MeasureLoop
+from noonmark.trigger.measure_loop import MeasureLoop
 
 MEASURED = (
     *("due_timers", "due_oldest_seconds", "dead_letters", "workers", "pool_slots", "namespace_runs"),

@@ -9,8 +9,8 @@ import pytest
 from tests.integration.intake.world import open_world
 from tests.integration.why.scene import Scene
 
-from noonmark.core.zones import zone_data_version
-from noonmark.store.zone_data import ensure_active
+from noonmark.core.zones.zones import zone_data_version
+from noonmark.store.schedules.zone_data import ensure_active
 
 _GIVEN = "first answer to a planted blocker"
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from tests.integration.why.scene import Scene
 
-from noonmark.core.why import Blocker
+from noonmark.core.why.answers import Blocker
 
 Planted = tuple[UUID, Blocker, dict[str, Any], str]
 """What is asked about, and what the first answer is to be: code, facts among others, sentence."""

@@ -7,12 +7,12 @@ from tests.integration.why.planting import Planted, plant
 from tests.integration.why.scene import Scene
 from tests.support.settings_orders import pause_namespace, set_calendar, set_max_in_flight
 
-from noonmark.core.calendars import Calendar
-from noonmark.core.why import Blocker
-from noonmark.core.words import RunState
-from noonmark.store import self_pauses
-from noonmark.store.known import FactCache
-from noonmark.store.limits import Figures, set_limit
+from noonmark.core.calendars.calendar import Calendar
+from noonmark.core.vocabulary import RunState
+from noonmark.core.why.answers import Blocker
+from noonmark.store.jobs import self_pauses
+from noonmark.store.jobs.fact_cache import FactCache
+from noonmark.store.limits.limits import Figures, set_limit
 
 # -- the job ---------------------------------------------------------------------------------------------
 

@@ -7,14 +7,15 @@ from tests.integration.why.planting import Planted, plant
 from tests.integration.why.scene import SHARD_LIST, Scene
 from tests.support.zone_data import OLD_VERSION, old_zone_data, planning_with
 
-from noonmark.core.why import Blocker
-from noonmark.core.words import RunState
-from noonmark.store import progress, relay, run_cancels
-from noonmark.store.callback_rows import Expected, NewCallback, open_callbacks
-from noonmark.store.extras import OutcomeExtras
-from noonmark.store.pools import register_pool
-from noonmark.store.run_cancels import RunKey
-from noonmark.store.zone_data import activate
+from noonmark.core.vocabulary import RunState
+from noonmark.core.why.answers import Blocker
+from noonmark.store.cluster.pools import register_pool
+from noonmark.store.outbox import progress, relay
+from noonmark.store.outcomes.callback_rows import Expected, NewCallback, open_callbacks
+from noonmark.store.outcomes.extras import OutcomeExtras
+from noonmark.store.runs import cancel as run_cancel
+from noonmark.store.runs.cancel import RunKey
+from noonmark.store.schedules.zone_data import activate
 
 # -- trigger and dispatcher ------------------------------------------------------------------------------
 
@@ -204,7 +205,7 @@ def a_cancel_that_is_not_confirmed(scene: Scene) -> Planted:
     scene.everybody()
     job = scene.submit()
     run = scene.start(scene.run(job))
-    run_cancels.cancel(scene.db, TOPICS, [RunKey(run.id, run.scheduled_for)], shards=SHARDS)
+    run_cancel.cancel(scene.db, TOPICS, [RunKey(run.id, run.scheduled_for)], shards=SHARDS)
     told = (
         f"it was asked to stop, and worker {scene.worker.worker} (here, pid 7) has not confirmed yet"
         " that nothing of it runs"

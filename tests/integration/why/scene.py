@@ -11,19 +11,23 @@ from uuid import UUID, uuid4
 import psycopg
 from tests.integration.intake.world import SHARDS, TOPICS, World, event
 
-from noonmark.core.why import Answer
-from noonmark.core.why_facts import Facts, KafkaAway, LaneBacklog
-from noonmark.core.why_jobs import explain
-from noonmark.core.words import AttemptOutcome, Lane, RunState, TimerKind
-from noonmark.schemas.envelope import parse_event, render_structured
-from noonmark.schemas.submissions import parse_submission
-from noonmark.store import claims, promotion, relay, work
-from noonmark.store.catalogues import catalogue_text
-from noonmark.store.jobs import EventRef, Request
-from noonmark.store.members import Membership
-from noonmark.store.planner import Planner
-from noonmark.store.time_facts import read_time_facts
-from noonmark.store.why import Setup, facts_of_job, facts_of_run
+from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState, TimerKind
+from noonmark.core.why.answers import Answer
+from noonmark.core.why.facts import Facts, KafkaAway, LaneBacklog
+from noonmark.core.why.jobs import explain
+from noonmark.schemas.events.envelope import parse_event, render_structured
+from noonmark.schemas.events.submissions import parse_submission
+from noonmark.store.claims import claims
+from noonmark.store.claims.planner import Planner
+from noonmark.store.cluster.catalogues import catalogue_text
+from noonmark.store.cluster.members import Membership
+from noonmark.store.database.row_types import StartedRun
+from noonmark.store.jobs.submit import EventRef, Request
+from noonmark.store.limits import promotion
+from noonmark.store.outbox import relay
+from noonmark.store.runs import finish, starts, worker_lease
+from noonmark.store.schedules.time_facts import read_time_facts
+from noonmark.store.views.why import Setup, facts_of_job, facts_of_run
 
 SHARD_LIST = list(range(SHARDS))
 SETUP = Setup(topic_of=lambda pool, lane: f"t.runs.{pool}.{lane.label}")
@@ -43,7 +47,7 @@ class Scene:
         self._members = {
             role: Membership(role, shards=SHARDS, timeout_seconds=3) for role in ("trigger", "dispatcher")
         }
-        self._worker: work.Identity | None = None
+        self._worker: worker_lease.Identity | None = None
         self.clock(0)
 
     # -- the clock -------------------------------------------------------------------------------------
@@ -64,7 +68,7 @@ class Scene:
         )
         for role in alive:
             if role == "worker":
-                assert work.beat(self.db, self.worker)
+                assert worker_lease.beat(self.db, self.worker)
             else:
                 self._members[role].beat(self.db)
 
@@ -73,7 +77,7 @@ class Scene:
         self.clock(0, *(role for role in ("trigger", "dispatcher", "worker") if role != but))
 
     @property
-    def worker(self) -> work.Identity:
+    def worker(self) -> worker_lease.Identity:
         """A worker of the pool with a lease of a minute."""
         if self._worker is None:
             self._worker = self.hire()
@@ -81,10 +85,10 @@ class Scene:
 
     def hire(
         self, *, kinds: tuple[str, ...] = KINDS, handlers: dict[str, str] | None = None
-    ) -> work.Identity:
+    ) -> worker_lease.Identity:
         """Register a worker that runs these."""
         catalogue = catalogue_text(kinds, HANDLERS if handlers is None else handlers)
-        return work.register(
+        return worker_lease.register(
             self.db, pool="default", host="here", pid=7, lease_seconds=60, catalogue=catalogue
         )
 
@@ -149,15 +153,15 @@ class Scene:
         (run,) = self.runs(job_id)
         return run
 
-    def start(self, run_id: UUID) -> work.StartedRun:
+    def start(self, run_id: UUID) -> StartedRun:
         """Let the worker start a run that is queued."""
         row = self.world.row("select * from runs where id = %s", run_id)
-        ticket = work.StartRequest(run_id, row["scheduled_for"], row["fence"])
-        (started,), refused = work.start(self.db, self.worker, "default", [ticket])
+        ticket = starts.StartRequest(run_id, row["scheduled_for"], row["fence"])
+        (started,), refused = starts.start(self.db, self.worker, "default", [ticket])
         assert not refused
         return started
 
-    def end(self, run: work.StartedRun, state: RunState, **more: Any) -> None:
+    def end(self, run: StartedRun, state: RunState, **more: Any) -> None:
         """Let the worker record how a run ended."""
         fence = self.world.row("select fence from runs where id = %s", run.id)["fence"]
         how = (
@@ -165,9 +169,9 @@ class Scene:
             if state in (RunState.SUCCEEDED, RunState.RUNNING)
             else AttemptOutcome.FAILED
         )
-        outcome = work.Outcome(run, fence, state, how, pool="default", **more)
+        outcome = finish.Outcome(run, fence, state, how, pool="default", **more)
         with self.db.transaction():
-            work.record(self.db, self.worker, TOPICS, [outcome], [], shards=SHARDS)
+            finish.record(self.db, self.worker, TOPICS, [outcome], [], shards=SHARDS)
 
     def start_and_end(self, job_id: UUID) -> None:
         """Let the only run of a job succeed."""

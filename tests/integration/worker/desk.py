@@ -10,26 +10,27 @@ import orjson
 from tests.integration.store.world import SHARDS, TOPICS, World
 from tests.unit.worker.hands import record
 
-from noonmark.core.words import Lane
+from noonmark.attempts.emitter import Emitter
+from noonmark.attempts.notes import NoteWriter
+from noonmark.attempts.running_attempt import Delivery, RunningAttempt
+from noonmark.attempts.secrets import SecretResolver
+from noonmark.attempts.services import Services
+from noonmark.core.vocabulary import Lane
 from noonmark.handlers import Registry
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store.hints import HintSender
-from noonmark.store.rows import StartedRun
-from noonmark.store.work import Identity, Outcome
+from noonmark.store.database.hints import HintSender
+from noonmark.store.database.row_types import StartedRun
+from noonmark.store.runs.finish import Outcome
+from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.logs import get_logger
-from noonmark.worker.batches import StartBatches
-from noonmark.worker.emitting import Emitter
-from noonmark.worker.execute import Executors
-from noonmark.worker.hand import Delivery, RunningAttempt
-from noonmark.worker.notes import NoteWriter
-from noonmark.worker.processes import Processes
-from noonmark.worker.recorder import RecorderLoop
-from noonmark.worker.secrets import SecretResolver
-from noonmark.worker.services import Services
-from noonmark.worker.spawning import ChildLauncher
-from noonmark.worker.transactions import Transactions
+from noonmark.worker.engine.recorder import RecorderLoop
+from noonmark.worker.engine.start_batches import StartBatches
+from noonmark.worker.handlers.executors import Executors
+from noonmark.worker.handlers.transactions import Transactions
+from noonmark.worker.processes.executor import Processes
+from noonmark.worker.processes.spawning import ChildLauncher
 
 PATIENCE = 20
 

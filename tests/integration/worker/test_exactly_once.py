@@ -12,9 +12,9 @@ from tests.integration.store.world import World
 from tests.integration.worker.desk import PATIENCE, Desk
 from tests.support.commit_proxy import CommitProxy
 
-from noonmark.core.words import RunState
+from noonmark.core.vocabulary import RunState
 from noonmark.handlers import Snooze
-from noonmark.store import holding
+from noonmark.store.runs import held_runs
 from noonmark.telemetry.metrics import FENCED_WRITES
 
 ONCE = {"delivery": "exactly_once"}
@@ -222,7 +222,7 @@ def test_a_run_that_was_taken_over_meanwhile_fences_the_commit_off(world, desk):
     fenced = FENCED_WRITES.labels("worker", "finish")
     before = fenced._value.get()
     run = paused.hand.run
-    assert holding.requeue_unfinished(world.db, desk.identity, [(run.id, run.scheduled_for)]) == 1
+    assert held_runs.requeue_unfinished(world.db, desk.identity, [(run.id, run.scheduled_for)]) == 1
     paused.go_on()
     desk.wait_for(paused.hand)
     wait_until_over(world, desk)

@@ -16,18 +16,18 @@ from tests.integration.store.world import SHARDS, TOPICS
 from tests.unit.worker.hands import record
 from tests.unit.worker.test_http_executor import Target, answer
 
-from noonmark.core.webhook_signature import SignatureError, verify
-from noonmark.core.words import Lane
-from noonmark.schemas.submissions import CompleteRun
-from noonmark.store import callbacks
-from noonmark.store.signing_keys import retire_signing_keys, rotate_signing_key, signing_keys
-from noonmark.worker import signing
-from noonmark.worker.callback_tokens import CallbackTokens
-from noonmark.worker.hand import Delivery, RunningAttempt
-from noonmark.worker.http import HttpExecutor
-from noonmark.worker.http_kind import HttpKind
-from noonmark.worker.lookups import PostgresLookups
-from noonmark.worker.secrets import SecretResolver
+from noonmark.attempts.running_attempt import Delivery, RunningAttempt
+from noonmark.attempts.secrets import SecretResolver
+from noonmark.core.access.webhook_signature import SignatureError, verify
+from noonmark.core.vocabulary import Lane
+from noonmark.schemas.events.submissions import CompleteRun
+from noonmark.store.access.signing_keys import retire_signing_keys, rotate_signing_key, signing_keys
+from noonmark.store.runs import callbacks
+from noonmark.worker.http import signing
+from noonmark.worker.http.callback_tokens import CallbackTokens
+from noonmark.worker.http.client import HttpExecutor
+from noonmark.worker.http.kind import HttpKind
+from noonmark.worker.kinds.lookups import PostgresLookups
 
 HERE = ["127.0.0.1/32"]
 CERTIFICATES = Path(__file__).parents[2] / "support" / "certificates"

@@ -16,9 +16,9 @@ from tests.support.below import below
 from tests.support.cluster import ROOT, wait_until
 from tests.unit.worker.bench import PATIENCE, Bench
 
-from noonmark.core.words import AttemptOutcome, DeliverySemantics, RunState
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.vocabulary import AttemptOutcome, DeliverySemantics, RunState
 from noonmark.handlers import REGISTRY
-from noonmark.worker.hand import RunningAttempt
 
 
 def gone(pid: int) -> bool:

@@ -14,12 +14,12 @@ import pytest
 from tests.support.below import below
 from tests.unit.worker.bench import Bench
 
-from noonmark.core.words import AttemptOutcome, RunState
-from noonmark.schemas.script_payload import ScriptPayload
-from noonmark.store.work import Outcome
-from noonmark.worker.hand import RunningAttempt
-from noonmark.worker.script import ScriptKind
-from noonmark.worker.secrets import SecretResolver
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.attempts.secrets import SecretResolver
+from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.schemas.jobs.script_payload import ScriptPayload
+from noonmark.store.runs.finish import Outcome
+from noonmark.worker.kinds.script import ScriptKind
 
 SH = shutil.which("sh")
 BASH = shutil.which("bash")

@@ -6,13 +6,13 @@ The rest is found by public routes: the five packages that users import, the con
 
 from __future__ import annotations
 
-from noonmark.cli.problems import ExitCode
-from noonmark.core.words import Lane
-from noonmark.devstack.postgres import start_postgres
+from noonmark.cli.terminal.problems import ExitCode
+from noonmark.core.vocabulary import Lane
+from noonmark.devstack.postgres.server import start_postgres
 from noonmark.kafka.topics import Topics
-from noonmark.schemas.problem_types import PROBLEM_TYPES
+from noonmark.schemas.problems.types import PROBLEM_TYPES
 from noonmark.settings import PREFIX, Settings
-from noonmark.store.migrate import migrate
+from noonmark.store.migrations.migrate import migrate
 from noonmark.telemetry.metrics import REGISTRY
 
 __all__ = [

@@ -17,14 +17,14 @@ import pytest
 
 from noonmark.alerting.alertmanager import Alertmanager, alert_of
 from noonmark.alerting.channels import ChannelError, channel_names, open_channels
+from noonmark.alerting.http_post import DeliveryRefusedError, Poster
 from noonmark.alerting.links import Links
-from noonmark.alerting.posting import DeliveryRefusedError, Poster
 from noonmark.alerting.webhook import Webhook
-from noonmark.core.webhook_signature import SignatureError
+from noonmark.core.access.webhook_signature import SignatureError
 from noonmark.receiver import verify
-from noonmark.schemas.alerts import AlertRaised, AlertResolved
+from noonmark.schemas.events.alerts import AlertRaised, AlertResolved
 from noonmark.settings import Settings
-from noonmark.store.deliveries import Delivery
+from noonmark.store.alerts.deliveries import Delivery
 
 SECRET = "whsec_" + "A" * 43 + "="
 JOB, RUN, ALERT = (UUID(int=n) for n in (1, 2, 3))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from noonmark.api.etags import check_if_match, etag_of
-from noonmark.api.problem import ProblemError
-from noonmark.schemas.problem_types import MALFORMED, PRECONDITION_FAILED
+from noonmark.api.http.etags import check_if_match, etag_of
+from noonmark.api.http.problems import ProblemError
+from noonmark.schemas.problems.types import MALFORMED, PRECONDITION_FAILED
 
 TAG = etag_of(3, "2026-06-01T09:00:00Z")
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from noonmark.api.gathering import GroupCommit, PassOn, TooBusyError
+from noonmark.api.backend.group_commit import GroupCommit, PassOn, TooBusyError
 
 
 def test_what_comes_while_a_batch_is_under_way_is_the_next_one() -> None:

@@ -10,8 +10,8 @@ import orjson
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from noonmark.api import live
-from noonmark.api.live import Listener, LiveEvent, events_of, place_text, read_place
+from noonmark.api.backend import live_events
+from noonmark.api.backend.live_events import Listener, LiveEvent, events_of, place_text, read_place
 from noonmark.kafka.config import KafkaConfig
 
 JOB = UUID(int=7)
@@ -89,7 +89,7 @@ def test_a_record_tells_those_whose_it_is_and_moves_all_places() -> None:
 
 
 def test_who_reads_too_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST_WAITING", 3)
+    monkeypatch.setattr(live_events, "MOST_WAITING", 3)
 
     async def check() -> None:
         listener = Listener("shop", None, None)
@@ -123,7 +123,7 @@ def test_records_beside_an_error_are_handed_on_before_it_is_told() -> None:
             error = KafkaError(KafkaError._ALL_BROKERS_DOWN)
             return [Record(5, event(JOB)), Record(0, event(), error=error), Record(6, event(JOB))]
 
-    reader = live._Reader(KafkaConfig("127.0.0.1:1"), "topic")
+    reader = live_events._Reader(KafkaConfig("127.0.0.1:1"), "topic")
     reader._consumer = Consumer()  # type: ignore[assignment]
     assert [record.offset() for record in reader.read()] == [5, 6]
     assert reader._place == {0: 7}
@@ -133,7 +133,7 @@ def test_records_beside_an_error_are_handed_on_before_it_is_told() -> None:
 
 
 def test_whoever_comes_back_again_and_again_keeps_nobody_from_what_is_new() -> None:
-    class Reader(live._Reader):
+    class Reader(live_events._Reader):
         """Stands at record 100 of one partition, where the next one comes."""
 
         seen: list[int]
@@ -156,7 +156,7 @@ def test_whoever_comes_back_again_and_again_keeps_nobody_from_what_is_new() -> N
     async def check() -> None:
         reader = Reader(KafkaConfig("127.0.0.1:1"), "topic")
         reader.seen = []
-        runs = live.LiveRuns(KafkaConfig("127.0.0.1:1"), "topic", most=10)
+        runs = live_events.LiveRuns(KafkaConfig("127.0.0.1:1"), "topic", most=10)
         steady = Listener("shop", None, None)
         again: list[Listener] = []
         for _ in range(4):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from noonmark.api.merge_patch import merge_patch, patched
+from noonmark.api.http.merge_patch import merge_patch, patched
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noonmark.api.paging import Cursors
-from noonmark.api.problem import ProblemError
-from noonmark.schemas.problem_types import BAD_CURSOR
+from noonmark.api.http.cursors import Cursors
+from noonmark.api.http.problems import ProblemError
+from noonmark.schemas.problems.types import BAD_CURSOR
 
 CURSORS = Cursors(b"k" * 32)
 FILTERS = {"namespace": "acme", "state": "active", "search": None}

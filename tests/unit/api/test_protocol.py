@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 
-from noonmark.api import protocol
-from noonmark.api.protocol import LONGEST_HEAD, BoundedProtocol
+from noonmark.api.server import protocol
+from noonmark.api.server.protocol import LONGEST_HEAD, BoundedProtocol
 
 done = threading.Event()
 

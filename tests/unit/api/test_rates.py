@@ -2,7 +2,7 @@
 
 import pytest
 
-from noonmark.api.rates import Rates
+from noonmark.api.http.rate_limits import Rates
 
 
 class Clock:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from noonmark.api.server import server_config
+from noonmark.api.server.server import server_config
 from noonmark.settings import Settings
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from noonmark.auth.claims import principal_of_claims
 from noonmark.auth.errors import AuthenticationError
-from noonmark.core.access import Role
+from noonmark.core.access.roles import Role
 
 
 def principal(roles, claim="noonmark_roles", **more):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noonmark.core.issuer_urls import is_loopback, issuer_url_problem
+from noonmark.core.access.issuer_urls import is_loopback, issuer_url_problem
 from noonmark.settings import Settings, SettingsError
 
 

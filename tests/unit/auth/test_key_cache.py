@@ -8,8 +8,8 @@ from tests.support.issuer import Clock
 
 from noonmark.auth import key_cache
 from noonmark.auth.key_cache import KeyCache
-from noonmark.core.access import Permission, Role
-from noonmark.store.api_keys import StoredKey
+from noonmark.core.access.roles import Permission, Role
+from noonmark.store.access.api_keys import StoredKey
 
 
 def stored(key_id, **more):

@@ -23,7 +23,7 @@ from tests.support.issuer import (
 from noonmark.auth.errors import AuthenticationError, AuthenticationReason
 from noonmark.auth.jwks import IssuerKeys
 from noonmark.auth.oidc import TokenVerifier
-from noonmark.core.access import Role
+from noonmark.core.access.roles import Role
 from noonmark.settings import Settings
 
 

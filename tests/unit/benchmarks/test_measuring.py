@@ -7,8 +7,8 @@ from benchmarks.plan import FULL_SIZE, plan_of
 from benchmarks.stack import sum_of_counter, wait_for
 from benchmarks.verdicts import Verdicts
 
-from noonmark.core.schedule import parse_schedule
-from noonmark.schemas.lifecycle import SETTLED
+from noonmark.core.schedules.schedule import parse_schedule
+from noonmark.schemas.events.lifecycle import SETTLED
 
 EXPOSITION = """\
 # TYPE noonmark_runs_settled_total counter

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from noonmark.cli.apply_files import Problem, Source, read_sources
-from noonmark.cli.problems import CliError
+from noonmark.cli.submissions.apply_files import Problem, Source, read_sources
+from noonmark.cli.terminal.problems import CliError
 
 
 @pytest.fixture

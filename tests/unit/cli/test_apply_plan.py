@@ -2,8 +2,8 @@
 
 import pytest
 
-from noonmark.cli.apply_files import Source
-from noonmark.cli.apply_plan import (
+from noonmark.cli.submissions.apply_files import Source
+from noonmark.cli.submissions.apply_plan import (
     MISSING,
     SET_LABEL,
     Action,

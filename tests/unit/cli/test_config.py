@@ -8,9 +8,9 @@ import pytest
 from pydantic import SecretStr
 from tests.support.cli import CliRunner
 
-from noonmark.cli.config import masked
-from noonmark.cli.context import load_settings
+from noonmark.cli.connections.context import load_settings
 from noonmark.cli.main import app
+from noonmark.cli.operations.config import masked
 from noonmark.settings import SettingsError
 
 

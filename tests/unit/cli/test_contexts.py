@@ -7,10 +7,10 @@ import stat
 import pytest
 from tests.support.cli import call
 
-from noonmark.cli import contexts
-from noonmark.cli.context import stack_addresses
-from noonmark.cli.problems import CliError
-from noonmark.cli.targets import require_direct, target_of
+from noonmark.cli.connections import contexts
+from noonmark.cli.connections.context import stack_addresses
+from noonmark.cli.connections.targets import require_direct, target_of
+from noonmark.cli.terminal.problems import CliError
 from noonmark.devstack import state
 from noonmark.settings import Settings
 

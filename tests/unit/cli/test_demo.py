@@ -8,8 +8,8 @@ import pytest
 
 from noonmark.cli.demo.ledger import Sent, Snapshot, assess
 from noonmark.cli.demo.plan import INTERVAL_RUNS, SUBMISSIONS, Scene, Submission
-from noonmark.schemas.job import parse_job
-from noonmark.schemas.refusal import Refused
+from noonmark.schemas.jobs.job import parse_job
+from noonmark.schemas.problems.refusal import Refused
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 DUE = datetime(2026, 6, 1, 9, 0, tzinfo=UTC)

@@ -5,8 +5,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from noonmark.cli import ics
-from noonmark.cli.ics import IcsError, read_ics
+from noonmark.cli.schedules import ics
+from noonmark.cli.schedules.ics import IcsError, read_ics
 
 TODAY = date(2026, 11, 28)
 

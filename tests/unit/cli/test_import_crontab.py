@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.support.cli import call
 
-from noonmark.cli.apply_files import read_sources
-from noonmark.cli.crontab_jobs import Rules, convert
-from noonmark.core.crontab import parse_crontab
+from noonmark.cli.submissions.apply_files import read_sources
+from noonmark.cli.submissions.crontab_jobs import Rules, convert
+from noonmark.core.crontab.reader import parse_crontab
 
 SAMPLE = Path(__file__).parents[3] / "examples" / "crontab"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

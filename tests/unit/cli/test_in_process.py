@@ -4,7 +4,7 @@ import httpx
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from noonmark.cli.in_process import InProcessTransport
+from noonmark.cli.connections.in_process import InProcessTransport
 
 
 @pytest.fixture

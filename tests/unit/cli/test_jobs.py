@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from noonmark.cli.jobs import due_text, job_fields, next_due_text, schedule_text
+from noonmark.cli.jobs.commands import due_text, job_fields, next_due_text, schedule_text
 
 JOB = {
     "id": "j", "namespace": "shop", "name": "a", "state": "paused", "state_reason": None, "paused_by": "job",

@@ -1,6 +1,6 @@
 """Adding up lag."""
 
-from noonmark.cli.lag import summed
+from noonmark.cli.operations.lag import summed
 
 
 def row(partition, backlog, seconds, commit):

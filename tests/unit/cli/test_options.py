@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.support.cli import call
 
-from noonmark.cli.options import as_uuid, read_since, read_uuid
-from noonmark.cli.problems import CliError, ExitCode
+from noonmark.cli.terminal.options import as_uuid, read_since, read_uuid
+from noonmark.cli.terminal.problems import CliError, ExitCode
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 

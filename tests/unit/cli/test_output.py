@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from noonmark.cli import output
-from noonmark.cli.output import field, fitted, show_fields, show_json, show_list
-from noonmark.cli.runs import run_fields
+from noonmark.cli.runs.commands import run_fields
+from noonmark.cli.terminal import output
+from noonmark.cli.terminal.output import field, fitted, show_fields, show_json, show_list
 
 
 def test_a_pipe_gets_aligned_columns_under_one_head_line_and_nothing_else(capsys):

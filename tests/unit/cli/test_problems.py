@@ -2,7 +2,14 @@
 
 import pytest
 
-from noonmark.cli.problems import CliError, ExitCode, broker_away, database_address, database_away, explain
+from noonmark.cli.terminal.problems import (
+    CliError,
+    ExitCode,
+    broker_away,
+    database_address,
+    database_away,
+    explain,
+)
 from noonmark.client import ApiError, NoAnswerError, WaitTimeoutError
 from noonmark.settings import SettingsError
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.cli import command_of
 
 from noonmark.cli.main import app
-from noonmark.schemas.documents import JobDocument
+from noonmark.schemas.jobs.documents import JobDocument
 
 ROOT = Path(__file__).parents[3]
 PAGES = (

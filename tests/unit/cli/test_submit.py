@@ -2,8 +2,8 @@
 
 import pytest
 
-from noonmark.cli.problems import CliError, ExitCode
-from noonmark.cli.submit import as_json_text, event_of, key_of, read_documents
+from noonmark.cli.submissions.submit import as_json_text, event_of, key_of, read_documents
+from noonmark.cli.terminal.problems import CliError, ExitCode
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from tests.support.cli import command_of
 
 from noonmark.cli.main import app
-from noonmark.cli.why import lines
-from noonmark.core.why import REMEDIES, Blocker, answer
+from noonmark.cli.runs.why import lines
+from noonmark.core.why.answers import REMEDIES, Blocker, answer
 
 COMMANDS = [
     (code, found)

@@ -7,8 +7,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noonmark.core.alerts import SEVERITIES, AlertKind, Streak, fingerprint_of, usual
-from noonmark.core.observing import (
+from noonmark.core.monitoring.alerts import SEVERITIES, AlertKind, Streak, fingerprint_of, usual
+from noonmark.core.monitoring.statistics import (
     BOUNDS,
     ONE_TIME,
     UNKNOWN_KIND,

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from noonmark.core.backfill import BackfillError, BackfillRange, courtesy, to_run
-from noonmark.core.schedule import parse_schedule
-from noonmark.core.words import BackfillMode
+from noonmark.core.planning.backfill import BackfillError, BackfillRange, courtesy, to_run
+from noonmark.core.schedules.schedule import parse_schedule
+from noonmark.core.vocabulary import BackfillMode
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 HOURLY = parse_schedule({"every": 3600, "start": "2026-03-01T00:00:00Z"}, created_at=DAY)

@@ -5,9 +5,9 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from noonmark.core.calendar_rule import CalendarRule
-from noonmark.core.calendars import Calendar, OnHoliday, OpenDays
-from noonmark.core.cron import parse_cron
+from noonmark.core.calendars.calendar import Calendar, OnHoliday, OpenDays
+from noonmark.core.calendars.rule import CalendarRule
+from noonmark.core.cron.expression import parse_cron
 
 SKIP, NEXT, PREVIOUS = OnHoliday.SKIP, OnHoliday.NEXT_BUSINESS_DAY, OnHoliday.PREVIOUS_BUSINESS_DAY
 ALL_WEEK = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"]

@@ -5,7 +5,7 @@ from datetime import date, datetime
 
 import pytest
 
-from noonmark.core.calendars import (
+from noonmark.core.calendars.calendar import (
     LAST_DAY,
     MAX_DATES,
     Calendar,

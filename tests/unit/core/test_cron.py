@@ -14,7 +14,7 @@ from croniter import croniter
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from noonmark.core.cron import SEARCH_YEARS, CronError, CronRule, parse_cron
+from noonmark.core.cron.expression import SEARCH_YEARS, CronError, CronRule, parse_cron
 
 CASES = [
     case

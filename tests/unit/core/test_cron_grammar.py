@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from noonmark.core.cron import CronError, DayTerm, is_hashed, parse_cron
+from noonmark.core.cron.expression import CronError, DayTerm, is_hashed, parse_cron
 
 T0 = datetime(2026, 1, 1)  # noqa: DTZ001 - the clock on the wall has no zone
 PINNED = [(18,), (15,), (14,), (22,), (10,), (2,)]

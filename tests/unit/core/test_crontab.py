@@ -2,8 +2,8 @@
 
 import pytest
 
-from noonmark.core.crontab import CronEntry, Refused, is_system_path, parse_crontab, split_input
-from noonmark.core.crontab_fields import CrontabError, times_of
+from noonmark.core.crontab.fields import CrontabError, times_of
+from noonmark.core.crontab.reader import CronEntry, Refused, is_system_path, parse_crontab, split_input
 
 
 def entries(text, *, system=False):

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from croniter import croniter
 
-from noonmark.core.crontab_check import FirstDifference, compare, cron_instants
+from noonmark.core.crontab.evaluation import FirstDifference, compare, cron_instants
 
 NEW_YORK = ZoneInfo("America/New_York")
 LORD_HOWE = ZoneInfo("Australia/Lord_Howe")

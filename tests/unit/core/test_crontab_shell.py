@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from noonmark.core.crontab_shell import Program, ShellNeededError, program_of
+from noonmark.core.crontab.shell import Program, ShellNeededError, program_of
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from noonmark.core.calendars import Calendar
-from noonmark.core.english import arc, ordinal, span
-from noonmark.core.explain import explain
-from noonmark.core.schedule_documents import Context, read_document
-from noonmark.core.zones import load_zone
+from noonmark.core.calendars.calendar import Calendar
+from noonmark.core.explanations.english import arc, ordinal, span
+from noonmark.core.explanations.schedule import explain
+from noonmark.core.schedules.documents import Context, read_document
+from noonmark.core.zones.zones import load_zone
 
 AFTER = datetime(2026, 6, 1, tzinfo=UTC)
 NEW_YORK = "America/New_York"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from noonmark.core.cron import parse_cron
-from noonmark.core.explain_cron import describe_cron
+from noonmark.core.cron.expression import parse_cron
+from noonmark.core.explanations.cron import describe_cron
 
 SENTENCES = {
     # Minutes.

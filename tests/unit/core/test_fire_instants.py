@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.support.time_oracle import counts
 
-from noonmark.core.schedule import Schedule, ScheduleError, load_schedule, parse_schedule
+from noonmark.core.schedules.schedule import Schedule, ScheduleError, load_schedule, parse_schedule
 
 Case = dict[str, Any]
 CASES: list[Case] = json.loads((Path(__file__).parents[2] / "cases" / "fire_instants.json").read_text())

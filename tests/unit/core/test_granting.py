@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noonmark.core.granting import (
+from noonmark.core.planning.promotion import (
     Candidate,
     Gate,
     GateCapacity,
@@ -23,7 +23,7 @@ from noonmark.core.granting import (
     overlap_gate,
     round_robin,
 )
-from noonmark.core.words import WaitReason
+from noonmark.core.vocabulary import WaitReason
 
 T0 = datetime(2026, 5, 4, tzinfo=UTC)
 JOB = UUID(int=77)

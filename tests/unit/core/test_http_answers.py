@@ -2,9 +2,9 @@
 
 import pytest
 
-from noonmark.core.http_answers import parse_conditions, parse_pointer, retry_after_seconds
-from noonmark.core.http_rules import BadRequestError
-from noonmark.core.tls_rules import check_tls
+from noonmark.core.kinds.http_request import BadRequestError
+from noonmark.core.kinds.http_response import parse_conditions, parse_pointer, retry_after_seconds
+from noonmark.core.kinds.tls import check_tls
 
 ANSWER = {
     "status": "ok",

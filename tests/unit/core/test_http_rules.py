@@ -2,7 +2,7 @@
 
 import pytest
 
-from noonmark.core.http_rules import BadRequestError, check_headers, parse_url
+from noonmark.core.kinds.http_request import BadRequestError, check_headers, parse_url
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noonmark.core.jitter import Jitter
-from noonmark.core.schedule import AnyOf, Cron, Interval
+from noonmark.core.planning.jitter import Jitter
+from noonmark.core.schedules.schedule import AnyOf, Cron, Interval
 
 T0 = datetime(2026, 5, 4, tzinfo=UTC)
 
 
 def test_a_job_keeps_its_delay_in_every_process():
     code = (
-        "from datetime import *; from noonmark.core.jitter import Jitter; from noonmark.core.schedule import Cron\n"
+        "from datetime import *; from noonmark.core.planning.jitter import Jitter; from noonmark.core.schedules.schedule import Cron\n"
         "at = datetime(2026, 5, 4, tzinfo=UTC)\n"
         "print(Jitter(Cron('0 * * * *', jitter_seconds=600), b'a job').fire_at(at).isoformat())"
     )

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from noonmark.core.planning import Caps, Misfire, MisfirePolicy, PauseWindow, plan
-from noonmark.core.schedule import parse_schedule
-from noonmark.core.words import ResumeChoice
+from noonmark.core.planning.plan import Caps, Misfire, MisfirePolicy, PauseWindow, plan
+from noonmark.core.schedules.schedule import parse_schedule
+from noonmark.core.vocabulary import ResumeChoice
 
 
 def utc(text):

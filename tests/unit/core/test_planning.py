@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noonmark.core.jitter import Jitter
-from noonmark.core.planning import (
+from noonmark.core.planning.jitter import Jitter
+from noonmark.core.planning.plan import (
     Caps,
     Misfire,
     MisfirePolicy,
@@ -19,8 +19,8 @@ from noonmark.core.planning import (
     plan,
     plan_skips,
 )
-from noonmark.core.schedule import AnyOf, Cron, Interval, Once, RRule, Schedule
-from noonmark.core.words import ResumeChoice, SkipReason
+from noonmark.core.schedules.schedule import AnyOf, Cron, Interval, Once, RRule, Schedule
+from noonmark.core.vocabulary import ResumeChoice, SkipReason
 
 T0 = datetime(2026, 5, 4, tzinfo=UTC)
 MINUTELY = Cron("* * * * *")

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from noonmark.core.calendars import Calendar
-from noonmark.core.preview import MAX_COMPARED, diff, differing_fields, preview
-from noonmark.core.schedule_documents import Context, read_document
-from noonmark.core.zones import load_zone
+from noonmark.core.calendars.calendar import Calendar
+from noonmark.core.schedules.documents import Context, read_document
+from noonmark.core.schedules.preview import MAX_COMPARED, diff, differing_fields, preview
+from noonmark.core.zones.zones import load_zone
 
 MARCH = datetime(2026, 3, 6, 12, tzinfo=UTC)
 NEW_YORK = "America/New_York"
@@ -188,7 +188,7 @@ def test_a_difference_is_cut_at_its_limit_and_says_how_far_it_came():
 
 def test_a_difference_of_schedules_of_every_second_is_bounded(monkeypatch):
     assert MAX_COMPARED <= 200_000, "two seconds of work"
-    monkeypatch.setattr("noonmark.core.preview.MAX_COMPARED", 5_000)
+    monkeypatch.setattr("noonmark.core.schedules.preview.MAX_COMPARED", 5_000)
     found = diff(schedule("* * * * * *"), schedule("* * * * * *"), MARCH, MARCH + timedelta(days=30), 10)
     assert not found.complete
     assert found.until == MARCH + timedelta(seconds=5_000)

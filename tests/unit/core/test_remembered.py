@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noonmark.core.calendars import Calendar
-from noonmark.core.gaps import WALK_CAP, gap_of
-from noonmark.core.remembered import CachedPart, united
-from noonmark.core.schedule import Interval, RRule, ScheduleError, parse_schedule
+from noonmark.core.calendars.calendar import Calendar
+from noonmark.core.planning.gaps import WALK_CAP, gap_of
+from noonmark.core.schedules.cache import CachedPart, united
+from noonmark.core.schedules.schedule import Interval, RRule, ScheduleError, parse_schedule
 
 T0 = datetime(2026, 5, 4, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -5,10 +5,10 @@ from itertools import product
 
 import pytest
 
-from noonmark.core.replan import next_open
-from noonmark.core.schedule import AnyOf, Cron, Interval, Once, RRule
-from noonmark.core.words import DstGap, DstOverlap
-from noonmark.core.zones import Zone
+from noonmark.core.schedules.schedule import AnyOf, Cron, Interval, Once, RRule
+from noonmark.core.schedules.zone_change import next_open
+from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.zones.zones import Zone
 
 HOUR = timedelta(hours=1)
 DAY = date(2026, 11, 1)

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from noonmark.core import rrule_expand
-from noonmark.core.rrule import DateList, Recurrence, RRuleError, parse_rrule
-from noonmark.core.rrule_expand import SEARCH_STEPS, Expansion
-from noonmark.core.rrule_text import MAX_LENGTH
+from noonmark.core.rrule import expansion
+from noonmark.core.rrule.expansion import SEARCH_STEPS, Expansion
+from noonmark.core.rrule.recurrence_set import DateList, Recurrence, RRuleError, parse_rrule
+from noonmark.core.rrule.text import MAX_LENGTH
 
 START = datetime(2026, 1, 5, 9)  # a Monday
 LONG_AGO = datetime(2012, 1, 2, 9)
@@ -329,7 +329,7 @@ def test_week_numbers_alone_take_the_weekday_of_dtstart():
 def test_times_of_a_day_are_cached_within_bounds():
     rule = rule_of("FREQ=SECONDLY;INTERVAL=9973")
     rule.count(START, datetime(2040, 1, 1))
-    assert len(rule._expansion._by_residue) <= rrule_expand._CACHED_DAYS
+    assert len(rule._expansion._by_residue) <= expansion._CACHED_DAYS
 
 
 def test_zones_of_more_than_utc_are_no_forms_of_the_standard():

@@ -5,8 +5,8 @@ from datetime import datetime
 
 import pytest
 
-from noonmark.core.rrule import MAX_RULES, RRuleError, parse_rrule
-from noonmark.core.rrule_parts import MAX_COUNT
+from noonmark.core.rrule.parts import MAX_COUNT
+from noonmark.core.rrule.recurrence_set import MAX_RULES, RRuleError, parse_rrule
 
 START = datetime(2026, 1, 5, 9)
 

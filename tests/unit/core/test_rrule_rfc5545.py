@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from noonmark.core.rrule import RRuleError, parse_rrule
+from noonmark.core.rrule.recurrence_set import RRuleError, parse_rrule
 
 START = "1997-09-02 09:00"
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "fire_instants.json").read_text())

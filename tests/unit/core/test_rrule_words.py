@@ -4,8 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from noonmark.core.rrule import parse_rrule
-from noonmark.core.rrule_words import describe
+from noonmark.core.explanations.recurrence import describe
+from noonmark.core.rrule.recurrence_set import parse_rrule
 
 START = datetime(1996, 2, 29, 9, 0)  # noqa: DTZ001 - a wall-clock time
 SAID = {

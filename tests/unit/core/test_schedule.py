@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noonmark.core.instants import format_instant
-from noonmark.core.schedule import (
+from noonmark.core.schedules.schedule import (
     MAX_EVERY,
     AnyOf,
     Cron,
@@ -22,7 +22,7 @@ from noonmark.core.schedule import (
     next_memo,
     parse_schedule,
 )
-from noonmark.core.zones import load_zone
+from noonmark.core.zones.zones import load_zone
 
 T0 = datetime(2026, 3, 4, 5, 6, 7, 890_123, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

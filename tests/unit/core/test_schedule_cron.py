@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from noonmark.core.schedule import Cron, ScheduleError
+from noonmark.core.schedules.schedule import Cron, ScheduleError
 
 moments = st.integers(0, 180 * 365 * 86_400 * 1_000_000).map(
     lambda micros: datetime(1971, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)

@@ -8,7 +8,7 @@ import hmac
 
 import pytest
 
-from noonmark.core.submission_signature import (
+from noonmark.core.access.submission_signature import (
     LEEWAY_SECONDS,
     MOST_AHEAD_SECONDS,
     PublisherKey,

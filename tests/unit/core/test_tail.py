@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from noonmark.core.tail import Tail
+from noonmark.core.bounded_tail import Tail
 
 
 def test_what_fits_is_kept_whole():

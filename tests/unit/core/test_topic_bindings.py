@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noonmark.core.topic_bindings import read_bindings
+from noonmark.core.access.topic_bindings import read_bindings
 
 
 def test_bindings_are_read():

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from noonmark.core.ids import uuid7_batch
-from noonmark.core.trace_context import (
+from noonmark.core.monitoring.trace_context import (
     Hop,
     SubmitTrace,
     TraceContext,

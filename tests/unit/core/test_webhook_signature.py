@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from noonmark.core.webhook_signature import (
+from noonmark.core.access.webhook_signature import (
     SecretError,
     SignatureError,
     new_secret,

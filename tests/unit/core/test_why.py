@@ -10,10 +10,20 @@ from uuid import UUID
 
 import pytest
 
-from noonmark.core.granting import GateLimit
+from noonmark.core.planning.promotion import GateLimit
 from noonmark.core.transitions import TERMINAL
-from noonmark.core.why import REMEDIES, WITHOUT_WORKER, Blocker, Weight, answer, counted, lasting, ranked
-from noonmark.core.why_facts import (
+from noonmark.core.vocabulary import Lane, RunState, SkipReason, WaitReason
+from noonmark.core.why.answers import (
+    REMEDIES,
+    WITHOUT_WORKER,
+    Blocker,
+    Weight,
+    answer,
+    counted,
+    lasting,
+    ranked,
+)
+from noonmark.core.why.facts import (
     Bounds,
     Facts,
     GateFacts,
@@ -28,8 +38,7 @@ from noonmark.core.why_facts import (
     SkippedInstant,
     TimerFacts,
 )
-from noonmark.core.why_jobs import explain, lane_in_question, without_errors
-from noonmark.core.words import Lane, RunState, SkipReason, WaitReason
+from noonmark.core.why.jobs import explain, lane_in_question, without_errors
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 JOB_ID, RUN_ID, OTHER_ID, KEY = (UUID(int=n) for n in range(1, 5))

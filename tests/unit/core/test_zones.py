@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.support.zone_files import EPOCH, ROOT, segments, tzif, unpacked
 
-from noonmark.core import zones
-from noonmark.core.zones import MAX_AT, MIN_AT, REACH, UTC_ZONE, ZoneData, ZoneError, load_zone
+from noonmark.core.zones import zones
+from noonmark.core.zones.zones import MAX_AT, MIN_AT, REACH, UTC_ZONE, ZoneData, ZoneError, load_zone
 
 DATA = ZoneData.packaged()
 HOUR = timedelta(hours=1)

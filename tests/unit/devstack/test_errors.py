@@ -2,7 +2,7 @@ import errno
 
 import pytest
 
-from noonmark.devstack.errors import DevStackError, explain_log, explain_os_error
+from noonmark.devstack.processes.errors import DevStackError, explain_log, explain_os_error
 
 
 def test_an_error_reads_as_what_happened_then_what_to_do_then_the_detail() -> None:

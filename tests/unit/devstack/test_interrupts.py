@@ -2,7 +2,7 @@ import signal
 
 import pytest
 
-from noonmark.devstack.interrupts import Interrupts, StopRequested
+from noonmark.devstack.processes.interrupts import Interrupts, StopRequested
 
 
 def test_a_signal_ends_what_welcomes_it_and_handlers_are_put_back() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from noonmark.devstack.java import parse_java_version
+from noonmark.devstack.kafka.java import parse_java_version
 
 
 @pytest.mark.parametrize(

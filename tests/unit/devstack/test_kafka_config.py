@@ -1,9 +1,9 @@
 from pathlib import Path
 
 from noonmark.devstack.containers import container_settings
-from noonmark.devstack.jars import kafka_version
-from noonmark.devstack.kafka import new_cluster_id
-from noonmark.devstack.kafka_config import server_properties
+from noonmark.devstack.kafka.config import server_properties
+from noonmark.devstack.kafka.jars import kafka_version
+from noonmark.devstack.kafka.server import new_cluster_id
 
 
 def read(text: str) -> dict[str, str]:

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from noonmark.devstack import ports
-from noonmark.devstack.errors import DevStackError
+from noonmark.devstack.processes import ports
+from noonmark.devstack.processes.errors import DevStackError
 
 
 def test_free_ports_lie_below_those_given_to_outgoing_connections() -> None:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import yaml
 from tests.unit.docs.pages import DOCS, blocks
 
-from noonmark.core.calendars import Calendar
-from noonmark.core.schedule_documents import parse_schedule
+from noonmark.core.calendars.calendar import Calendar
+from noonmark.core.schedules.documents import parse_schedule
 
 PAGE = DOCS / "calendars.md"
 

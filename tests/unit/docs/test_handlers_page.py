@@ -12,7 +12,7 @@ import pytest
 from tests.unit.docs.pages import DOCS, blocks
 
 from noonmark.handlers import REGISTRY, Context, Handler, Registry, encode_result, load_handlers
-from noonmark.schemas.job import parse_job
+from noonmark.schemas.jobs.job import parse_job
 
 PAGE = DOCS / "handlers.md"
 NINE = datetime(2026, 6, 1, 9, tzinfo=UTC)

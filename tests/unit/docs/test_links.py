@@ -12,7 +12,7 @@ from tests.unit.docs.pages import DOCS, PAGES, ROOT, anchors, blocks, name, pros
 
 from noonmark.cli.main import app
 from noonmark.settings import PREFIX, Settings
-from noonmark.store.statements import names as statement_names
+from noonmark.store.database.statements import names as statement_names
 from noonmark.telemetry.metrics import TABLE
 
 SQL_FUNCTIONS = {"noonmark_now", "noonmark_uuid7", "noonmark_make_day", "noonmark_facts_changed"}

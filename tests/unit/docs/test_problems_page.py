@@ -2,12 +2,12 @@
 
 from tests.unit.docs.pages import DOCS
 
-from noonmark.schemas.problem_types import PROBLEM_TYPES, URN, page
+from noonmark.schemas.problems.types import PROBLEM_TYPES, URN, page
 
 
 def test_the_page_is_what_the_module_prints():
     text = (DOCS / "problems.md").read_text(encoding="utf-8")
-    assert text == page(), "run: python -m noonmark.schemas.problem_types > docs/problems.md"
+    assert text == page(), "run: python -m noonmark.schemas.problems.types > docs/problems.md"
 
 
 def test_every_type_has_a_slug_of_its_own_a_cause_and_a_remedy():

@@ -10,15 +10,15 @@ from tests.support.cli import CliRunner
 from tests.unit.docs.pages import DOCS, blocks
 
 from noonmark.cli.main import app
-from noonmark.cli.schedule_files import read_file
-from noonmark.cli.schedule_input import Reading
-from noonmark.core.calendars import Calendar
-from noonmark.core.cron import parse_cron
-from noonmark.core.explain import explain
-from noonmark.core.explain_cron import describe_cron
-from noonmark.core.preview import preview
-from noonmark.core.schedule_documents import Context, parse_schedule, read_document
+from noonmark.cli.schedules.files import read_file
+from noonmark.cli.schedules.input import Reading
+from noonmark.core.calendars.calendar import Calendar
+from noonmark.core.cron.expression import parse_cron
+from noonmark.core.explanations.cron import describe_cron
+from noonmark.core.explanations.schedule import explain
 from noonmark.core.schedule_error import ScheduleError
+from noonmark.core.schedules.documents import Context, parse_schedule, read_document
+from noonmark.core.schedules.preview import preview
 
 PAGE = DOCS / "schedules.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -2,8 +2,8 @@
 
 from tests.unit.docs.pages import DOCS
 
-from noonmark import settings_page
 from noonmark.settings import PREFIX, Settings
+from noonmark.settings import page as settings_page
 
 
 def test_the_settings_page_is_what_the_module_prints():

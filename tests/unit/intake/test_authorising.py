@@ -10,16 +10,16 @@ import pytest
 
 from noonmark.auth.authenticator import Publisher
 from noonmark.auth.errors import AuthenticationError, AuthenticationReason
-from noonmark.core.access import Permission, Principal, Role
-from noonmark.core.submission_signature import PublisherKey, SignedEvent, signature_header
-from noonmark.core.time_facts import TimeFacts
-from noonmark.intake.auditing import audit_entries
-from noonmark.intake.authorising import Authorizer, BatchContext
-from noonmark.intake.checking import CheckedBatch, check
-from noonmark.kafka.consumer import BatchConsumer
-from noonmark.kafka.records import Record
-from noonmark.schemas.envelope import STRUCTURED_HEADERS, parse_event, render_binary, render_structured
-from noonmark.schemas.submissions import (
+from noonmark.core.access.roles import Permission, Principal, Role
+from noonmark.core.access.submission_signature import PublisherKey, SignedEvent, signature_header
+from noonmark.core.schedules.time_facts import TimeFacts
+from noonmark.intake.audit_entries import audit_entries
+from noonmark.intake.authorization import Authorizer, BatchContext
+from noonmark.intake.batch_checks import CheckedBatch, check
+from noonmark.kafka.consumers.consumer import BatchConsumer
+from noonmark.kafka.consumers.records import Record
+from noonmark.schemas.events.envelope import STRUCTURED_HEADERS, parse_event, render_binary, render_structured
+from noonmark.schemas.events.submissions import (
     CANCEL,
     CANCEL_RUNS,
     COMPLETE_RUN,
@@ -30,7 +30,7 @@ from noonmark.schemas.submissions import (
     UPDATE,
 )
 from noonmark.service.database_clock import Moment
-from noonmark.store.audit import Outcome
+from noonmark.store.access.audit import Outcome
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 MOMENT = Moment(NOW, datetime(2026, 5, 1, tzinfo=UTC), TimeFacts())

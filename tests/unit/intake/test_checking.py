@@ -8,15 +8,15 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from noonmark.core.time_facts import TimeFacts
-from noonmark.intake.authorising import Authorizer, CredentialStore
-from noonmark.intake.checking import CheckedBatch, check
-from noonmark.kafka.consumer import BatchConsumer
-from noonmark.kafka.records import UNREADABLE_HEADERS, Record
-from noonmark.schemas.envelope import render_binary, render_structured
-from noonmark.schemas.submissions import CANCEL, CREATE, CreateJob
+from noonmark.core.schedules.time_facts import TimeFacts
+from noonmark.intake.authorization import Authorizer, CredentialStore
+from noonmark.intake.batch_checks import CheckedBatch, check
+from noonmark.kafka.consumers.consumer import BatchConsumer
+from noonmark.kafka.consumers.records import UNREADABLE_HEADERS, Record
+from noonmark.schemas.events.envelope import render_binary, render_structured
+from noonmark.schemas.events.submissions import CANCEL, CREATE, CreateJob
 from noonmark.service.database_clock import Moment
-from noonmark.store.jobs import EventRef
+from noonmark.store.jobs.submit import EventRef
 
 MOMENT = Moment(datetime(2026, 6, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC), TimeFacts())
 NOBODY = cast("BatchConsumer", None)
@@ -102,7 +102,7 @@ def test_a_refused_event_is_named_as_far_as_it_can_be_read() -> None:
 
 
 def test_a_record_that_breaks_the_parser_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    import noonmark.intake.checking as module  # noqa: PLC0415
+    import noonmark.intake.batch_checks as module  # noqa: PLC0415
 
     parse = module.parse_submission
 

@@ -3,8 +3,8 @@
 import pytest
 
 from noonmark.intake.event_traces import traceparent_of
-from noonmark.kafka.records import Record
-from noonmark.schemas.envelope import render_structured
+from noonmark.kafka.consumers.records import Record
+from noonmark.schemas.events.envelope import render_structured
 
 ONE, TWO = (f"00-{digit * 32}-{digit * 16}-01" for digit in "12")
 

@@ -9,10 +9,10 @@ from uuid import UUID
 import orjson
 import pytest
 
-from noonmark.core.words import TimerKind
-from noonmark.schemas.job import JobSpec, parse_job
-from noonmark.store.columns import folded
-from noonmark.store.job_forms import NEVER, Due, first_due, labels_text, policy_text, work_text
+from noonmark.core.vocabulary import TimerKind
+from noonmark.schemas.jobs.job import JobSpec, parse_job
+from noonmark.store.database.columns import folded
+from noonmark.store.documents.columns import NEVER, Due, first_due, labels_text, policy_text, work_text
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 

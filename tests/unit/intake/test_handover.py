@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from typing import cast
 
-from noonmark.intake.authorising import BatchContext
-from noonmark.intake.checking import CheckedBatch
-from noonmark.intake.handover import BatchQueue
-from noonmark.kafka.consumer import BatchConsumer
+from noonmark.intake.authorization import BatchContext
+from noonmark.intake.batch_checks import CheckedBatch
+from noonmark.intake.batch_queue import BatchQueue
+from noonmark.kafka.consumers.consumer import BatchConsumer
 from noonmark.service.database_clock import Moment
 
 

@@ -9,15 +9,15 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from noonmark.core.time_facts import TimeFacts
-from noonmark.intake.authorising import Authorizer, CredentialStore
-from noonmark.intake.handover import BatchQueue
-from noonmark.intake.reading import ReadLoop
-from noonmark.kafka.consumer import BatchConsumer
-from noonmark.kafka.records import Record
+from noonmark.core.schedules.time_facts import TimeFacts
+from noonmark.intake.authorization import Authorizer, CredentialStore
+from noonmark.intake.batch_queue import BatchQueue
+from noonmark.intake.read_loop import ReadLoop
+from noonmark.kafka.consumers.consumer import BatchConsumer
+from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.topics import Topics
-from noonmark.schemas.envelope import render_structured
-from noonmark.schemas.submissions import CREATE
+from noonmark.schemas.events.envelope import render_structured
+from noonmark.schemas.events.submissions import CREATE
 from noonmark.service.database_clock import DatabaseClock, Moment
 from noonmark.service.health import Health
 from noonmark.service.runner import Service

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-# A broker that answers "not coordinator" to it ends the process by SIGSEGV (noonmark.kafka.group_offsets).
+# A broker that answers "not coordinator" to it ends the process by SIGSEGV (noonmark.kafka.lag.group_offsets).
 DEADLY = re.compile(r"\.list_consumer_group_offsets\(")
 
 
@@ -16,4 +16,4 @@ def test_no_admin_client_asks_for_the_offsets_of_a_group():
         for path in (ROOT / folder).rglob("*.py")
         if DEADLY.search(path.read_text(encoding="utf-8"))
     ]
-    assert found == [], "use noonmark.kafka.group_offsets.GroupOffsets, or tests.support.commits.Commits"
+    assert found == [], "use noonmark.kafka.lag.group_offsets.GroupOffsets, or tests.support.commits.Commits"

@@ -2,9 +2,9 @@ import time
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from noonmark.kafka.commits import Committer, decode_next, encode_next
-from noonmark.kafka.offsets import OffsetTracker
-from noonmark.kafka.records import ConsumerCounters
+from noonmark.kafka.consumers.commits import Committer, decode_next, encode_next
+from noonmark.kafka.consumers.offsets import OffsetTracker
+from noonmark.kafka.consumers.records import ConsumerCounters
 
 
 class Group:

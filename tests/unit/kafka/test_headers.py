@@ -1,7 +1,6 @@
 """Record headers come from whoever may publish: what cannot be read must not stop the partition."""
 
-from noonmark.kafka.consumer import _headers
-from noonmark.kafka.records import UNREADABLE_HEADERS
+from noonmark.kafka.consumers.records import UNREADABLE_HEADERS, read_headers
 
 
 class Message:
@@ -18,12 +17,12 @@ class Message:
 
 def test_headers_are_given_as_they_are():
     headers = [("ce_id", b"1")]
-    assert _headers(Message(headers)) is headers
-    assert _headers(Message(None)) is None
+    assert read_headers(Message(headers)) is headers
+    assert read_headers(Message(None)) is None
 
 
 def test_headers_with_a_key_that_is_not_utf_8_are_marked():
     broken = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
-    assert _headers(Message(broken)) is UNREADABLE_HEADERS
+    assert read_headers(Message(broken)) is UNREADABLE_HEADERS
     # What the C extension raises once the error came up inside one of its own calls.
-    assert _headers(Message(SystemError("returned a result with an exception set"))) is UNREADABLE_HEADERS
+    assert read_headers(Message(SystemError("returned a result with an exception set"))) is UNREADABLE_HEADERS

@@ -3,8 +3,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noonmark.kafka.lag import PartitionLag, lag_of
-from noonmark.kafka.marks import Passage, TopicMarks
+from noonmark.kafka.lag.lag import PartitionLag, lag_of
+from noonmark.kafka.lag.marks import Passage, TopicMarks
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noonmark.kafka.offsets import OffsetTracker, PartitionTracker
+from noonmark.kafka.consumers.offsets import OffsetTracker, PartitionTracker
 
 
 def test_a_slow_record_holds_the_commit_position():
@@ -148,7 +148,7 @@ def test_any_order_of_settling_ends_at_the_end(order, batch):
 
 def test_the_pure_part_loads_no_client():
     script = (
-        "import sys, noonmark.kafka.offsets, noonmark.kafka.marks, noonmark.kafka.topics\n"
+        "import sys, noonmark.kafka.consumers.offsets, noonmark.kafka.lag.marks, noonmark.kafka.topics\n"
         "assert 'confluent_kafka' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,4 +1,9 @@
-from noonmark.kafka.topic_directory import ABSENT_RECHECK_SECONDS, GRACE_SECONDS, Presence, TopicDirectory
+from noonmark.kafka.producers.topic_directory import (
+    ABSENT_RECHECK_SECONDS,
+    GRACE_SECONDS,
+    Presence,
+    TopicDirectory,
+)
 
 
 class Cluster:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noonmark.core.ids import uuid7
-from noonmark.observer.reading import read_event
-from noonmark.schemas.lifecycle import SettledRun, dead_event, settled_event
+from noonmark.observer.event_parsing import read_event
+from noonmark.schemas.events.lifecycle import SettledRun, dead_event, settled_event
 
 AT = datetime(2026, 6, 1, 9, 0, tzinfo=UTC)
 TOLD = AT + timedelta(minutes=1)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from noonmark import outbox
-from noonmark.cli.config import masked
+from noonmark.cli.operations.config import masked
 from noonmark.outbox.bindings import AppOutbox, parse_bindings
 from noonmark.outbox.checking import checked
 from noonmark.outbox.table import app_statement, named_statement

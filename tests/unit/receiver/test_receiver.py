@@ -15,7 +15,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 import pytest
 from examples.receiver_wsgi import Bookings
 
-from noonmark.core.webhook_signature import new_secret
+from noonmark.core.access.webhook_signature import new_secret
 from noonmark.receiver import FenceStore, SignatureError, StaleFence, Verdict, environ_headers, verify
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -80,7 +80,8 @@ def test_the_receiver_imports_the_standard_library_alone():
     assert foreign == "noonmark"
     assert own.split() == [
         "noonmark.core",
-        "noonmark.core.webhook_signature",
+        "noonmark.core.access",
+        "noonmark.core.access.webhook_signature",
         "noonmark.receiver",
         "noonmark.receiver.calls",
         "noonmark.receiver.fences",

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from noonmark.core.webhook_signature import new_secret, read_secret, sign, sign_fence
+from noonmark.core.access.webhook_signature import new_secret, read_secret, sign, sign_fence
 from noonmark.receiver import SignatureError, verify
 
 BODIES = ["", "{}", '{"user_id": 42}', '{"name": "Zo\u00eb \u2603"}', "not JSON", "a.b.c", "x" * 100_000]

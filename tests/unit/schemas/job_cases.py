@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from noonmark.schemas.job import JobSpec, parse_job
-from noonmark.schemas.refusal import Refused
+from noonmark.schemas.jobs.job import JobSpec, parse_job
+from noonmark.schemas.problems.refusal import Refused
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 FLOOR = datetime(2026, 4, 1, tzinfo=UTC)

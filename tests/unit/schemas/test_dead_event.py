@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from noonmark.core.ids import uuid7
-from noonmark.schemas.envelope import parse_event
-from noonmark.schemas.lifecycle import PastAttempt, RunDead, dead_event, read_published
+from noonmark.schemas.events.envelope import parse_event
+from noonmark.schemas.events.lifecycle import PastAttempt, RunDead, dead_event, read_published
 
 NOW = datetime(2026, 6, 1, 9, tzinfo=UTC)
 

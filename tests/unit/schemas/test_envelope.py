@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noonmark.schemas.envelope import (
+from noonmark.schemas.events.envelope import (
     MAX_EVENT_BYTES,
     STRUCTURED_HEADERS,
     Event,
@@ -20,7 +20,7 @@ from noonmark.schemas.envelope import (
     render_binary,
     render_structured,
 )
-from noonmark.schemas.refusal import Refused
+from noonmark.schemas.problems.refusal import Refused
 
 AT = datetime(2026, 5, 1, 8, 0, 0, 5000, tzinfo=UTC)
 ATTRIBUTES: dict[str, Any] = {

@@ -12,11 +12,11 @@ import orjson
 import pytest
 
 from noonmark.kafka import messages
-from noonmark.schemas import lifecycle, run_message, submissions
-from noonmark.schemas.documents import JobDocument
-from noonmark.schemas.envelope import parse_event
+from noonmark.schemas.events import lifecycle, run_message, submissions
+from noonmark.schemas.events.envelope import parse_event
 from noonmark.schemas.export import documents, event_models, main
-from noonmark.schemas.job import effective, parse_job
+from noonmark.schemas.jobs.documents import JobDocument
+from noonmark.schemas.jobs.job import effective, parse_job
 
 ROOT = Path(__file__).parents[3]
 JSON_DIR = ROOT / "schemas" / "json"

@@ -12,9 +12,9 @@ from google.protobuf import descriptor_pb2
 from tests.support.grpc_server import METHOD, descriptor_set, encoded
 from tests.unit.schemas.job_cases import parse, refusal
 
-from noonmark.core.grpc_methods import check_set, method_of
-from noonmark.core.grpc_rules import BadCallError
-from noonmark.schemas.job import effective
+from noonmark.core.kinds.grpc_call import BadCallError
+from noonmark.core.kinds.grpc_methods import check_set, method_of
+from noonmark.schemas.jobs.job import effective
 
 FILE = descriptor_pb2.FileDescriptorProto
 FIELD = descriptor_pb2.FieldDescriptorProto

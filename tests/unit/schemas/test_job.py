@@ -25,13 +25,13 @@ from tests.unit.schemas.job_cases import (
 )
 
 from noonmark.core.failures import FailureRules
-from noonmark.core.planning import Misfire, MisfirePolicy
+from noonmark.core.planning.plan import Misfire, MisfirePolicy
 from noonmark.core.retry import Jitter, RetryPolicy
-from noonmark.core.schedule import Interval, parse_schedule
-from noonmark.core.words import Lane, Overlap
-from noonmark.schemas.documents import JobDocument
-from noonmark.schemas.job import JobSpec, effective, parse_job
-from noonmark.schemas.refusal import Refused
+from noonmark.core.schedules.schedule import Interval, parse_schedule
+from noonmark.core.vocabulary import Lane, Overlap
+from noonmark.schemas.jobs.documents import JobDocument
+from noonmark.schemas.jobs.job import JobSpec, effective, parse_job
+from noonmark.schemas.problems.refusal import Refused
 
 
 def test_the_short_http_form_works_as_it_stands():

@@ -15,10 +15,10 @@ from tests.unit.schemas.job_cases import (
 )
 from tests.unit.unsendable import UNSENDABLE
 
-from noonmark.schemas.documents import JobDocument
-from noonmark.schemas.job import MAX_PAYLOAD_BYTES
-from noonmark.schemas.refusal import MAX_ERRORS, Refused
-from noonmark.schemas.schedules import ScheduleDocument
+from noonmark.schemas.jobs.documents import JobDocument
+from noonmark.schemas.jobs.job import MAX_PAYLOAD_BYTES
+from noonmark.schemas.jobs.schedule_documents import ScheduleDocument
+from noonmark.schemas.problems.refusal import MAX_ERRORS, Refused
 
 UNAVAILABLE = "is not available in this version"
 TABLE: list[tuple[dict[str, Any], str, str]] = [

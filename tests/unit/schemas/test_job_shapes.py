@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.unit.schemas.job_cases import PYTHON, WELCOME, outcome, parse
 
-from noonmark.schemas import job
-from noonmark.schemas.job_shapes import Shapes, is_plain_line, shape_of
+from noonmark.schemas.jobs import job
+from noonmark.schemas.jobs.shapes import Shapes, is_plain_line, shape_of
 
 LINES = (
     st.none()

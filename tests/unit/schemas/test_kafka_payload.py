@@ -8,7 +8,7 @@ import orjson
 import pytest
 from tests.unit.schemas.job_cases import parse, refusal
 
-from noonmark.schemas.job import effective
+from noonmark.schemas.jobs.job import effective
 
 
 def kafka(**payload: Any) -> dict[str, Any]:

@@ -12,12 +12,11 @@ import jsonschema
 import orjson
 import pytest
 
-from noonmark.core.words import Lane
+from noonmark.core.vocabulary import Lane
 from noonmark.kafka import messages
-from noonmark.schemas import lifecycle
-from noonmark.schemas.envelope import Event, parse_event
-from noonmark.schemas.export import documents
-from noonmark.schemas.lifecycle import (
+from noonmark.schemas.events import lifecycle
+from noonmark.schemas.events.envelope import Event, parse_event
+from noonmark.schemas.events.lifecycle import (
     RunDead,
     RunOutcome,
     RunsSettled,
@@ -30,8 +29,9 @@ from noonmark.schemas.lifecycle import (
     settled_event,
     settled_events,
 )
-from noonmark.schemas.refusal import FieldError, Refused
-from noonmark.schemas.run_message import QUEUED, RunExtensions, RunQueued
+from noonmark.schemas.events.run_message import QUEUED, RunExtensions, RunQueued
+from noonmark.schemas.export import documents
+from noonmark.schemas.problems.refusal import FieldError, Refused
 
 AT = datetime(2026, 6, 1, 9, tzinfo=UTC)
 RUN, JOB = UUID("01981f2a-7c00-7000-8000-00000000000a"), UUID("01981f2a-7c00-7000-8000-0123456789ab")

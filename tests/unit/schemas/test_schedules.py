@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.schemas.job_cases import EVERY, FLOOR, NOW, PYTHON, outcome, parse, refusal
 
-from noonmark.core.calendars import Calendar
+from noonmark.core.calendars.calendar import Calendar
 from noonmark.core.instants import format_instant, parse_instant
-from noonmark.core.schedule_documents import SCHEDULE_FIELDS
-from noonmark.core.time_facts import TimeFacts
+from noonmark.core.schedules.documents import SCHEDULE_FIELDS
+from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.schemas.export import documents
-from noonmark.schemas.job import JobSpec, effective, parse_job
-from noonmark.schemas.refusal import Refused
-from noonmark.schemas.schedules import ScheduleDocument
+from noonmark.schemas.jobs.job import JobSpec, effective, parse_job
+from noonmark.schemas.jobs.schedule_documents import ScheduleDocument
+from noonmark.schemas.problems.refusal import Refused
 
 FACTS = TimeFacts(
     zones={"ny": "America/New_York"},

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noonmark.schemas.refusal import FieldError, Refused, pointer, printable, shown
-from noonmark.schemas.screening import parse_json, screen
+from noonmark.schemas.problems.refusal import FieldError, Refused, pointer, printable, shown
+from noonmark.schemas.problems.screening import parse_json, screen
 
 T = TypeVar("T")
 

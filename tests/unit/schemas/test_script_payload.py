@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from noonmark.schemas.problems import field_errors
-from noonmark.schemas.script_payload import ScriptPayload
+from noonmark.schemas.jobs.script_payload import ScriptPayload
+from noonmark.schemas.problems.pydantic_errors import field_errors
 
 
 def refused(**payload) -> tuple[str, str, str]:

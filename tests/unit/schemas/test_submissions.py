@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noonmark.core.calendars import Calendar
-from noonmark.core.time_facts import TimeFacts
-from noonmark.core.words import Lane, ResumeChoice
-from noonmark.schemas import submissions as sub
-from noonmark.schemas.envelope import Event, parse_event, render_binary, render_structured
-from noonmark.schemas.job import parse_job
-from noonmark.schemas.refusal import Refused
+from noonmark.core.calendars.calendar import Calendar
+from noonmark.core.schedules.time_facts import TimeFacts
+from noonmark.core.vocabulary import Lane, ResumeChoice
+from noonmark.schemas.events import submissions as sub
+from noonmark.schemas.events.envelope import Event, parse_event, render_binary, render_structured
+from noonmark.schemas.jobs.job import parse_job
+from noonmark.schemas.problems.refusal import Refused
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 FLOOR = datetime(2026, 4, 1, tzinfo=UTC)

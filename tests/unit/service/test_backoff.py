@@ -6,7 +6,7 @@ import pytest
 from psycopg import errors
 
 from noonmark.service.backoff import Backoff, StoppedError, retry_transient
-from noonmark.service.dberrors import DbFault
+from noonmark.service.database_errors import DbFault
 
 
 def quick():

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from noonmark.service.dberrors import DbFault, classify, must_reconnect
+from noonmark.service.database_errors import DbFault, classify, must_reconnect
 
 
 @pytest.mark.parametrize(

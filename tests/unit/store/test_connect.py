@@ -2,8 +2,8 @@
 
 import pytest
 
-from noonmark.store import connect as module
-from noonmark.store.connect import connect, sqlalchemy_url
+from noonmark.store.database import connect as module
+from noonmark.store.database.connect import connect, sqlalchemy_url
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.unit.schemas.job_cases import HTTP, INVOICE, NOW, PYTHON, WELCOME, parse
 from tests.unit.schemas.test_job import FULL, LISTED
 
-from noonmark.core.schedule import Schedule, load_schedule
-from noonmark.schemas.job import JobSpec
-from noonmark.store.job_documents import document_of, document_of_spec
-from noonmark.store.job_forms import labels_text, policy_text, schedule_text, work_text
-from noonmark.store.job_history import differences
+from noonmark.core.schedules.schedule import Schedule, load_schedule
+from noonmark.schemas.jobs.job import JobSpec
+from noonmark.store.documents.columns import labels_text, policy_text, schedule_text, work_text
+from noonmark.store.documents.jobs import document_of, document_of_spec
+from noonmark.store.views.job_history import differences
 
 
 def stored(spec: JobSpec) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.worker.hands import hand, started
 
-from noonmark.core.words import AttemptOutcome, RunState
-from noonmark.store.work import Outcome, _details, clean_text
+from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.store.database.columns import clean_text
+from noonmark.store.runs.finish import Outcome, _details
 
 
 def outcome(run, fence=1, state=RunState.SUCCEEDED, **more):

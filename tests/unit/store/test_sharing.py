@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noonmark.core.ids import shard_of, uuid7_batch
-from noonmark.store.members import owner_of
+from noonmark.store.cluster.members import owner_of
 
 members = st.lists(st.uuids(), min_size=1, max_size=12, unique=True)
 SHARDS = range(128)

@@ -7,8 +7,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from noonmark.telemetry import metrics
-from noonmark.telemetry.instruments import BatchHistogram, SnapshotGauge, show_nothing
-from noonmark.telemetry.labels import SERVICES
+from noonmark.telemetry.declared.instruments import BatchHistogram, SnapshotGauge, show_nothing
+from noonmark.telemetry.declared.labels import SERVICES
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 BOUNDS = (0.1, 1, 10)

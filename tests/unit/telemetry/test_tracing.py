@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from noonmark.core.trace_context import Hop, TraceContext
+from noonmark.core.monitoring.trace_context import Hop, TraceContext
 from noonmark.telemetry.tracing import TracingError, open_tracer
 
 ROOT = Path(__file__).parents[3]

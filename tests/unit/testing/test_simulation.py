@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from noonmark.core.calendars import Calendar
-from noonmark.schemas.refusal import Refused
+from noonmark.core.calendars.calendar import Calendar
+from noonmark.schemas.problems.refusal import Refused
 from noonmark.testing import simulate
 
 START = datetime(2030, 1, 7, tzinfo=UTC)  # a Monday

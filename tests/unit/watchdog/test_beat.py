@@ -15,8 +15,8 @@ from noonmark.service.runner import Service
 from noonmark.settings import Settings
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import WATCHDOG_BEATS, WATCHDOG_PART_OK
-from noonmark.watchdog.beat import BeatLoop
-from noonmark.watchdog.rounds import CheckRounds, Question
+from noonmark.watchdog.check_rounds import CheckRounds, Question
+from noonmark.watchdog.heartbeat_loop import BeatLoop
 
 
 @pytest.fixture

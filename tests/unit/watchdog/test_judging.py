@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from noonmark.watchdog.judging import StalledHeads, process_problem
+from noonmark.watchdog.process_checks import StalledHeads, process_problem
 
 STALE = 60.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from noonmark.watchdog.rounds import CheckRounds, Question
+from noonmark.watchdog.check_rounds import CheckRounds, Question
 
 
 def says(error: Exception) -> str:

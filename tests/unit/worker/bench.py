@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tests.unit.worker.hands import hand, services
 
-from noonmark.core.words import DeliverySemantics
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.vocabulary import DeliverySemantics
 from noonmark.handlers import Registry
-from noonmark.store.work import Outcome
-from noonmark.worker.execute import Executors
-from noonmark.worker.hand import RunningAttempt
-from noonmark.worker.kinds import Kind
-from noonmark.worker.processes import Processes
-from noonmark.worker.spawning import ChildLauncher
+from noonmark.store.runs.finish import Outcome
+from noonmark.worker.handlers.executors import Executors
+from noonmark.worker.kinds.protocol import Kind
+from noonmark.worker.processes.executor import Processes
+from noonmark.worker.processes.spawning import ChildLauncher
 
 PATIENCE = 20
 LOOK_SECONDS = 0.005

@@ -7,20 +7,21 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from noonmark.attempts.emitter import Emitter
+from noonmark.attempts.notes import NoteWriter
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.attempts.secrets import SecretResolver
+from noonmark.attempts.services import Services
 from noonmark.core.ids import uuid7
-from noonmark.core.words import AttemptOutcome, Lane, RunState
-from noonmark.kafka.records import Record
+from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState
+from noonmark.kafka.consumers.records import Record
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
-from noonmark.store.rows import StartedRun
-from noonmark.store.work import Identity, Outcome
+from noonmark.store.database.row_types import StartedRun
+from noonmark.store.runs.finish import Outcome
+from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.logs import get_logger
-from noonmark.worker.emitting import Emitter
-from noonmark.worker.hand import RunningAttempt
-from noonmark.worker.notes import NoteWriter
-from noonmark.worker.secrets import SecretResolver
-from noonmark.worker.services import Services
 
 NOW = datetime(2026, 6, 1, 9, tzinfo=UTC)
 

@@ -5,13 +5,13 @@ from uuid import UUID
 import pytest
 from tests.unit.worker.hands import hand
 
-from noonmark.core.trace_context import TraceContext
-from noonmark.core.words import Lane
+from noonmark.attempts.context import context_of
+from noonmark.attempts.traces import AttemptTrace
+from noonmark.core.monitoring.trace_context import TraceContext
+from noonmark.core.vocabulary import Lane
 from noonmark.kafka.messages import Signer, encode_run
-from noonmark.worker.attempt_traces import AttemptTrace
-from noonmark.worker.contexts import context_of
-from noonmark.worker.script import _about
-from noonmark.worker.signing import trace_headers
+from noonmark.worker.http.signing import trace_headers
+from noonmark.worker.kinds.script import _about
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 RUN = UUID("01890a5d-ac96-774b-bcce-b302099a8057")

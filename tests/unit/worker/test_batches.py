@@ -4,8 +4,8 @@ import threading
 
 from tests.unit.worker.hands import hand, started, success
 
-from noonmark.store.rows import StartedRun
-from noonmark.worker.batches import StartBatches
+from noonmark.store.database.row_types import StartedRun
+from noonmark.worker.engine.start_batches import StartBatches
 
 
 def outcomes(*runs: StartedRun):

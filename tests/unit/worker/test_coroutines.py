@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.worker.hands import hand, success
 
-from noonmark.core.words import AttemptOutcome, RunState
-from noonmark.store.work import Outcome
-from noonmark.worker.coroutines import LoopExecutor
-from noonmark.worker.hand import RunningAttempt
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.store.runs.finish import Outcome
+from noonmark.worker.handlers.coroutines import LoopExecutor
 
 PATIENCE = 20
 

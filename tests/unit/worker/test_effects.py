@@ -9,11 +9,11 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.worker.hands import hand, services
 
+from noonmark.attempts.context import context_of
+from noonmark.attempts.secrets import SecretError
 from noonmark.handlers import Context, Detached, Fenced, ResultError
 from noonmark.handlers.context import Context as ContextClass
 from noonmark.telemetry import logs
-from noonmark.worker.contexts import context_of
-from noonmark.worker.secrets import SecretError
 
 ENVIRONMENT = {"NOONMARK_SECRET_TESTS__API_KEY": "hunter2-hunter2"}
 

@@ -10,14 +10,20 @@ import orjson
 import pytest
 from tests.unit.worker.hands import NOW, hand, services
 
-from noonmark.core.emit_rules import EmitRefusedError, Event, check_allow_list, event_from_wire, event_to_wire
-from noonmark.core.words import RunState
-from noonmark.dispatcher.refused import RefusedRound
+from noonmark.attempts.context import context_of
+from noonmark.attempts.emitter import Emitter
+from noonmark.core.kinds.emitted_event import (
+    EmitRefusedError,
+    Event,
+    check_allow_list,
+    event_from_wire,
+    event_to_wire,
+)
+from noonmark.core.vocabulary import RunState
+from noonmark.dispatcher.refused_events import RefusedRound
 from noonmark.handlers import Context
-from noonmark.store.rows import OutboxRow
-from noonmark.worker.contexts import context_of
-from noonmark.worker.emitting import Emitter
-from noonmark.worker.kafka_kind import KafkaKind
+from noonmark.store.database.row_types import OutboxRow
+from noonmark.worker.kinds.kafka import KafkaKind
 
 EMITTER = Emitter(["billing.invoices", "audit.*"], "acme")
 
@@ -190,7 +196,7 @@ def test_refused_events_are_tried_in_rounds_a_few_at_a_time(monkeypatch):
     def read(_connection, _slices, limit, *, after):
         return [row for row in rows if row.seq > after][:limit]
 
-    monkeypatch.setattr("noonmark.store.relay.read_refused", read)
+    monkeypatch.setattr("noonmark.store.outbox.relay.read_refused", read)
     tries = RefusedRound(lambda: now[0])
     assert [len(tries.read(None, [0])) for _ in range(5)] == [100, 100, 50, 0, 0]
     now[0] = 59.0

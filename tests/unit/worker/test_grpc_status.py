@@ -8,7 +8,7 @@ import pytest
 from tests.support.grpc_server import retry_info
 
 from noonmark.core.failures import Failure
-from noonmark.worker.grpc_status import failure_of, retry_delay, was_sent
+from noonmark.worker.grpc.status import failure_of, retry_delay, was_sent
 
 
 def error(code, details="", *trailers):

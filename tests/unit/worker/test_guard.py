@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from noonmark.worker.guard import (
+from noonmark.worker.http.address_guard import (
     METADATA,
     REFUSED,
     AddressRefusedError,

@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 import pytest
 import uvloop
 
-from noonmark.core.http_rules import METADATA_NAMES
+from noonmark.core.kinds.http_request import METADATA_NAMES
 from noonmark.handlers import Context
-from noonmark.worker.guard import METADATA
-from noonmark.worker.http import HttpExecutor
+from noonmark.worker.http.address_guard import METADATA
+from noonmark.worker.http.client import HttpExecutor
 
 PUBLIC_4, PUBLIC_6 = "93.184.216.34", "2606:4700:4700::1111"
 

@@ -3,10 +3,10 @@
 import pytest
 from tests.unit.worker.hands import hand, record, started
 
+from noonmark.attempts.running_attempt import Delivery, RunningAttempt
 from noonmark.core.retry import RetryPolicy
-from noonmark.core.words import DeliverySemantics, Lane
-from noonmark.store.work import StartRequest
-from noonmark.worker.hand import Delivery, RunningAttempt
+from noonmark.core.vocabulary import DeliverySemantics, Lane
+from noonmark.store.runs.starts import StartRequest
 
 
 def of(work: str | None, fence: int = 3) -> RunningAttempt:

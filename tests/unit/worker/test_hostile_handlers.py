@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.worker.bench import Bench
 
-from noonmark.core.words import DeliverySemantics, RunState
+from noonmark.attempts.outcomes import describe
+from noonmark.core.vocabulary import DeliverySemantics, RunState
 from noonmark.handlers import Snooze
-from noonmark.worker.outcomes import describe
 
 
 class UnspeakableError(Exception):

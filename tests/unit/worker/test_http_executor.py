@@ -15,9 +15,9 @@ import uvloop
 from tests.unit.unsendable import UNSENDABLE
 
 from noonmark.handlers import Context
-from noonmark.worker.guard import AddressRefusedError, Guard, NetworkListError
-from noonmark.worker.http import GuardedResolver, HttpExecutor, _url
-from noonmark.worker.http_answer import EXCERPT_BYTES
+from noonmark.worker.http.address_guard import AddressRefusedError, Guard, NetworkListError
+from noonmark.worker.http.client import GuardedResolver, HttpExecutor, _url
+from noonmark.worker.http.response import EXCERPT_BYTES
 
 RUN, JOB = uuid.UUID(int=1), uuid.UUID(int=2)
 HERE = ["127.0.0.1/32"]
@@ -447,8 +447,8 @@ def test_a_url_that_the_client_cannot_build_is_refused_not_tried_again(ctx, monk
     def none(**_parts):
         raise ValueError("no such URL")
 
-    monkeypatch.setattr("noonmark.worker.http.URL.build", none)
-    monkeypatch.setattr("noonmark.worker.http._url", _url.__wrapped__)
+    monkeypatch.setattr("noonmark.worker.http.client.URL.build", none)
+    monkeypatch.setattr("noonmark.worker.http.client._url", _url.__wrapped__)
     result = call(ctx, Target())
     assert result.refused
     assert result.error == "not sent: the url cannot be called: no such URL"

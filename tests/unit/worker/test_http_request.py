@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from noonmark.core.http_rules import BadRequestError
-from noonmark.worker.http_request import prepare
+from noonmark.core.kinds.http_request import BadRequestError
+from noonmark.worker.http.request import prepare
 
 
 def refusal(**spec):

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.worker.bench import PATIENCE, Bench
 
-from noonmark.core.words import AttemptOutcome, RunState
-from noonmark.worker.hand import RunningAttempt
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.vocabulary import AttemptOutcome, RunState
 
 
 class Doors:

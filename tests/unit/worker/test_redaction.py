@@ -8,8 +8,8 @@ from urllib.parse import quote, quote_plus, urlencode
 import pytest
 from tests.unit.worker.hands import hand, success
 
-from noonmark.worker.outcomes import failed, succeeded
-from noonmark.worker.redaction import Redactor, cleaned
+from noonmark.attempts.outcomes import failed, succeeded
+from noonmark.attempts.redaction import Redactor, cleaned
 
 VALUES = [
     "hunter2-hunter2",

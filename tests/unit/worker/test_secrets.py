@@ -3,11 +3,11 @@
 import pytest
 from tests.unit.worker.hands import hand
 
-from noonmark.core.secret_references import has_references
-from noonmark.core.words import RunState
+from noonmark.attempts.outcomes import raised
+from noonmark.attempts.secrets import SecretError, SecretResolver, refuse_references, variable_of
+from noonmark.core.kinds.secret_references import has_references
+from noonmark.core.vocabulary import RunState
 from noonmark.settings import Settings
-from noonmark.worker.outcomes import raised
-from noonmark.worker.secrets import SecretError, SecretResolver, refuse_references, variable_of
 
 VALUE = "s3cr3t-v4lue/+="
 

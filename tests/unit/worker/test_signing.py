@@ -6,10 +6,10 @@ import psycopg
 import pytest
 from tests.unit.worker.hands import NOW
 
-from noonmark.core.webhook_signature import new_secret, read_secret
-from noonmark.store.signing_keys import SigningKey
-from noonmark.worker import signing
-from noonmark.worker.signing import SigningKeys
+from noonmark.core.access.webhook_signature import new_secret, read_secret
+from noonmark.store.access.signing_keys import SigningKey
+from noonmark.worker.http import signing
+from noonmark.worker.http.signing import SigningKeys
 
 SECRET = new_secret()
 

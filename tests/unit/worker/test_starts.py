@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from tests.unit.worker.hands import NOW, hand
 
-from noonmark.core.words import Lane
+from noonmark.core.vocabulary import Lane
 from noonmark.telemetry.metrics import REGISTRY
-from noonmark.worker.starts import measure_starts
+from noonmark.worker.engine.start_metrics import measure_starts
 
 OBJECTIVES = (5.0, 30.0, 300.0)
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.worker.hands import hand, success
 
-from noonmark.store.work import Outcome
-from noonmark.worker.hand import RunningAttempt
-from noonmark.worker.threads import ThreadExecutor
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.store.runs.finish import Outcome
+from noonmark.worker.handlers.threads import ThreadExecutor
 
 PATIENCE = 20
 
@@ -105,7 +105,7 @@ def test_short_handlers_run_on_one_thread_and_are_told_in_batches(gauge, make):
 
 def test_batches_that_come_while_the_thread_is_at_work_start_no_others(gauge, make, monkeypatch):
     # The thread has begun its run just now, however long the machine takes for the batches that follow.
-    monkeypatch.setattr("noonmark.worker.threads.time.monotonic", lambda: 1.0)
+    monkeypatch.setattr("noonmark.worker.handlers.threads.time.monotonic", lambda: 1.0)
     gauge.blocking = True
     executor = make(64)
     executor.submit(hands(50))

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from tests.unit.worker.hands import hand, record, started
 
-from noonmark.core.words import Lane
+from noonmark.attempts.context import context_of
+from noonmark.attempts.running_attempt import Delivery
+from noonmark.core.vocabulary import Lane
 from noonmark.kafka.messages import RunMessage
-from noonmark.store.work import Identity, StartRequest
-from noonmark.worker import stops
-from noonmark.worker.contexts import context_of
-from noonmark.worker.hand import Delivery
-from noonmark.worker.refused import Allowance
-from noonmark.worker.stops import StopRequests
+from noonmark.store.runs.starts import StartRequest
+from noonmark.store.runs.worker_lease import Identity
+from noonmark.worker.engine import stop_requests
+from noonmark.worker.engine.stop_requests import StopRequests
+from noonmark.worker.lanes.rejected_messages import Allowance
 
 
 def test_an_allowance_gives_its_burst_and_fills_again_by_time():
@@ -76,9 +77,9 @@ class Ledger:
 @pytest.fixture
 def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
     made = Ledger()
-    monkeypatch.setattr(stops, "read_stop_requests", made)
+    monkeypatch.setattr(stop_requests, "read_stop_requests", made)
     clock = iter(range(1000))
-    monkeypatch.setattr(stops, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr(stop_requests, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     return made
 
 
@@ -98,7 +99,7 @@ def test_only_runs_that_are_in_hand_for_a_while_are_asked_about_and_each_is_stop
 
 def test_a_look_comes_at_its_time_only(ledger, monkeypatch):
     watch, db, one = StopRequests(), SimpleNamespace(), hand()
-    monkeypatch.setattr(stops, "time", SimpleNamespace(monotonic=lambda: 5.0))
+    monkeypatch.setattr(stop_requests, "time", SimpleNamespace(monotonic=lambda: 5.0))
 
     for _ in range(4):
         watch.poll(db, Identity(1, 1), by_key(one))

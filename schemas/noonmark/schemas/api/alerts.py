@@ -8,9 +8,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from noonmark.core.alerts import AlertChange, AlertChannel
-from noonmark.schemas.alerts import KindName, SeverityName
+from noonmark.core.monitoring.alerts import AlertChange, AlertChannel
 from noonmark.schemas.api.common import Answer, JsonObject
+from noonmark.schemas.events.alerts import KindName, SeverityName
 
 __all__ = ["AlertDetail", "AlertItem", "AlertState", "DeliveryItem"]
 

@@ -9,8 +9,8 @@ from uuid import UUID
 from pydantic import Field
 
 from noonmark.schemas.api.common import Answer
-from noonmark.schemas.order_documents import Reason
-from noonmark.schemas.problems import Document, Expected
+from noonmark.schemas.jobs.requests import Reason
+from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
 Mode = Literal["missing", "missing_and_failed", "all"]
 

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from noonmark.schemas.api.common import Answer, Instant
 from noonmark.schemas.api.runs import Attempt
-from noonmark.schemas.order_documents import Reason
-from noonmark.schemas.policy_documents import NAMESPACE_PATTERN
-from noonmark.schemas.problems import Document
+from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
+from noonmark.schemas.jobs.requests import Reason
+from noonmark.schemas.problems.pydantic_errors import Document
 
 MOST: int = 1_000
 """Runs that one order looks at, at most."""

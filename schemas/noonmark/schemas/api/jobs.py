@@ -8,11 +8,11 @@ from uuid import UUID
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from noonmark.core.words import Lane
+from noonmark.core.vocabulary import Lane
 from noonmark.schemas.api.common import Answer, JsonObject, Problem, ProblemField
-from noonmark.schemas.documents import PRIORITY_SCHEMA, optional_lane
-from noonmark.schemas.order_documents import Reason
-from noonmark.schemas.problems import Document, Expected
+from noonmark.schemas.jobs.documents import PRIORITY_SCHEMA, optional_lane
+from noonmark.schemas.jobs.requests import Reason
+from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
 MOST_JOBS: Final = 10_000
 """Jobs of one bulk request."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from noonmark.core.access import Permission
+from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.common import Answer
 
 __all__ = ["Key", "KeyRequest", "NewKey", "RoleName"]

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from noonmark.schemas.api.common import Answer
-from noonmark.schemas.problems import Document
+from noonmark.schemas.problems.pydantic_errors import Document
 
 
 class LimitFigures(Document):

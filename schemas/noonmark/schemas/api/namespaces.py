@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from noonmark.core.words import ResumeChoice
+from noonmark.core.vocabulary import ResumeChoice
 from noonmark.schemas.api.common import Answer
-from noonmark.schemas.order_documents import Reason
-from noonmark.schemas.problems import Document
+from noonmark.schemas.jobs.requests import Reason
+from noonmark.schemas.problems.pydantic_errors import Document
 
 
 class Namespace(Answer):

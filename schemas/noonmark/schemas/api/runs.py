@@ -8,11 +8,11 @@ from uuid import UUID
 
 from pydantic import Field
 
-from noonmark.core.words import RunState
+from noonmark.core.vocabulary import RunState
 from noonmark.schemas.api.common import Answer, Instant
-from noonmark.schemas.order_documents import Reason
-from noonmark.schemas.policy_documents import NAMESPACE_PATTERN
-from noonmark.schemas.problems import Document
+from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
+from noonmark.schemas.jobs.requests import Reason
+from noonmark.schemas.problems.pydantic_errors import Document
 
 MOST_CANCELLED: int = 1_000
 """Runs that one order by filter cancels, at most."""

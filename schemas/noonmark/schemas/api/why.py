@@ -8,9 +8,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from noonmark.core.why import Answer as Given
-from noonmark.core.why import Blocker, Weight
-from noonmark.core.why_facts import Facts
+from noonmark.core.why.answers import Answer as Given
+from noonmark.core.why.answers import Blocker, Weight
+from noonmark.core.why.facts import Facts
 from noonmark.schemas.api.common import Answer, JsonObject
 
 __all__ = ["Why", "WhyAnswer", "why_document"]

@@ -1,1 +1,5 @@
-"""Routes, one module per resource."""
+"""Routes, one module per resource; jobs and runs have rooms of their own.
+
+May import: `api.http`, `api.backend`, `api.requests`, `api.openapi`. Start with `namespaces.py`, a typical
+resource.
+"""

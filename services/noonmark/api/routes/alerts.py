@@ -10,15 +10,15 @@ from uuid import UUID
 
 from fastapi import Query
 
-from noonmark.api.paging import DEFAULT_LIMIT, CursorText, Limit
-from noonmark.api.problem import ProblemError
-from noonmark.api.routing import Caller, NamespaceParameter, needs, resource
-from noonmark.core.access import EVERYWHERE, Permission
-from noonmark.core.alerts import AlertKind
+from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
+from noonmark.core.access.roles import EVERYWHERE, Permission
+from noonmark.core.monitoring.alerts import AlertKind
 from noonmark.schemas.api.alerts import AlertDetail, AlertItem, AlertState
 from noonmark.schemas.api.common import Page
-from noonmark.schemas.problem_types import NOT_FOUND
-from noonmark.store.alert_views import AlertFilter, list_alerts, show_alert
+from noonmark.schemas.problems.types import NOT_FOUND
+from noonmark.store.views.alerts import AlertFilter, list_alerts, show_alert
 
 router = resource("alerts")
 

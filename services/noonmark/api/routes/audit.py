@@ -7,13 +7,13 @@ from typing import Annotated, Final
 
 from fastapi import Query
 
-from noonmark.api.paging import DEFAULT_LIMIT, CursorText, Limit
-from noonmark.api.queries import Since, Until
-from noonmark.api.routing import Caller, NamespaceParameter, needs, resource
-from noonmark.core.access import Permission
+from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
+from noonmark.api.http.query_parameters import Since, Until
+from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
+from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.audit import AuditItem, OutcomeName
 from noonmark.schemas.api.common import Page
-from noonmark.store.audit import AuditFilter, Outcome, list_entries
+from noonmark.store.access.audit import AuditFilter, Outcome, list_entries
 
 router = resource("audit")
 

@@ -8,18 +8,18 @@ from typing import Annotated, Any, Final
 import psycopg
 from fastapi import Body, Path, Query, Response
 
-from noonmark.api.etags import check_if_match, etag_of
-from noonmark.api.problem import ProblemError
-from noonmark.api.routing import Caller, IfMatch, NamespaceParameter, needs, resource
-from noonmark.core import calendars as core
-from noonmark.core.access import Permission
-from noonmark.core.calendars import CalendarError
+from noonmark.api.http.etags import check_if_match, etag_of
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.requests.routing import Caller, IfMatch, NamespaceParameter, needs, resource
+from noonmark.core.access.roles import Permission
+from noonmark.core.calendars import calendar as core
+from noonmark.core.calendars.calendar import CalendarError
 from noonmark.schemas.api.calendars import Calendar, CalendarChange, Calendars
-from noonmark.schemas.problem_types import CONFLICT, NOT_FOUND
-from noonmark.schemas.refusal import FieldError, Refused
-from noonmark.store import calendars
-from noonmark.store.calendars import CalendarInUseError, CalendarRow
-from noonmark.store.time_facts import change_time_facts
+from noonmark.schemas.problems.refusal import FieldError, Refused
+from noonmark.schemas.problems.types import CONFLICT, NOT_FOUND
+from noonmark.store.schedules import calendars
+from noonmark.store.schedules.calendars import CalendarInUseError, CalendarRow
+from noonmark.store.schedules.time_facts import change_time_facts
 
 router = resource("calendars")
 

@@ -9,11 +9,12 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from noonmark.api import openapi
-from noonmark.api.problem import ProblemError
-from noonmark.api.routing import PROBLEMS, Caller, needs, resource
-from noonmark.schemas import asyncapi, export
-from noonmark.schemas.problem_types import NOT_FOUND
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.openapi import document as openapi
+from noonmark.api.requests.routing import PROBLEMS, Caller, needs, resource
+from noonmark.schemas import export
+from noonmark.schemas.events import asyncapi
+from noonmark.schemas.problems.types import NOT_FOUND
 
 TAG: Final = "documents"
 _URN: Final = "urn:noonmark:schema:"

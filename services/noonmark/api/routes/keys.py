@@ -7,17 +7,17 @@ from typing import Annotated, Any, Final
 
 from fastapi import Body, Header, Path, Query, Response
 
-from noonmark.api.paging import DEFAULT_LIMIT, CursorText, Limit
-from noonmark.api.problem import ProblemError
-from noonmark.api.routing import Caller, NamespaceParameter, needs, resource
-from noonmark.auth.issuing import issue_key
-from noonmark.core.access import EVERYWHERE, Permission, Role
+from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
+from noonmark.auth.key_issuing import issue_key
+from noonmark.core.access.roles import EVERYWHERE, Permission, Role
 from noonmark.schemas.api.common import Page
 from noonmark.schemas.api.keys import Key, KeyRequest, NewKey
-from noonmark.schemas.problem_types import CONFLICT, FORBIDDEN, INVALID, MALFORMED, NOT_FOUND
-from noonmark.schemas.refusal import FieldError, Refused
-from noonmark.store import api_keys
-from noonmark.store.api_keys import KeyNotAllowedError, KeyRequestError, KeyRow, check_may_end
+from noonmark.schemas.problems.refusal import FieldError, Refused
+from noonmark.schemas.problems.types import CONFLICT, FORBIDDEN, INVALID, MALFORMED, NOT_FOUND
+from noonmark.store.access import api_keys
+from noonmark.store.access.api_keys import KeyNotAllowedError, KeyRequestError, KeyRow, check_may_end
 
 router = resource("keys")
 

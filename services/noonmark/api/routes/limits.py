@@ -6,17 +6,17 @@ from typing import Annotated, Any
 
 from fastapi import Path, Response
 
-from noonmark.api.etags import check_if_match, etag_of
-from noonmark.api.problem import ProblemError
-from noonmark.api.routing import Caller, IfMatch, NamespaceParameter, needs, resource
-from noonmark.core.access import Permission
+from noonmark.api.http.etags import check_if_match, etag_of
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.requests.routing import Caller, IfMatch, NamespaceParameter, needs, resource
+from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.limits import Limit, LimitFigures, Limits
-from noonmark.schemas.policy_documents import NAMESPACE_PATTERN
-from noonmark.schemas.problem_types import CONFLICT, NOT_FOUND
-from noonmark.schemas.refusal import FieldError, Refused
-from noonmark.store import limits
-from noonmark.store.limits import Figures, LimitError, LimitInUseError, LimitRow
-from noonmark.store.time_facts import change_time_facts
+from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
+from noonmark.schemas.problems.refusal import FieldError, Refused
+from noonmark.schemas.problems.types import CONFLICT, NOT_FOUND
+from noonmark.store.limits import limits
+from noonmark.store.limits.limits import Figures, LimitError, LimitInUseError, LimitRow
+from noonmark.store.schedules.time_facts import change_time_facts
 
 router = resource("limits")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from noonmark.api.routing import Caller, needs, resource
-from noonmark.core.access import Permission
+from noonmark.api.requests.routing import Caller, needs, resource
+from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.me import Me
 
 router = resource("me")

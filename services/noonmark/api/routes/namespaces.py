@@ -9,14 +9,14 @@ from uuid import UUID
 import psycopg
 from fastapi import Body, Path, Response
 
-from noonmark.api.etags import check_if_match, etag_of
-from noonmark.api.once import store_response
-from noonmark.api.problem import ProblemError
-from noonmark.api.replies import IdempotencyKeyHash, StoredResponse
-from noonmark.api.routing import Caller, IdempotencyKey, IfMatch, needs, resource
-from noonmark.core.access import Permission
-from noonmark.core.words import ResumeChoice
-from noonmark.core.zones import ZoneError
+from noonmark.api.http.etags import check_if_match, etag_of
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
+from noonmark.api.requests.idempotency import store_response
+from noonmark.api.requests.routing import Caller, IdempotencyKey, IfMatch, needs, resource
+from noonmark.core.access.roles import Permission
+from noonmark.core.vocabulary import ResumeChoice
+from noonmark.core.zones.zones import ZoneError
 from noonmark.schemas.api.namespaces import (
     Namespace,
     NamespaceChange,
@@ -26,13 +26,14 @@ from noonmark.schemas.api.namespaces import (
     Namespaces,
     NamespaceSettings,
 )
-from noonmark.schemas.policy_documents import NAMESPACE_PATTERN
-from noonmark.schemas.problem_types import CONFLICT, NOT_FOUND
-from noonmark.schemas.refusal import FieldError, Refused
-from noonmark.store import namespace_pauses, namespaces
-from noonmark.store.namespace_batches import TO_PAUSE, TO_PLAN, TO_RESUME, first_of
-from noonmark.store.namespaces import NamespaceError, NamespaceRow
-from noonmark.store.time_facts import change_time_facts
+from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
+from noonmark.schemas.problems.refusal import FieldError, Refused
+from noonmark.schemas.problems.types import CONFLICT, NOT_FOUND
+from noonmark.store.namespaces import namespaces
+from noonmark.store.namespaces import pauses as namespace_pauses
+from noonmark.store.namespaces.batches import TO_PAUSE, TO_PLAN, TO_RESUME, first_of
+from noonmark.store.namespaces.namespaces import NamespaceError, NamespaceRow
+from noonmark.store.schedules.time_facts import change_time_facts
 
 router = resource("namespaces")
 

@@ -8,15 +8,15 @@ from typing import Annotated, Any, Final
 
 from fastapi import Path, Query
 
-from noonmark.api.paging import DEFAULT_LIMIT, CursorText, Limit
-from noonmark.api.problem import ProblemError
-from noonmark.api.queries import Text
-from noonmark.api.routing import Caller, needs, resource
-from noonmark.core.access import Permission
+from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.http.query_parameters import Text
+from noonmark.api.requests.routing import Caller, needs, resource
+from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.common import Page
 from noonmark.schemas.api.rejections import Rejection, RejectionDetail
-from noonmark.schemas.problem_types import NOT_FOUND
-from noonmark.store import views
+from noonmark.schemas.problems.types import NOT_FOUND
+from noonmark.store.views import paging
 
 router = resource("rejections")
 
@@ -35,7 +35,7 @@ def list_rejections(
     filters = {"source": source}
     place = caller.parts.cursors.read(_LISTING, filters, cursor)
     with caller.reading() as session:
-        page = views.list_rejections(session.sql, source=source, limit=limit, before=place)
+        page = paging.list_rejections(session.sql, source=source, limit=limit, before=place)
     return Page(
         items=[Rejection.model_validate(_shown(row)) for row in page.rows],
         next_cursor=caller.parts.cursors.make(_LISTING, filters, page.next) if page.next else None,
@@ -48,7 +48,7 @@ def read_rejection(
 ) -> RejectionDetail:
     """Read a refused submission: every problem, and what was kept of the record."""
     with caller.reading() as session:
-        found = views.find_rejection(session.sql, rejection_id)
+        found = paging.find_rejection(session.sql, rejection_id)
     if found is None:
         raise ProblemError(NOT_FOUND, f"there is no rejection {rejection_id}")
     value = found["value"]

@@ -8,14 +8,14 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.api.problem import ProblemError
-from noonmark.api.routing import Caller, needs, resource
-from noonmark.core.access import Permission
-from noonmark.core.why_facts import Bounds, Facts
-from noonmark.core.why_jobs import explain, lane_in_question, without_errors
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.requests.routing import Caller, needs, resource
+from noonmark.core.access.roles import Permission
+from noonmark.core.why.facts import Bounds, Facts
+from noonmark.core.why.jobs import explain, lane_in_question, without_errors
 from noonmark.schemas.api.why import Why, why_document
-from noonmark.schemas.problem_types import NOT_FOUND
-from noonmark.store.why import Setup, facts_of_job, facts_of_run
+from noonmark.schemas.problems.types import NOT_FOUND
+from noonmark.store.views.why import Setup, facts_of_job, facts_of_run
 
 router = resource("why")
 

@@ -6,16 +6,16 @@ from typing import Annotated
 
 from fastapi import Query
 
-from noonmark.api.lags import LagsUnavailable
-from noonmark.api.problem import ProblemError
-from noonmark.api.queries import PoolName
-from noonmark.api.routing import Caller, needs, resource
-from noonmark.core.access import Permission
+from noonmark.api.backend.lag import LagsUnavailable
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.http.query_parameters import PoolName
+from noonmark.api.requests.routing import Caller, needs, resource
+from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.lanes import Lane, Lanes
 from noonmark.schemas.api.workers import Pool, Pools, Worker, Workers
-from noonmark.schemas.problem_types import UNAVAILABLE
-from noonmark.store import worker_views
-from noonmark.store.pools import pool_names
+from noonmark.schemas.problems.types import UNAVAILABLE
+from noonmark.store.cluster.pools import pool_names
+from noonmark.store.views import workers as worker_views
 
 router = resource("workers")
 pools_router = resource("pools")

@@ -1,4 +1,7 @@
-"""`noonmark demo`: everything at once, from an empty folder to the verdict of every run."""
+"""`noonmark demo`: everything at once, from an empty folder to the verdict of every run.
+
+May import: `devstack` and the other rooms of `cli`. Start with `course.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from noonmark.cli.context import load_settings
-from noonmark.cli.problems import CliError, ExitCode
+from noonmark.cli.connections.context import load_settings
+from noonmark.cli.terminal.problems import CliError, ExitCode
 
 
 def demo(
@@ -31,7 +34,7 @@ def demo(
             ExitCode.USAGE,
         )
     try:
-        from noonmark.cli.demo.play import play  # noqa: PLC0415 - needs an optional extra
+        from noonmark.cli.demo.course import play  # noqa: PLC0415 - needs an optional extra
     except ImportError as error:
         raise CliError(
             f"the demo needs the package {error.name!r}, which is not installed:"

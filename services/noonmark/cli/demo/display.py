@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from noonmark.cli.demo.ledger import Account
-from noonmark.cli.output import STATE_COLORS, duration, printable, shortened
+from noonmark.cli.terminal.output import STATE_COLORS, duration, printable, shortened
 
 _PIPE_WIDTH = 120
 _NOTE_WIDTH = 37

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from noonmark.cli.context import reading
+from noonmark.cli.connections.context import reading
 from noonmark.cli.demo.plan import Submission
 from noonmark.cli.demo.target import Target
-from noonmark.cli.trouble import reasons
+from noonmark.cli.runs.rejections import reasons
 from noonmark.core.transitions import VERDICTS
 
 if TYPE_CHECKING:
@@ -80,14 +80,14 @@ class Account:
 
 def read(settings: Settings, source: str, namespace: str) -> Snapshot:
     """Read everything about the demo's events and jobs in one transaction."""
-    from noonmark.store import views  # noqa: PLC0415
+    from noonmark.store.views import paging  # noqa: PLC0415
 
     with reading(settings) as connection:
-        received = frozenset(views.received_events(connection, source))
-        rejected = {row["event_id"]: row for row in views.list_rejections(connection, source=source).rows}
-        jobs = views.list_jobs(connection, namespace, limit=200)
-        runs = views.list_runs(connection, namespace, limit=1000)
-        attempts = views.list_attempts(connection, [row["id"] for row in runs])
+        received = frozenset(paging.received_events(connection, source))
+        rejected = {row["event_id"]: row for row in paging.list_rejections(connection, source=source).rows}
+        jobs = paging.list_jobs(connection, namespace, limit=200)
+        runs = paging.list_runs(connection, namespace, limit=1000)
+        attempts = paging.list_attempts(connection, [row["id"] for row in runs])
     by_name: dict[str, list[Row]] = defaultdict(list)
     for row in jobs:
         by_name[row["name"]].append(row)

@@ -1,0 +1,4 @@
+"""Events on Kafka: envelope, submissions, lifecycle events, alerts, run messages, their AsyncAPI document.
+
+May import: `schemas.jobs`, `schemas.problems`. Start with `envelope.py`.
+"""

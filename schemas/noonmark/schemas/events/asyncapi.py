@@ -1,0 +1,147 @@
+"""The AsyncAPI 3.0 document of all topics, seen from noonmark: it receives submissions and sends the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from noonmark.core.access.submission_signature import JWT_HEADER, SIGNATURE_HEADER, SIGNATURE_PATTERN
+from noonmark.schemas.events import alerts, lifecycle, run_message, submissions
+from noonmark.schemas.events.envelope import STRUCTURED_TYPE
+from noonmark.schemas.jobs.documents import POOL_PATTERN
+
+_SCHEMA_FORMAT: Final = "application/schema+json;version=draft-2020-12"
+
+_CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
+    "submissions": (
+        "noonmark.submissions",
+        "What clients ask for. Key: anything that is the same for all events of one job.",
+        submissions.TYPES,
+    ),
+    "submissionsBulk": (
+        "noonmark.submissions.bulk",
+        "The same, for loads that may wait: read after noonmark.submissions.",
+        submissions.TYPES,
+    ),
+    "runs": (
+        "noonmark.runs.{pool}.{lane}",
+        "Queued runs on their way to the workers of a pool. Written by noonmark alone.",
+        (run_message.QUEUED,),
+    ),
+    "lifecycle": (
+        "noonmark.lifecycle",
+        "Outcomes of runs, many in one event. Key: the namespace.",
+        (lifecycle.SETTLED,),
+    ),
+    "rejections": (
+        "noonmark.rejections",
+        "Submissions that were not taken, with every reason.",
+        (lifecycle.REJECTED,),
+    ),
+    "dead": ("noonmark.dead", "Runs whose attempts are used up.", (lifecycle.DEAD,)),
+    "alerts": ("noonmark.alerts", "Alerts raised and resolved.", (alerts.RAISED, alerts.RESOLVED)),
+}
+_RECEIVED: Final = ("submissions", "submissionsBulk", "runs")
+_SUBMITTED: Final = ("submissions", "submissionsBulk")
+
+_HEADERS: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        SIGNATURE_HEADER: {
+            "type": "string",
+            "pattern": SIGNATURE_PATTERN,
+            "description": "v1.KEY_ID.NAMESPACE.EXPIRES.MAC: HMAC-SHA256 of the event by a publisher's key.",
+        },
+        JWT_HEADER: {"type": "string", "description": "A token of the identity provider, instead."},
+    },
+    "not": {"required": [SIGNATURE_HEADER, JWT_HEADER]},
+}
+_SECURITY: Final[dict[str, Any]] = {
+    "signature": {
+        "type": "httpApiKey",
+        "in": "header",
+        "name": SIGNATURE_HEADER,
+        "description": "Header of the Kafka record: the signature of a publisher's key, for one namespace.",
+    },
+    "token": {
+        "type": "httpApiKey",
+        "in": "header",
+        "name": JWT_HEADER,
+        "description": "Header of the Kafka record: a token of the identity provider.",
+    },
+}
+"""AsyncAPI has no type for a header of a record: this one says the same of a request."""
+
+
+def document(schema_files: Mapping[str, str]) -> dict[str, Any]:
+    """Return the AsyncAPI document.
+
+    Args:
+        schema_files: file of the JSON Schema of each event type, relative to the document's own.
+    """
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "noonmark",
+            "version": "1.0.0",
+            "description": (
+                "CloudEvents 1.0 on Kafka. Submissions are read in structured and in binary content mode; "
+                "noonmark writes structured mode. The type of an event carries its major version. "
+                "Submissions are authorised by a header of the record, or by a topic that the operator binds "
+                "to a namespace."
+            ),
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": STRUCTURED_TYPE,
+        "channels": {name: _channel(name) for name in _CHANNELS},
+        "operations": _operations(),
+        "components": {
+            "messages": {name: _message(name, file) for name, file in schema_files.items()},
+            "messageTraits": {
+                "authorised": {"headers": {"schemaFormat": _SCHEMA_FORMAT, "schema": _HEADERS}}
+            },
+            "securitySchemes": _SECURITY,
+        },
+    }
+
+
+def _channel(name: str) -> dict[str, Any]:
+    address, description, types = _CHANNELS[name]
+    channel: dict[str, Any] = {
+        "address": address,
+        "description": description,
+        "messages": {kind: {"$ref": f"#/components/messages/{kind}"} for kind in types},
+    }
+    if name == "runs":
+        channel["parameters"] = {
+            "pool": {"description": f"Name of the pool: {POOL_PATTERN}", "default": "default"},
+            "lane": {"description": "Lane of the runs.", "enum": ["high", "normal", "low"]},
+        }
+    return channel
+
+
+def _operations() -> dict[str, Any]:
+    operations: dict[str, Any] = {}
+    for name in _CHANNELS:
+        title = name[0].upper() + name[1:]
+        channel = {"$ref": f"#/channels/{name}"}
+        if name in _RECEIVED:
+            operations[f"receive{title}"] = {"action": "receive", "channel": channel}
+        if name in _SUBMITTED:
+            operations[f"receive{title}"]["security"] = [
+                {"$ref": f"#/components/securitySchemes/{scheme}"} for scheme in _SECURITY
+            ]
+        if name not in _RECEIVED or name == "runs":
+            operations[f"send{title}"] = {"action": "send", "channel": channel}
+    return operations
+
+
+def _message(name: str, file: str) -> dict[str, Any]:
+    message: dict[str, Any] = {
+        "name": name,
+        "contentType": STRUCTURED_TYPE,
+        "payload": {"schemaFormat": _SCHEMA_FORMAT, "schema": {"$ref": f"./{file}"}},
+    }
+    if name in submissions.TYPES:
+        message["traits"] = [{"$ref": "#/components/messageTraits/authorised"}]
+    return message

@@ -1,0 +1,381 @@
+"""What noonmark tells the world of runs: settled ones, dead letters, refused submissions.
+
+The models are for consumers. They ignore fields they do not know, and take values of `state`, `origin` and
+`lane` that a later version may add. The builders are for producers and do without the models: one event
+carries the outcomes of a whole batch.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from pydantic import Field, ValidationError
+
+from noonmark.core.ids import uuid7
+from noonmark.core.transitions import VERDICTS
+from noonmark.core.vocabulary import Lane, Origin, RunState
+from noonmark.schemas.events import alerts
+from noonmark.schemas.events.envelope import Event, render_structured
+from noonmark.schemas.events.published import SOURCE, Published, open_enum
+from noonmark.schemas.problems.refusal import FieldError, Refused, pointer, shown
+
+SETTLED: Final = "noonmark.runs.settled.v1"
+DEAD: Final = "noonmark.run.dead.v1"
+REJECTED: Final = "noonmark.submission.rejected.v1"
+
+MAX_MESSAGE_BYTES: Final = 900_000
+"""Kafka's default limit is 1,048,588 bytes, with key, headers and framing."""
+
+MAX_HISTORY_BYTES: Final = 200_000
+"""Of the attempts that a dead letter tells of."""
+
+_MAX_ERROR: Final = 4000
+_ATTEMPT_BYTES: Final = 300
+"""Room for everything about an attempt but its error."""
+
+
+_UNDER_WAY: Final = (RunState.RETRYING, RunState.QUEUED, RunState.WAITING)
+"""States that are no verdict and are told all the same."""
+
+
+StateName = Annotated[
+    str,
+    open_enum(
+        [state.value for state in RunState if state in VERDICTS or state in _UNDER_WAY],
+        "How the run stands: a verdict, retrying, or, when it was redriven, queued or waiting.",
+    ),
+]
+OriginName = Annotated[str, open_enum([origin.value for origin in Origin], "What asked for the run.")]
+LaneName = Annotated[str, open_enum([lane.label for lane in Lane], "Lane of the run.")]
+
+
+class RunOutcome(Published):
+    """Where one run stands after an attempt, or without one."""
+
+    run_id: UUID
+    job_id: UUID
+    namespace: str
+    scheduled_for: Annotated[datetime, Field(description="The nominal instant, UTC.")]
+    origin: OriginName
+    state: StateName
+    reason: Annotated[str | None, Field(description="Why it was skipped, is dead or waits.")] = None
+    attempt: Annotated[int, Field(description="Attempts of the retry budget used.")]
+    fence: Annotated[int, Field(description="Rises with every queueing; the highest is the newest word.")]
+    lane: LaneName
+    pool: str
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    error: Annotated[str | None, Field(description="Last error, cut to a few thousand characters.")] = None
+    traceparent: Annotated[
+        str | None, Field(description="W3C trace context of the attempt; there for runs that are traced.")
+    ] = None
+
+
+class RunsSettled(Published):
+    """Outcomes of one namespace, as they were recorded together."""
+
+    outcomes: list[RunOutcome]
+
+
+class DeadAttempt(Published):
+    """One attempt of a dead run."""
+
+    number: Annotated[int, Field(description="Of the retry budget; begins anew when a run is redriven.")]
+    fence: int
+    outcome: Annotated[str, Field(description="failed, timed_out, lost, rejected, handed_back …")]
+    error: Annotated[str | None, Field(description="Cut to a few thousand characters.")] = None
+    worker: Annotated[int | None, Field(description="Which worker made it, where one is known.")] = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class RunDead(Published):
+    """A run whose attempts are used up. It may be redriven later."""
+
+    run_id: UUID
+    job_id: UUID
+    namespace: str
+    scheduled_for: datetime
+    origin: OriginName
+    reason: Annotated[str | None, Field(description="retries_exhausted, not_retryable, lost …")] = None
+    attempts: Annotated[int, Field(description="Attempts made.")]
+    fence: int
+    lane: LaneName
+    pool: str
+    finished_at: datetime | None = None
+    error: str | None = None
+    kind: Annotated[str | None, Field(description="Kind of the job; null where the job is gone.")] = None
+    job_name: Annotated[str | None, Field(description="Name of the job, if it has one.")] = None
+    fingerprint: Annotated[
+        str | None, Field(description="Equal for runs that died of one cause: 16 hexadecimal digits.")
+    ] = None
+    history: Annotated[
+        list[DeadAttempt], Field(description="Attempts that did not succeed, the oldest first.")
+    ] = []  # noqa: RUF012 - pydantic copies it for each instance
+    history_omitted: Annotated[int, Field(description="Oldest attempts that did not fit into the event.")] = 0
+
+
+class Problem(Published):
+    """One thing that was wrong with a submission."""
+
+    pointer: Annotated[str, Field(description="RFC 6901 pointer into the event; empty: the whole event.")]
+    message: Annotated[str, Field(description="What is wrong.")]
+    expected: Annotated[str, Field(description="What would be right; empty where the message says it.")] = ""
+
+
+class SubmissionRejected(Published):
+    """A record of a submission topic that was not taken, where it stood and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    event_source: Annotated[str | None, Field(description="Source of the event, if it could be read.")] = None
+    event_id: Annotated[str | None, Field(description="Id of the event, if it could be read.")] = None
+    errors: list[Problem]
+    value_base64: Annotated[
+        str | None, Field(description="The record's value, its first bytes at least; null for no value.")
+    ] = None
+    truncated: Annotated[bool, Field(description="Whether the value was cut.")] = False
+
+
+MODELS: Final[dict[str, type[Published]]] = {
+    SETTLED: RunsSettled,
+    DEAD: RunDead,
+    REJECTED: SubmissionRejected,
+    **alerts.MODELS,
+}
+
+
+def read_published(event: Event) -> Published:
+    """Read the data of one of our events, as a consumer does.
+
+    Raises:
+        Refused: the type is not one of `MODELS`, or a field it promises is missing or wrong.
+    """
+    model = MODELS.get(event.type)
+    if model is None:
+        raise Refused(
+            [FieldError("/type", f"{shown(event.type)} is not read here", "one of " + ", ".join(MODELS))]
+        )
+    try:
+        return model.model_validate(event.data)
+    except ValidationError as error:
+        raise Refused(
+            FieldError(pointer(("data", *item["loc"])), item["msg"])
+            for item in error.errors(include_url=False, include_input=False)
+        ) from None
+
+
+@dataclass(slots=True)
+class SettledRun:
+    """One outcome for `settled_event`; the fields of `RunOutcome` in their order."""
+
+    run_id: UUID
+    job_id: UUID
+    namespace: str
+    scheduled_for: datetime
+    origin: str
+    state: str
+    reason: str | None
+    attempt: int
+    fence: int
+    lane: str
+    pool: str
+    started_at: datetime | None
+    finished_at: datetime | None
+    error: str | None
+
+    def traced(self, traceparent: str) -> TracedRun:
+        """Return the outcome of a run that is traced."""
+        facts = {one.name: getattr(self, one.name) for one in dataclasses.fields(SettledRun)}
+        return TracedRun(**facts, traceparent=traceparent)
+
+
+@dataclass(slots=True)
+class TracedRun(SettledRun):
+    """One outcome of a run that is traced: the others do not carry an empty field."""
+
+    traceparent: str
+
+
+@dataclass(slots=True)
+class PastAttempt:
+    """One attempt for `dead_event`; the fields of `DeadAttempt` in their order."""
+
+    number: int
+    fence: int
+    outcome: str
+    error: str | None
+    worker: int | None
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+def settled_event(namespace: str, outcomes: Sequence[SettledRun], *, at: datetime | None = None) -> bytes:
+    """Return the structured-mode value of one event with all outcomes of a namespace.
+
+    Args:
+        namespace: of every outcome; the subject of the event.
+        outcomes: recorded together.
+        at: when, by the database's clock.
+    """
+    return _render(SETTLED, namespace, {"outcomes": outcomes}, at)
+
+
+def settled_events(
+    namespace: str,
+    outcomes: Sequence[SettledRun],
+    *,
+    at: datetime | None = None,
+    max_bytes: int = MAX_MESSAGE_BYTES,
+) -> list[bytes]:
+    """Return the fewest events that hold the outcomes with none above `max_bytes`, by halving."""
+    value = settled_event(namespace, outcomes, at=at)
+    if len(value) <= max_bytes:
+        return [value]
+    if len(outcomes) == 1:
+        cut = dataclasses.replace(outcomes[0], error=_cut(outcomes[0].error))
+        return [settled_event(namespace, [cut], at=at)]
+    middle = len(outcomes) // 2
+    halves = (outcomes[:middle], outcomes[middle:])
+    return [event for half in halves for event in settled_events(namespace, half, at=at, max_bytes=max_bytes)]
+
+
+def dead_event(
+    *,
+    run_id: UUID,
+    job_id: UUID,
+    namespace: str,
+    scheduled_for: datetime,
+    origin: str,
+    reason: str | None,
+    attempts: int,
+    fence: int,
+    lane: str,
+    pool: str,
+    finished_at: datetime | None,
+    error: str | None,
+    kind: str | None = None,
+    job_name: str | None = None,
+    fingerprint: str | None = None,
+    history: Sequence[PastAttempt] = (),
+    history_omitted: int = 0,
+    max_history_bytes: int = MAX_HISTORY_BYTES,
+) -> bytes:
+    """Return the structured-mode value of a dead letter.
+
+    `history` holds attempts, the oldest first; of one above `max_history_bytes` the newest are told.
+    """
+    kept = _newest(history, max_history_bytes)
+    data = {
+        "run_id": run_id,
+        "job_id": job_id,
+        "namespace": namespace,
+        "scheduled_for": scheduled_for,
+        "origin": origin,
+        "reason": reason,
+        "attempts": attempts,
+        "fence": fence,
+        "lane": lane,
+        "pool": pool,
+        "finished_at": finished_at,
+        "error": _cut(error),
+        "kind": kind,
+        "job_name": job_name,
+        "fingerprint": fingerprint,
+        "history": kept,
+        "history_omitted": history_omitted + len(history) - len(kept),
+    }
+    return _render(DEAD, str(run_id), data, finished_at)
+
+
+def _newest(history: Sequence[PastAttempt], most_bytes: int) -> list[PastAttempt]:
+    """Return the newest attempts that fit, in their order."""
+    kept: list[PastAttempt] = []
+    left = most_bytes
+    for attempt in reversed(history):
+        cut = dataclasses.replace(attempt, error=_cut(attempt.error))
+        # JSON escapes a control character with six bytes; nothing else needs more than that.
+        left -= _ATTEMPT_BYTES + _json_bytes(cut.error)
+        if left < 0:
+            break
+        kept.append(cut)
+    return kept[::-1]
+
+
+def _json_bytes(text: str | None) -> int:
+    if text is None:
+        return 4
+    escaped = sum(1 for char in text if char < " " or char in '"\\')
+    return len(text.encode("utf-8", "backslashreplace")) + 5 * escaped
+
+
+def rejection_event(
+    refused: Refused,
+    *,
+    topic: str,
+    partition: int,
+    offset: int,
+    value: bytes | None,
+    cap_bytes: int,
+    event_source: str | None = None,
+    event_id: str | None = None,
+    at: datetime | None = None,
+) -> bytes:
+    """Return the structured-mode value that tells why a record was refused.
+
+    Args:
+        refused: the verdict with its problems.
+        topic: where the record stands.
+        partition: likewise.
+        offset: likewise.
+        value: the record's value; at most `cap_bytes` of it are sent along.
+        cap_bytes: see there.
+        event_source: from `envelope.identify`.
+        event_id: likewise.
+        at: when.
+    """
+    data = {
+        "topic": topic,
+        "partition": partition,
+        "offset": offset,
+        "event_source": event_source,
+        "event_id": event_id,
+        "errors": refused.errors,
+        "value_base64": None if value is None else base64.b64encode(value[:cap_bytes]).decode(),
+        "truncated": value is not None and len(value) > cap_bytes,
+    }
+    return _render(REJECTED, f"{topic}/{partition}/{offset}", data, at)
+
+
+def _render(kind: str, subject: str, data: dict[str, Any], at: datetime | None) -> bytes:
+    event_id = str(uuid7())
+    try:
+        return render_structured(id=event_id, source=SOURCE, type=kind, data=data, subject=subject, time=at)
+    except TypeError:
+        # An error text of a handler may hold half a surrogate pair; the outcome must be told all the same.
+        return render_structured(
+            id=event_id, source=SOURCE, type=kind, data=_encodable(data), subject=subject, time=at
+        )
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {key: _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name.name: _encodable(getattr(value, name.name)) for name in dataclasses.fields(value)}
+    return value
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _MAX_ERROR else text[: _MAX_ERROR - 1] + "…"

@@ -1,0 +1,320 @@
+"""What clients ask for on the submission topics: one class of submission for each event type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final, NamedTuple
+from uuid import UUID
+
+import orjson
+from pydantic import ConfigDict, Field, ValidationError
+
+from noonmark.core.schedules.time_facts import TimeFacts
+from noonmark.core.vocabulary import Lane, ResumeChoice
+from noonmark.schemas.events.envelope import Event
+from noonmark.schemas.jobs.completion import RunCompletion
+from noonmark.schemas.jobs.documents import JobDocument, field_rules
+from noonmark.schemas.jobs.job import MAX_PAYLOAD_BYTES, JobSpec, parse_job
+from noonmark.schemas.jobs.requests import (
+    JobCancel,
+    JobId,
+    JobReference,
+    JobResume,
+    JobTrigger,
+    ReasonedReference,
+    RunsCancel,
+)
+from noonmark.schemas.problems.pydantic_errors import Document, field_errors
+from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of, shown, suggestion
+from noonmark.schemas.problems.screening import screen
+
+CREATE: Final = "noonmark.job.create.v1"
+UPDATE: Final = "noonmark.job.update.v1"
+CANCEL: Final = "noonmark.job.cancel.v1"
+PAUSE: Final = "noonmark.job.pause.v1"
+RESUME: Final = "noonmark.job.resume.v1"
+TRIGGER: Final = "noonmark.job.trigger.v1"
+CANCEL_RUNS: Final = "noonmark.run.cancel.v1"
+COMPLETE_RUN: Final = "noonmark.run.complete.v1"
+TYPES: Final = (CREATE, UPDATE, CANCEL, PAUSE, RESUME, TRIGGER, CANCEL_RUNS, COMPLETE_RUN)
+
+DEFAULT_NAMESPACE: Final = "default"
+
+_NO_FACTS: Final = TimeFacts()
+
+
+class JobUpdate(JobDocument):
+    """The new document of a job, whole: what is left out returns to its default."""
+
+    model_config = ConfigDict(
+        title="noonmark job update",
+        json_schema_extra={
+            **field_rules(name_required=False),
+            "anyOf": [{"required": ["job_id"]}, {"required": ["name"]}],
+        },
+    )
+
+    job_id: Annotated[
+        JobId, Field(description="Id of the job; without it `name` in `namespace` is meant.")
+    ] = None
+
+
+class JobRef(NamedTuple):
+    """One job: by its id, or by name in a namespace."""
+
+    job_id: UUID | None
+    namespace: str
+    name: str | None
+
+
+@dataclass(slots=True, frozen=True)
+class CreateJob:
+    """Make a job."""
+
+    spec: JobSpec
+
+
+@dataclass(slots=True, frozen=True)
+class UpdateJob:
+    """Replace the document of a job. `spec.name` may be None where the job is named by its id: it is kept.
+
+    Attributes:
+        schedule: as it was written, of a job named by its id: its namespace may have another default zone and
+            other calendars than the document lets suppose.
+    """
+
+    ref: JobRef
+    spec: JobSpec
+    schedule: object = None
+
+
+@dataclass(slots=True, frozen=True)
+class CancelJob:
+    """End a job: nothing of it is due any more, and its unfinished runs are cancelled.
+
+    Attributes:
+        stops_running: runs that have started are asked to stop; False: they finish.
+    """
+
+    ref: JobRef
+    reason: str | None
+    stops_running: bool = True
+
+
+@dataclass(slots=True, frozen=True)
+class PauseJob:
+    """Hold a job until it is resumed."""
+
+    ref: JobRef
+    reason: str | None
+
+
+@dataclass(slots=True, frozen=True)
+class ResumeJob:
+    """Let a paused job go on; `missed` says what becomes of the instants that its pause held."""
+
+    ref: JobRef
+    missed: ResumeChoice = ResumeChoice.SKIP
+
+
+@dataclass(slots=True, frozen=True)
+class TriggerJob:
+    """Run a job once now, beside its schedule.
+
+    Attributes:
+        payload: JSON that the run has in place of the job's payload; None: the job's own.
+        lane: of the run; None: the job's own.
+    """
+
+    ref: JobRef
+    payload: bytes | None = None
+    lane: Lane | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class CancelRuns:
+    """End runs: those without a worker at once; those that run are asked to stop."""
+
+    run_ids: tuple[UUID, ...]
+    reason: str | None = None
+    actor: str | None = None
+    """Who asks, where it is no event's source."""
+
+
+@dataclass(slots=True, frozen=True)
+class CompleteRun:
+    """Report the end of a run whose target had answered 202. `result` is JSON."""
+
+    run_id: UUID
+    token: str
+    succeeded: bool
+    result: bytes | None
+    error: str | None
+    retryable: bool
+
+
+Submission = CreateJob | UpdateJob | CancelJob | PauseJob | ResumeJob | TriggerJob | CancelRuns | CompleteRun
+
+
+def parse_submission(
+    event: Event,
+    *,
+    now: datetime,
+    ledger_floor: datetime,
+    facts: TimeFacts = _NO_FACTS,
+    max_payload_bytes: int = MAX_PAYLOAD_BYTES,
+    namespace: str = DEFAULT_NAMESPACE,
+) -> Submission:
+    """Check an event of a submission topic.
+
+    Args:
+        event: from `envelope.parse_event`.
+        now: the instant of the submission.
+        ledger_floor: runs before it were dropped; a `run_at` below it is refused.
+        facts: default zones and calendars of the namespaces.
+        max_payload_bytes: limit of a job's payload as JSON.
+        namespace: the one that is meant where the data name none.
+
+    Raises:
+        Refused: with every problem found; pointers are relative to the event, so data is below `/data`.
+    """
+    if event.type not in _READERS:
+        raise Refused([_unknown_type(event.type)])
+    try:
+        return _read(event, _Reading(now, ledger_floor, facts, max_payload_bytes, namespace))
+    except Refused as refused:
+        raise refused.below("/data") from None
+
+
+class _Reading(NamedTuple):
+    """What a document is read with."""
+
+    now: datetime
+    ledger_floor: datetime
+    facts: TimeFacts
+    max_payload_bytes: int
+    namespace: str
+
+    def spec(self, data: dict[str, Any], *, by_id: bool = False) -> JobSpec:
+        return parse_job(
+            data,
+            now=self.now,
+            ledger_floor=self.ledger_floor,
+            facts=self.facts,
+            screened=True,
+            name_required=not by_id,
+            max_payload_bytes=self.max_payload_bytes,
+        )
+
+
+_READERS: Final[Mapping[str, type[Document]]] = {
+    CREATE: JobDocument,
+    UPDATE: JobUpdate,
+    CANCEL: JobCancel,
+    PAUSE: ReasonedReference,
+    RESUME: JobResume,
+    TRIGGER: JobTrigger,
+    CANCEL_RUNS: RunsCancel,
+    COMPLETE_RUN: RunCompletion,
+}
+
+_IN_A_NAMESPACE: Final = frozenset({CREATE, UPDATE, CANCEL, PAUSE, RESUME, TRIGGER})
+
+
+def data_model(event_type: str) -> type[Document]:
+    """Return the model of a submission type's data."""
+    return _READERS[event_type]
+
+
+def _unknown_type(name: str) -> FieldError:
+    stem, dot, version = name.rpartition(".v")
+    known = ", ".join(TYPES)
+    if dot and version.isdecimal() and f"{stem}.v1" in TYPES:
+        return FieldError("/type", f"major version {version} of {stem} is not read here", f"{stem}.v1")
+    return FieldError("/type", f"{shown(name)} is no submission{suggestion(name, TYPES)}", f"one of {known}")
+
+
+def _read(event: Event, reading: _Reading) -> Submission:
+    data = event.data
+    if not isinstance(data, dict):
+        raise Refused([FieldError("", f"is {kind_of(data)}", "a JSON object")])
+    if not event.screened and (unfit := screen(data)):
+        raise Refused(unfit)
+    if reading.namespace != DEFAULT_NAMESPACE and event.type in _IN_A_NAMESPACE:
+        data = {"namespace": reading.namespace, **data}
+    if event.type == CREATE:
+        return CreateJob(reading.spec(data))
+    if event.type == UPDATE:
+        return _update(data, reading)
+    return _order(event.type, data)
+
+
+def _update(data: dict[str, Any], reading: _Reading) -> UpdateJob:
+    document = dict(data)
+    problems: list[FieldError] = []
+    job_id = document.pop("job_id", None)
+    named = isinstance(job_id, str) or document.get("name") is not None
+    spec = None
+    try:
+        # Without any name there is one problem to report, not two.
+        spec = reading.spec(document, by_id=not named or job_id is not None)
+    except Refused as refused:
+        problems += refused.errors
+    if job_id is not None:
+        try:
+            JobReference.model_validate({"job_id": job_id})
+        except ValidationError as error:
+            problems += field_errors(error, JobReference)
+    elif not named:
+        problems.append(FieldError("", "names no job", "job_id, or name with its namespace"))
+    if problems or spec is None:
+        raise Refused(problems)
+    ref = JobRef(UUID(job_id) if job_id else None, spec.namespace, spec.name)
+    return UpdateJob(ref, spec, document.get("schedule") if job_id else None)
+
+
+def _order(kind: str, data: dict[str, Any]) -> Submission:
+    model = _READERS[kind]
+    try:
+        order = model.model_validate(data)
+    except ValidationError as error:
+        raise Refused(field_errors(error, model)) from None
+    if isinstance(order, RunCompletion):
+        return _completion(order)
+    if isinstance(order, RunsCancel):
+        return CancelRuns(tuple(UUID(run_id) for run_id in dict.fromkeys(order.run_ids)), order.reason)
+    assert isinstance(order, JobReference)
+    if order.job_id is None and order.name is None:
+        raise Refused([FieldError("", "names no job", "job_id, or name with its namespace")])
+    if order.job_id is not None and order.name is not None:
+        raise Refused([FieldError("/name", "is given beside job_id", "one of the two")])
+    ref = JobRef(UUID(order.job_id) if order.job_id else None, order.namespace, order.name)
+    return _order_of_job(order, ref)
+
+
+def _order_of_job(order: JobReference, ref: JobRef) -> Submission:
+    match order:
+        case JobCancel():
+            return CancelJob(ref, order.reason, order.running == "stop")
+        case ReasonedReference():
+            return PauseJob(ref, order.reason)
+        case JobResume():
+            return ResumeJob(ref, ResumeChoice(order.missed))
+        case JobTrigger():
+            given = "payload" in order.model_fields_set
+            return TriggerJob(ref, orjson.dumps(order.payload) if given else None, order.priority)
+    raise AssertionError(type(order).__name__)
+
+
+def _completion(report: RunCompletion) -> CompleteRun:
+    result = None if report.result is None else orjson.dumps(report.result)
+    return CompleteRun(
+        UUID(report.run_id),
+        report.token,
+        report.outcome == "succeeded",
+        result,
+        report.error,
+        report.retryable,
+    )

@@ -1,0 +1,371 @@
+"""From a job document to what the store keeps: checked, with every default spelt out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+from pydantic import ValidationError
+
+from noonmark.core.instants import format_instant, parse_instant
+from noonmark.core.planning.plan import Misfire, MisfirePolicy
+from noonmark.core.retry import RetryPolicy
+from noonmark.core.schedules.schedule import Schedule
+from noonmark.core.schedules.stored_form import document_of
+from noonmark.core.schedules.time_facts import TimeFacts
+from noonmark.core.vocabulary import DeliverySemantics, Lane, Overlap
+from noonmark.schemas.jobs.documents import (
+    KINDS,
+    NO_TRANSACTION,
+    JobDocument,
+    JobType,
+)
+from noonmark.schemas.jobs.payloads import PAYLOADS
+from noonmark.schemas.jobs.policies import MOST_LIMITS, MisfireDocument
+from noonmark.schemas.jobs.retry import check_retry, retry_document, retry_of
+from noonmark.schemas.jobs.schedule import schedule_in
+from noonmark.schemas.jobs.shapes import Shapes, is_plain_line, shape_of
+from noonmark.schemas.problems.pydantic_errors import field_errors
+from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of, shown
+from noonmark.schemas.problems.screening import screen
+
+__all__ = [
+    "DEFAULT_TIMEOUT_SECONDS",
+    "MAX_PAYLOAD_BYTES",
+    "JobDocument",
+    "JobSpec",
+    "effective",
+    "parse_job",
+    "payload_for",
+]
+
+MAX_PAYLOAD_BYTES: Final = 128 * 1024
+"""A payload is stored with each job version and read for each run; larger data belongs elsewhere."""
+
+DEFAULT_TIMEOUT_SECONDS: Final[Mapping[str, float]] = {
+    "http": 30.0,
+    "grpc": 30.0,
+    "kafka": 30.0,
+    "script": 3600.0,
+    "python": 3600.0,
+}
+
+_DEFAULT_MISFIRE: Final = Misfire()
+_NO_FACTS: Final = TimeFacts()
+
+
+@dataclass(slots=True, frozen=True)
+class JobSpec:
+    """A checked job, as the store takes it. Durations are seconds, instants aware UTC.
+
+    Attributes:
+        name: unique in the namespace where `schedule` is set; otherwise a label.
+        kind: the document's `type`.
+        handler: registered name of the Python handler; None for other kinds.
+        payload_json: the payload as JSON; of all kinds but python with its defaults spelt out.
+        schedule: of a recurring job, else None.
+        run_at: of a one-time job; None with `schedule` None means due on arrival.
+        deadline_seconds: from the instant of a run to the end of its last attempt.
+        limits: names of limits of the namespace, each with the key that the runs are counted by, or None.
+        pause_after_failures: equal failures in a row after which the job pauses itself.
+        late_after_seconds: from the instant of a run to the alert that it has not started.
+    """
+
+    name: str | None
+    kind: JobType
+    handler: str | None
+    payload_json: bytes
+    schedule: Schedule | None
+    run_at: datetime | None
+    timeout_seconds: float
+    retry: RetryPolicy
+    lane: Lane
+    pool: str
+    namespace: str
+    labels: Mapping[str, str]
+    misfire: Misfire
+    overlap: Overlap
+    start_deadline_seconds: float | None
+    idempotency_key: str | None
+    description: str | None
+    owner: str | None
+    delivery: DeliverySemantics = DeliverySemantics.AT_LEAST_ONCE
+    deadline_seconds: float | None = None
+    limits: tuple[tuple[str, str | None], ...] = ()
+    pause_after_failures: int | None = None
+    late_after_seconds: float | None = None
+
+
+_FIELDS: Final = tuple(field.name for field in fields(JobSpec))
+_SHAPES: Final = Shapes()
+
+
+def parse_job(
+    data: object,
+    *,
+    now: datetime,
+    ledger_floor: datetime,
+    facts: TimeFacts = _NO_FACTS,
+    screened: bool = False,
+    name_required: bool = True,
+    max_payload_bytes: int = MAX_PAYLOAD_BYTES,
+) -> JobSpec:
+    """Check a job document.
+
+    Args:
+        data: the parsed document.
+        now: the instant of the submission, by the database's clock where there is one at hand.
+        ledger_floor: runs before it were dropped; a `run_at` below it is refused.
+        facts: default zones and calendars of the namespaces.
+        screened: True where `data` comes from `screening.parse_json`, which has made part of the checks.
+        name_required: whether a recurring job must have a name here.
+        max_payload_bytes: limit of the payload as JSON.
+
+    Raises:
+        Refused: with every problem found; pointers are relative to the document.
+    """
+    if not isinstance(data, dict):
+        raise Refused([FieldError("", f"is {kind_of(data)}", "a job document: a JSON object")])
+    if not screened and (unfit := screen(data)):
+        raise Refused(unfit)
+    shape = shape_of(data)
+    if shape is not None and (like := _SHAPES.get(shape)) is not None:
+        spec = _alike(data, like, ledger_floor, max_payload_bytes)
+        if spec is not None:
+            return spec
+    problems: list[FieldError] = []
+    document: JobDocument | None = None
+    try:
+        document = JobDocument.model_validate(data)
+    except ValidationError as error:
+        problems += field_errors(error, JobDocument, given=data)
+    schedule = schedule_in(data, now, facts, problems, name_required=name_required)
+    run_at = _run_at(data.get("run_at"), ledger_floor, problems)
+    misfire = _misfire(data.get("misfire"), problems)
+    payload_json = _payload(data, max_payload_bytes, problems)
+    _check_between_fields(data, problems, name_required=name_required)
+    retry = retry_of(document, problems) if document else RetryPolicy()
+    if problems or document is None:
+        raise Refused(problems)
+    recurring = schedule is not None
+    spec = JobSpec(
+        document.name,
+        document.type,
+        document.handler,
+        payload_json,
+        schedule,
+        run_at,
+        document.timeout_seconds or DEFAULT_TIMEOUT_SECONDS[document.type],
+        retry,
+        document.priority,
+        document.pool,
+        document.namespace,
+        document.labels,
+        misfire,
+        Overlap(document.overlap) if document.overlap else Overlap.SKIP if recurring else Overlap.ALLOW,
+        document.start_deadline_seconds,
+        document.idempotency_key,
+        document.description,
+        document.owner,
+        DeliverySemantics(document.delivery),
+        document.deadline_seconds,
+        tuple((limit.name, limit.key) for limit in document.limits),
+        document.pause_after_failures,
+        document.late_after_seconds,
+    )
+    if shape is not None:
+        _SHAPES.keep(shape, {name: getattr(spec, name) for name in _FIELDS})
+    return spec
+
+
+def _alike(
+    data: dict[str, Any], like: dict[str, Any], ledger_floor: datetime, max_payload_bytes: int
+) -> JobSpec | None:
+    """Read a document whose other fields are known to be right; None: the whole check is to judge it."""
+    name, key = data.get("name"), data.get("idempotency_key")
+    problems: list[FieldError] = []
+    run_at = _run_at(data.get("run_at"), ledger_floor, problems)
+    payload = orjson.dumps(data.get("payload", {}))
+    if problems or len(payload) > max_payload_bytes or not (is_plain_line(name) and is_plain_line(key)):
+        return None
+    own = {"name": name, "idempotency_key": key, "run_at": run_at, "payload_json": payload}
+    return JobSpec(**(like | own))
+
+
+def effective(spec: JobSpec) -> dict[str, Any]:
+    """Return the full job document of a spec, every default spelt out; `parse_job` takes it back."""
+    misfire = spec.misfire
+    return {
+        "name": spec.name,
+        "type": spec.kind,
+        "handler": spec.handler,
+        "payload": orjson.loads(spec.payload_json),
+        "schedule": _schedule_document(spec.schedule),
+        "run_at": format_instant(spec.run_at) if spec.run_at else None,
+        "retry": retry_document(spec.retry),
+        "timeout_seconds": _number(spec.timeout_seconds),
+        "priority": spec.lane.label,
+        "pool": spec.pool,
+        "namespace": spec.namespace,
+        "labels": dict(spec.labels),
+        "misfire": {
+            "policy": misfire.policy.value,
+            "grace_seconds": _number(misfire.grace_seconds),
+            "look_back_seconds": _number(misfire.look_back_seconds),
+        },
+        "overlap": spec.overlap.value,
+        "delivery": spec.delivery.value,
+        "deadline_seconds": _number(spec.deadline_seconds),
+        "limits": [name if key is None else {"name": name, "key": key} for name, key in spec.limits],
+        "pause_after_failures": spec.pause_after_failures,
+        "start_deadline_seconds": _number(spec.start_deadline_seconds),
+        "late_after_seconds": _number(spec.late_after_seconds),
+        "idempotency_key": spec.idempotency_key,
+        "description": spec.description,
+        "owner": spec.owner,
+    }
+
+
+def payload_for(kind: JobType, payload: object, *, limit: int = MAX_PAYLOAD_BYTES) -> bytes:
+    """Check a payload that takes the place of a job's own, and return it as `JobSpec.payload_json` has it.
+
+    Raises:
+        Refused: with every problem found; pointers begin with `/payload`.
+    """
+    problems: list[FieldError] = []
+    encoded = _payload({"type": kind, "payload": payload}, limit, problems)
+    if problems:
+        raise Refused(problems)
+    return encoded
+
+
+def _schedule_document(schedule: Schedule | None) -> dict[str, object] | None:
+    if schedule is None:
+        return None
+    document = document_of(schedule)
+    for field in ("start", "end", "calendars"):
+        document.setdefault(field, None)
+    return document
+
+
+def _number(value: float | None) -> float | None:
+    return int(value) if value is not None and float(value).is_integer() else value
+
+
+def _run_at(value: object, ledger_floor: datetime, problems: list[FieldError]) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        at = parse_instant(value)
+    except ValueError as error:
+        message, _, expected = str(error).partition("; allowed: ")
+        problems.append(FieldError("/run_at", message, expected))
+        return None
+    if at < ledger_floor:
+        floor = format_instant(ledger_floor)
+        problems.append(
+            FieldError(
+                "/run_at",
+                f"{shown(value)} is before the ledger floor {floor}, below which runs were dropped",
+                f"an instant from {floor} on",
+            )
+        )
+    return at
+
+
+def _misfire(value: object, problems: list[FieldError]) -> Misfire:
+    if value is None or value == "fire_latest":
+        return _DEFAULT_MISFIRE
+    short = not isinstance(value, dict)
+    try:
+        document = MisfireDocument.model_validate({"policy": value} if short else value)
+    except ValidationError as error:
+        found = field_errors(error, MisfireDocument, ("misfire",))
+        problems += (
+            [FieldError("/misfire", item.message, item.expected + ", or an object") for item in found]
+            if short
+            else found
+        )
+        return _DEFAULT_MISFIRE
+    look_back = document.look_back_seconds
+    if look_back is not None and look_back < document.grace_seconds:
+        problems.append(
+            FieldError(
+                "/misfire/look_back_seconds",
+                f"{look_back:g} is below grace_seconds, {document.grace_seconds:g}",
+                "a number of seconds not below grace_seconds",
+            )
+        )
+        return _DEFAULT_MISFIRE
+    return Misfire(MisfirePolicy(document.policy), document.grace_seconds, look_back)
+
+
+def _payload(data: dict[str, Any], limit: int, problems: list[FieldError]) -> bytes:
+    kind = data.get("type")
+    payload = data.get("payload", {})
+    model = PAYLOADS.get(kind.lower()) if isinstance(kind, str) else None
+    if model is not None:
+        if "payload" not in data or not isinstance(payload, dict):
+            message = f"is {kind_of(payload)}" if "payload" in data else "is missing"
+            problems.append(FieldError("/payload", message, model.purpose))
+            return b""
+        try:
+            payload = model.model_validate(payload).request()
+        except ValidationError as error:
+            problems += field_errors(error, model, ("payload",), payload)
+            return b""
+    encoded = orjson.dumps(payload)
+    if len(encoded) > limit:
+        problems.append(
+            FieldError(
+                "/payload",
+                f"is {len(encoded)} bytes of JSON",
+                f"at most {limit} bytes; keep larger data elsewhere and pass a reference",
+            )
+        )
+    return encoded
+
+
+def _check_between_fields(data: dict[str, Any], problems: list[FieldError], *, name_required: bool) -> None:
+    """Check what one field's presence says about another; on the raw document, so that all is reported."""
+    kind = data.get("type")
+    handler = data.get("handler")
+    if isinstance(kind, str):
+        if kind.lower() in KINDS and kind.lower() != "python" and handler is not None:
+            problems.append(FieldError("/handler", "is for python jobs only", "the field left out"))
+        if kind.lower() == "python" and handler is None:
+            problems.append(
+                FieldError("/handler", "is missing", "the registered name, such as mails.send_welcome")
+            )
+        if data.get("delivery") == "exactly_once" and kind.lower() in NO_TRANSACTION:
+            told = "exactly_once is for handlers with a transaction on noonmark's database"
+            problems.append(
+                FieldError("/delivery", told, f"at_least_once or at_most_once for {kind.lower()} jobs")
+            )
+    if data.get("schedule") is not None:
+        if data.get("run_at") is not None:
+            problems.append(
+                FieldError("/run_at", "is given beside schedule", "one of the two, or neither for now")
+            )
+        if name_required and data.get("name") is None:
+            problems.append(
+                FieldError("/name", "is missing: a recurring job is known by its name", "1 to 200 characters")
+            )
+    check_retry(data, problems)
+    _check_limits(data.get("limits"), problems)
+
+
+def _check_limits(limits: object, problems: list[FieldError]) -> None:
+    """Refuse a limit that is named twice: a run takes one place of it, and asks for no second."""
+    if not isinstance(limits, list) or len(limits) > MOST_LIMITS:
+        return
+    seen: list[tuple[object, object]] = []
+    for place, limit in enumerate(limits):
+        one = (limit.get("name"), limit.get("key")) if isinstance(limit, dict) else (limit, None)
+        if one in seen and isinstance(one[0], str):
+            told = "is named already, with the same key" if one[1] is not None else "is named already"
+            problems.append(FieldError(f"/limits/{place}", told, "each limit once, or with different keys"))
+        seen.append(one)

@@ -1,0 +1,97 @@
+"""Orders about jobs and runs that exist, as clients write them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic.config import JsonDict
+
+from noonmark.core.vocabulary import Lane
+from noonmark.schemas.jobs.documents import PRIORITY_SCHEMA, Namespace, optional_lane
+from noonmark.schemas.jobs.policies import Line
+from noonmark.schemas.problems.pydantic_errors import Document, Expected
+
+MOST_RUNS: Final = 100
+"""Most runs that one event cancels."""
+
+_UUID_PATTERN: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+_ONE_NAME: Final[JsonDict] = {"oneOf": [{"required": ["job_id"]}, {"required": ["name"]}]}
+
+JobId = Annotated[
+    str | None,
+    Field(pattern=_UUID_PATTERN, description="Id of the job."),
+    Expected("a UUID in its usual form of 36 characters"),
+]
+Reason = Annotated[
+    str | None,
+    Field(min_length=1, max_length=500, description="Why, for people and the audit log."),
+    Expected("text of 1 to 500 characters"),
+]
+
+
+class JobReference(Document):
+    """Which job is meant: by `job_id`, or by `name` in `namespace`."""
+
+    model_config = ConfigDict(json_schema_extra=_ONE_NAME)
+
+    job_id: JobId = None
+    namespace: Namespace = "default"
+    name: Annotated[
+        Line | None, Field(description="Name of the job."), Expected("1 to 200 characters on one line")
+    ] = None
+
+
+class ReasonedReference(JobReference):
+    """Which job is meant, and why."""
+
+    reason: Reason = None
+
+
+class JobResume(JobReference):
+    """Which job goes on, and what becomes of the instants that passed while it was paused."""
+
+    missed: Annotated[
+        Literal["skip", "latest", "all"],
+        Field(
+            description="Instants of a recurring job that came due in the pause: none runs, the latest "
+            "runs, or all run, oldest first."
+        ),
+        Expected("skip, latest or all"),
+    ] = "skip"
+
+
+class JobCancel(ReasonedReference):
+    """Which job ends, why, and what becomes of its runs that are under way."""
+
+    running: Annotated[
+        Literal["stop", "finish"],
+        Field(description="Runs that have started are asked to stop, or left to finish."),
+        Expected("stop or finish"),
+    ] = "stop"
+
+
+class JobTrigger(JobReference):
+    """Which job is run once now, and what its run has instead of the job's own."""
+
+    payload: Annotated[
+        Any, Field(description="In place of the job's payload, whole; left out: the job's own.")
+    ] = None
+    priority: Annotated[
+        Lane | None,
+        PlainValidator(optional_lane),
+        WithJsonSchema({"anyOf": [PRIORITY_SCHEMA, {"type": "null"}], "default": None}),
+        Field(description="Lane of the run; left out: the job's own.", json_schema_extra={"default": None}),
+        Expected("high, normal, low, or an integer from 1 (most urgent) to 10"),
+    ] = None
+
+
+class RunsCancel(Document):
+    """Which runs are to be cancelled."""
+
+    run_ids: Annotated[
+        list[Annotated[str, Field(pattern=_UUID_PATTERN)]],
+        Field(min_length=1, max_length=MOST_RUNS, description="Ids of the runs."),
+        Expected(f"1 to {MOST_RUNS} UUIDs in their usual form of 36 characters"),
+    ]
+    reason: Reason = None

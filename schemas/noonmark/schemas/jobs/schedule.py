@@ -1,0 +1,107 @@
+"""The `schedule` of a job document, read as the core reads it, with what its namespace and name decide."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from noonmark.core.cron.expression import is_hashed
+from noonmark.core.schedules.schedule import Schedule, ScheduleError, parse_schedule
+from noonmark.core.schedules.time_facts import TimeFacts
+from noonmark.core.zones.zones import ZoneData, zone_data
+from noonmark.schemas.jobs.schedule_documents import known_fields
+from noonmark.schemas.problems.refusal import FieldError, Refused
+
+# A cron string means the same whenever its job was made; any instant will do to read it.
+_ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@lru_cache(maxsize=16_384)
+def _cron_schedule(text: str, zone: str, _data: ZoneData) -> Schedule:
+    return parse_schedule(text, created_at=_ANY_TIME, default_zone=zone)
+
+
+def schedule_of(
+    value: object, *, now: datetime, namespace: str, name: str | None, facts: TimeFacts
+) -> Schedule:
+    """Read the `schedule` of a document as it stands for a job of this namespace and name.
+
+    Raises:
+        Refused: with every problem found; pointers are relative to the document.
+    """
+    problems: list[FieldError] = []
+    schedule = _read_schedule(value, now, facts, (namespace, name or ""), problems)
+    if problems or schedule is None:
+        raise Refused(problems)
+    return schedule
+
+
+def schedule_in(
+    data: dict[str, Any], now: datetime, facts: TimeFacts, problems: list[FieldError], *, name_required: bool
+) -> Schedule | None:
+    """Return the schedule of a whole document, None where it has none; what is wrong goes to `problems`.
+
+    Without a name required, the document is of a job named by its id, and read for its real name later.
+    """
+    value = data.get("schedule")
+    if value is None:
+        return None
+    namespace = data.get("namespace", "default")
+    if not isinstance(namespace, str):  # refused on its own
+        namespace = "default"
+    name = _seed(data.get("name"))
+    if not name_required:
+        # Which job is meant, of which namespace, is known when it is found; then the schedule is read for it.
+        facts, name = facts.anywhere(), name or "?"
+    return _read_schedule(value, now, facts, (namespace, name), problems)
+
+
+def _plain_cron(value: dict[str, Any], zone: str) -> Schedule | None:
+    """Return the schedule of an object with `cron` and `timezone` alone, by its memo; None for others."""
+    cron, own = value.get("cron"), value.get("timezone") or zone
+    if not isinstance(cron, str) or not isinstance(own, str) or len(value) - ("timezone" in value) != 1:
+        return None
+    try:
+        return None if is_hashed(cron) else _cron_schedule(cron, own, zone_data())
+    except ScheduleError:
+        return None  # told with the pointers that an object needs
+
+
+def _read_schedule(
+    value: object, now: datetime, facts: TimeFacts, job: tuple[str, str], problems: list[FieldError]
+) -> Schedule | None:
+    namespace, name = job
+    zone = facts.zone_of(namespace)
+    try:
+        # Nearly all schedules are cron alone, and many jobs share one. What H stands for they do not share.
+        if isinstance(value, str) and not is_hashed(value):
+            return _cron_schedule(value, zone, zone_data())
+        if isinstance(value, dict) and (plain := _plain_cron(value, zone)) is not None:
+            return plain
+        known, unknown = known_fields(value)
+        problems += unknown
+        if known is None:
+            return None
+        return parse_schedule(
+            known,
+            created_at=now,
+            default_zone=zone,
+            seed=name,
+            calendars=facts.calendars_of(namespace),
+        )
+    except ScheduleError as error:
+        problems.append(_schedule_problem(error))
+        return None
+
+
+def _seed(name: object) -> str:
+    """Return what H is hashed from: the name; one that is no string is refused on its own."""
+    return name if isinstance(name, str) else "" if name is None else "?"
+
+
+def _schedule_problem(error: ScheduleError) -> FieldError:
+    message, _, expected = error.message.partition("; allowed: ")
+    if error.position is not None and f"character {error.position}" not in message:
+        message += f" (character {error.position})"
+    return FieldError("/schedule" + error.pointer, message, expected)

@@ -1,0 +1,354 @@
+"""The schedule of a job document: its fields, what each means, and which of those given are known.
+
+`noonmark.core.schedules.documents` is the judge of the values; the models here describe them to people and
+editors, and answer misspelt and misplaced fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, cast
+
+from pydantic import ConfigDict, Field, WithJsonSchema
+from pydantic.config import JsonDict
+
+from noonmark.core.calendars.calendar import NAME_PATTERN, NAME_RULE
+from noonmark.core.calendars.selection import MAX_CALENDARS
+from noonmark.core.cron.expression import MAX_LENGTH
+from noonmark.core.schedules.documents import MAX_MEMBERS, MAX_TEXT
+from noonmark.core.schedules.fields import MAX_RUNS
+from noonmark.core.schedules.kinds import MAX_EVERY, MIN_EVERY
+from noonmark.schemas.problems.pydantic_errors import Document, unknown_field
+from noonmark.schemas.problems.refusal import FieldError, pointer
+
+_JITTER_SECONDS: Final = 31 * 86_400
+
+# What `noonmark.core.instants.parse_duration` takes, in an expression that editors understand.
+_DURATION: Final = (
+    r"^P(?=.)([0-9]{1,9}W)?([0-9]{1,9}D)?"
+    r"(T(?=.)([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,12}(\.[0-9]{1,6})?S)?)?$"
+)
+_LOCAL: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"
+_NULL: Final[JsonDict] = {"type": "null"}
+
+
+def _instant(description: str) -> Any:
+    return Field(
+        description=description + " RFC 3339 with offset.",
+        json_schema_extra={"format": "date-time"},
+        examples=["2026-06-01T00:00:00Z"],
+    )
+
+
+_NAME: Final[JsonDict] = {"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$", "description": NAME_RULE}
+_CalendarNames = Annotated[
+    str | list[str] | None,
+    WithJsonSchema({"anyOf": [_NAME, {"type": "array", "items": _NAME, "maxItems": MAX_CALENDARS}, _NULL]}),
+]
+_Cron = Annotated[
+    str | None,
+    Field(
+        max_length=MAX_LENGTH,
+        description="Cron expression: minute, hour, day of month, month, day of week; six have seconds. "
+        "Names, lists, ranges, steps, L, W, #, H and nicknames such as @daily are known.",
+        examples=["30 2 * * *", "0 9 * * MON-FRI", "0 0 L * *", "H 4 * * *", "@hourly"],
+    ),
+]
+_RRule = Annotated[
+    str | list[str] | None,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1, "maxLength": MAX_TEXT},
+                {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                _NULL,
+            ]
+        }
+    ),
+    Field(
+        description="Recurrence set of RFC 5545: RRULE, RDATE and EXDATE lines, as one text or as a list. "
+        "One rule alone needs no RRULE: before it.",
+        examples=["FREQ=MONTHLY;BYDAY=-1FR", ["RRULE:FREQ=WEEKLY;BYDAY=MO", "EXDATE:20260525T090000"]],
+    ),
+]
+_Every = Annotated[
+    float | str | None,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {
+                    "type": "number",
+                    "minimum": MIN_EVERY.total_seconds(),
+                    "maximum": MAX_EVERY.total_seconds(),
+                },
+                {"type": "string", "pattern": _DURATION},
+                _NULL,
+            ]
+        }
+    ),
+    Field(
+        description="Elapsed time between instants: seconds from 1 on, or an ISO 8601 duration.",
+        examples=[900, "PT15M", "P1D"],
+    ),
+]
+_Dialect = Annotated[
+    Literal["unix", "quartz"] | None,
+    Field(
+        description="How `cron` is read. unix (the default): weekdays 0-7 from Sunday. quartz: six or seven "
+        "fields, seconds first, weekdays 1-7 from Sunday, years last."
+    ),
+]
+_SecondsField = Annotated[
+    Literal["first", "last"] | None,
+    Field(description="Where six fields of dialect unix have the seconds. Default: first."),
+]
+_DtStart = Annotated[
+    str | None,
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": _LOCAL}, _NULL]}),
+    Field(
+        description="Where `rrule` starts: a time on the wall, without offset, in the schedule's zone. It "
+        "gives what the rule leaves open. May stand in `rrule` as a DTSTART line instead.",
+        examples=["2026-03-08T02:30:00"],
+    ),
+]
+_Start = Annotated[str | None, _instant("No instant is before this one; it anchors `every`.")]
+_End = Annotated[str | None, _instant("No instant is after this one; it lies in the future.")]
+
+
+def _exactly_one(**kinds: str | list[str]) -> JsonDict:
+    """Return that exactly one of the fields is given; null is not given."""
+    choices = [{"required": [kind], "properties": {kind: {"type": types}}} for kind, types in kinds.items()]
+    return {"oneOf": cast("Any", choices)}
+
+
+def _only_with(field: str, kind: str) -> JsonDict:
+    return {
+        "if": {"properties": {field: {"type": "string"}}, "required": [field]},
+        "then": {"properties": {kind: {"not": _NULL}}, "required": [kind]},
+    }
+
+
+_RULE_TYPES: Final[dict[str, str | list[str]]] = {
+    "cron": "string",
+    "rrule": ["string", "array"],
+    "every": ["number", "string"],
+}
+_OWNERS: Final = {"dialect": "cron", "seconds_field": "cron", "dtstart": "rrule"}
+_BELONG: Final[JsonDict] = {"allOf": [_only_with(field, kind) for field, kind in _OWNERS.items()]}
+_AT_STANDS_ALONE: Final[JsonDict] = {
+    "if": {"properties": {"at": {"type": "string"}}, "required": ["at"]},
+    "then": {"properties": {"start": _NULL, "end": _NULL}},
+}
+
+
+class ScheduleMember(Document):
+    """One schedule of several: exactly one of `cron`, `rrule`, `every` and `at`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={**_exactly_one(**_RULE_TYPES, at="string"), **_BELONG, **_AT_STANDS_ALONE}
+    )
+
+    cron: _Cron = None
+    rrule: _RRule = None
+    every: _Every = None
+    at: Annotated[str | None, _instant("One instant more, beside those of the other schedules.")] = None
+    dialect: _Dialect = None
+    seconds_field: _SecondsField = None
+    dtstart: _DtStart = None
+    start: _Start = None
+    end: _End = None
+
+
+CronText = Annotated[str, Field(max_length=MAX_LENGTH, description="Cron expression.")]
+ScheduleList = Annotated[list[CronText | ScheduleMember], Field(min_length=1, max_length=MAX_MEMBERS)]
+
+
+class CalendarsDocument(Document):
+    """Calendars of the job's namespace that a schedule keeps off, or keeps to; at least one is named."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {
+                    "required": [key],
+                    "properties": {key: {"anyOf": [{"type": "string"}, {"type": "array", "minItems": 1}]}},
+                }
+                for key in ("exclude", "include")
+            ]
+        }
+    )
+
+    exclude: Annotated[
+        _CalendarNames,
+        Field(description="Names of calendars: nothing runs on their days.", examples=[["us-holidays"]]),
+    ] = None
+    include: Annotated[
+        _CalendarNames,
+        Field(
+            description="Names of calendars: nothing runs on a day that is in none of them.",
+            examples=[["trading-days"]],
+        ),
+    ] = None
+    on_holiday: Annotated[
+        Literal["skip", "next_business_day", "previous_business_day"] | None,
+        Field(
+            description="What becomes of a fire on a closed day: left out (the default), or moved to the "
+            "same time of the next or previous open day. Of `every` only skip."
+        ),
+    ] = None
+
+
+class ScheduleDocument(Document):
+    """When a recurring job is due: exactly one of `cron`, `rrule`, `every` and `any`, and what shapes it."""
+
+    model_config = ConfigDict(json_schema_extra={**_exactly_one(**_RULE_TYPES, any="array"), **_BELONG})
+
+    cron: _Cron = None
+    rrule: _RRule = None
+    every: _Every = None
+    any: Annotated[
+        ScheduleList | None,
+        Field(
+            description="Several schedules; an instant of several of them is due once. A string is cron.",
+            examples=[["0 9 * * MON-FRI", {"cron": "0 12 * * SAT"}]],
+        ),
+    ] = None
+    dialect: _Dialect = None
+    seconds_field: _SecondsField = None
+    dtstart: _DtStart = None
+    timezone: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            description="IANA zone whose wall clock `cron` and `rrule` follow, and whose days calendars "
+            "mean. Default: that of the namespace.",
+            examples=["Europe/Berlin", "America/New_York", "UTC"],
+        ),
+    ] = None
+    dst_gap: Annotated[
+        Literal["auto", "run_after", "skip", "shift"] | None,
+        Field(
+            description="What becomes of a time that a change of the clocks leaves out: run_after, at the "
+            "first instant after it; skip, nothing; shift, read with the offset before it. auto (the "
+            "default): run_after for cron with a fixed hour and minute and a change of up to 3 h, skip for "
+            "other cron, shift for rrule."
+        ),
+    ] = None
+    dst_overlap: Annotated[
+        Literal["auto", "first", "last", "both"] | None,
+        Field(
+            description="When a time runs that a change of the clocks brings twice. auto (the default): "
+            "both for cron whose minute or hour starts with * or for a change of over 3 h, first for other "
+            "cron and for rrule."
+        ),
+    ] = None
+    start: _Start = None
+    end: _End = None
+    max_runs: Annotated[
+        int | None,
+        Field(ge=1, le=MAX_RUNS, description="The job is complete after so many runs. Default: no limit."),
+    ] = None
+    jitter_seconds: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=_JITTER_SECONDS,
+            description="Runs start up to so much later than their instant, by an amount that is fixed per "
+            "job and instant; less than the shortest time between two instants. Default: 0.",
+        ),
+    ] = None
+    calendars: Annotated[
+        CalendarsDocument | None,
+        Field(
+            description="Calendars of the namespace that keep instants off some days, or move them.",
+            examples=[{"exclude": ["us-holidays"], "on_holiday": "next_business_day"}],
+        ),
+    ] = None
+
+
+RULES: Final = ("cron", "rrule", "every")
+"""Fields of which a schedule has one; `any` stands for several of them."""
+
+_SHARED: Final = tuple(
+    key for key in ScheduleDocument.model_fields if key != "any" and key not in ScheduleMember.model_fields
+)
+
+
+def known_fields(value: object) -> tuple[object, list[FieldError]]:
+    """Return the schedule without fields that are null or unknown, and an answer to each unknown one.
+
+    The value is None where what is left says nothing any more that is worth a second problem. It must have
+    passed `screening`. Pointers begin with `/schedule`.
+    """
+    problems: list[FieldError] = []
+    if isinstance(value, list):
+        return _members(value, ("schedule",), problems, bare=True), problems
+    if not isinstance(value, dict):
+        return value, problems
+    several = value.get("any") is not None
+    known: dict[str, object] = {}
+    for key, item in value.items():
+        problem = _misplaced(key, item, several=several)
+        if problem is not None:
+            problems.append(problem)
+        elif item is not None:
+            known[key] = item
+    if isinstance(calendars := known.get("calendars"), dict):
+        before = len(problems)
+        named = _known(calendars, CalendarsDocument, ("schedule", "calendars"), problems)
+        known["calendars"] = named if named or len(problems) == before else None
+    if several:
+        known["any"] = _members(known["any"], ("schedule", "any"), problems, bare=False)
+        return (known if known["any"] is not None else None), problems
+    return (known if not problems or any(rule in known for rule in RULES) else None), problems
+
+
+def _misplaced(key: str, item: object, *, several: bool) -> FieldError | None:
+    """Return what is wrong with a field of this name in the object form, or None."""
+    path = ("schedule", key)
+    if key in ScheduleDocument.model_fields:
+        if not several or item is None or (key not in RULES and key not in _OWNERS):
+            return None
+        right = "an item of any" if key in RULES else f"the field in the item of any that has {_OWNERS[key]}"
+        return FieldError(pointer(path), "is given beside any", right)
+    if key == "at":
+        right = "run_at in the job, or an item of any"
+        return FieldError(pointer(path), "is for one of several schedules", right)
+    return unknown_field(key, ScheduleDocument, path)
+
+
+def _members(
+    members: object, path: tuple[str, ...], problems: list[FieldError], *, bare: bool
+) -> list[object] | object | None:
+    """Return the members without null and unknown fields; None where one of them is left without a rule."""
+    if not isinstance(members, list) or len(members) > MAX_MEMBERS:
+        return members
+    found: list[object] = []
+    readable = True
+    for index, member in enumerate(members):
+        if not isinstance(member, dict):
+            found.append(member)
+            continue
+        before = len(problems)
+        at: tuple[str | int, ...] = (*path, index)
+        shared = [key for key in member if key in _SHARED]
+        home = 'the object form {"any": [...]} with the field beside any' if bare else "the field beside any"
+        problems += [
+            FieldError(pointer((*at, key)), "holds for all schedules of a list alike", home) for key in shared
+        ]
+        own = {key: item for key, item in member.items() if key not in shared}
+        known = _known(own, ScheduleMember, at, problems)
+        found.append(known)
+        readable &= len(problems) == before or any(rule in known for rule in (*RULES, "at"))
+    return found if readable else None
+
+
+def _known(
+    value: Mapping[str, object],
+    model: type[Document],
+    path: tuple[str | int, ...],
+    problems: list[FieldError],
+) -> dict[str, object]:
+    fields = model.model_fields
+    problems += [unknown_field(key, model, (*path, key)) for key in value if key not in fields]
+    return {key: item for key, item in value.items() if key in fields and item is not None}

@@ -1,0 +1,82 @@
+"""Bodies of requests, read like every other document: strictly, and each problem with its pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from anyio import to_thread
+from fastapi import Request
+from pydantic import ValidationError
+
+from noonmark.api.http.problems import ProblemError
+from noonmark.schemas.problems.pydantic_errors import Document, field_errors
+from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of
+from noonmark.schemas.problems.screening import MAX_DEPTH, parse_json
+from noonmark.schemas.problems.types import TOO_LARGE
+
+Body = TypeVar("Body", bound=Document)
+
+_LARGE: Final = 1024 * 1024
+"""Bytes of a body that only routes for many objects take."""
+
+_MOST_CONTAINERS: Final = 1_000_000
+"""Objects and arrays of a large body. Each of them takes some hundred bytes of memory for two of the body."""
+
+_ENVELOPE_DEPTH: Final = 2
+"""Levels around a job document in bodies that hold some."""
+
+
+async def _object_of(request: Request, max_depth: int, *, required: bool) -> dict[str, Any]:
+    """Read the body of a request, a JSON object that holds nothing unfit to store.
+
+    Raises:
+        Refused: it is something else, or holds what is unfit.
+        ProblemError: it is a large one of very many parts.
+    """
+    raw = await request.body()
+    if not raw and not required:
+        return {}
+    if len(raw) < _LARGE:
+        value = parse_json(raw, max_depth=max_depth)
+    elif raw.count(b"{") + raw.count(b"[") > _MOST_CONTAINERS:
+        raise ProblemError(
+            TOO_LARGE, f"the body holds more than {_MOST_CONTAINERS:,} objects and arrays: send it in parts"
+        )
+    else:
+        # Beside the event loop: meanwhile others are served.
+        value = await to_thread.run_sync(partial(parse_json, raw, max_depth=max_depth))
+    if not isinstance(value, dict):
+        raise Refused([FieldError("", f"is {kind_of(value)}", "a JSON object")])
+    return value
+
+
+async def document_body(request: Request) -> dict[str, Any]:
+    """Read the body as a job document, which is checked later."""
+    return await _object_of(request, MAX_DEPTH, required=True)
+
+
+def checked_body(model: type[Body]) -> Callable[[Request], Awaitable[Body]]:
+    """Make a dependency that reads the body as a model has it; raises `Refused` where it does not fit.
+
+    No body is an empty object.
+    """
+
+    async def read(request: Request) -> Body:
+        given = await _object_of(request, MAX_DEPTH + _ENVELOPE_DEPTH, required=False)
+        try:
+            return model.model_validate(given)
+        except ValidationError as error:
+            raise Refused(field_errors(error, model, given=given)) from None
+
+    return read
+
+
+def described(model: type[Document], *, required: bool = True) -> dict[str, Any]:
+    """Return what OpenAPI tells of a body that `checked_body` reads; the model refers to no other.
+
+    Its title, which is the name of the model, becomes the name of the schema in the document.
+    """
+    schema = model.model_json_schema()
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}

@@ -1,0 +1,206 @@
+"""Answers to what goes wrong: problem documents (RFC 9457), never a stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import orjson
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from psycopg import Error as DriverError
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from noonmark.api.http.route_list import methods_of
+from noonmark.schemas.problems.refusal import FieldError, Refused, pointer, printable
+from noonmark.schemas.problems.types import (
+    CONFLICT,
+    INTERNAL,
+    INVALID,
+    MALFORMED,
+    METHOD_NOT_ALLOWED,
+    NOT_FOUND,
+    QUOTA_EXCEEDED,
+    TOO_LARGE,
+    UNAVAILABLE,
+    ProblemType,
+)
+from noonmark.service.database_errors import DbFault, classify
+from noonmark.store.jobs.requests import Reason, Result
+from noonmark.telemetry.logs import get_logger
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_SECONDS: Final = "2"
+
+_log = get_logger()
+_BY_STATUS: Final = {404: NOT_FOUND, 405: METHOD_NOT_ALLOWED, 413: TOO_LARGE, 400: MALFORMED}
+_BY_REASON: Final = {
+    Reason.NOT_FOUND: NOT_FOUND,
+    Reason.CONFLICT: CONFLICT,
+    Reason.QUOTA: QUOTA_EXCEEDED,
+}
+
+
+class ProblemError(Exception):
+    """Ends a request with a problem document."""
+
+    def __init__(
+        self,
+        kind: ProblemType,
+        detail: str = "",
+        *,
+        errors: Iterable[FieldError] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail or kind.title)
+        self.kind = kind
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+
+    @classmethod
+    def of_refused(cls, refused: Refused, kind: ProblemType = INVALID) -> ProblemError:
+        """Say that a document is not taken."""
+        count = len(refused.errors)
+        first = refused.errors[0] if refused.errors else None
+        told = str(first) if count == 1 and first else f"{count} problems, each in `errors`"
+        return cls(kind, told, errors=refused.errors)
+
+    @classmethod
+    def of_result(cls, result: Result) -> ProblemError:
+        """Say why the store rejected a request that was sound in itself."""
+        assert result.reason is not None
+        assert result.refused is not None
+        return cls.of_refused(result.refused, _BY_REASON.get(result.reason, INVALID))
+
+
+def problem_response(
+    kind: ProblemType,
+    request_id: str,
+    detail: str = "",
+    *,
+    errors: Iterable[FieldError] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Make the answer."""
+    body = problem_document(kind, request_id, detail, errors)
+    return Response(orjson.dumps(body), kind.status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def problem_document(
+    kind: ProblemType, request_id: str, detail: str = "", errors: Iterable[FieldError] = ()
+) -> dict[str, Any]:
+    """Return the JSON of a problem."""
+    return {
+        "type": kind.uri,
+        "title": kind.title,
+        "status": kind.status,
+        "detail": printable(detail),
+        "errors": [
+            {"pointer": item.pointer, "message": item.message, "expected": item.expected} for item in errors
+        ],
+        "request_id": request_id,
+    }
+
+
+def install(app: FastAPI) -> None:
+    """Let the application answer every kind of failure with a problem document."""
+    app.add_exception_handler(ProblemError, _problem)
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(RequestValidationError, _validation)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    for fault in (DriverError, DBAPIError, PoolTimeout):
+        app.add_exception_handler(fault, _database)
+    app.add_exception_handler(Exception, internal)
+
+
+def _id(request: Request) -> str:
+    return str(request.scope["noonmark.request_id"])
+
+
+def _note(request: Request, kind: ProblemType, detail: str) -> None:
+    """Leave the reason for the audit entry of a change that failed."""
+    request.scope["noonmark.problem"] = detail or kind.title
+
+
+def _answer(request: Request, error: ProblemError) -> Response:
+    _note(request, error.kind, error.detail)
+    return problem_response(
+        error.kind, _id(request), error.detail, errors=error.errors, headers=error.headers
+    )
+
+
+def _problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ProblemError)
+    return _answer(request, error)
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return _answer(request, ProblemError.of_refused(error))
+
+
+def _validation(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    broken = any(item["type"] == "json_invalid" for item in found)
+    in_query = any(item["loc"] and item["loc"][0] != "body" for item in found)
+    errors = [_field_error(item) for item in found]
+    kind = MALFORMED if broken or in_query else INVALID
+    return _answer(request, ProblemError.of_refused(Refused(errors), kind))
+
+
+def _field_error(item: Mapping[str, Any]) -> FieldError:
+    place, *rest = item["loc"] or ("body",)
+    message = str(item["msg"]).removeprefix("Value error, ")
+    if item["type"] == "json_invalid":
+        reason = str(item.get("ctx", {}).get("error", "")).lower()
+        return FieldError("", f"is not JSON: {reason} at character {rest[0] if rest else 0}")
+    if place == "body":
+        return FieldError(pointer(rest), message)
+    # Of the query, a header or the path: there is no document to point into.
+    return FieldError("", f"{place} parameter {'.'.join(map(str, rest))}: {message}")
+
+
+def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, ProblemError):
+        # Raised while the body was read, as by the gate that counts it; FastAPI wraps whatever comes then.
+        return _answer(request, error.__cause__)
+    if isinstance(error.__cause__, Refused):
+        return _refused(request, error.__cause__)
+    if error.status_code == METHOD_NOT_ALLOWED.status:
+        # The framework names those of one route only.
+        allowed = ", ".join(sorted(methods_of(request.app, request.url.path)))
+        detail = f"{request.url.path} takes {allowed}, not {request.method}"
+        return _answer(request, ProblemError(METHOD_NOT_ALLOWED, detail, headers={"Allow": allowed}))
+    kind = _BY_STATUS.get(error.status_code, MALFORMED if error.status_code < 500 else INTERNAL)
+    detail = str(error.detail)
+    if kind is NOT_FOUND:
+        detail = f"no route has the path {request.url.path}; ids of jobs, runs and backfills are UUIDs"
+    return _answer(request, ProblemError(kind, detail, headers=error.headers))
+
+
+def _gone(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the form of a handler
+    """Answer somebody who hung up on the way, for the audit and the count of requests: nobody reads it."""
+    return _answer(request, ProblemError(MALFORMED, "the body did not come to its end"))
+
+
+def _database(request: Request, error: Exception) -> Response:
+    raw = error.orig if isinstance(error, DBAPIError) and isinstance(error.orig, Exception) else error
+    if not isinstance(error, PoolTimeout) and classify(raw) is DbFault.PERMANENT:
+        return internal(request, error)
+    _log.warning("database_unavailable", request_id=_id(request), error=str(raw).strip())
+    detail = "the database does not answer, or is too busy"
+    return _answer(request, ProblemError(UNAVAILABLE, detail, headers={"Retry-After": RETRY_SECONDS}))
+
+
+def internal(request: Request, error: Exception) -> Response:
+    """Log a fault of ours and answer without any of its details."""
+    _log.error("request_failed", request_id=_id(request), path=request.url.path, exc_info=error)
+    return _answer(request, ProblemError(INTERNAL, "the log of the API has the details"))

@@ -1,0 +1,54 @@
+"""Parameters of queries that several listings share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from fastapi import Query
+from pydantic import AfterValidator, StringConstraints
+
+from noonmark.api.http.problems import ProblemError
+from noonmark.core.vocabulary import Lane
+from noonmark.schemas.api import common
+from noonmark.schemas.jobs.documents import POOL_PATTERN
+from noonmark.schemas.problems.types import MALFORMED
+
+_EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
+_LATEST: Final = datetime(9998, 1, 1, tzinfo=UTC)
+
+
+def _within_calendar(at: datetime) -> datetime:
+    if not _EARLIEST <= at < _LATEST:
+        raise ValueError("is no instant from 1970 to 9997")
+    return at
+
+
+Instant = Annotated[common.Instant, AfterValidator(_within_calendar)]
+
+Since = Annotated[Instant | None, Query(description="At or after this instant, with its offset.")]
+Until = Annotated[Instant | None, Query(description="Before this instant, with its offset.")]
+
+# Postgres takes no NUL in a text.
+Text = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]+$")]
+Texts = Annotated[list[Text], Query(max_length=20)]
+PoolName = Annotated[str | None, Query(pattern=POOL_PATTERN, description="Name of the pool.")]
+
+PriorityWords = Annotated[
+    list[Annotated[str, StringConstraints(max_length=10)]],
+    Query(max_length=10, description="high, normal, low, or 1 to 10; repeatable: any of them."),
+]
+
+
+def lanes_of(priorities: list[str]) -> list[Lane]:
+    """Read priorities of a query.
+
+    Raises:
+        ProblemError: one is none.
+    """
+    try:
+        return [
+            Lane.from_priority(int(one) if one.isascii() and one.isdecimal() else one) for one in priorities
+        ]
+    except ValueError as error:
+        raise ProblemError(MALFORMED, f"query parameter priority: {error}") from None

@@ -1,0 +1,193 @@
+"""Many jobs by one request: one transaction, and a verdict for each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from http import HTTPStatus
+from typing import Any, Final
+
+import psycopg
+
+from noonmark.api.backend.submit import SubmissionAcceptor, parse
+from noonmark.api.http.problems import ProblemError, problem_document
+from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
+from noonmark.api.requests.routing import DEFAULT_NAMESPACE, Caller, named_namespace
+from noonmark.core.access.roles import Permission
+from noonmark.schemas.events.submissions import CREATE
+from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of
+from noonmark.schemas.problems.types import FORBIDDEN
+from noonmark.service.database_clock import Moment
+from noonmark.store.access.audit import AuditEntry, Outcome, write_entries
+from noonmark.store.jobs.requests import Request, Result, Status, Taken
+
+Item = dict[str, Any]
+
+_MOST_DENIED: Final = 20
+"""Namespaces whose audit logs are told of one request that may not write there."""
+
+_PART: Final = 2_000
+"""Documents that are written together."""
+
+
+def create_many(
+    caller: Caller, documents: Sequence[Any], namespace: str | None, key: str | None
+) -> StoredResponse:
+    """Make jobs; what is wrong with one of them is told in its place.
+
+    Args:
+        caller: may write in some namespace.
+        documents: as they came.
+        namespace: of those that name none.
+        key: `Idempotency-Key`.
+
+    Raises:
+        ProblemError: the caller may write in none of the namespaces that are named.
+    """
+    home = namespace or caller.principal.home or DEFAULT_NAMESPACE
+    places = _namespaces(documents, home)
+    allowed = {name for name in {*places, home} if caller.may(Permission.JOBS_WRITE, name)}
+    if not allowed & set(places):
+        caller.require(places[0])
+    base = home if home in allowed else min(allowed)
+    caller.request.scope["noonmark.namespace"] = base
+    # Whoever may write in fewer of them asks for something else, and is not given this one's answer.
+    of_request = IdempotencyKeyHash.make(
+        base, key, "job.create_bulk", home, documents, sorted(allowed & set(places))
+    )
+    submitter, database = caller.parts.submitter, caller.parts.database
+    with database.changing(allowed) as session:
+        if of_request is not None and (before := of_request.before(session.raw)) is not None:
+            write_entries(session.raw, [caller.entry(base, Outcome.DONE)._replace(after={"replayed": True})])
+            caller.request.scope["noonmark.audited"] = True
+            return before
+        reading = _Reading(documents, places, allowed)
+        taken = _take_in(submitter, session.raw, reading)
+        results = [result for part in taken for result in part.results]
+        reply = _reply(reading, results, caller.request_id)
+        write_entries(session.raw, _done(caller, places, allowed, reply))
+        if of_request is not None:
+            of_request.keep(session.raw, reply)
+    caller.request.scope["noonmark.audited"] = True
+    if denied := Counter(place for place in places if place not in allowed):
+        # By itself: the transaction above cannot write where the caller may not.
+        with database.changing(denied) as session:
+            write_entries(session.raw, _denied(caller, denied))
+    for part in taken:
+        submitter.record_accepted(part)
+    return reply
+
+
+def _take_in(submitter: SubmissionAcceptor, connection: psycopg.Connection, reading: _Reading) -> list[Taken]:
+    """Take in all documents, in parts: while the database writes one, the next one is checked."""
+    parts = [range(start, min(start + _PART, reading.count)) for start in range(0, reading.count, _PART)]
+    taken: list[Taken] = []
+    with ThreadPoolExecutor(1, "bulk") as ahead:
+        checked: Future[list[Request]] | None = None
+        for number, part in enumerate(parts):
+
+            def read(moment: Moment, number: int = number, part: range = part) -> list[Request]:
+                nonlocal checked
+                requests = checked.result() if checked is not None else reading(moment, part)
+                following = parts[number + 1] if number + 1 < len(parts) else None
+                # What holds now holds until the transaction ends.
+                checked = ahead.submit(reading, moment, following) if following else None
+                return requests
+
+            taken.append(submitter.accept_read(connection, read))
+    return taken
+
+
+class _Reading:
+    """Checks the documents; what is wrong with one is kept as its item."""
+
+    def __init__(self, documents: Sequence[Any], places: Sequence[str], allowed: Collection[str]) -> None:
+        self._documents = documents
+        self._places = places
+        self._allowed = allowed
+        self.refused: dict[int, ProblemError] = {}
+        self.asked: list[int] = []
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._documents)
+
+    def __call__(self, moment: Moment, part: range) -> list[Request]:
+        """Check some of them; return the requests of those that are sound, in their order."""
+        requests = []
+        for index in part:
+            document, place = self._documents[index], self._places[index]
+            if place not in self._allowed:
+                told = f"the credential may not write jobs in namespace {place!r}"
+                self.refused[index] = ProblemError(FORBIDDEN, told)
+                continue
+            try:
+                order = parse(CREATE, _placed(document, place), moment)
+            except Refused as refused:
+                self.refused[index] = ProblemError.of_refused(refused)
+            else:
+                requests.append(Request(order, None))
+                self.asked.append(index)
+        return requests
+
+
+def _placed(document: object, place: str) -> dict[str, Any]:
+    """Return a document that names its namespace."""
+    if not isinstance(document, dict):
+        raise Refused([FieldError("", f"is {kind_of(document)}", "a job document: a JSON object")])
+    return {"namespace": place, **document}
+
+
+def _namespaces(documents: Sequence[Any], home: str) -> list[str]:
+    """Return which namespace each document means; one that cannot be read is refused with its document."""
+    found = []
+    for document in documents:
+        named = named_namespace(document) if isinstance(document, dict) else None
+        found.append(named or home)
+    return found
+
+
+def _reply(reading: _Reading, results: Sequence[Result], request_id: str) -> StoredResponse:
+    items: list[Item] = [
+        {"index": index, **_refusal(problem, request_id)} for index, problem in reading.refused.items()
+    ]
+    for index, result in zip(reading.asked, results, strict=True):
+        if result.status is Status.REJECTED:
+            items.append({"index": index, **_refusal(ProblemError.of_result(result), request_id)})
+        else:
+            status = 202 if result.status is Status.ACCEPTED else 200
+            items.append({"index": index, "status": status, "id": str(result.job_id), "problem": None})
+    items.sort(key=lambda item: int(item["index"]))
+    accepted = sum(item["problem"] is None for item in items)
+    return StoredResponse(200, {"items": items, "accepted": accepted, "rejected": len(items) - accepted})
+
+
+def _refusal(problem: ProblemError, request_id: str) -> Item:
+    told = problem_document(problem.kind, request_id, problem.detail, problem.errors)
+    return {"status": problem.kind.status, "id": None, "problem": told}
+
+
+def _done(
+    caller: Caller, places: Sequence[str], allowed: Collection[str], reply: StoredResponse
+) -> list[AuditEntry]:
+    """Return what the logs of the namespaces are told that were written in: of each its own jobs alone."""
+    told: dict[str, dict[str, Any]] = {}
+    for item in reply.body["items"]:
+        place = places[item["index"]]
+        if place not in allowed:
+            continue
+        of = told.setdefault(place, {"accepted": 0, "rejected": 0, "jobs": []})
+        of["rejected" if item["problem"] else "accepted"] += 1
+        if item["status"] == HTTPStatus.ACCEPTED:
+            of["jobs"].append(item["id"])
+    return [caller.entry(place, Outcome.DONE)._replace(after=after) for place, after in told.items()]
+
+
+def _denied(caller: Caller, denied: Counter[str]) -> list[AuditEntry]:
+    """Return what others are told: that somebody tried to write there."""
+    return [
+        caller.entry(place, Outcome.DENIED, reason=f"{count} jobs: the credential may not write jobs here")
+        for place, count in denied.most_common(_MOST_DENIED)
+    ]

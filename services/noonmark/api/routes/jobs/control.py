@@ -1,0 +1,107 @@
+"""Orders to a job: cancelled, paused, resumed, triggered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Depends, Response
+
+from noonmark.api.http.bodies import checked_body, described
+from noonmark.api.http.replies import StoredResponse
+from noonmark.api.requests.routing import Caller, IdempotencyKey, IfMatch, needs, resource
+from noonmark.api.routes.jobs.actions import JobChangeRequest, change_job, namespace_of_job
+from noonmark.core.access.roles import Permission
+from noonmark.schemas.api.jobs import Job, JobTriggered, ReasonBody, ResumeBody, TriggerBody
+from noonmark.schemas.events.submissions import CANCEL, PAUSE, RESUME, TRIGGER
+from noonmark.schemas.problems.pydantic_errors import Document
+from noonmark.store.jobs.requests import Taken
+
+router = resource("jobs")
+
+Reasoned = Annotated[ReasonBody, Depends(checked_body(ReasonBody))]
+_REASONED = described(ReasonBody, required=False)
+
+
+def _given(body: Document) -> dict[str, Any]:
+    """Return what a body says, as it was written."""
+    return body.model_dump(mode="json", exclude_unset=True)
+
+
+@router.post("/jobs/{job_id}/cancel", response_model=Job, openapi_extra=_REASONED)
+def cancel(
+    job_id: UUID,
+    body: Reasoned,
+    if_match: IfMatch = None,
+    idempotency_key: IdempotencyKey = None,
+    caller: Caller = needs(Permission.JOBS_WRITE, "job.cancel"),
+) -> Response:
+    """End a job: nothing of it is due any more, and its runs are cancelled, those that run as well."""
+    given = _given(body)
+    return change_job(
+        caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (CANCEL, given)
+    )
+
+
+@router.post("/jobs/{job_id}/pause", response_model=Job, openapi_extra=_REASONED)
+def pause(
+    job_id: UUID,
+    body: Reasoned,
+    if_match: IfMatch = None,
+    idempotency_key: IdempotencyKey = None,
+    caller: Caller = needs(Permission.JOBS_OPERATE, "job.pause"),
+) -> Response:
+    """Hold a job: nothing of it starts until it is resumed; what runs goes on."""
+    given = _given(body)
+    return change_job(
+        caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (PAUSE, given)
+    )
+
+
+@router.post("/jobs/{job_id}/resume", response_model=Job, openapi_extra=described(ResumeBody))
+def resume(
+    job_id: UUID,
+    body: Annotated[ResumeBody, Depends(checked_body(ResumeBody))],
+    if_match: IfMatch = None,
+    idempotency_key: IdempotencyKey = None,
+    caller: Caller = needs(Permission.JOBS_OPERATE, "job.resume"),
+) -> Response:
+    """Let a paused job go on; `missed` says what becomes of the instants that came due in the pause."""
+    given = _given(body)
+    return change_job(
+        caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (RESUME, given)
+    )
+
+
+@router.post(
+    "/jobs/{job_id}/trigger",
+    status_code=202,
+    response_model=JobTriggered,
+    openapi_extra=described(TriggerBody, required=False),
+)
+def trigger(
+    job_id: UUID,
+    body: Annotated[TriggerBody, Depends(checked_body(TriggerBody))],
+    if_match: IfMatch = None,
+    idempotency_key: IdempotencyKey = None,
+    caller: Caller = needs(Permission.JOBS_OPERATE, "job.trigger"),
+) -> Response:
+    """Run a job once now, beside its schedule, with its own payload and lane or with others.
+
+    A payload of its own needs the role editor.
+    """
+    given: dict[str, Any] = {}
+    if "payload" in body.model_fields_set:
+        # To say what is sent, and where to, is to write a job.
+        caller.require(namespace_of_job(caller, job_id), Permission.JOBS_WRITE)
+        given["payload"] = body.payload
+    if body.priority is not None:
+        given["priority"] = body.priority.label
+
+    def answer(taken: Taken) -> StoredResponse:
+        run_id = taken.results[0].run_id
+        said = {"job_id": str(job_id), "run_id": str(run_id)}
+        return StoredResponse(202, said, {"Location": f"/v1/runs/{run_id}"})
+
+    change = JobChangeRequest(job_id, if_match, idempotency_key, given)
+    return change_job(caller, change, lambda _: (TRIGGER, given), answer)

@@ -1,0 +1,61 @@
+"""How a job does: what the observer made out of its outcomes."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.requests.routing import Caller, needs, resource
+from noonmark.core.access.roles import Permission
+from noonmark.core.monitoring.statistics import BOUNDS, percentile
+from noonmark.schemas.api.job_stats import JobOutcomes, JobStats
+from noonmark.schemas.problems.types import NOT_FOUND
+from noonmark.store.alerts import statistics
+from noonmark.store.alerts.statistics import Rates
+from noonmark.store.views.jobs import find_job
+
+router = resource("jobs")
+
+
+@router.get("/jobs/{job_id}/stats")
+def stats(job_id: UUID, caller: Caller = needs(Permission.RUNS_READ)) -> JobStats:
+    """Read how a job does: its usual duration, failures in a row, and outcomes of the last hour.
+
+    It lags behind the runs by as much as the observer does, and says nothing while none runs.
+    """
+    with caller.reading() as session:
+        job = find_job(session.sql, job_id)
+        found = statistics.stats_of(session.raw, [job_id]).get(job_id)
+        rates = statistics.rates(session.raw, [job_id]).get(job_id)
+    if job is None or caller.principal.role_in(job["namespace"]) is None:
+        raise ProblemError(NOT_FOUND, f"there is no job {job_id}")
+    caller.require(job["namespace"])
+    payloads = caller.may(Permission.PAYLOADS_READ, job["namespace"])
+    error = found.last_error if found else None
+    return JobStats(
+        job_id=job_id,
+        runs=found.runs if found else 0,
+        usual_seconds=found.usual_seconds if found else None,
+        failures=found.failures if found else 0,
+        failure_cause=found.failure_cause if found else None,
+        last_error=error if payloads else None,
+        error_hidden=error is not None and not payloads,
+        last_run_id=found.last_run_id if found else None,
+        last_failure_at=found.last_failure_at if found else None,
+        last_success_at=found.last_success_at if found else None,
+        last_hour=_outcomes(rates or Rates(job_id, 0, 0, 0, 0, 0, [0] * (len(BOUNDS) + 1))),
+    )
+
+
+def _outcomes(rates: Rates) -> JobOutcomes:
+    attempts = rates.succeeded + rates.failed
+    return JobOutcomes(
+        succeeded=rates.succeeded,
+        failed=rates.failed,
+        dead=rates.dead,
+        skipped=rates.skipped,
+        other=rates.other,
+        failure_rate=rates.failed / attempts if attempts else None,
+        p50_seconds=percentile(rates.seconds_buckets, 0.5),
+        p99_seconds=percentile(rates.seconds_buckets, 0.99),
+    )

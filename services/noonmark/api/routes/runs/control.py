@@ -1,0 +1,209 @@
+"""What is done to runs: cancelled, retried, reported on. Every path is also there as `/executions`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, NamedTuple
+from uuid import UUID
+
+from fastapi import Body, Response
+
+from noonmark.api.backend.database import Session
+from noonmark.api.backend.submit import parse, raise_rejected
+from noonmark.api.http.etags import check_if_match
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
+from noonmark.api.requests.idempotency import run_idempotent
+from noonmark.api.requests.routing import AuditedChange, Caller, IdempotencyKey, IfMatch, needs, resource
+from noonmark.api.routes.runs.runs import also_executions, missing_run
+from noonmark.api.routes.runs.views import run_etag
+from noonmark.core.access.roles import Permission
+from noonmark.core.vocabulary import RunState
+from noonmark.schemas.api.runs import RunCancel, RunChange, RunReport
+from noonmark.schemas.events.submissions import COMPLETE_RUN, CancelRuns
+from noonmark.schemas.problems.types import CONFLICT, TOO_MANY_REQUESTS
+from noonmark.service.database_clock import Moment
+from noonmark.store.jobs.submit import Request
+from noonmark.store.runs import dead_letters
+from noonmark.store.runs.cancel import CANCELLABLE, RunKey, lock_runs
+from noonmark.store.runs.dead_letters import DeadRun, Refusal
+from noonmark.store.schedules.time_facts import share_time_facts
+
+router = resource("runs")
+
+_REPORTS_PER_MINUTE: Final = 10
+"""About one run, whoever sends them."""
+
+_WRONG_PER_MINUTE: Final = 60
+"""Reports that do not fit, from one address."""
+
+_INSTEAD: Final = {
+    RunState.WAITING: "it waits, and is queued when what it waits for is over",
+    RunState.QUEUED: "it is queued already",
+    RunState.RUNNING: "it runs; cancel it first if it must not go on",
+    RunState.RETRYING: "its next attempt is planned already",
+    RunState.CANCELLING: "it is being cancelled; trigger its job once it has ended",
+    RunState.SUCCEEDED: "it has succeeded; trigger its job to do it again",
+    RunState.SKIPPED: "its instant was skipped; run a backfill of its job over the instant",
+    RunState.CANCELLED: "it was cancelled; trigger its job, or run a backfill over the instant",
+    RunState.UNKNOWN: "nobody knows whether it was done; look, then trigger its job if it was not",
+    RunState.DISCARDED: "it was discarded for good; trigger its job, or run a backfill over the instant",
+}
+_REFUSED: Final = {
+    Refusal.NOT_DEAD: "it was redriven or discarded in this moment",
+    Refusal.JOB_CANCELLED: "its job is cancelled: nothing of it shall run",
+    Refusal.JOB_GONE: "its job is gone",
+    Refusal.OVERLAP: "another run of its job is unfinished, and the job skips what would overlap",
+}
+
+
+class _Place(NamedTuple):
+    namespace: str
+    scheduled_for: Any
+
+
+@also_executions(router.post, "/runs/{run_id}/cancel", status_code=202, response_model=RunChange)
+def cancel_run(
+    run_id: UUID,
+    body: Annotated[RunCancel | None, Body()] = None,
+    if_match: IfMatch = None,
+    idempotency_key: IdempotencyKey = None,
+    caller: Caller = needs(Permission.RUNS_OPERATE, "run.cancel"),
+) -> Response:
+    """Cancel a run: one without a worker ends at once, one that runs is asked to stop.
+
+    The run keeps who asked and why as its `reason`. One that is cancelled, or being so, stays as it is.
+    """
+    place = _find(caller, run_id)
+    principal = caller.principal
+    reason = body.reason if body else None
+    order = CancelRuns((run_id,), reason, f"{principal.id} ({principal.name})")
+    submitter = caller.parts.submitter
+
+    def read(_: Moment) -> Sequence[Request]:
+        return [Request(order, None)]
+
+    def change(act: AuditedChange) -> StoredResponse:
+        raw = act.session.raw
+        # First this lock, then those on the run: who changes facts has it, and then looks at jobs.
+        share_time_facts(raw, wait=True)
+        lock_runs(raw, [RunKey(run_id, place.scheduled_for)], tuple(RunState))
+        before = _state(act.session, run_id, place, if_match)
+        taken = submitter.accept_read(raw, read)
+        raise_rejected(taken.results[0])
+        after = _state(act.session, run_id, place)
+        if before["state"] not in (*CANCELLABLE, RunState.CANCELLED, RunState.CANCELLING):
+            raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}: it has ended already")
+        act.before = {"state": before["state"]}
+        act.after = {"state": after["state"], "reason": after["reason"]}
+        return _changed(run_id, after)
+
+    key = IdempotencyKeyHash.make(place.namespace, idempotency_key, caller.action, str(run_id), reason)
+    reply = run_idempotent(caller, place.namespace, key, change, changes=f"run:{run_id}")
+    if not reply.replayed:
+        submitter.hint(queued=True, freed=True)
+    return reply.response()
+
+
+@also_executions(router.post, "/runs/{run_id}/retry", status_code=202, response_model=RunChange)
+def retry_run(
+    run_id: UUID,
+    if_match: IfMatch = None,
+    idempotency_key: IdempotencyKey = None,
+    caller: Caller = needs(Permission.RUNS_OPERATE, "run.retry"),
+) -> Response:
+    """Give a dead run another life, with new budgets. What must not run now waits.
+
+    A run that is not dead cannot be retried; the answer says what can be done instead.
+    """
+    place = _find(caller, run_id)
+    submitter = caller.parts.submitter
+    runs = [DeadRun(run_id, place.scheduled_for)]
+
+    def change(act: AuditedChange) -> StoredResponse:
+        raw = act.session.raw
+        dead_letters.lock_dead(raw, runs)
+        before = _state(act.session, run_id, place, if_match)
+        if before["state"] != RunState.DEAD:
+            instead = _INSTEAD[RunState(before["state"])]
+            raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}, not dead: {instead}")
+        done = dead_letters.redrive(raw, submitter.events, runs, shards=submitter.shards)
+        if run_id in done.refused:
+            raise ProblemError(CONFLICT, f"run {run_id} is not retried: {_REFUSED[done.refused[run_id]]}")
+        after = _state(act.session, run_id, place)
+        act.before, act.after = {"state": before["state"]}, {"state": after["state"]}
+        return _changed(run_id, after)
+
+    key = IdempotencyKeyHash.make(place.namespace, idempotency_key, caller.action, str(run_id))
+    reply = run_idempotent(caller, place.namespace, key, change, changes=f"run:{run_id}")
+    if not reply.replayed:
+        submitter.hint(queued=True, freed=True)
+    return reply.response()
+
+
+@also_executions(router.post, "/runs/{run_id}/complete")
+def complete_run(run_id: UUID, report: RunReport, caller: Caller = needs(None, "run.complete")) -> RunChange:
+    """Report how the work of a run ended whose target had answered 202, with the token of its request.
+
+    The token is the only credential, and works once. A report with a wrong token, a used one, one of an
+    earlier attempt, or after the deadline is answered with 409, which does not say which of these it is.
+    """
+    _check_rate(caller, f"run:{run_id}", _REPORTS_PER_MINUTE, f"run {run_id} has had too many reports")
+    submitter = caller.parts.submitter
+    data = {**report.model_dump(exclude_unset=True), "run_id": str(run_id)}
+    with caller.parts.database.reading(None) as session:
+        row = session.raw.execute("select namespace from runs where id = %s", [run_id]).fetchone()
+    # Where there is no such run the answer is that to a wrong token.
+    with caller.changing(row[0] if row else None) as act:
+        act.object = f"run:{run_id}"
+        taken = submitter.accept_read(
+            act.session.raw, lambda moment: [Request(parse(COMPLETE_RUN, data, moment), None)]
+        )
+        refused = taken.results[0].refused
+        if refused is not None:
+            _check_rate(
+                caller, f"from:{caller.address}", _WRONG_PER_MINUTE, "too many reports that do not fit"
+            )
+            raise_rejected(taken.results[0])
+        state = act.session.raw.execute("select state from runs where id = %s", [run_id]).fetchone()
+        assert state is not None
+        act.after = {"state": state[0]}
+    submitter.record_accepted(taken)
+    return RunChange(id=run_id, state=state[0])
+
+
+def _check_rate(caller: Caller, whose: str, per_minute: int, detail: str) -> None:
+    wait = caller.parts.guesses.take(whose, per_minute)
+    if wait:
+        # The log of audits is not theirs to fill.
+        caller.request.scope["noonmark.audited"] = True
+        seconds = str(max(1, round(wait + 0.5)))
+        raise ProblemError(TOO_MANY_REQUESTS, f"{detail}; wait {seconds} s", headers={"Retry-After": seconds})
+
+
+def _changed(run_id: UUID, after: Mapping[str, Any]) -> StoredResponse:
+    body = RunChange(id=run_id, state=after["state"], reason=after["reason"]).model_dump(mode="json")
+    return StoredResponse(202, body, {"ETag": run_etag(after)})
+
+
+def _find(caller: Caller, run_id: UUID) -> _Place:
+    with caller.reading() as session:
+        row = session.raw.execute(
+            "select namespace, scheduled_for from runs where id = %s", [run_id]
+        ).fetchone()
+    if row is None or caller.principal.role_in(row[0]) is None:
+        raise missing_run(run_id)
+    return _Place(*row)
+
+
+def _state(session: Session, run_id: UUID, place: _Place, if_match: str | None = None) -> dict[str, Any]:
+    """Read what a run's tag is made of, and compare that with the tag the caller has seen."""
+    row = session.raw.execute(
+        "select state, fence, attempt, reason from runs where id = %s and scheduled_for = %s",
+        [run_id, place.scheduled_for],
+    ).fetchone()
+    if row is None:
+        raise missing_run(run_id)
+    found = dict(zip(("state", "fence", "attempt", "reason"), row, strict=True))
+    check_if_match(if_match, run_etag(found))
+    return found

@@ -1,0 +1,161 @@
+"""Live events of runs, as a stream of server-sent events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import orjson
+from anyio import to_thread
+from fastapi import Header, Query, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from noonmark.api.backend.live_events import Listener, LiveEvent, TooManyListeners, read_place
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
+from noonmark.core.access.roles import Permission, Principal
+from noonmark.schemas.problems.types import NOT_FOUND, UNAVAILABLE
+
+router = resource("events")
+
+HEARTBEAT_SECONDS: Final = 15.0
+CHECK_SECONDS: Final = 3.0
+"""How often the credential of an open stream is looked at again."""
+
+_ENDS: Final = {
+    "slow": "events came faster than they were read; go on from the last id",
+    "shutdown": "the server ends; connect again",
+    "failed": "the server cannot read on; connect again",
+    "gone": "the stream is over",
+    "revoked": "the credential is not valid any more, or may not read these runs",
+}
+
+LastEventId = Annotated[
+    str | None,
+    Header(max_length=20_000, description="`id` of the last event of a stream that broke: it goes on there."),
+]
+
+
+class EventStream(StreamingResponse):
+    """A stream that no proxy is to hold back; its listener leaves with it, however it ends."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, parts: AsyncIterator[bytes], leave: Callable[[], None]) -> None:
+        super().__init__(parts, headers={"X-Accel-Buffering": "no"})
+        self._leave = leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
+
+
+@router.get(
+    "/events",
+    status_code=200,
+    response_class=EventStream,
+    responses={
+        200: {"description": "Events `run`, one for each outcome.", "content": {"text/event-stream": {}}}
+    },
+)
+async def follow_events(
+    request: Request,
+    namespace: NamespaceParameter = None,
+    job: Annotated[UUID | None, Query(description="Only runs of this job.")] = None,
+    last_event_id: LastEventId = None,
+    caller: Caller = needs(Permission.RUNS_READ),
+) -> Response:
+    """Follow what becomes of runs of a namespace, or of one job, as it is told on the lifecycle topic.
+
+    Each event `run` is one outcome of `noonmark.runs.settled.v1`. A comment comes at least every 15 s.
+    """
+    where = caller.namespace(namespace)
+    if job is not None:
+        where = await to_thread.run_sync(_namespace_of, caller, job, namespace)
+    listener = Listener(where, job, read_place(last_event_id))
+    live = caller.parts.live
+    try:
+        live.join(listener)
+    except TooManyListeners:
+        raise ProblemError(
+            UNAVAILABLE, "as many streams are open as this server serves", headers={"Retry-After": "5"}
+        ) from None
+    return EventStream(_stream(request, caller, listener, where), partial(live.leave, listener))
+
+
+def _namespace_of(caller: Caller, job: UUID, namespace: str | None) -> str:
+    with caller.reading() as session:
+        row = session.raw.execute("select namespace from jobs where id = %s", [job]).fetchone()
+    if row is None or caller.principal.role_in(row[0]) is None or namespace not in (None, row[0]):
+        raise ProblemError(NOT_FOUND, f"there is no job {job}")
+    caller.require(row[0])
+    return str(row[0])
+
+
+async def _stream(
+    request: Request, caller: Caller, listener: Listener, namespace: str
+) -> AsyncIterator[bytes]:
+    """Write events until the listener ends; whoever reads no more ends it by closing."""
+    payloads = caller.may(Permission.PAYLOADS_READ, namespace)
+    spoken = checked = time.monotonic()
+    yield b"retry: 2000\n: noonmark\n\n"
+    while listener.end is None:
+        await listener.news(CHECK_SECONDS)
+        if time.monotonic() - checked >= CHECK_SECONDS:
+            principal = await _again(request)
+            if principal is None or not principal.may(Permission.RUNS_READ, namespace):
+                listener.end = "revoked"
+                break
+            payloads, checked = principal.may(Permission.PAYLOADS_READ, namespace), time.monotonic()
+        if part := b"".join(_parts(listener, payloads=payloads)):
+            spoken = time.monotonic()
+            yield part
+        elif time.monotonic() - spoken >= HEARTBEAT_SECONDS - CHECK_SECONDS:
+            spoken = time.monotonic()
+            yield _comment(listener, "still here")
+    data = orjson.dumps({"reason": listener.end, "message": _ENDS[listener.end]})
+    yield b"event: end\ndata: " + data + b"\n\n"
+
+
+async def _again(request: Request) -> Principal | None:
+    """Authenticate the request once more; None where it would not be let in now."""
+    try:
+        principal: Principal = await request.scope["noonmark.again"]()
+    except ProblemError as error:
+        # The database may be away for a moment; what was checked 3 s ago holds until it answers.
+        return request.scope["noonmark.principal"] if error.kind is UNAVAILABLE else None
+    return principal
+
+
+def _parts(listener: Listener, *, payloads: bool) -> list[bytes]:
+    parts = []
+    while listener.waiting and listener.end is None:
+        parts += _events(listener.next(), payloads=payloads)
+    while listener.notes:
+        parts.append(_comment(listener, listener.notes.popleft()))
+    return parts
+
+
+def _events(told: LiveEvent, *, payloads: bool) -> list[bytes]:
+    """Write the outcomes of one record; its place stands at the last: none of them is passed over by it."""
+    parts = []
+    for place, outcome in enumerate(told.outcomes, start=1):
+        shown: dict[str, Any] = outcome
+        if not payloads:
+            shown = {**outcome, "error": None, "error_hidden": outcome.get("error") is not None}
+        head = f"id: {told.place}\n" if place == len(told.outcomes) else ""
+        parts.append(f"{head}event: run\ndata: ".encode() + orjson.dumps(shown) + b"\n\n")
+    return parts
+
+
+def _comment(listener: Listener, text: str) -> bytes:
+    # Also where nothing of it was told: the place moves on with what others do.
+    head = f"id: {listener.reached}\n" if listener.reached and not listener.waiting else ""
+    return f"{head}: {text}\n\n".encode()

@@ -1,0 +1,194 @@
+"""Runs: listed, read, and what they wrote. Every path is also there as `/executions`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeVar
+from uuid import UUID
+
+from fastapi import Query, Request, Response
+from starlette.responses import PlainTextResponse
+
+from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
+from noonmark.api.http.problems import ProblemError
+from noonmark.api.http.query_parameters import PoolName, PriorityWords, Since, Text, Texts, Until, lanes_of
+from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
+from noonmark.api.routes.runs.views import logs_of, logs_text, run_etag, run_of, summary_of
+from noonmark.core.access.roles import Permission
+from noonmark.core.vocabulary import Origin, RunState
+from noonmark.schemas.api.common import Page
+from noonmark.schemas.api.runs import Run, RunLogs, RunSummary
+from noonmark.schemas.problems.types import NOT_FOUND
+from noonmark.store.views import attempts as attempt_views
+from noonmark.store.views import paging
+from noonmark.store.views.runs import RunSearch, search_runs
+
+router = resource("runs")
+
+_LISTING: Final = "runs"
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+States = Annotated[
+    list[RunState], Query(max_length=20, description="Only runs in this state; repeatable: any of them.")
+]
+Reasons = Annotated[Texts, Query(description="Only runs with this reason, such as overlap; repeatable.")]
+OriginWord = Annotated[Origin | None, Query(description="Only runs that this asked for.")]
+
+
+def also_executions(
+    register: Callable[..., Callable[[_F], _F]], path: str, **options: Any
+) -> Callable[[_F], _F]:
+    """Serve a path of runs, and the same under the name that other schedulers have for them.
+
+    Args:
+        register: method of the router, such as `router.get`.
+        path: holds `/runs`.
+        options: of the route.
+    """
+
+    def add(function: _F) -> _F:
+        alias = path.replace("/runs", "/executions")
+        shown = path.replace(":uuid}", "}")
+        register(
+            alias,
+            **options,
+            name=f"{function.__name__}_execution",
+            summary=f"Alias of {shown}",
+            openapi_extra={"x-alias-of": f"/v1{shown}"},
+        )(function)
+        return register(path, **options)(function)
+
+    return add
+
+
+@also_executions(router.get, "/runs")
+def list_runs(
+    *,
+    namespace: NamespaceParameter = None,
+    job_id: Annotated[UUID | None, Query(description="Only runs of the job with this id.")] = None,
+    job_name: Annotated[
+        Text | None, Query(description="Only runs of the recurring job of this name, else of one-time jobs.")
+    ] = None,
+    state: States = [],  # noqa: B006 - FastAPI copies defaults
+    reason: Reasons = [],  # noqa: B006
+    priority: PriorityWords = [],  # noqa: B006
+    pool: PoolName = None,
+    origin: OriginWord = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: CursorText = None,
+    caller: Caller = needs(Permission.RUNS_READ),
+) -> Page[RunSummary]:
+    """List runs of a namespace, the newest first; those of one job by their due instants.
+
+    A page looks at a bounded number of runs. It may hold fewer than `limit`, or none, while `next_cursor`
+    says where to go on.
+    """
+    wanted = RunSearch(
+        caller.namespace(namespace),
+        job_id,
+        job_name,
+        state,
+        reason,
+        lanes_of(priority),
+        pool,
+        origin.value if origin else None,
+        since,
+        until,
+    )
+    return _page(caller, wanted, limit, cursor)
+
+
+@also_executions(router.get, "/jobs/{job_id}/runs")
+def list_runs_of_job(
+    *,
+    job_id: UUID,
+    state: States = [],  # noqa: B006
+    reason: Reasons = [],  # noqa: B006
+    origin: OriginWord = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: CursorText = None,
+    caller: Caller = needs(Permission.RUNS_READ),
+) -> Page[RunSummary]:
+    """List the runs of a job, the latest due instant first."""
+    missing = ProblemError(NOT_FOUND, f"there is no job {job_id}")
+    with caller.reading() as session:
+        row = session.raw.execute("select namespace from jobs where id = %s", [job_id]).fetchone()
+    if row is None or caller.principal.role_in(row[0]) is None:
+        raise missing
+    caller.require(row[0])
+    wanted = RunSearch(
+        row[0],
+        job_id,
+        states=state,
+        reasons=reason,
+        origin=origin.value if origin else None,
+        since=since,
+        until=until,
+    )
+    return _page(caller, wanted, limit, cursor)
+
+
+def _page(caller: Caller, wanted: RunSearch, limit: int, cursor: str | None) -> Page[RunSummary]:
+    filters = {name: str(getattr(wanted, name) or "") for name in RunSearch.__slots__}
+    place = caller.parts.cursors.read(_LISTING, filters, cursor)
+    with caller.reading() as session:
+        found = search_runs(session.sql, wanted, limit=limit, place=place)
+    payloads = caller.may(Permission.PAYLOADS_READ, wanted.namespace)
+    return Page(
+        items=[summary_of(row, payloads=payloads) for row in found.rows],
+        next_cursor=caller.parts.cursors.make(_LISTING, filters, found.place) if found.place else None,
+    )
+
+
+@also_executions(router.get, "/runs/{run_id:uuid}")
+def read_run(run_id: UUID, response: Response, caller: Caller = needs(Permission.RUNS_READ)) -> Run:
+    """Read a run with its attempts, its progress, and what it waits for.
+
+    Results, errors and checkpoints are shown to credentials with `payloads:read`.
+    """
+    with caller.reading() as session:
+        found = paging.show_run(session.sql, run_id)
+        if found is None or caller.principal.role_in(found["namespace"]) is None:
+            raise missing_run(run_id)
+        caller.require(found["namespace"])
+        attempts = attempt_views.run_attempts(session.sql, found)
+        note = attempt_views.run_note(session.sql, run_id)
+    response.headers["ETag"] = run_etag(found)
+    payloads = caller.may(Permission.PAYLOADS_READ, found["namespace"])
+    return run_of(found, attempts, note, payloads=payloads)
+
+
+@also_executions(
+    router.get,
+    "/runs/{run_id}/logs",
+    response_model=RunLogs,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+def read_logs(
+    run_id: UUID,
+    request: Request,
+    attempt: Annotated[int | None, Query(ge=1, le=1_000_000, description="Only of this attempt.")] = None,
+    caller: Caller = needs(Permission.PAYLOADS_READ),
+) -> RunLogs | Response:
+    """Read what the attempts of a run printed and logged: the last 64 KB of each stream.
+
+    With `Accept: text/plain` it comes as text. It is kept when an attempt ends.
+    """
+    with caller.reading() as session:
+        row = session.raw.execute("select namespace from runs where id = %s", [run_id]).fetchone()
+        if row is None or caller.principal.role_in(row[0]) is None:
+            raise missing_run(run_id)
+        caller.require(row[0])
+        rows = attempt_views.run_logs(session.sql, run_id, attempt)
+    if request.headers.get("accept", "").partition(";")[0].strip().lower() == "text/plain":
+        return PlainTextResponse(logs_text(rows))
+    return logs_of(run_id, rows)
+
+
+def missing_run(run_id: UUID) -> ProblemError:
+    """Make the answer where no run has an id, or one of others does."""
+    return ProblemError(NOT_FOUND, f"there is no run {run_id}")

@@ -1,0 +1,193 @@
+"""HTTP/1.1 on one connection, with bounds that the server's library leaves open.
+
+Whoever connects and says nothing, or says it byte by byte, holds a file descriptor and memory. Here a request
+has a greatest head and a time in which it must have come, long before any application sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import httptools
+import orjson
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from noonmark.api.http.problems import MEDIA_TYPE
+from noonmark.schemas.problems.types import HEAD_TOO_LARGE, MALFORMED, REQUEST_TIMEOUT, ProblemType
+
+LONGEST_HEAD: Final = 64 * 1024
+"""Bytes of the request line and all headers."""
+
+HEAD_SECONDS: Final = 15.0
+"""In which the head of a request must have come, counted from the connection or its first byte."""
+
+STALLED_SECONDS: Final = 30.0
+"""In which a client must have read some of an answer that it lets wait."""
+
+SLOWEST_BODY: Final = 50_000
+"""Bytes a second, on average, below which nobody waits for a body."""
+
+
+_OFFER: Final = frozenset({b"upgrade", b"http2-settings"})
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. All of it runs in the event loop."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Begin as the library's own."""
+        super().__init__(*arguments, **options)
+        self._in_head = True
+        self._is_reading = True
+        self._head_bytes = 0
+        self._taken = 0
+        self._began = 0.0
+        self._fault = MALFORMED
+        self._timer: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Give the first request its time."""
+        super().connection_made(transport)
+        self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._stop_clock()
+        self._may_write()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait for a client that does not read, but not for ever: it holds a connection, or a stream."""
+        super().pause_writing()
+        self._may_write()
+        # Nothing of what waits will be read: closing politely would wait for that as well.
+        self._stalled = self.loop.call_later(STALLED_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: the client reads."""
+        self._may_write()
+        super().resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, unless it is no HTTP, or the head has grown too large without an end."""
+        self._taken += len(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self.send_400_response("")
+        if self._in_head and self._taken > LONGEST_HEAD and not self.transport.is_closing():
+            self._refuse(HEAD_TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        """Begin to count; the request before, on this connection, is done with."""
+        super().on_message_begin()
+        self._in_head, self._head_bytes = True, 0
+        if not self._is_reading:
+            self._await_request()
+
+    def on_url(self, url: bytes) -> None:
+        """Count it."""
+        self._head_bytes += len(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count it."""
+        self._head_bytes += len(name) + len(value) + 4
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Hand the request on if its head is small enough.
+
+        Raises:
+            ValueError: it is not; the library then answers by `send_400_response`.
+        """
+        self._in_head = False
+        if self._head_bytes > LONGEST_HEAD:
+            self._fault = HEAD_TOO_LARGE
+            raise ValueError(HEAD_TOO_LARGE.title)
+        if not self._offers_another():
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Stop the clock: from here on it is the application that takes time."""
+        if self._offers_another():
+            return
+        super().on_message_complete()
+        self._is_reading = False
+        self._stop_clock()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the library's words are not for callers
+        """Answer what is no HTTP request."""
+        self._refuse(self._fault)
+
+    def _feed(self, data: bytes) -> None:
+        """Parse, and read a request that offers another protocol again, without its offer.
+
+        Java's own client offers HTTP/2 with whatever it sends. An offer need not be taken (RFC 9110, 7.8),
+        but the parser believes that it is: it drops the body, or reads it as the next request.
+        """
+        while True:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                if not self._offers_another():
+                    return
+                data = self._without_offer() + data[upgrade.args[0] :]
+                self.parser = httptools.HttpRequestParser(self)
+                # As the library's own is made: what comes after the last request does not spoil its answer.
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            else:
+                return
+
+    def _offers_another(self) -> bool:
+        """Tell whether the request offers another protocol; CONNECT asks for one without an offer."""
+        return self.parser.should_upgrade() and any(name == b"upgrade" for name, _ in self.headers)
+
+    def _without_offer(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
+        lines += (b"%b: %b" % header for header in self.headers if header[0] not in _OFFER)
+        return b"\r\n".join((*lines, b"", b""))
+
+    def _await_request(self) -> None:
+        self._is_reading, self._taken, self._began = True, 0, self.loop.time()
+        self._stop_clock()
+        self._timer = self.loop.call_later(HEAD_SECONDS, self._check_deadlines)
+
+    def _check_deadlines(self) -> None:
+        """End the connection if the request is late; else look again when it may be."""
+        may_take = HEAD_SECONDS + (0 if self._in_head else self._taken / SLOWEST_BODY)
+        left = self._began + may_take - self.loop.time()
+        if left > 0:
+            self._timer = self.loop.call_later(left, self._check_deadlines)
+        elif self._in_head and self._taken:
+            self._refuse(REQUEST_TIMEOUT)
+        else:
+            # Nothing was asked, or an application waits for the body and is told by the end of it.
+            self.transport.close()
+
+    def _stop_clock(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _may_write(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def _refuse(self, kind: ProblemType) -> None:
+        """Answer without any application, and end the connection."""
+        self._stop_clock()
+        body = orjson.dumps(
+            {"type": kind.uri, "title": kind.title, "status": kind.status, "detail": kind.cause, "errors": []}
+        )
+        head = (
+            f"HTTP/1.1 {kind.status} {kind.title}\r\ncontent-type: {MEDIA_TYPE}\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()

@@ -1,0 +1,121 @@
+"""Which job a command means, asked of the API: by its id, or by the name of a recurring one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import typer
+
+from noonmark.cli.connections.api_pages import MISSING, or_missing
+from noonmark.cli.terminal.options import as_uuid
+from noonmark.cli.terminal.problems import CliError
+
+if TYPE_CHECKING:
+    from noonmark.client import Client
+    from noonmark.client.answers import Answer
+
+Job = Annotated[str, typer.Argument(metavar="ID|NAME", help="Id of the job, or the name of a recurring one.")]
+InNamespace = Annotated[
+    str | None,
+    typer.Option("--namespace", help="Namespace of a job that is named; else that of the context or key."),
+]
+_MOST_NAMED = 5
+_LIVE = ("active", "paused", "completed", "broken")
+
+
+def find_named(client: Client, name: str, namespace: str | None) -> Mapping[str, Any] | None:
+    """Return the recurring job of a name, as it is listed; None where there is none that has not ended."""
+    # Pages may be empty and followed by others: one-time jobs may have the same name.
+    found = client.jobs.list(namespace=namespace, name=name, recurring=True, state=_LIVE, limit=200)
+    return next(iter(found), None)
+
+
+def id_of(client: Client, job: str, namespace: str | None) -> str:
+    """Return the id of the job that is meant.
+
+    Raises:
+        CliError: a recurring job of this name is not there.
+    """
+    if as_uuid(job) is not None:
+        return job
+    found = find_named(client, job, namespace)
+    if found is None:
+        place = namespace or client.namespace
+        where = f" in namespace {place}" if place else ""
+        raise CliError(
+            f"there is no recurring job {job!r}{where}: `noonmark job list` shows those there are; one-time"
+            " jobs are named by their id"
+        )
+    return str(found["id"])
+
+
+def any_id_of(client: Client, job: str, namespace: str | None) -> str:
+    """Return the id of the job that is meant, of a one-time job too where no other has its name.
+
+    Raises:
+        CliError: no job has this name, or several one-time jobs do.
+    """
+    if as_uuid(job) is not None:
+        return job
+    if (recurring := find_named(client, job, namespace)) is not None:
+        return str(recurring["id"])
+    found = list(client.jobs.list(name=job, namespace=namespace, limit=_MOST_NAMED).page().items)
+    if not found:
+        raise CliError(missing_job(client, job, namespace))
+    living = [one for one in found if one["state"] != "cancelled"] or found[:1]
+    if len(living) > 1:
+        ids = ", ".join(str(one["id"]) for one in living)
+        raise CliError(f"several jobs are called {job!r}: give the id of one of them ({ids})")
+    return str(living[0]["id"])
+
+
+def home_of(client: Client, job_id: UUID | None) -> str | None:
+    """Return the namespace of a job; None where it is gone, or none is meant."""
+    from noonmark.client import ApiError  # noqa: PLC0415 - httpx takes a while to load
+
+    if job_id is None:
+        return None
+    try:
+        return client.jobs.get(job_id)["namespace"]
+    except ApiError as error:
+        if error.status != MISSING:
+            raise
+        return None
+
+
+def require_job(client: Client, job: UUID | str | None, namespace: str | None) -> None:
+    """Tell a job that has nothing to list from one that is not there.
+
+    Raises:
+        CliError: no job has this id, or this name in the namespace.
+    """
+    if job is None:
+        return
+    named = str(job)
+    if as_uuid(named) is not None:
+        with or_missing(missing_job(client, named, None)):
+            client.jobs.get(named)
+    elif not client.jobs.list(name=named, namespace=namespace, limit=1).page().items:
+        raise CliError(missing_job(client, named, namespace))
+
+
+def missing_job(client: Client, job: str, namespace: str | None) -> str:
+    """Say that a job is not there; of one that is named also where, if anything says which namespace."""
+    place = (namespace or client.namespace) if as_uuid(job) is None else None
+    where = f" in namespace {place}" if place else ""
+    return f"there is no job {job!r}{where}: `noonmark job list` shows those there are"
+
+
+def namespace_of(client: Client, named: str | None) -> str:
+    """Return the namespace that requests mean, for sentences about what is not in it."""
+    if place := named or client.namespace:
+        return place
+    grants = client.keys.me()["grants"]
+    return next(iter(grants)) if len(grants) == 1 and "*" not in grants else "default"
+
+
+def read_job(client: Client, job_id: str) -> Answer:
+    """Read a job with its ETag."""
+    return client.request("GET", f"/v1/jobs/{job_id}")

@@ -1,0 +1,223 @@
+"""The course of the demo: stack up, publish, follow, account, stack down."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NoReturn
+
+from noonmark.cli.connections.context import kafka_config, load_settings
+from noonmark.cli.demo.display import Display
+from noonmark.cli.demo.ledger import Account, Sent, assess, read
+from noonmark.cli.demo.plan import SUBMISSIONS, Scene
+from noonmark.cli.demo.target import Target
+from noonmark.cli.operations import lag
+from noonmark.cli.submissions.submit import send
+from noonmark.cli.terminal.output import duration
+from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.core.ids import uuid7
+from noonmark.devstack import commands, state
+from noonmark.devstack.options import StackOptions, default_services
+from noonmark.kafka.lag.lag import LagProbe, LagUnavailable
+from noonmark.kafka.topics import Topics
+from noonmark.schemas.events.envelope import STRUCTURED_HEADERS, render_binary, render_structured
+from noonmark.schemas.events.submissions import CREATE
+from noonmark.settings import Settings
+
+_LOOK_SECONDS: Final = 0.4
+_AFTER_THE_MINUTE_SECONDS: Final = 15.0
+_LAG_SECONDS: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What every act needs: addresses, the moment, the publisher's name, the screen, the HTTP target."""
+
+    settings: Settings
+    scene: Scene
+    source: str
+    display: Display
+    target: Target
+
+    @property
+    def topics(self) -> Topics:
+        """Names of the topics."""
+        return Topics(self.settings.topic_prefix)
+
+
+def play(state_dir: Path, examples: Path) -> int:
+    """Run the demo.
+
+    Returns:
+        0 when all went as expected, 1 when it did not, or when the stack could not be started.
+    """
+    display = Display()
+    began = time.monotonic()
+    with _signals_as_exit():
+        _clear(state_dir)
+        try:
+            namespace = _namespace()
+            if code := commands.up(_options(state_dir, examples, namespace)):
+                return code
+            target = Target(state_dir / "target.log")
+            try:
+                faults = _show(state_dir, examples, namespace, display, target)
+            finally:
+                target.close()
+        finally:
+            _end(state_dir)
+    took = duration(time.monotonic() - began)
+    for fault in faults:
+        display.line(fault, style="bold red")
+    if faults:
+        display.line(f"The demo did not go as expected. Logs: {state_dir / 'logs'}", style="bold red")
+        return ExitCode.PROBLEM
+    display.line(f"All as expected, in {took}; everything that was started has ended.", style="bold green")
+    return ExitCode.OK
+
+
+def _show(state_dir: Path, examples: Path, namespace: str, display: Display, target: Target) -> list[str]:
+    """Publish, follow and account for everything; return what is not as expected."""
+    stage = _set_stage(state_dir, namespace, display, target)
+    sent = _publish(stage, examples)
+    wait_seconds = (stage.scene.minute - datetime.now(UTC)).total_seconds()
+    display.line(
+        f"Published {len(sent)} events to {stage.topics.submissions};"
+        f" the cron job's minute comes in {wait_seconds:.0f} s."
+    )
+    accounts = _follow(stage, sent)
+    lags, failed = _drained(stage.settings)
+    display.close(accounts, lags)
+    faults = [f"{account.sent.submission.title}: {fault}" for account in accounts for fault in account.faults]
+    faults += [
+        f"{account.sent.submission.title}: not settled in time"
+        for account in accounts
+        if not account.is_settled and not account.faults
+    ]
+    faults += failed
+    left = sum(row["start_backlog"] + row["commit_lag"] for row in lags)
+    return [*faults, f"expected lag 0, found {left}"] if left else faults
+
+
+def _namespace() -> str:
+    """Return where the demo's jobs go: on servers of somebody else, earlier demos may have left theirs."""
+    is_shared = "NOONMARK_DATABASE_URL" in os.environ or "NOONMARK_KAFKA_BOOTSTRAP" in os.environ
+    return f"demo-{str(uuid7())[-12:]}" if is_shared else "default"
+
+
+def _set_stage(state_dir: Path, namespace: str, display: Display, target: Target) -> _Stage:
+    running = state.running(state_dir)
+    if running is None:
+        raise CliError(f"the demo's stack ended again; see {state_dir / 'logs'}")
+    settings = load_settings(database_url=running.database_url, kafka_bootstrap=running.kafka_bootstrap)
+    scene = Scene.at(datetime.now(UTC), target_url=target.url, namespace=namespace)
+    return _Stage(settings, scene, f"demo/{uuid7()}", display, target)
+
+
+def _publish(stage: _Stage, examples: Path) -> list[Sent]:
+    """Send every submission as a CloudEvent, as any client of Kafka would."""
+    records, made = [], []
+    for submission in SUBMISSIONS:
+        document = submission.document(examples, stage.scene)
+        event_id = submission.repeats or submission.title
+        if submission.binary:
+            value, headers = render_binary(id=event_id, source=stage.source, type=CREATE, data=document)
+        else:
+            value = render_structured(id=event_id, source=stage.source, type=CREATE, data=document)
+            headers = STRUCTURED_HEADERS
+        records.append((document["name"].encode(), value, headers))
+        made.append((submission, event_id, document["name"]))
+    positions = send(stage.settings, stage.topics.submissions, records)
+    return [Sent(*parts, position) for parts, position in zip(made, positions, strict=True)]
+
+
+def _follow(stage: _Stage, sent: Sequence[Sent]) -> list[Account]:
+    """Watch until every submission is settled, or time is up."""
+    left = (stage.scene.minute - stage.scene.now).total_seconds() + _AFTER_THE_MINUTE_SECONDS
+    deadline = time.monotonic() + left
+    probe = LagProbe(kafka_config(stage.settings))
+    try:
+        with stage.display.following():
+            while True:
+                passed = _passed(probe, stage.settings)
+                snapshot = read(stage.settings, stage.source, stage.scene.namespace)
+                accounts = [
+                    assess(one, snapshot, passed=_is_passed(one, passed), target=stage.target) for one in sent
+                ]
+                left = deadline - time.monotonic()
+                stage.display.update(accounts, max(left, 0))
+                if left <= 0 or all(account.is_settled for account in accounts):
+                    return accounts
+                time.sleep(_LOOK_SECONDS)
+    finally:
+        probe.close()
+
+
+def _passed(probe: LagProbe, settings: Settings) -> dict[int, int]:
+    """Return up to which offset intake has committed each partition of the submissions."""
+    topics = Topics(settings.topic_prefix)
+    try:
+        return {one.partition: one.position for one in probe.measure(topics.group_intake, topics.submissions)}
+    except LagUnavailable:
+        return {}
+
+
+def _is_passed(sent: Sent, passed: dict[int, int]) -> bool:
+    _, partition, offset = sent.position.rsplit("/", 2)
+    return passed.get(int(partition), 0) > int(offset)
+
+
+def _drained(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
+    """Measure lag until there is none, or time is up: the last commits follow the last outcome."""
+    deadline = time.monotonic() + _LAG_SECONDS
+    while True:
+        rows, failed = lag.measure(settings)
+        is_drained = not failed and not any(row["start_backlog"] or row["commit_lag"] for row in rows)
+        if is_drained or time.monotonic() > deadline:
+            return rows, failed
+        time.sleep(_LOOK_SECONDS)
+
+
+def _options(state_dir: Path, examples: Path, namespace: str) -> StackOptions:
+    """Everything with shipped defaults; the worker loads the examples' handlers."""
+    folder = examples.resolve()
+    services = default_services(handlers=(f"{folder.name}.handlers",), path=str(folder.parent))
+    return StackOptions(state_dir=state_dir, detach=True, services=services, namespace=namespace)
+
+
+def _clear(state_dir: Path) -> None:
+    """End what an earlier demo left behind, and forget its data."""
+    if state.load(state_dir) is not None:
+        _end(state_dir)
+    shutil.rmtree(state_dir, ignore_errors=True)
+    state_dir.mkdir(parents=True, exist_ok=True)
+
+
+def _end(state_dir: Path) -> None:
+    if state.load(state_dir) is not None and commands.down(state_dir):
+        raise CliError(
+            f"the demo's stack could not be ended; try `noonmark dev down --state-dir {state_dir}`"
+        )
+
+
+@contextmanager
+def _signals_as_exit() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the demo as Ctrl-C does, so that it ends what it started."""
+
+    def leave(number: int, _frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,71 @@
+"""`noonmark audit`: who changed what, and who was not allowed to."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated, Final
+
+import typer
+
+from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.terminal.options import AsJson, Limit, Namespace, Output, OutputOption, read_since
+from noonmark.cli.terminal.output import field, instant_field, show_json, show_list
+
+_PAGE: Final = 200
+_COLUMNS = (
+    instant_field("at", "AT"),
+    field("actor_name", "WHO", cut=True),
+    field("action"),
+    field("namespace", varies=True),
+    field("object", cut=True),
+    field("outcome"),
+    field("reason", cut=True),
+    field("id", "ID", numeric=True, wide=True),
+    field("actor", wide=True),
+    field("request_id", "REQUEST", wide=True),
+    field("address", wide=True),
+)
+
+
+def audit(
+    *,
+    namespace: Namespace = None,
+    actor: Annotated[
+        str | None, typer.Option("--actor", help="Only of this principal, such as key:KEY.")
+    ] = None,
+    action: Annotated[
+        str | None, typer.Option("--action", help="Only of this kind, such as job.pause.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--object", help="Only what was done to this, such as job:ID.")
+    ] = None,
+    outcome: Annotated[str | None, typer.Option("--outcome", help="done, denied or failed.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="The earliest: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", help="The time before which they end.")] = None,
+    limit: Limit = 50,
+    output: OutputOption = Output.TABLE,
+    as_json: AsJson = False,
+) -> None:
+    """List what was changed through the API and the command line, and what was denied, the newest first."""
+    earliest, end = read_since(since), read_since(until, option="--until")
+    from noonmark.cli.connections.api import client  # noqa: PLC0415 - the API's client takes a while to load
+
+    with client(operator_settings()) as api:
+        found = api.audit.list(
+            namespace=namespace,
+            actor=actor,
+            action=action,
+            object=target,
+            outcome=outcome,
+            since=earliest,
+            until=end,
+            limit=min(limit, _PAGE),
+        )
+        rows = list(islice(found, limit))
+    if as_json:
+        show_json({"items": rows})
+        return
+    show_list(rows, _COLUMNS, wide=output is Output.WIDE)

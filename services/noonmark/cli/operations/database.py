@@ -1,0 +1,101 @@
+"""`noonmark db`: bringing a database to this release, and telling whether it is there."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from noonmark.cli.connections.context import database_errors, kafka_config, operator_settings
+from noonmark.cli.terminal.options import AsJson
+from noonmark.cli.terminal.output import show_fields, show_json
+from noonmark.cli.terminal.problems import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from noonmark.settings import Settings
+
+app = typer.Typer(help="Prepare the database, and tell whether it is ready.", no_args_is_help=True)
+
+
+@app.command()
+def migrate(
+    shards: Annotated[
+        int | None,
+        typer.Option(min=1, max=1024, help="Shards of a new installation; fixed from then on. (default: 4)"),
+    ] = None,
+    skip_topics: Annotated[bool, typer.Option("--skip-topics", help="Leave Kafka alone.")] = False,
+) -> None:
+    """Bring the schema to this release, make the next days of the ledger, and create the topics.
+
+    Safe to repeat, and while services run.
+    """
+    from noonmark.store.cluster.pools import pool_names  # noqa: PLC0415
+    from noonmark.store.database.connect import connect  # noqa: PLC0415
+    from noonmark.store.migrations import migrate as schema  # noqa: PLC0415
+
+    settings = operator_settings()
+    with database_errors(settings):
+        schema.migrate(
+            settings.dsn, shards=shards or schema.DEFAULT_SHARDS, days_ahead=settings.partitions_ahead_days
+        )
+        with connect(settings.dsn, application="cli") as connection:
+            pools = pool_names(connection)
+        status = schema.status(settings.dsn)
+    print(f"the database is at {status.current}, with {status.shards} shards")
+    if not skip_topics:
+        create_topics(settings, pools)
+
+
+@app.command()
+def check(as_json: AsJson = False) -> None:
+    """Tell whether the database is ready for this release; each problem is one sentence, and exit code 1."""
+    from noonmark.store.migrations import migrate as schema  # noqa: PLC0415
+
+    settings = operator_settings()
+    with database_errors(settings):
+        status = schema.status(settings.dsn)
+    shown = {
+        "server_version": status.server_version,
+        "schema": status.current,
+        "wanted": status.wanted,
+        "shards": status.shards,
+        "days_ahead": status.days_ahead,
+        "zone_data": status.zone_data,
+        "active_zone_data": status.active_zone_data,
+    }
+    problems = status.problems
+    if as_json:
+        show_json({**shown, "problems": problems})
+    else:
+        show_fields(shown)
+        for problem in problems:
+            print(problem, file=sys.stderr)
+    if problems:
+        raise typer.Exit(ExitCode.PROBLEM)
+
+
+def create_topics(settings: Settings, pools: Sequence[str]) -> None:
+    """Create the topics that are missing for these pools and say which.
+
+    Raises:
+        TopicError: no broker answers, or one refused a topic.
+    """
+    from noonmark.core.access.topic_bindings import read_bindings  # noqa: PLC0415
+    from noonmark.kafka.admin import ensure_topics  # noqa: PLC0415
+    from noonmark.kafka.topics import PartitionCounts, Topics  # noqa: PLC0415
+
+    wide = settings.kafka_partitions
+    counts = PartitionCounts(submissions=wide, submissions_bulk=wide, runs=wide, lifecycle=wide)
+    topics, replication = Topics(settings.topic_prefix), settings.kafka_replication
+    specs = topics.topic_specs(pools, counts=counts, replication=replication)
+    further = topics.further_submissions(read_bindings(settings.bound_topics))
+    specs += topics.submission_specs(further, counts=counts, replication=replication)
+    done = ensure_topics(kafka_config(settings), specs)
+    print(f"topics: {len(done.created)} created, {len(done.existing)} were there")
+    for name, (has, wanted) in done.narrower.items():
+        print(
+            f"topic {name} has {has} partitions, fewer than the {wanted} of the settings; it works as it is"
+        )

@@ -1,0 +1,195 @@
+"""`noonmark outbox`: the table in an application's database that jobs are enqueued in by its transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import typer
+
+from noonmark.cli.connections.audit_entries import write_entry
+from noonmark.cli.connections.context import changing, operator_settings
+from noonmark.cli.terminal.options import AsJson, as_uuid
+from noonmark.cli.terminal.output import field, show_json, show_list
+from noonmark.cli.terminal.problems import CliError, ExitCode, database_address, first_line
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from noonmark.outbox.bindings import AppOutbox
+
+app = typer.Typer(
+    help="Prepare the outbox of an application's database, and look after it.", no_args_is_help=True
+)
+
+Name = Annotated[
+    str | None, typer.Argument(metavar="[NAME]", help="Name of the outbox in NOONMARK_APP_OUTBOXES.")
+]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        help="The application's database instead, as postgresql://user@host/database; its password from"
+        " PGPASSWORD or a password file, as others see command lines.",
+    ),
+]
+
+_MOST: Final = 100_000
+_PARKED: Final = """
+    select id, created_at, parked_at, idempotency_key, error from noonmark_outbox
+    where parked_at is not null order by parked_at desc limit %s
+"""
+_COLUMNS = (
+    field("id"),
+    field("created_at", "CREATED"),
+    field("parked_at", "PARKED"),
+    field("idempotency_key", "KEY", wide=True),
+    field("error", elastic=True),
+)
+
+
+@app.command()
+def install(
+    name: Name = None,
+    url: Url = None,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Only print the statements, for the application's migrations.")
+    ] = False,
+) -> None:
+    """Make the table `noonmark_outbox` in an application's database; safe to repeat."""
+    from noonmark.outbox import create_table_sql  # noqa: PLC0415
+
+    if sql:
+        print(create_table_sql(), end="")
+        return
+    place = _place(name, url)
+    with _recorded("install", place) as after, _connection(place.url) as connection:
+        connection.execute(create_table_sql())
+        after["database"] = database_address(place.url)
+    print(f"the outbox is ready in the database {database_address(place.url)}")
+
+
+@app.command()
+def status(
+    name: Name = None,
+    url: Url = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Parked rows that are shown.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show how many jobs wait to be relayed, and which were refused and why."""
+    from noonmark.outbox.table import app_statement  # noqa: PLC0415
+
+    with _connection(_place(name, url).url) as connection:
+        measured = connection.execute(app_statement("measure"), {"cap": _MOST}).fetchone()
+        assert measured is not None
+        waiting, parked, oldest = measured
+        keys = ("id", "created_at", "parked_at", "idempotency_key", "error")
+        rows: list[dict[str, Any]] = [
+            dict(zip(keys, row, strict=True)) for row in connection.execute(_PARKED, [limit])
+        ]
+    if as_json:
+        show_json({"waiting": waiting, "oldest_seconds": oldest, "parked": parked, "items": rows})
+        return
+    since = f", the first for {oldest:.0f} s" if oldest is not None else ""
+    print(f"{waiting} waiting{since}; {parked} parked")
+    if rows:
+        show_list(rows, _COLUMNS)
+
+
+@app.command()
+def retry(
+    name: Name = None,
+    url: Url = None,
+    row: Annotated[str | None, typer.Option("--row", help="Only this row, by its id.")] = None,
+) -> None:
+    """Let parked rows be relayed again, once what was wrong with them is mended."""
+    from noonmark.outbox.table import app_statement  # noqa: PLC0415
+
+    wanted = as_uuid(row) if row else None
+    if row and wanted is None:
+        raise CliError(f"{row!r} is no id of a row: `noonmark outbox status` shows them", ExitCode.USAGE)
+    place = _place(name, url)
+    with _recorded("retry", place) as after, _connection(place.url) as connection:
+        count = connection.execute(app_statement("retry"), {"id": wanted}).rowcount
+        if count:
+            after |= {"row": row, "rows": count}
+    print(f"{count} rows wait again")
+
+
+class _Place(NamedTuple):
+    """An application's database; `bound` None: it was named by its URL alone."""
+
+    url: str
+    bound: AppOutbox | None
+
+
+@contextmanager
+def _recorded(verb: str, place: _Place) -> Iterator[dict[str, Any]]:
+    """Keep a change of an outbox of the installation in the audit log; yields what it is to tell, if any.
+
+    There are two databases: where ours does not answer, nothing is changed; the entry commits right after the
+    change. Who names a database by its URL needs none of ours, and changes an application's table alone.
+    """
+    after: dict[str, Any] = {}
+    if place.bound is None:
+        yield after
+        return
+    with changing(operator_settings()) as connection, connection.transaction():
+        connection.execute("select from audit_log limit 1")
+        yield after
+        if after:
+            name, namespace = place.bound.name, place.bound.namespace
+            write_entry(connection, f"outbox.{verb}", f"outbox:{name}", namespace=namespace, after=after)
+
+
+def _place(name: str | None, url: str | None) -> _Place:
+    """Return the application's database that is meant.
+
+    Raises:
+        CliError: none is named, or none that is known.
+    """
+    from noonmark.outbox.bindings import parse_bindings  # noqa: PLC0415
+
+    if url is not None:
+        if name is not None:
+            raise CliError("give a NAME or --url, not both", ExitCode.USAGE)
+        return _Place(url, None)
+    known = {one.name: one for one in parse_bindings(operator_settings().app_outboxes.get_secret_value())}
+    if name is None and len(known) == 1:
+        name = next(iter(known))
+    if name not in known:
+        told = f"no outbox is named {name!r}" if name else "say which outbox is meant"
+        names = ", ".join(known) or "none: NOONMARK_APP_OUTBOXES is empty; give --url"
+        raise CliError(f"{told}; there are: {names}", ExitCode.USAGE)
+    return _Place(known[name].url, known[name])
+
+
+@contextmanager
+def _connection(url: str) -> Iterator[psycopg.Connection]:
+    """Open a connection to an application's database.
+
+    Raises:
+        CliError: it cannot be used, or has no outbox.
+    """
+    import psycopg  # noqa: PLC0415
+
+    from noonmark.store.database.connect import connect  # noqa: PLC0415
+
+    try:
+        with connect(url, application="cli", autocommit=True) as connection:
+            yield connection
+    except psycopg.errors.UndefinedTable as error:
+        raise CliError("the database has no table noonmark_outbox: run `noonmark outbox install`") from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise CliError(f"the user of the database may not do this: {first_line(error)}") from error
+    except psycopg.OperationalError as error:
+        told = f"the database {database_address(url)} cannot be used ({first_line(error)})"
+        raise CliError(told, ExitCode.UNREACHABLE) from error
+    except psycopg.ProgrammingError as error:
+        # libpq quotes what it cannot read, and that may hold a password.
+        if error.sqlstate is None:
+            raise CliError(
+                "--url is no Postgres URL: use postgresql://user@host/database", ExitCode.USAGE
+            ) from None
+        raise

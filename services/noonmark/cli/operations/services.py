@@ -1,0 +1,127 @@
+"""Starting one service in this process, until it is told to stop."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from noonmark.cli.connections.context import address_origins, operator_settings
+from noonmark.cli.terminal.options import Folder, LogLevel, MetricsHost, MetricsPort
+from noonmark.cli.terminal.problems import database_address
+
+if TYPE_CHECKING:
+    from noonmark.settings import Settings
+
+
+def api(
+    *,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0: a free one.")] = None,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Serve the REST API."""
+    _serve(
+        "api",
+        api_host=host,
+        api_port=port,
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
+        log_level=log_level,
+    )
+
+
+def intake(
+    metrics_port: MetricsPort = None, metrics_host: MetricsHost = None, log_level: LogLevel = None
+) -> None:
+    """Take submissions from Kafka into the database."""
+    _serve("intake", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level)
+
+
+def trigger(
+    metrics_port: MetricsPort = None, metrics_host: MetricsHost = None, log_level: LogLevel = None
+) -> None:
+    """Queue what is due: jobs, retries, runs whose worker was lost."""
+    _serve("trigger", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level)
+
+
+def dispatcher(
+    metrics_port: MetricsPort = None, metrics_host: MetricsHost = None, log_level: LogLevel = None
+) -> None:
+    """Relay what is queued to Kafka, and measure lag."""
+    _serve("dispatcher", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level)
+
+
+def worker(
+    *,
+    pool: Annotated[str | None, typer.Option(help="Which runs to take: those of this pool.")] = None,
+    handlers: Annotated[
+        list[str] | None, typer.Option(help="Module that registers Python handlers; repeatable.")
+    ] = None,
+    path: Folder = None,
+    slots: Annotated[int | None, typer.Option(help="Runs executed at once.")] = None,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Execute the runs of a pool."""
+    settings = _settings(
+        "worker",
+        pool=pool,
+        handlers=tuple(handlers) if handlers else None,
+        worker_slots=slots,
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
+        log_level=log_level,
+    )
+    raise typer.Exit(import_module("noonmark.worker.main").run(settings, path))
+
+
+def observer(
+    *,
+    rebuild: Annotated[
+        bool,
+        typer.Option("--rebuild", help="Forget what was counted, and count again what the topic holds."),
+    ] = False,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Watch over jobs and runs: count outcomes, raise alerts and tell them."""
+    settings = _settings(
+        "observer", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level
+    )
+    raise typer.Exit(import_module("noonmark.observer.main").run(settings, rebuild=rebuild))
+
+
+def watchdog(
+    metrics_port: MetricsPort = None, metrics_host: MetricsHost = None, log_level: LogLevel = None
+) -> None:
+    """Call an address outside while every part makes progress: its silence is the alarm."""
+    _serve("watchdog", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level)
+
+
+def _serve(name: str, **overrides: object) -> NoReturn:
+    """Run a service; its exit code is the command's."""
+    settings = _settings(name, **overrides)
+    raise typer.Exit(import_module(f"noonmark.{name}.main").run(settings))
+
+
+def _settings(name: str, **overrides: object) -> Settings:
+    """Read a service's settings, options first, and log whose database and brokers it is going to use."""
+    from noonmark.telemetry.logs import configure_logs, get_logger  # noqa: PLC0415 - not for `--help`
+
+    settings = operator_settings(**overrides)
+    configure_logs(name, settings.log_level, settings.log_format)
+    origins = address_origins()
+    get_logger().info(
+        "addresses_found",
+        database=database_address(settings.dsn),
+        database_from=origins["database_url"],
+        kafka=settings.kafka_bootstrap,
+        kafka_from=origins["kafka_bootstrap"],
+    )
+    return settings

@@ -1,0 +1,40 @@
+"""`noonmark workers`: who executes runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from noonmark.cli.connections.api_pages import with_instants
+from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.terminal.options import AsJson
+from noonmark.cli.terminal.output import Column, duration, field, show_json, show_list
+
+_COLUMNS = (
+    field("id", "WORKER", numeric=True),
+    field("pool"),
+    field("host"),
+    field("pid", numeric=True),
+    field("state"),
+    field("started_runs", "HELD", numeric=True),
+    Column("LAST BEAT", lambda row: duration(row["silent_seconds"]), numeric=True),
+    field("lease_seconds", "LEASE S", numeric=True),
+    field("epoch", numeric=True),
+    field("started_at", "SINCE"),
+)
+
+
+def workers(
+    everyone: Annotated[bool, typer.Option("--all", help="Also those that left or lapsed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List workers, 1,000 at most: how long ago each gave a sign of life, and how many runs it holds."""
+    from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
+
+    with client(operator_settings()) as api:
+        rows = api.workers.list(ended=everyone)
+    if as_json:
+        show_json({"items": rows})
+        return
+    show_list([with_instants(row) for row in rows], _COLUMNS)

@@ -1,0 +1,275 @@
+"""`noonmark run cancel`: runs chosen by id, each by an order of its own, or by a filter, step by step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
+
+import typer
+
+from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.job_ref import home_of, require_job
+from noonmark.cli.terminal.bulk_requests import DryRun, Yes, agree, may_ask, progress
+from noonmark.cli.terminal.options import AsJson, as_uuid, read_since, read_uuid
+from noonmark.cli.terminal.output import counted, show_json
+from noonmark.cli.terminal.problems import CliError, ExitCode
+
+if TYPE_CHECKING:
+    from noonmark.client import Client
+
+_POLL_SECONDS: Final = 0.2
+_STEP: Final = 1_000
+"""Runs that one call of the API cancels at most."""
+
+MOST_REASON: Final = 500
+
+
+class CancellableState(StrEnum):
+    """States in which a run can be cancelled."""
+
+    WAITING = "waiting"
+    QUEUED = "queued"
+    RETRYING = "retrying"
+    RUNNING = "running"
+
+
+def cancel(
+    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Ids of runs.")] = None,
+    *,
+    job: Annotated[
+        str | None,
+        typer.Option(help="Runs of this job: its id, or its name in the namespace."),
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            help="Runs of this namespace; beside --job or --label, else that of the context or key.",
+        ),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Runs of jobs with this label; repeatable: with all of them."),
+    ] = None,
+    state: Annotated[
+        list[CancellableState] | None, typer.Option(help="Only runs in this state; repeatable.")
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", help="Only runs due from here on: 2h ago, a day (UTC), an instant."),
+    ] = None,
+    before: Annotated[str | None, typer.Option("--before", help="Only runs due before this.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="Why, for people: up to 500 characters. The runs keep it.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Until the workers have confirmed that nothing of them runs.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds that --wait waits at most.")] = 60.0,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel runs: what waits, is queued or is to be retried ends at once, what runs is asked to stop."""
+    if reason is not None and not 0 < len(reason.strip()) <= MOST_REASON:
+        raise CliError(f"--reason takes 1 to {MOST_REASON} characters", ExitCode.USAGE)
+    wanted = _Wanted(
+        job,
+        namespace,
+        _labels(label or ()),
+        tuple(one.value for one in state or CancellableState),
+        read_since(after, option="--after"),
+        read_since(before, option="--before"),
+    )
+    ids = [found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None]
+    if ids and (job or namespace or label or after or before):
+        raise CliError("give ids of runs or a filter, not both", ExitCode.USAGE)
+    if not ids and not (job or namespace or label):
+        raise CliError(
+            "say which runs are meant: their ids, or --job, --namespace or --label", ExitCode.USAGE
+        )
+    # Who names runs by their ids has said what is meant.
+    yes = yes or bool(ids)
+    if not dry_run:
+        may_ask(yes=yes, as_json=as_json)
+    from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
+
+    with client(operator_settings()) as api:
+        if ids:
+            done = _by_id(api, ids, wanted.states, reason, only=state is not None, dry_run=dry_run)
+        else:
+            done = _by_filter(api, wanted, reason, dry_run=dry_run, yes=yes)
+        stopping = done.stopping + [run for run, was in done.others if was == "cancelling"]
+        left = _await(api, stopping, timeout) if wait else list(done.stopping)
+        if not done.matched:
+            require_job(api, job, namespace)
+    _report(done, left, dry_run=dry_run, waited=wait, as_json=as_json)
+    if wait and left:
+        raise typer.Exit(ExitCode.PROBLEM)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which runs are meant, where no ids are given."""
+
+    job: str | None
+    namespace: str | None
+    labels: Mapping[str, str] | None
+    states: tuple[str, ...]
+    after: datetime | None
+    before: datetime | None
+
+    def filter(self, namespace: str | None, job_id: UUID | None) -> dict[str, Any]:
+        """Write it as the API takes it."""
+        given = {
+            "namespace": namespace,
+            "job_id": str(job_id) if job_id else None,
+            "job_name": self.job if job_id is None else None,
+            "labels": self.labels,
+            "state": list(self.states),
+            "since": self.after.isoformat() if self.after else None,
+            "until": self.before.isoformat() if self.before else None,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(slots=True)
+class _Done:
+    """What became of runs that were meant: so many ended at once, others were asked to stop.
+
+    Attributes:
+        matched: runs that were meant and could be cancelled.
+        ended: how many of them ended.
+        stopping: ids of those that were asked.
+        others: that were named and left as they were, with their states.
+    """
+
+    matched: int = 0
+    ended: int = 0
+    stopping: list[str] = field(default_factory=list)
+    others: list[tuple[str, str]] = field(default_factory=list)
+
+
+def _by_id(
+    api: Client, ids: Sequence[UUID], states: Sequence[str], reason: str | None, *, only: bool, dry_run: bool
+) -> _Done:
+    """Cancel the named runs that are in one of the states; `only`: none that has left them meanwhile."""
+    from noonmark.client import ApiError  # noqa: PLC0415
+
+    found: list[tuple[str, str]] = []
+    for run in ids:
+        try:
+            found.append((str(run), api.runs.get(run)["state"]))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            raise CliError(f"there is no run {run}: `noonmark run list` shows those there are") from error
+    targets = [run for run, state in found if state in states]
+    done = _Done(len(targets), others=[(run, state) for run, state in found if state not in states])
+    if not dry_run:
+        _carry_out(api, targets, reason, states if only else None, done)
+    return done
+
+
+def _by_filter(api: Client, wanted: _Wanted, reason: str | None, *, dry_run: bool, yes: bool) -> _Done:
+    """Count the runs of a filter, ask, and cancel so many of them: others may come meanwhile."""
+    job_id = as_uuid(wanted.job) if wanted.job is not None else None
+    chosen = wanted.filter(wanted.namespace or home_of(api, job_id), job_id)
+    done = _Done()
+    after: str | None = None
+    while True:
+        seen = api.runs.cancel_many(chosen, dry_run=True, after=after)
+        done.matched += seen["matched"]
+        after = seen["next_after"]
+        if after is None:
+            break
+    if dry_run or not done.matched:
+        return done
+    agree(f"cancel {counted(done.matched, 'run')}?", yes=yes)
+    left = done.matched
+    while left:
+        step = api.runs.cancel_many(chosen, reason=reason, after=after, limit=min(_STEP, left))
+        done.ended += step["runs"].get("cancelled", 0)
+        done.stopping += step["stopping"]
+        left -= step["matched"]
+        after = step["next_after"]
+        progress(done.matched - left, done.matched)
+        if after is None:
+            break
+    return done
+
+
+def _carry_out(
+    api: Client, targets: Sequence[str], reason: str | None, states: Sequence[str] | None, done: _Done
+) -> None:
+    """Cancel one run after the other; where states were asked for, none that has left them meanwhile."""
+    from noonmark.client import ApiError  # noqa: PLC0415
+
+    for number, run in enumerate(targets, 1):
+        try:
+            seen = api.request("GET", f"/v1/runs/{run}") if states else None
+            if seen is not None and states is not None and seen.data["state"] not in states:
+                done.others.append((run, seen.data["state"]))
+                continue
+            state = api.runs.cancel(run, reason, if_match=seen.etag if seen else None)["state"]
+        except ApiError as error:
+            # It has ended, or gone on, in this moment.
+            if error.status not in {404, 409, 412}:
+                raise
+            if error.status != 404:
+                done.others.append((run, api.runs.get(run)["state"]))
+            continue
+        finally:
+            progress(number, len(targets))
+        if state == "cancelling":
+            done.stopping.append(run)
+        else:
+            done.ended += 1
+
+
+def _await(api: Client, stopping: Sequence[str], timeout: float) -> list[str]:
+    """Wait until no run is being stopped any more; return those that still are when the time is up."""
+    until = time.monotonic() + timeout
+    left = list(stopping)
+    while left := [run for run in left if api.runs.get(run)["state"] == "cancelling"]:
+        if time.monotonic() >= until:
+            break
+        time.sleep(_POLL_SECONDS)
+    return left
+
+
+def _report(done: _Done, left: Sequence[str], *, dry_run: bool, waited: bool, as_json: bool) -> None:
+    if as_json:
+        counts = {"matched": done.matched, "ended": done.ended, "stopping": len(done.stopping)}
+        kept = [{"run_id": run, "state": state} for run, state in done.others]
+        show_json({"dry_run": dry_run, **counts, "not_confirmed": list(left), "left_alone": kept})
+        return
+    for run, state in done.others:
+        print(f"run {run} is {state}: nothing was changed")
+    if dry_run:
+        print(f"{counted(done.matched, 'run')} would be cancelled; nothing was changed")
+    elif not done.matched and not done.others:
+        print("no run that could be cancelled is meant: nothing was changed")
+    elif done.matched:
+        asked = len(done.stopping)
+        print(f"of {counted(done.matched, 'run')} {done.ended} ended at once, {asked} asked to stop")
+    if left:
+        hint = "" if waited else "; `noonmark run list --state cancelling` shows which"
+        print(f"{len(left)} {'has' if len(left) == 1 else 'have'} not stopped yet{hint}")
+    elif waited:
+        print("nothing of them runs any more")
+
+
+def _labels(given: Sequence[str]) -> dict[str, str] | None:
+    labels: dict[str, str] = {}
+    for one in given:
+        key, found, value = one.partition("=")
+        if not found or not key:
+            raise CliError(f"--label {one!r} is none: write it as KEY=VALUE", ExitCode.USAGE)
+        labels[key] = value
+    return labels or None

@@ -1,0 +1,241 @@
+"""`noonmark run`: the ledger, one row per due instant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from noonmark.cli.connections.api_pages import gather, or_missing, with_instants
+from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.job_ref import home_of, require_job
+from noonmark.cli.runs import cancel as run_cancel
+from noonmark.cli.runs import complete as run_complete
+from noonmark.cli.runs import retry as run_retry
+from noonmark.cli.runs.logs import logs, missing_run
+from noonmark.cli.terminal.options import (
+    AfterCursor,
+    AsJson,
+    LaneOption,
+    Limit,
+    OneNamespace,
+    Output,
+    OutputOption,
+    Since,
+    as_uuid,
+    read_since,
+    read_uuid,
+)
+from noonmark.cli.terminal.output import (
+    Column,
+    duration,
+    field,
+    precise_instant,
+    shortened,
+    show_fields,
+    show_json,
+    show_list,
+    text,
+)
+from noonmark.core.vocabulary import RunState
+
+app = typer.Typer(
+    help="Show runs: what was due, and what became of it; cancel and retry them.", no_args_is_help=True
+)
+app.command()(run_cancel.cancel)
+app.command()(run_retry.retry)
+app.command()(run_complete.complete)
+
+State = StrEnum("State", {state.name: state.value for state in RunState})  # type: ignore[misc]
+
+
+def took(row: Mapping[str, Any]) -> float | None:
+    """Return the seconds that an attempt took; None while it has not ended."""
+    begin, end = row["started_at"], row["finished_at"]
+    return (end - begin).total_seconds() if begin is not None and end is not None else None
+
+
+def job_label(row: Mapping[str, Any]) -> str:
+    """Return the job's name; of one without, its handler, else its id."""
+    return str(row.get("job_name") or row.get("handler") or row["job_id"])
+
+
+_COLUMNS = (
+    field("id", "RUN"),
+    Column("JOB", lambda row: shortened(job_label(row), 40), elastic=True),
+    field("priority", "LANE"),
+    field("state"),
+    Column("REASON", lambda row: text(" ".join(filter(None, (row["reason"], row.get("waits_for")))) or None)),
+    field("attempt", "ATTEMPTS", numeric=True),
+    field("scheduled_for", "DUE"),
+    Column("DELAY", lambda row: duration(row["start_delay_seconds"]), numeric=True),
+    Column("TOOK", lambda row: duration(row["took_seconds"]), numeric=True),
+    field("namespace", wide=True),
+    field("pool", wide=True),
+    field("type", wide=True),
+    field("handler", wide=True),
+    field("origin", wide=True),
+    field("fence", wide=True, numeric=True),
+    field("job_id", "JOB ID", wide=True),
+    Column("ERROR", lambda row: shortened(row["error"], 80), wide=True, cut=True),
+)
+
+
+@app.command("list")
+def list_(
+    *,
+    state: Annotated[list[State] | None, typer.Option(help="Only runs in this state; repeatable.")] = None,
+    reason: Annotated[
+        list[str] | None,
+        typer.Option(help="Only runs with this reason, such as overlap or coalesced; repeatable."),
+    ] = None,
+    job: Annotated[str | None, typer.Option(help="Only runs of this job: its id or name.")] = None,
+    namespace: OneNamespace = None,
+    lane: LaneOption = None,
+    since: Since = None,
+    limit: Limit = 50,
+    after: AfterCursor = None,
+    output: OutputOption = Output.TABLE,
+    as_json: AsJson = False,
+) -> None:
+    """List runs of a namespace, the newest first; those of one job by their due instants."""
+    due_since = read_since(since)
+    job_id = as_uuid(job) if job is not None else None
+    from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
+
+    with client(operator_settings()) as api:
+        # The id of a job says where it is.
+        place = namespace if namespace or job_id is None else home_of(api, job_id)
+        rows, following = gather(
+            lambda size: api.runs.list(
+                namespace=place,
+                job_id=job_id,
+                job_name=job if job_id is None else None,
+                state=[one.value for one in state or ()],
+                reason=reason,
+                priority=[one.value for one in lane or ()],
+                since=due_since,
+                limit=size,
+            ),
+            limit,
+            after,
+        )
+        if job is not None and not rows:
+            require_job(api, job, namespace)
+    if as_json:
+        show_json({"items": rows, "next_cursor": following})
+        return
+    footer = f"more: --after {following}" if following else ""
+    show_list([with_instants(row) for row in rows], _COLUMNS, wide=output is Output.WIDE, footer=footer)
+
+
+_FIRST = (
+    "id", "job", "state", "reason", "error", "next_attempt_at", "report_until",
+    "waiting_since", "waits_for", "scheduled_for",
+    "last_scheduled_for", "queued_at", "first_started_at", "started_at", "finished_at", "died_at",
+    "start_delay", "took", "attempt", "progress", "checkpoint", "result",
+)  # fmt: skip
+"""What people ask about a run, in their order; what else is recorded comes after it."""
+
+_GIVEN = ("result", "checkpoint")
+"""What handlers gave: JSON of any form."""
+
+_HIDDEN = "(hidden: the key may not read payloads)"
+
+_INTERNAL = ("worker", "losses", "instants", "request_id")
+"""What helps to follow a run through the logs and tables, and nobody else."""
+
+_SHOWN_ELSEWHERE = frozenset(
+    {"job_name", "attempts", "start_delay_seconds", "took_seconds", "error_hidden", "result_hidden"}
+    | {"checkpoint_hidden"}
+)
+
+
+@app.command()
+def show(
+    run: Annotated[str, typer.Argument(metavar="ID", help="Id of the run.")],
+    output: OutputOption = Output.TABLE,
+    as_json: AsJson = False,
+) -> None:
+    """Show one run with its attempts; with `-o wide` also what is internal."""
+    run_id = read_uuid(run, "run")
+    assert run_id is not None
+    from noonmark.cli.connections.api import client  # noqa: PLC0415
+
+    with client(operator_settings()) as api, or_missing(missing_run(run_id)):
+        found = api.runs.get(run_id)
+    if as_json:
+        show_json(found)
+        return
+    show_fields(run_fields(found, wide=output is Output.WIDE), precise=True)
+    attempts = [with_instants(one) for one in found["attempts"]]
+    written = any(row["log_bytes"] for row in attempts)
+    # The one attempt of a run that went well is told in the lines above.
+    if written or len(attempts) > 1 or any(row["error"] for row in attempts):
+        print("\nattempts")
+        show_list(attempts, ATTEMPT_COLUMNS, wide=written)
+    if written:
+        print(f"\nwhat they wrote: noonmark run logs {run_id}")
+
+
+def run_fields(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
+    """Return what is shown of a run, in the order in which it is asked for; without what it does not have."""
+    from noonmark.store.documents.jobs import FIRST_ONE_OFF  # noqa: PLC0415 - not needed to show help
+
+    row = {name: value for name, value in with_instants(run).items() if name not in _SHOWN_ELSEWHERE}
+    delay, length = run["start_delay_seconds"], run["took_seconds"]
+    last = with_instants(run["attempts"][-1]) if run["attempts"] else None
+    if length is None and last is not None and last["started_at"] == row["started_at"]:
+        # A run that is to be retried has no end of its own yet.
+        length = took(last)
+    row |= {
+        "job": job_label(run),
+        "worker": last["worker"] if last is not None and last["fence"] == run["fence"] else None,
+        "progress": _progress(run["progress"]),
+        "start_delay": duration(delay) if delay is not None else None,
+        "took": duration(length) if length is not None else None,
+    }
+    if run["job_version"] >= FIRST_ONE_OFF:
+        row["job_version"] = "of this run alone: triggered with its own payload"
+    # What a handler returned is JSON, where a bare truth value is spelt so.
+    row |= {name: json.dumps(row[name]) for name in _GIVEN if isinstance(row.get(name), bool)}
+    row |= {name: _HIDDEN for name in (*_GIVEN, "error") if run[f"{name}_hidden"]}
+    names = [name for name in _FIRST if name in row]
+    names += [name for name in row if name not in _FIRST and name not in _INTERNAL]
+    names += [name for name in _INTERNAL if wide and name in row]
+    return {name: row[name] for name in names if row[name] is not None}
+
+
+def _progress(told: Mapping[str, Any] | None) -> str | None:
+    """Return how far a run is, in a line."""
+    if told is None:
+        return None
+    share = f"{told['share']:.0%}" if told["share"] is not None else ""
+    words = " ".join(part for part in (share, told["message"]) if part)
+    return f"{words} (told at {precise_instant(with_instants(told)['written_at'])})"
+
+
+def _size(kept: Mapping[str, int] | None) -> str:
+    """Return how much is kept of an attempt's output, all streams together."""
+    if kept is None:
+        return "-"
+    size = sum(kept.values())
+    return f"{size} B" if size < 1024 else f"{size / 1024:.1f} KB"
+
+
+ATTEMPT_COLUMNS = (
+    field("attempt", numeric=True),
+    field("outcome"),
+    Column("STARTED", lambda row: precise_instant(row["started_at"])),
+    Column("FINISHED", lambda row: precise_instant(row["finished_at"])),
+    Column("TOOK", lambda row: duration(took(row)), numeric=True),
+    field("worker", numeric=True),
+    field("fence", numeric=True),
+    Column("OUTPUT", lambda row: _size(row.get("log_bytes")), wide=True, numeric=True),
+    field("error", elastic=True),
+)
+
+app.command()(logs)

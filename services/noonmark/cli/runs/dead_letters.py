@@ -1,0 +1,340 @@
+"""`noonmark dead`: runs whose attempts are used up; give them another life, or settle them for good."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.job_ref import home_of, require_job
+from noonmark.cli.runs.commands import ATTEMPT_COLUMNS, job_label
+from noonmark.cli.runs.dead_letter_requests import DeadSelection, carry_out
+from noonmark.cli.terminal.bulk_requests import DryRun, Yes
+from noonmark.cli.terminal.options import AsJson, Limit, Output, OutputOption, as_uuid, read_since, read_uuid
+from noonmark.cli.terminal.output import (
+    Column,
+    field,
+    printable,
+    shortened,
+    show_fields,
+    show_json,
+    show_list,
+    with_instants,
+)
+from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.core.retry import DeadReason
+from noonmark.core.vocabulary import AttemptOutcome
+
+if TYPE_CHECKING:
+    from noonmark.client import Client
+
+app = typer.Typer(help="Show runs whose attempts are used up; redrive or discard them.", no_args_is_help=True)
+
+_Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Ids of dead runs.")]
+_Job = Annotated[str | None, typer.Option("--job", help="Only runs of this job: its id or name.")]
+_Fingerprint = Annotated[
+    str | None, typer.Option(help="Only runs that died of this cause: see `noonmark dead groups`.")
+]
+_DeathReason = Annotated[
+    str | None,
+    typer.Option(
+        "--reason",
+        "--died-of",
+        help="Only this reason of death, such as retries_exhausted, rejected or lost.",
+    ),
+]
+_Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", help="Only what died from here on: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
+    ),
+]
+_All = Annotated[
+    bool, typer.Option("--all", help="All of the namespace, where nothing else narrows them down.")
+]
+_Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", help="Only this namespace; without it that of the context or key."),
+]
+_After = Annotated[
+    str | None,
+    typer.Option("--after", help="Go on below the page before: its `next`, with the same filter."),
+]
+_Max = Annotated[int | None, typer.Option("--max", min=1, help="At most so many runs.")]
+
+_REASONS: Final = (*DeadReason, AttemptOutcome.REJECTED, AttemptOutcome.LOST)
+_FINGERPRINT: Final = re.compile(r"[0-9a-f]{16}")
+
+_PAGE: Final = 200
+"""Rows that the API shows in one answer, at most."""
+
+_COLUMNS = (
+    field("died_at", "DIED"),
+    field("run_id", "RUN"),
+    Column("JOB", lambda row: shortened(job_label(row), 40), cut=True),
+    field("attempts", numeric=True),
+    field("reason"),
+    field("fingerprint", "CAUSE"),
+    Column("ERROR", lambda row: shortened(row["error"], 80), cut=True),
+    field("scheduled_for", "DUE", wide=True),
+    field("namespace", wide=True),
+    field("type", "TYPE", wide=True),
+    field("job_id", "JOB ID", wide=True),
+)
+
+
+@app.command("list")
+def list_(
+    *,
+    job: _Job = None,
+    namespace: _Namespace = None,
+    fingerprint: _Fingerprint = None,
+    reason: _DeathReason = None,
+    since: _Since = None,
+    limit: Limit = 50,
+    after: _After = None,
+    output: OutputOption = Output.TABLE,
+    as_json: AsJson = False,
+) -> None:
+    """List dead letters, the newest death first."""
+    wanted = _chosen(None, job, namespace, fingerprint=fingerprint, reason=reason, since=since)
+    from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
+
+    with client(operator_settings()) as api:
+        rows, following = _read(api, wanted, limit, after)
+        if not rows:
+            require_job(api, job, namespace)
+    if as_json:
+        show_json({"items": rows, "next": following})
+        return
+    footer = f"more: --after {following}" if following else ""
+    if following and wanted.since is not None and since != wanted.since.isoformat():
+        # What was `2h ago` is another instant at the next call.
+        footer += f" --since {wanted.since.isoformat()}"
+    shown = [with_instants(row, "died_at", "scheduled_for") for row in rows]
+    show_list(shown, _COLUMNS, wide=output is Output.WIDE, footer=footer)
+
+
+def _read(
+    api: Client, wanted: DeadSelection, limit: int, after: str | None
+) -> tuple[list[Mapping[str, Any]], str | None]:
+    """Return up to `limit` dead letters, and where the next begins; None: there are no more."""
+    namespace = wanted.namespace or home_of(api, wanted.job_id)
+    rows: list[Mapping[str, Any]] = []
+    while True:
+        listing = api.dead_letters.list(
+            namespace=namespace,
+            job_id=wanted.job_id,
+            job_name=wanted.job_name,
+            fingerprint=wanted.fingerprint,
+            reason=wanted.reason,
+            since=wanted.since,
+            limit=min(limit - len(rows), _PAGE),
+        )
+        page = listing.page(after)
+        rows += page.items
+        after = page.next_cursor
+        if after is None or len(rows) >= limit:
+            return rows, after
+
+
+_GROUP_COLUMNS = (
+    field("fingerprint", "CAUSE"),
+    field("runs", numeric=True),
+    field("jobs", numeric=True),
+    field("type", "TYPE"),
+    field("first_died_at", "FIRST"),
+    field("last_died_at", "LAST"),
+    Column("ERROR", lambda row: shortened(row["error"], 120), cut=True),
+)
+
+
+@app.command()
+def groups(
+    *,
+    job: _Job = None,
+    namespace: _Namespace = None,
+    reason: _DeathReason = None,
+    since: _Since = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=_PAGE, help="Most causes.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Count dead letters by their cause, the most frequent first."""
+    wanted = _chosen(None, job, namespace, fingerprint=None, reason=reason, since=since)
+    from noonmark.cli.connections.api import client  # noqa: PLC0415
+
+    with client(operator_settings()) as api:
+        rows = api.dead_letters.groups(
+            namespace=namespace or home_of(api, wanted.job_id),
+            job_id=wanted.job_id,
+            job_name=wanted.job_name,
+            reason=reason,
+            since=wanted.since,
+            limit=limit,
+        )
+        if not rows:
+            require_job(api, job, namespace)
+    if as_json:
+        show_json({"items": rows})
+        return
+    show_list([with_instants(row, "first_died_at", "last_died_at") for row in rows], _GROUP_COLUMNS)
+
+
+@app.command()
+def show(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of the dead run.")], as_json: AsJson = False
+) -> None:
+    """Show one dead letter: why the run died, every attempt of it, and what these wrote."""
+    run_id = read_uuid(run, "run")
+    assert run_id is not None
+    from noonmark.cli.connections.api import client  # noqa: PLC0415
+    from noonmark.client import ApiError  # noqa: PLC0415
+
+    with client(operator_settings()) as api:
+        try:
+            found = api.dead_letters.get(run_id)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            raise CliError(
+                f"run {run_id} has no dead letter: `noonmark dead list` shows those there are"
+            ) from error
+        try:
+            logs = api.runs.logs(run_id)["attempts"]
+        except ApiError as error:
+            # Who may see the run need not be allowed to see what it wrote.
+            if error.status != 403:
+                raise
+            logs = []
+    if as_json:
+        show_json({**found, "logs": logs})
+        return
+    told = with_instants(found, "scheduled_for", "died_at")
+    show_fields(
+        {k: v for k, v in told.items() if k != "history" and v is not None and v is not False}, precise=True
+    )
+    print("\nattempts that did not succeed")
+    show_list([with_instants(row, "started_at", "finished_at") for row in found["history"]], ATTEMPT_COLUMNS)
+    for log in logs:
+        _show_log(log)
+
+
+def _show_log(log: Mapping[str, Any]) -> None:
+    for part in ("stdout", "stderr", "log"):
+        if log[part]:
+            print(f"\n{part} of attempt {log['attempt']} (fence {log['fence']})")
+            for line in log[part].splitlines():
+                print(f"  {printable(line)}")
+
+
+@app.command()
+def redrive(
+    runs: _Runs = None,
+    *,
+    job: _Job = None,
+    namespace: _Namespace = None,
+    fingerprint: _Fingerprint = None,
+    reason: _DeathReason = None,
+    since: _Since = None,
+    everything: _All = False,
+    most: _Max = None,
+    rate: Annotated[
+        int | None, typer.Option("--rate", min=1, help="At most so many runs a second. (default: no limit)")
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Queue dead runs again, with new budgets. What must not run now waits; what cannot run is refused.
+
+    A redriven run keeps its old document: the version of the job that it was planned with. A job that was
+    mended by an edit runs as it is now by `noonmark job trigger`.
+    """
+    wanted = _narrowed(
+        _chosen(runs, job, namespace, fingerprint=fingerprint, reason=reason, since=since),
+        everything=everything,
+    )
+    carry_out("redrive", wanted, most, rate, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+@app.command()
+def discard(
+    runs: _Runs = None,
+    *,
+    job: _Job = None,
+    namespace: _Namespace = None,
+    fingerprint: _Fingerprint = None,
+    died_of: Annotated[
+        str | None, typer.Option("--died-of", help="Only this reason of death, such as rejected or lost.")
+    ] = None,
+    since: _Since = None,
+    everything: _All = False,
+    most: _Max = None,
+    reason: Annotated[str | None, typer.Option(help="Why, for people: up to 500 characters.")] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Settle dead runs for good: they stay as they are, as `discarded`."""
+    if reason is not None and not 0 < len(reason.strip()) <= 500:
+        raise CliError("--reason takes 1 to 500 characters", ExitCode.USAGE)
+    if reason in _REASONS and died_of is None:
+        # In `list` and `redrive` this option narrows down; here it would settle more than was meant.
+        raise CliError(
+            f"--reason says why they are discarded, for people; those that died of {reason!r} are meant by"
+            f" --died-of {reason}",
+            ExitCode.USAGE,
+        )
+    wanted = _narrowed(
+        _chosen(runs, job, namespace, fingerprint=fingerprint, reason=died_of, since=since),
+        everything=everything,
+    )
+    carry_out("discard", wanted, most, None, because=reason, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def _chosen(
+    runs: Sequence[str] | None,
+    job: str | None,
+    namespace: str | None,
+    *,
+    fingerprint: str | None,
+    reason: str | None,
+    since: str | None,
+) -> DeadSelection:
+    ids = tuple(found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None)
+    if fingerprint is not None and _FINGERPRINT.fullmatch(fingerprint) is None:
+        raise CliError(
+            f"--fingerprint {fingerprint!r} is none: take 16 hexadecimal digits from the column CAUSE of"
+            " `noonmark dead groups`",
+            ExitCode.USAGE,
+        )
+    if reason is not None and reason not in _REASONS:
+        raise CliError(f"nothing dies of {reason!r}: the reasons are {', '.join(_REASONS)}", ExitCode.USAGE)
+    job_id = as_uuid(job) if job is not None else None
+    return DeadSelection(
+        runs=ids,
+        job_id=job_id,
+        job_name=job if job_id is None else None,
+        namespace=namespace,
+        fingerprint=fingerprint,
+        reason=reason,
+        since=read_since(since),
+    )
+
+
+def _narrowed(wanted: DeadSelection, *, everything: bool) -> DeadSelection:
+    """Insist that it was said which runs are meant.
+
+    Raises:
+        CliError: nothing narrows them down and --all was not given, or it was given beside ids.
+    """
+    if wanted == DeadSelection() and not everything:
+        raise CliError(
+            "say which runs are meant: their ids, or --job, --namespace, --fingerprint, a reason or --since;"
+            " --all means all of them",
+            ExitCode.USAGE,
+        )
+    return wanted

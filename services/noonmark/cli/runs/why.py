@@ -1,0 +1,85 @@
+"""`noonmark why`: why a job or a run has not run, what really blocks first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.job_ref import any_id_of
+from noonmark.cli.terminal.options import AsJson, Namespace, as_uuid
+from noonmark.cli.terminal.output import printable, show_json
+from noonmark.cli.terminal.problems import CliError
+
+if TYPE_CHECKING:
+    from noonmark.client import Client
+
+_MISSING: Final = 404
+
+
+def why(
+    target: Annotated[str, typer.Argument(metavar="JOB|RUN", help="Id or name of a job, or id of a run.")],
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a job or a run has not run, what really blocks it first, and what to do about it."""
+    from noonmark.cli.connections.api import client  # noqa: PLC0415 - the API's client takes a while to load
+
+    with client(operator_settings()) as api:
+        found = ask(api, target, namespace)
+    if as_json:
+        show_json(found)
+    else:
+        print("\n".join(lines(found)))
+
+
+def ask(api: Client, target: str, namespace: str | None) -> Mapping[str, Any]:
+    """Ask about a job by its id or name, or about a run by its id.
+
+    Raises:
+        CliError: there is none, or several jobs have the name.
+    """
+    from noonmark.client import ApiError  # noqa: PLC0415
+
+    wanted = as_uuid(target)
+    if wanted is None:
+        return api.jobs.why(any_id_of(api, target, namespace))
+    for of in (api.jobs.why, api.runs.why):
+        try:
+            return of(wanted)
+        except ApiError as error:
+            if error.status != _MISSING:
+                raise
+    raise CliError(
+        f"there is no job and no run {target}: `noonmark job list` and `noonmark run list` show them"
+    )
+
+
+def lines(found: Mapping[str, Any]) -> list[str]:
+    """Return the answers as people read them: the first, the others, what to do."""
+    first, *others = found["answers"]
+    shown = [_head(found), "", _sentence(first["sentence"])]
+    if others:
+        shown += ["", "Also:", *(f"- {printable(one['sentence'])}" for one in others)]
+    shown += ["", "What to do:", *(f"- {printable(one)}" for one in _remedies(found["answers"]))]
+    return shown
+
+
+def _head(found: Mapping[str, Any]) -> str:
+    name = printable(str(found["job_name"] or found["job_id"]))
+    if found["kind"] == "job":
+        return f"job {name} in namespace {found['namespace']} is {found['state']}"
+    return f"run {found['id']} of job {name} in namespace {found['namespace']} is {found['state']}"
+
+
+def _sentence(text: str) -> str:
+    shown = printable(text)
+    return shown[:1].upper() + shown[1:]
+
+
+def _remedies(answers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what to do about what blocks; where nothing does, about what stands first."""
+    blocking = [one for one in answers if one["blocks"]] or answers[:1]
+    return list(dict.fromkeys(one["remedy"] for one in blocking))

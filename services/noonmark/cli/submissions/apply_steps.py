@@ -1,0 +1,349 @@
+"""What `noonmark job apply` does: documents against jobs as they are, told, and then carried out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.job_ref import find_named, read_job
+from noonmark.cli.submissions.apply_files import Problem, Source
+from noonmark.cli.submissions.apply_plan import (
+    MISSING,
+    SET_LABEL,
+    Action,
+    Change,
+    Step,
+    changes,
+    declared,
+    doubles,
+    unfit,
+)
+from noonmark.cli.terminal.bulk_requests import agree, may_ask, progress
+from noonmark.cli.terminal.output import counted, is_terminal, printable, show_json
+from noonmark.cli.terminal.problems import CliError, ExitCode, explain
+
+if TYPE_CHECKING:
+    from noonmark.client import Client
+
+_SET_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
+_AT_ONCE: Final = 4
+"""Documents that are looked at side by side: most of the time goes by waiting for answers."""
+
+_SOON_DONE: Final = 20
+"""Jobs of which it is not worth telling how far they are."""
+
+_REFUSALS: Final = frozenset({400, 409, 413, 422})
+_COLORS: Final = {
+    Action.CREATED: ("+", "green"),
+    Action.CHANGED: ("~", "yellow"),
+    Action.ENDED: ("-", "red"),
+    Action.UNCHANGED: ("=", None),
+}
+
+
+def apply_documents(
+    documents: Mapping[int, Mapping[str, Any]],
+    *,
+    file: str,
+    set_name: str | None,
+    dry_run: bool,
+    report: dict[str, Any] | None,
+) -> None:
+    """Make jobs of documents that a command has at hand.
+
+    Args:
+        documents: of recurring jobs, by their line in the file.
+        file: where they come from, for messages.
+        set_name: of the set, if any.
+        dry_run: change nothing.
+        report: printed as JSON, with what was applied in it; None: it is told in text.
+    """
+    sources = [Source(file, line, document) for line, document in documents.items()]
+    apply_sources(
+        sources,
+        [],
+        set_name=set_name,
+        prune=False,
+        namespace=None,
+        dry_run=dry_run,
+        yes=True,
+        as_json=report is not None,
+        report=report,
+    )
+
+
+def apply_sources(
+    sources: Sequence[Source],
+    problems: list[Problem],
+    *,
+    set_name: str | None,
+    prune: bool,
+    namespace: str | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    report: dict[str, Any] | None,
+) -> None:
+    """Make jobs of the documents of files.
+
+    Args:
+        sources: the documents that could be read.
+        problems: what is wrong with the others.
+        set_name: of the set, if any.
+        prune: end the jobs of the set that no document declares, in the namespaces of the documents.
+        namespace: of documents that name none; it is pruned as well.
+        dry_run: change nothing.
+        yes: do not ask.
+        as_json: print JSON.
+        report: printed as JSON with what was applied in it.
+
+    Raises:
+        CliError: the API refused or gave no answer.
+        typer.Exit: a document is wrong; all problems are told, and nothing is changed.
+    """
+    if set_name is not None and not _SET_NAME.fullmatch(set_name):
+        raise CliError(
+            f"--set {set_name!r} is no name of a set: use 1 to 100 of A-Z, a-z, 0-9 and . _ / -",
+            ExitCode.USAGE,
+        )
+    from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
+
+    with client(operator_settings()) as api:
+        place = namespace or api.namespace or _home(api)
+        documents = [(source, declared(source, place, set_name)) for source in sources]
+        unusable = {id(source): problem for source in sources if (problem := unfit(source)) is not None}
+        problems += unusable.values()
+        # Also where something is wrong already: all of it is told at once.
+        fit = [(source, document) for source, document in documents if id(source) not in unusable]
+        steps = list(_plan(api, fit, problems))
+        problems += doubles(steps)
+        _refuse(sorted(problems), as_json=as_json)
+        if prune:
+            assert set_name is not None
+            steps += _pruned(api, set_name, namespace, steps)
+        ended = sum(step.action is Action.ENDED for step in steps)
+        if ended and not dry_run:
+            may_ask(yes=yes, as_json=as_json)
+        if not as_json:
+            _show(steps)
+        if ended and not dry_run:
+            agree(f"end {counted(ended, 'job')}?", yes=yes)
+        if not dry_run:
+            _carry_out(api, steps)
+    _print_result(steps, dry_run=dry_run, as_json=as_json, report=report)
+
+
+def _home(api: Client) -> str | None:
+    """Return the namespace of a credential that has only one: documents that name none mean it."""
+    found: str | None = api.request("GET", "/v1/me").data.get("home")
+    return found
+
+
+def _plan(
+    api: Client, documents: Sequence[tuple[Source, dict[str, Any]]], problems: list[Problem]
+) -> Iterator[Step]:
+    """Yield a step for each document, in their order; what the API refuses goes to `problems`."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - for this command only
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        looked = pool.map(lambda one: _find_job(api, *one), documents)
+        for number, found in enumerate(looked, start=1):
+            _progress(number, len(documents))
+            if isinstance(found, Step):
+                yield found
+            else:
+                problems += found
+
+
+def _find_job(api: Client, source: Source, document: dict[str, Any]) -> Step | list[Problem]:
+    """Return what is to be done for a document, or what the API refuses of it."""
+    from noonmark.client import ApiError  # noqa: PLC0415
+
+    try:
+        return _step(api, source, document)
+    except ApiError as error:
+        if error.status not in _REFUSALS:
+            raise
+        whole = source.problem("", error.detail or error.title)
+        return list(_problems(source, error.errors)) or [whole]
+
+
+def _step(api: Client, source: Source, document: dict[str, Any]) -> Step | list[Problem]:
+    # The server spells out the defaults, so that a declared document is compared with what it would become.
+    shown = api.request("POST", "/v1/preview", json={"document": document, "count": 1}).data
+    wanted, lacks = shown["document"], list(_problems(source, shown.get("problems", ())))
+    namespace, name = wanted["namespace"], wanted["name"]
+    listed = find_named(api, name, namespace)
+    if listed is None:
+        return lacks or Step(Action.CREATED, namespace, name, source, document)
+    answer = read_job(api, str(listed["id"]))
+    if answer.data["payload_hidden"]:
+        raise CliError(
+            f"the credential may not read the payload of {namespace}/{name}, so that it cannot be compared:"
+            " an apply needs the role editor there"
+        )
+    found = tuple(changes(_compared(answer.data["document"]), _compared(wanted)))
+    action = Action.CHANGED if found else Action.UNCHANGED
+    if found and lacks:
+        # A job that stays as it is holds nothing up, though its workers are away.
+        return lacks
+    return Step(action, namespace, name, source, document, str(listed["id"]), answer.etag, found)
+
+
+def _compared(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an apply can change: an idempotency key is given once, when a job is made."""
+    return {field: value for field, value in document.items() if field != "idempotency_key"}
+
+
+def _problems(source: Source, errors: Iterable[Mapping[str, Any]]) -> Iterator[Problem]:
+    """Yield what the API refuses of a document, at the lines of its fields."""
+    for one in errors:
+        expected = f"; expected {one['expected']}" if one.get("expected") else ""
+        pointer = str(one.get("pointer", "")).removeprefix("/document")
+        yield source.problem(pointer, f"{one.get('message', '')}{expected}")
+
+
+def _pruned(api: Client, set_name: str, namespace: str | None, steps: Sequence[Step]) -> list[Step]:
+    """Return a step for each job of the set that no file declares any more, in the namespaces that are meant.
+
+    These are the ones of the documents, and the one of the command: other teams have sets of the same name.
+    """
+    kept = {(step.namespace, step.name) for step in steps}
+    spaces = {step.namespace for step in steps} | ({namespace} if namespace is not None else set())
+    gone = [
+        str(job["id"])
+        for space in sorted(spaces)
+        for job in api.jobs.list(
+            namespace=space,
+            labels={SET_LABEL: set_name},
+            state=("active", "paused", "broken"),
+            recurring=True,
+        )
+        if (space, job["name"]) not in kept
+    ]
+    # Of the version that is read here: what leaves the set before it is ended, or was agreed to, stays.
+    found = [read_job(api, job_id) for job_id in gone]
+    return [
+        Step(Action.ENDED, one.data["namespace"], one.data["name"], job_id=str(one.data["id"]), etag=one.etag)
+        for one in found
+        if one.data["document"]["labels"].get(SET_LABEL) == set_name
+    ]
+
+
+def _refuse(problems: Sequence[Problem], *, as_json: bool) -> None:
+    """End the command if any document is wrong: then nothing is changed."""
+    if not problems:
+        return
+    if as_json:
+        show_json({"problems": [problem._asdict() for problem in problems]})
+    else:
+        for problem in problems:
+            print(printable(str(problem)), file=sys.stderr)
+        print(f"{counted(len(problems), 'problem')}; nothing is changed", file=sys.stderr)
+    raise typer.Exit(ExitCode.PROBLEM)
+
+
+def _carry_out(api: Client, steps: Sequence[Step]) -> None:
+    """Do what differs, those that end last.
+
+    Raises:
+        CliError: one was refused after all, such as a job that somebody changed meanwhile; how far it came.
+    """
+    from noonmark.client import ClientError  # noqa: PLC0415
+
+    todo = [step for step in steps if step.action is not Action.UNCHANGED]
+    for number, step in enumerate(todo, start=1):
+        try:
+            _do(api, step)
+        except ClientError as error:
+            told = explain(error)
+            raise CliError(
+                f"{step.namespace}/{step.name}: {told or error}\n{number - 1} of {len(todo)} changes were"
+                " made; apply again to go on",
+                told.code if told is not None else ExitCode.PROBLEM,
+            ) from error
+        _progress(number, len(todo))
+
+
+def _progress(done: int, total: int) -> None:
+    if total > _SOON_DONE:
+        progress(done, total)
+
+
+def _do(api: Client, step: Step) -> None:
+    if step.action is Action.ENDED:
+        assert step.job_id is not None
+        api.jobs.delete(step.job_id, if_match=step.etag)
+        return
+    assert step.document is not None
+    if step.job_id is None:
+        api.jobs.create(step.document)
+    else:
+        api.jobs.replace(step.job_id, step.document, if_match=step.etag)
+
+
+def _show(steps: Sequence[Step]) -> None:
+    """Print what differs, job by job and field by field."""
+    for step in steps:
+        if step.action is Action.UNCHANGED:
+            continue
+        sign, color = _COLORS[step.action]
+        place = f" ({step.source.file}:{step.source.line})" if step.source is not None else ""
+        print(_colored(f"{sign} {printable(f'{step.namespace}/{step.name}')}", color) + printable(place))
+        for change in step.changes:
+            print(_change_line(change))
+
+
+def _change_line(change: Change) -> str:
+    old, new = _value(change.old), _value(change.new)
+    return f"    {printable(change.field)}: {_colored(old, 'red')} -> {_colored(new, 'green')}"
+
+
+def _value(value: object) -> str:
+    return str(value) if value is MISSING else printable(json.dumps(value, ensure_ascii=False))
+
+
+def _colored(text: str, color: str | None) -> str:
+    plain = color is None or not is_terminal() or "NO_COLOR" in os.environ
+    return text if plain else typer.style(text, fg=color)
+
+
+def _print_result(
+    steps: Sequence[Step], *, dry_run: bool, as_json: bool, report: dict[str, Any] | None
+) -> None:
+    """Say how many jobs were made, changed, left alone and ended."""
+    count = Counter(step.action for step in steps)
+    if as_json:
+        items = [_item(step) for step in steps]
+        applied = {"items": items, **{action.value: count[action] for action in Action}, "dry_run": dry_run}
+        show_json(applied if report is None else {**report, "applied": applied})
+        return
+    summary = ", ".join(f"{count[action]} {action}" for action in Action)
+    print(f"{summary}{' (dry run: nothing is changed)' if dry_run else ''}")
+
+
+def _item(step: Step) -> dict[str, Any]:
+    return {
+        "namespace": step.namespace,
+        "name": step.name,
+        "action": step.action.value,
+        "id": step.job_id,
+        "file": step.source.file if step.source is not None else None,
+        "line": step.source.line if step.source is not None else None,
+        "changes": [
+            {
+                "field": change.field,
+                "from": None if change.old is MISSING else change.old,
+                "to": None if change.new is MISSING else change.new,
+            }
+            for change in step.changes
+        ],
+    }

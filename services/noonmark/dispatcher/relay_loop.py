@@ -1,0 +1,244 @@
+"""The relay loop: read the outbox, send, await acknowledgements, delete exactly what was acknowledged."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import cast
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.faults import hit
+from noonmark.core.vocabulary import Lane
+from noonmark.dispatcher.pool_signers import PoolKeys
+from noonmark.dispatcher.refused_events import RefusedRound
+from noonmark.kafka.messages import Signer, encode_run
+from noonmark.kafka.producers.delivery import (
+    UNCONFIRMED_TOPIC,
+    BatchResult,
+    DeliveryFailure,
+    Header,
+    OutboundMessage,
+)
+from noonmark.kafka.producers.producer import RelayProducer
+from noonmark.kafka.topics import Topics
+from noonmark.service.database_loop import DatabaseLoop
+from noonmark.service.run_traces import Root, relay_context
+from noonmark.service.runner import Service
+from noonmark.service.startup import kafka_config
+from noonmark.store.cluster.members import Membership
+from noonmark.store.database.row_types import OutboxRow
+from noonmark.store.outbox import relay
+from noonmark.store.outbox.relay import Parked
+from noonmark.store.outcomes.emitted_events import headers_of
+from noonmark.telemetry.metrics import PARKED_RUNS, RELAY_BATCH_SIZE, RELAY_SECONDS
+
+_EVENTS_SECONDS = 0.2
+"""Run messages are hinted at and go at once; events go together, five times a second: cycles of their
+own would double the cost of light load."""
+
+_PARKED_RETRY_SECONDS = 60.0
+_NO_KEY = "pool {pool} has no signing key: run `noonmark pool create {pool}`"
+_STRUCTURED: list[Header] = [("content-type", b"application/cloudevents+json; charset=utf-8")]
+
+
+class RelayLoop(DatabaseLoop):
+    """Sends what the owned slices hold. A crash before the delete sends again; workers drop the copy."""
+
+    def __init__(self, service: Service, membership: Membership, topics: Topics) -> None:
+        """Make the loop and its producer."""
+        super().__init__(service, "relay", max_age_seconds=30.0)
+        self._membership = membership
+        self._topics = topics
+        self._keys = PoolKeys()
+        self._refused = RefusedRound()
+        self._events_at = 0.0
+        self._routes: dict[tuple[str, int], tuple[str, Lane]] = {}
+        self._producer = RelayProducer(
+            kafka_config(service.settings),
+            should_stop=service.stop.is_set,
+            on_wait=self._while_waiting,
+            # Jobs name topics: one that nobody has made must not hold up everybody's batch.
+            hold_unseen=False,
+        )
+        service.health.require("kafka", "nothing has been asked of it yet")
+        service.health.set_ready("kafka", ready=True)
+
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Relay one batch; return at once for more when the batch was full."""
+        owned = self._membership.owned
+        if not owned:
+            return 0.2
+        began = time.perf_counter()
+        limit = self._service.settings.relay_batch
+        events = began >= self._events_at
+        if events:
+            self._events_at = began + _EVENTS_SECONDS
+        rows = relay.read(connection, owned, limit, events=events)
+        if events:
+            if _any_slice_full(rows, max(1, limit // len(owned))):
+                self._events_at = began
+            rows += self._refused.read(connection, owned)
+        if not rows:
+            return max(0.001, self._events_at - time.perf_counter())
+        sent = self._send(connection, rows)
+        RELAY_BATCH_SIZE.observe(len(rows))
+        RELAY_SECONDS.observe(time.perf_counter() - began)
+        return 0.0 if sent else 0.2
+
+    def ending(self, connection: psycopg.Connection) -> None:
+        """Release the client; nothing is under way between batches."""
+        del connection
+        self._producer.close()
+
+    def _send(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:
+        """Send a batch; return how many rows are dealt with."""
+        self._keys.know(connection, {row.pool for row in rows if row.pool is not None})
+        sendable = [row for row in rows if row.pool is None or self._keys.get(row.pool) is not None]
+        if len(sendable) < len(rows):
+            unsigned = [row for row in rows if row.pool is not None and self._keys.get(row.pool) is None]
+            self._park(connection, [(row, _NO_KEY.format(pool=row.pool)) for row in unsigned])
+        traced = self._traced(connection, sendable) if self._service.traces is not None else {}
+        messages = [self._message(row, traced) for row in sendable]
+        began = time.time()
+        hit("dispatcher.before_produce")
+        result = self._producer.send_batch(messages)
+        hit("dispatcher.after_produce")
+        acknowledged = sendable if result.all_acknowledged else [sendable[i] for i in result.acknowledged()]
+        if acknowledged:
+            relay.delete(connection, acknowledged)
+            hit("dispatcher.after_delete")
+            if traced:
+                self._record_spans(acknowledged, traced, began)
+        if not result.all_acknowledged:
+            self._deal_with_failures(connection, sendable, result)
+        transient = any(map(_says_brokers_are_away, result.failed.values()))
+        self._service.health.set_ready("kafka", ready=not transient, missing="not taking messages")
+        return len(rows) - sum(not _is_settled(sendable[i], f) for i, f in result.failed.items())
+
+    def _message(self, row: OutboxRow, traced: Mapping[UUID, Root]) -> OutboundMessage:
+        if row.run_id is None:
+            assert row.topic is not None
+            assert row.value is not None
+            headers = _STRUCTURED if row.headers is None else headers_of(row.headers)
+            return OutboundMessage(row.topic, row.key, row.value, headers)
+        # The table's check constraint and the run that the row came from: all of these are there.
+        pool, job_id = cast("str", row.pool), cast("UUID", row.job_id)
+        topic, lane = self._route(pool, row.lane)
+        root = traced.get(row.run_id) if traced else None
+        value = encode_run(
+            cast("Signer", self._keys.get(pool)),
+            run_id=row.run_id,
+            job_id=job_id,
+            namespace=cast("str", row.namespace),
+            pool=pool,
+            lane=lane,
+            scheduled_for=cast("datetime", row.scheduled_for),
+            fence=cast("int", row.fence),
+            job_version=cast("int", row.job_version),
+            traceparent=None
+            if root is None
+            else relay_context(root, row.run_id, cast("int", row.fence)).traceparent,
+        )
+        return OutboundMessage(topic, job_id.bytes, value, _STRUCTURED)
+
+    def _traced(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> Mapping[UUID, Root]:
+        """Return the traces of those runs of a batch that are traced."""
+        assert self._service.traces is not None
+        runs = [(row.run_id, row.job_id) for row in rows if row.run_id is not None and row.job_id is not None]
+        return self._service.traces.roots(connection, runs)
+
+    def _record_spans(self, rows: Sequence[OutboxRow], traced: Mapping[UUID, Root], began: float) -> None:
+        """Send the spans of messages that Kafka has acknowledged."""
+        assert self._service.traces is not None
+        self._service.traces.relayed(
+            (
+                (row.run_id, row.job_id, row.fence or 1, traced[row.run_id])
+                for row in rows
+                if row.run_id in traced and row.run_id is not None and row.job_id is not None
+            ),
+            began=began,
+            ended=time.time(),
+        )
+
+    def _route(self, pool: str, lane: int) -> tuple[str, Lane]:
+        """Return the topic of a pool's lane, remembered."""
+        route = self._routes.get((pool, lane))
+        if route is None:
+            route = self._routes[pool, lane] = (self._topics.runs(pool, Lane(lane)), Lane(lane))
+        return route
+
+    def _park(self, connection: psycopg.Connection, refused: Sequence[tuple[OutboxRow, str]]) -> None:
+        """Make runs wait whose message cannot be sent as things are."""
+        parked = relay.park(
+            connection,
+            [row for row, _ in refused],
+            [_parked(row, reason) for row, reason in refused],
+            retry_seconds=_PARKED_RETRY_SECONDS,
+        )
+        PARKED_RUNS.inc(parked)
+        self._log.warning("runs_parked", count=parked, reason=refused[0][1])
+
+    def _deal_with_failures(
+        self, connection: psycopg.Connection, rows: Sequence[OutboxRow], result: BatchResult
+    ) -> None:
+        """Set aside what Kafka refuses as it is; leave the rest where it is, to be sent again."""
+        permanent = [(rows[i], failure) for i, failure in result.failed.items() if failure.is_permanent]
+        runs = [(row, failure) for row, failure in permanent if row.run_id is not None]
+        if runs:
+            self._park(connection, [(row, failure.reason) for row, failure in runs])
+        self._refuse_failed(connection, [(rows[i], failure) for i, failure in result.failed.items()])
+        transient = [f.reason for f in result.failed.values() if _says_brokers_are_away(f)]
+        if transient:
+            self._log.warning("messages_not_acknowledged", count=len(transient), reason=transient[0])
+
+    def _refuse_failed(
+        self, connection: psycopg.Connection, failed: Sequence[tuple[OutboxRow, DeliveryFailure]]
+    ) -> None:
+        """Take refused events out of the way; they have no run to wait in."""
+        events = [
+            (row, failure.reason)
+            for row, failure in failed
+            if row.lane == relay.EVENT_LANE and _is_settled(row, failure)
+        ]
+        if events:
+            relay.refuse(connection, events)
+            self._refused.soon()
+            topics = sorted({str(row.topic) for row, _ in events})
+            self._log.error("events_refused", count=len(events), topics=topics[:20], reason=events[0][1])
+
+    def _while_waiting(self, seconds: float) -> None:
+        """Show that the loop lives while the brokers are away; it works as soon as they are back."""
+        self._progress.beat()
+        if seconds > 5:
+            self._service.health.set_ready("kafka", ready=False, missing="not taking messages")
+
+
+def _any_slice_full(rows: Sequence[OutboxRow], most: int) -> bool:
+    """Tell whether more events wait than were read."""
+    slices = [row.slice for row in rows if row.lane == relay.EVENT_LANE]
+    return len(slices) >= most and max(Counter(slices).values()) >= most
+
+
+def _says_brokers_are_away(failure: DeliveryFailure) -> bool:
+    return not failure.is_permanent and failure.code != UNCONFIRMED_TOPIC
+
+
+def _is_settled(row: OutboxRow, failure: DeliveryFailure) -> bool:
+    """Tell whether a message that failed is out of the way: parked, or set aside."""
+    return failure.is_permanent or _names_a_strange_topic(row, failure)
+
+
+def _names_a_strange_topic(row: OutboxRow, failure: DeliveryFailure) -> bool:
+    """Tell whether a job named a topic that nobody has seen: the slice does not wait to be sure of it."""
+    return row.headers is not None and failure.code == UNCONFIRMED_TOPIC
+
+
+def _parked(row: OutboxRow, reason: str) -> Parked:
+    assert row.run_id is not None
+    assert row.scheduled_for is not None
+    assert row.fence is not None
+    return Parked(row.run_id, row.scheduled_for, row.fence, reason)

@@ -1,0 +1,124 @@
+"""The reading loop: polls all topics, bulk only when the others gave nothing, and checks records."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import psycopg
+
+from noonmark.intake.authorization import Authorizer
+from noonmark.intake.batch_checks import check
+from noonmark.intake.batch_queue import BatchQueue
+from noonmark.kafka.consumers.consumer import BatchConsumer
+from noonmark.kafka.consumers.records import Record
+from noonmark.kafka.topics import Topics
+from noonmark.service.database_clock import DatabaseClock, Moment
+from noonmark.service.runner import Service
+from noonmark.service.startup import kafka_config
+
+_WAIT_SECONDS = 0.1
+_LEAVE_SECONDS = 5.0
+_CONDITION = "partitions"
+
+
+class ReadLoop:
+    """Owns both consumers. While the writer has no room it takes nothing, but stays in the group."""
+
+    name = "read"
+
+    def __init__(
+        self,
+        service: Service,
+        topics: Topics,
+        handover: BatchQueue,
+        clock: DatabaseClock,
+        authorizer: Authorizer,
+        *,
+        further: Sequence[str] = (),
+    ) -> None:
+        """Register the loop; the consumers join when it runs.
+
+        Args:
+            service: what it is part of.
+            topics: of the installation.
+            handover: where checked batches go.
+            clock: the database's time.
+            authorizer: lets events in.
+            further: topics that are read beside that of submissions, and before that of bulk.
+        """
+        self._service = service
+        self._topics = topics
+        self._handover = handover
+        self._clock = clock
+        self._authorizer = authorizer
+        self._further = further
+        self._unchecked: tuple[BatchConsumer, list[Record]] | None = None
+        self._progress = service.health.progress(self.name, 30.0)
+        service.health.require(_CONDITION, "no partition of the submissions is assigned yet")
+
+    def run(self, stop: threading.Event) -> None:
+        """Read until `stop` is set, then commit what is settled and leave the group."""
+        main = self._consumer(self._topics.submissions, *self._further)
+        bulk = self._consumer(self._topics.submissions_bulk)
+        try:
+            while not stop.is_set():
+                self._turn(main, bulk)
+                self._progress.beat()
+                self._service.health.set_ready(
+                    _CONDITION, ready=bool(main.assigned), missing="no partition is assigned"
+                )
+            # What is being written settles its records; what waits is delivered again and found in the inbox.
+            self._handover.close(_LEAVE_SECONDS)
+        finally:
+            main.close()
+            bulk.close()
+
+    def _turn(self, main: BatchConsumer, bulk: BatchConsumer) -> None:
+        moment = self._clock.moment()
+        if moment is None or not self._handover.wait_for_slot(_WAIT_SECONDS):
+            waited = _WAIT_SECONDS if moment is None else 0.0
+            main.poll_batch(0, waited)
+            bulk.poll_batch(0, 0)
+            return
+        if self._unchecked is not None:
+            main.poll_batch(0, _WAIT_SECONDS)
+            bulk.poll_batch(0, 0)
+            self._enqueue(*self._unchecked, moment)
+            return
+        most = self._service.settings.intake_batch
+        records = main.poll_batch(most, 0)
+        if records:
+            bulk.poll_batch(0, 0)
+            self._enqueue(main, records, moment)
+            return
+        records = bulk.poll_batch(most, 0)
+        if records:
+            self._enqueue(bulk, records, moment)
+            return
+        records = main.poll_batch(most, _WAIT_SECONDS)
+        if records:
+            self._enqueue(main, records, moment)
+
+    def _enqueue(self, consumer: BatchConsumer, records: list[Record], moment: Moment) -> None:
+        most = self._service.settings.max_submission_bytes
+        try:
+            checked = check(consumer, records, moment, authorizer=self._authorizer, max_bytes=most)
+        except psycopg.OperationalError as error:
+            # Somebody's key must be read. The writer, which says when the database is away, waits as well.
+            if self._unchecked is None:
+                self._service.log.warning("publisher_key_not_read", error=str(error).strip())
+            self._unchecked = (consumer, records)
+            return
+        self._unchecked = None
+        self._handover.offer(checked)
+
+    def _consumer(self, *topics: str) -> BatchConsumer:
+        settings = self._service.settings
+        return BatchConsumer(
+            kafka_config(settings),
+            topics,
+            self._topics.group_intake,
+            max_in_flight=4 * settings.intake_batch,
+            headers=True,
+        )

@@ -1,0 +1,163 @@
+"""The writing loop: one transaction per batch, then its records are settled."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+import psycopg
+
+from noonmark.core.faults import hit
+from noonmark.intake.audit_entries import audit_entries
+from noonmark.intake.authorization import Authorizer
+from noonmark.intake.batch_checks import CheckedBatch, check, rejected_record
+from noonmark.intake.batch_queue import BatchQueue
+from noonmark.intake.event_traces import read_traces
+from noonmark.kafka.topics import Topics
+from noonmark.service.acceptor import Acceptor
+from noonmark.service.database_clock import DatabaseClock
+from noonmark.service.database_loop import DatabaseLoop
+from noonmark.service.runner import Service
+from noonmark.store.access.audit import write_entries
+from noonmark.store.database.hints import HintSender
+from noonmark.store.jobs.rejections import RejectedRecord, record_rejections
+from noonmark.store.jobs.submit import Status, Taken
+from noonmark.store.schedules.time_facts import facts_number, share_time_facts
+from noonmark.telemetry.metrics import REJECTIONS, SUBMISSIONS
+
+_LOOK_SECONDS = 5.0
+_BELIEVED_SECONDS = 1.0
+"""A signed batch that was checked longer ago is checked again: its key may have been revoked."""
+
+
+class WriteLoop(DatabaseLoop):
+    """Commits checked batches.
+
+    A batch whose transaction failed, or whose COMMIT got no answer, is written again as a whole: the inbox
+    knows its events and the rejections their places, so the second time adds nothing to what the first did.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        topics: Topics,
+        clock: DatabaseClock,
+        hints: HintSender,
+        authorizer: Authorizer,
+        *,
+        shards: int,
+    ) -> None:
+        """Register the loop; `handover` is where it gets its batches."""
+        super().__init__(service, "write", max_age_seconds=60.0)
+        self.handover = BatchQueue(self.wake)
+        self._topics = topics
+        self._acceptor = Acceptor(topics, hints, shards=shards, traces=service.traces)
+        self._clock = clock
+        self._authorizer = authorizer
+        self._refresh_at = 0.0
+
+    def run(self, stop: threading.Event) -> None:
+        """Write until `stop` is set; the batch in hand is finished if the database lets it."""
+        try:
+            super().run(stop)
+        finally:
+            self.handover.abandon()
+
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Write one batch."""
+        self._refresh_clock(connection)
+        batch = self.handover.begin()
+        if batch is None:
+            return 1.0
+        batch, taken, rejected = self._write(connection, batch)
+        hit("intake.after_commit")
+        batch.consumer.settle(batch.records)
+        self.handover.done()
+        if taken is not None:
+            self._clock.observe(taken.now)
+            self._acceptor.record_accepted(taken)
+        _count(batch, taken, rejected)
+        return 0.0
+
+    def _write(
+        self, connection: psycopg.Connection, batch: CheckedBatch
+    ) -> tuple[CheckedBatch, Taken | None, list[RejectedRecord]]:
+        # It may have lain here while the database was away.
+        if batch.signers and time.monotonic() - batch.checked_at > _BELIEVED_SECONDS:
+            batch = self._check_again(connection, batch)
+        while True:
+            with connection.transaction():
+                share_time_facts(connection, wait=True)
+                if facts_number(connection) == batch.moment.facts.number:
+                    taken, rejected = self._write_checked(connection, batch)
+                    return batch, taken, rejected
+            # A calendar or a namespace was changed since: checked again, outside any transaction.
+            batch = self._check_again(connection, batch)
+
+    def _check_again(self, connection: psycopg.Connection, batch: CheckedBatch) -> CheckedBatch:
+        self._clock.refresh(connection)
+        moment = self._clock.moment()
+        assert moment is not None
+        most = self._service.settings.max_submission_bytes
+        return check(
+            batch.consumer,
+            batch.records,
+            moment,
+            authorizer=self._authorizer,
+            max_bytes=most,
+            context=batch.context,
+        )
+
+    def _write_checked(
+        self, connection: psycopg.Connection, batch: CheckedBatch
+    ) -> tuple[Taken | None, list[RejectedRecord]]:
+        taken = None
+        rejected = [record for record, _ in batch.refused]
+        if batch.requests:
+            if self._service.traces is not None:
+                read_traces(batch)
+            taken = self._acceptor.accept(connection, batch.requests, batch.moment.facts)
+            rejected += _rejected_results(batch, taken)
+        new = record_rejections(
+            connection,
+            rejected,
+            topic=self._topics.rejections,
+            cap_bytes=self._service.settings.rejection_bytes,
+            shards=self._acceptor.shards,
+        )
+        if batch.signers or batch.denied:
+            write_entries(connection, audit_entries(batch, taken, new))
+        hit("intake.before_commit")
+        return taken, rejected
+
+    def _refresh_clock(self, connection: psycopg.Connection) -> None:
+        """Ask the database now and then, also with nothing to write: is it there, what time is it."""
+        now = time.monotonic()
+        if now >= self._refresh_at:
+            self._clock.refresh(connection)
+            self._refresh_at = now + _LOOK_SECONDS
+
+
+def _rejected_results(batch: CheckedBatch, taken: Taken) -> list[RejectedRecord]:
+    rejected = []
+    for (record, _), request, result in zip(batch.sources, batch.requests, taken.results, strict=True):
+        if result.status is Status.REJECTED:
+            assert result.refused is not None
+            assert result.reason is not None
+            refused = result.refused.below("/data")
+            rejected.append(rejected_record(record, result.reason.value, refused, request.event))
+    return rejected
+
+
+def _count(batch: CheckedBatch, taken: Taken | None, rejected: list[RejectedRecord]) -> None:
+    kinds: Counter[tuple[str, str]] = Counter((word, "rejected") for _, word in batch.refused)
+    if taken is not None:
+        kinds.update(
+            (word, result.status.value)
+            for (_, word), result in zip(batch.sources, taken.results, strict=True)
+        )
+    for (word, result), count in kinds.items():
+        SUBMISSIONS.labels(word, result).inc(count)
+    for reason, count in Counter(record.reason for record in rejected).items():
+        REJECTIONS.labels(reason).inc(count)

@@ -1,0 +1,105 @@
+"""Tells each channel what it was not told yet, until it takes it or it is given up."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import psycopg
+
+from noonmark.alerting.channels import Channel, ChannelError, open_channels
+from noonmark.core.faults import hit
+from noonmark.core.monitoring.alerts import AlertChange
+from noonmark.service.database_loop import DatabaseLoop
+from noonmark.service.runner import Loop, Service, StartError
+from noonmark.store.alerts import deliveries
+from noonmark.store.alerts.deliveries import Delivery, Failure
+from noonmark.telemetry.metrics import ALERT_DELIVERIES, ALERT_DELIVERIES_WAITING
+
+_LEASE_SECONDS: Final = 90.0
+"""Longer than a channel needs for all that it takes at once when nobody answers."""
+
+_FIRST_WAIT_SECONDS: Final = 5.0
+_LONGEST_WAIT_SECONDS: Final = 900.0
+_LONGEST_REMINDER_SECONDS: Final = 60.0
+_MEASURE_SECONDS: Final = 5.0
+
+
+def delivery_loops(service: Service) -> list[Loop]:
+    """Make a loop for each channel that the settings turn on: one that is down delays no other.
+
+    Raises:
+        StartError: the settings of a channel do not go together.
+    """
+    try:
+        return [DeliveryLoop(service, channel) for channel in open_channels(service.settings)]
+    except ChannelError as error:
+        raise StartError(str(error)) from error
+
+
+class DeliveryLoop(DatabaseLoop):
+    """Tells one channel. Several observers may do so at once: each delivery is one's at a time.
+
+    What was sent and not noted, because the process died in between, is sent again under the same id.
+    """
+
+    def __init__(self, service: Service, channel: Channel) -> None:
+        """Make the loop; the channel is closed when it ends."""
+        super().__init__(service, f"tell_{channel.name}", max_age_seconds=120.0)
+        self._channel = channel
+        self._measure_at = 0.0
+
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Tell what is due; return at once for more where there was as much as is told at once."""
+        channel = self._channel
+        deliveries.recall(connection, channel.name, longest_seconds=2 * _longest_wait(channel))
+        if channel.reminded:
+            deliveries.retire(connection, channel.name)
+        taken_at = time.monotonic()
+        due = deliveries.claim(connection, channel.name, most=channel.most, lease_seconds=_LEASE_SECONDS)
+        if due:
+            self._deliver(connection, due, taken_at)
+        if time.monotonic() >= self._measure_at:
+            self._measure_at = time.monotonic() + _MEASURE_SECONDS
+            ALERT_DELIVERIES_WAITING.labels(channel.name).set(
+                deliveries.count_waiting(connection, channel.name)
+            )
+        return 0.0 if len(due) >= channel.most else 1.0
+
+    def ending(self, connection: psycopg.Connection) -> None:
+        """Release what the channel holds."""
+        del connection
+        self._channel.close()
+
+    def _deliver(self, connection: psycopg.Connection, due: Sequence[Delivery], taken_at: float) -> None:
+        name = self._channel.name
+        told = self._channel.send(due, taken_at)
+        hit("observer.after_tell")
+        sent = [one for one, error in told if not error]
+        failed = [_failure(self._channel, one, error) for one, error in told if error]
+        noted = deliveries.note_sent(connection, name, sent, reminded=self._channel.reminded)
+        refused, given_up = deliveries.note_failed(connection, name, failed)
+        ALERT_DELIVERIES.labels(name, "sent").inc(noted)
+        ALERT_DELIVERIES.labels(name, "failed").inc(refused - given_up)
+        ALERT_DELIVERIES.labels(name, "given_up").inc(given_up)
+        if failed:
+            self._log.warning(
+                "alerts_not_told", channel=name, count=len(failed), given_up=given_up, reason=failed[0].error
+            )
+        if noted + refused < len(due):
+            self._log.info("deliveries_taken_over", channel=name, count=len(due) - noted - refused)
+
+
+def _longest_wait(channel: Channel) -> float:
+    return _LONGEST_REMINDER_SECONDS if channel.reminded else _LONGEST_WAIT_SECONDS
+
+
+def _failure(channel: Channel, one: Delivery, error: str) -> Failure:
+    """Say when a delivery is tried again, twice as late each time, or that it is not any more."""
+    # A channel that is reminded must hear of what is open, however long it was away.
+    stays = channel.reminded and one.change == AlertChange.RAISED and one.resolved_at is None
+    ceiling = min(_longest_wait(channel), _FIRST_WAIT_SECONDS * 2.0 ** min(one.attempts - 1, 16))
+    wait = ceiling * random.uniform(0.5, 1.0)
+    return Failure(one, error, wait, give_up=not stays and one.attempts >= deliveries.MOST_ATTEMPTS)

@@ -1,0 +1,83 @@
+"""Records of the lifecycle topic as outcomes. They are our own, and read without the models for speed.
+
+Whoever may write to the topic can put anything there: what Postgres would not take must not get that far, or
+no observer would ever read past it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+import orjson
+
+from noonmark.core.fingerprints import MAX_CHARACTERS
+from noonmark.core.monitoring.statistics import Outcome
+from noonmark.schemas.events.lifecycle import SETTLED
+
+_LONGEST_WORD: Final = 255
+
+
+class HeardEvent(NamedTuple):
+    """A lifecycle event."""
+
+    id: UUID
+    outcomes: Sequence[Outcome]
+
+
+def read_event(value: bytes | None, published_at: datetime) -> HeardEvent | None:
+    """Read the value of a record; None for an event of another type.
+
+    Args:
+        value: an event in structured mode.
+        published_at: by the broker: when outcomes ended that do not say when.
+
+    Raises:
+        ValueError: it is no event of ours.
+    """
+    try:
+        event = orjson.loads(value or b"")
+        if event["type"] != SETTLED:
+            return None
+        outcomes = [_outcome(item, published_at) for item in event["data"]["outcomes"]]
+        return HeardEvent(_id(event["id"]), outcomes)
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise ValueError(f"not a {SETTLED} event: {type(error).__name__}: {error}") from error
+
+
+def _outcome(item: dict[str, Any], published_at: datetime) -> Outcome:
+    finished_at = _instant(item.get("finished_at"))
+    return Outcome(
+        UUID(item["run_id"]),
+        UUID(item["job_id"]),
+        _word(item["namespace"]),
+        _word(item["state"]),
+        _text(item.get("reason")),
+        _instant(item.get("started_at")),
+        finished_at,
+        _text(item.get("error")),
+        finished_at or published_at,
+    )
+
+
+def _word(text: str) -> str:
+    if len(text) > _LONGEST_WORD or not text.isprintable():
+        raise ValueError("a name is too long, or has characters that names do not have")
+    return text
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else text[:MAX_CHARACTERS].replace("\0", "�")
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        return uuid5(NAMESPACE_URL, text)

@@ -1,0 +1,252 @@
+"""Takes batches of records into Postgres: what was made of them and how far they reach, in one go."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.faults import hit
+from noonmark.core.monitoring.statistics import GONE, JobFacts, Outcome, fold
+from noonmark.observer.event_parsing import HeardEvent, read_event
+from noonmark.observer.records import Record
+from noonmark.service.backoff import retry_transient
+from noonmark.service.database_errors import DbFault
+from noonmark.service.runner import Service
+from noonmark.store.alerts import statistics
+from noonmark.store.alerts.statistics import Move, Place
+from noonmark.store.database.connect import connect
+
+T = TypeVar("T")
+
+_JOBS_KEPT: Final = 50_000
+_PRESENT_SECONDS: Final = 30.0
+"""A partition whose last record is younger than this has come to the present, whatever follows it."""
+
+_IDLE_SECONDS: Final = 5.0
+_SEEK_SECONDS: Final = 2.0
+_SEEKS: Final = 5
+"""A gap that is still there after so many looks is in the topic itself."""
+
+
+@dataclass(slots=True)
+class _Gap:
+    """A partition whose next record is not the one that comes next."""
+
+    at: int
+    seeks: int = 0
+    sought_at: float = 0.0
+
+
+class OutcomeStore:
+    """Stores batches, one at a time, through every outage of the database.
+
+    A record below the stored place is dropped, so whatever is read twice (after a crash, a rebalance, by a
+    second observer) counts once. One above it is not taken either: what lies between is read first.
+    """
+
+    def __init__(self, service: Service, topic: str, *, waits: Callable[[], None] = lambda: None) -> None:
+        """Make a store for the records of a topic; `waits` is called at each try without the database."""
+        self._service = service
+        self._topic = topic
+        self._waits = waits
+        self._log = service.log.bind(loop="outcomes")
+        self._connection: psycopg.Connection | None = None
+        self._lock = threading.Lock()
+        self._jobs: dict[UUID, JobFacts] = {}
+        self._gaps: dict[int, _Gap] = {}
+        self._behind: set[int] = set()
+        self._lag, self._lag_at = 0.0, time.monotonic()
+
+    @property
+    def lag(self) -> float:
+        """Seconds that outcomes wait to be read, of the last ones or of what follows them; 0: none waits."""
+        since = time.monotonic() - self._lag_at
+        if self._behind:
+            return self._lag + since
+        return self._lag if since < _IDLE_SECONDS else 0.0
+
+    def places(self, places: Sequence[Place]) -> dict[int, int]:
+        """Tell from which offset each partition is read.
+
+        Raises:
+            StoppedError: the service was told to stop while the database was away.
+        """
+
+        def attempt() -> dict[int, int]:
+            stored = statistics.lock(self._open(), self._topic, [one.partition for one in places])
+            for one in places:
+                if not one.first <= stored.get(one.partition, one.first) <= one.end:
+                    self._log.warning(
+                        "records_missing",
+                        partition=one.partition,
+                        first=stored[one.partition],
+                        found=one.first,
+                    )
+            found = statistics.place(self._open(), self._topic, places)
+            # Another observer made the row at this moment: the next look finds it.
+            return found if len(found) == len(places) else statistics.place(self._open(), self._topic, places)
+
+        found = self._retried(attempt)
+        self._lag, self._lag_at = 0.0, time.monotonic()
+        self._behind = {one.partition for one in places if found.get(one.partition, one.end) < one.end}
+        return found
+
+    def take(self, records: Sequence[Record]) -> list[int]:
+        """Store a batch; return the partitions that must be sought again.
+
+        Raises:
+            StoppedError: the service was told to stop while the database was away; nothing is lost.
+        """
+        again = self._retried(lambda: self._take(records))
+        if records:
+            self._lag, self._lag_at = max(0.0, time.time() - records[-1].timestamp), time.monotonic()
+            last = {record.partition: record for record in records}
+            behind = {
+                partition
+                for partition, one in last.items()
+                if one.end is not None and one.offset + 1 < one.end
+            }
+            self._behind = (self._behind - last.keys()) | behind
+        return again
+
+    def close(self) -> None:
+        """Release the connection."""
+        with self._lock:
+            self._drop()
+
+    def _retried(self, attempt: Callable[[], T]) -> T:
+        with self._lock:
+            done = retry_transient(attempt, self._service.stop, on_fault=self._fault)
+        self._service.health.set_ready("outcomes_database", ready=True)
+        return done
+
+    def _fault(self, error: Exception, _fault: DbFault) -> None:
+        self._log.warning("database_unavailable", error=str(error).strip())
+        self._waits()
+        self._service.health.set_ready("outcomes_database", ready=False, missing="unreachable")
+        # What was remembered of jobs is that of a transaction that was rolled back, at worst: it is right.
+        self._drop()
+
+    def _open(self) -> psycopg.Connection:
+        if self._connection is None:
+            self._connection = connect(self._service.settings.dsn, application="observer", autocommit=True)
+        return self._connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _take(self, records: Sequence[Record]) -> list[int]:
+        connection = self._open()
+        by_partition: dict[int, list[Record]] = {}
+        for record in records:
+            by_partition.setdefault(record.partition, []).append(record)
+        again: list[int] = []
+        with connection.transaction():
+            stored = statistics.lock(connection, self._topic, by_partition)
+            fresh = {
+                partition: next_ones
+                for partition, mine in by_partition.items()
+                if (next_ones := self._next_ones(partition, mine, stored.get(partition), again))
+            }
+            if fresh:
+                self._store(connection, fresh)
+                hit("observer.before_commit")
+        if fresh:
+            hit("observer.after_commit")
+        return again
+
+    def _next_ones(
+        self, partition: int, records: Sequence[Record], stored: int | None, again: list[int]
+    ) -> list[Record]:
+        """Return the records from the stored place on; of a partition with a gap none."""
+        mine = [record for record in records if stored is None or record.offset >= stored]
+        if not mine:
+            end = records[-1].end
+            if stored is not None and end is not None and end < stored:
+                # The topic ends before what was read of it: it was made anew, and is read from its begin.
+                again.append(partition)
+            return []
+        if stored is not None and mine[0].offset == stored:
+            self._gaps.pop(partition, None)
+            return mine
+        gap = self._gaps.get(partition)
+        if gap is None or gap.at != (stored or 0):
+            gap = self._gaps[partition] = _Gap(stored or 0)
+        if gap.seeks >= _SEEKS and stored is not None:
+            self._log.warning("records_missing", partition=partition, first=stored, found=mine[0].offset)
+            del self._gaps[partition]
+            return mine
+        if time.monotonic() - gap.sought_at >= _SEEK_SECONDS:
+            gap.seeks += 1
+            gap.sought_at = time.monotonic()
+            again.append(partition)
+        return []
+
+    def _store(self, connection: psycopg.Connection, fresh: Mapping[int, Sequence[Record]]) -> None:
+        events = [event for records in fresh.values() for event in self._events(records)]
+        new = statistics.new_events(connection, {event.id for event in events})
+        outcomes = list(_of_new(events, new))
+        jobs = self._facts(connection, {outcome.job_id for outcome in outcomes})
+        recurring = {job_id for job_id, facts in jobs.items() if facts.recurring}
+        stats = statistics.stats_of(connection, recurring)
+        counts = fold(outcomes, jobs, stats)
+        statistics.write_stats(connection, list(stats.values()))
+        statistics.add_counts(connection, counts)
+        statistics.move(
+            connection, self._topic, [_move(partition, rows) for partition, rows in fresh.items()]
+        )
+        if events:
+            statistics.heard(connection, max(_published_at(records[-1]) for records in fresh.values()))
+
+    def _events(self, records: Sequence[Record]) -> Iterable[HeardEvent]:
+        for record in records:
+            try:
+                event = read_event(record.value, _published_at(record))
+            except ValueError as error:
+                self._log.warning(
+                    "record_not_read", partition=record.partition, offset=record.offset, error=str(error)
+                )
+            else:
+                if event is not None:
+                    yield event
+
+    def _facts(self, connection: psycopg.Connection, job_ids: set[UUID]) -> dict[UUID, JobFacts]:
+        """Return facts of jobs. Those of recurring ones never change and are remembered."""
+        known = {job_id: self._jobs[job_id] for job_id in job_ids if job_id in self._jobs}
+        found = statistics.facts_of(connection, job_ids - known.keys()) if len(known) < len(job_ids) else {}
+        if len(self._jobs) + len(found) > _JOBS_KEPT:
+            self._jobs.clear()
+        self._jobs.update({job_id: facts for job_id, facts in found.items() if facts.recurring})
+        return dict.fromkeys(job_ids, GONE) | known | found
+
+
+def _published_at(record: Record) -> datetime:
+    try:
+        return datetime.fromtimestamp(record.timestamp, UTC)
+    except (ValueError, OverflowError, OSError):
+        # No such time: whoever sent it made it up.
+        return datetime.fromtimestamp(0, UTC)
+
+
+def _of_new(events: Iterable[HeardEvent], new: set[UUID]) -> Iterable[Outcome]:
+    """Return the outcomes of events that were not read before; of two in one batch the first counts."""
+    left = set(new)
+    for event in events:
+        if event.id in left:
+            left.discard(event.id)
+            yield from event.outcomes
+
+
+def _move(partition: int, records: Sequence[Record]) -> Move:
+    last = records[-1]
+    caught_up = last.end is not None and last.offset + 1 >= last.end
+    return Move(partition, last.offset + 1, caught_up or time.time() - last.timestamp < _PRESENT_SECONDS)

@@ -1,0 +1,214 @@
+"""The recorder: finished outcomes, as many as there are, in one transaction; only then offsets may move."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+
+import psycopg
+
+from noonmark.core.faults import hit
+from noonmark.service.backoff import Backoff
+from noonmark.service.database_errors import DbFault, classify, must_reconnect
+from noonmark.service.runner import Service
+from noonmark.store.database.connect import connect
+from noonmark.store.database.hints import HintSender
+from noonmark.store.outcomes.events import EventTopics
+from noonmark.store.runs import finish
+from noonmark.store.runs.finish import Outcome, Recorded
+from noonmark.store.runs.worker_lease import Identity
+from noonmark.telemetry.metrics import FENCED_WRITES
+from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
+from noonmark.worker.engine.start_batches import StartBatches
+
+_MOST = 1000
+_RETRY_HINT_SECONDS = 1.5
+_POLL_SECONDS = 0.5
+
+
+class RecorderLoop:
+    """Writes outcomes for the identity they were earned under, through every outage of Postgres."""
+
+    name = "recorder"
+
+    def __init__(
+        self,
+        service: Service,
+        topics: EventTopics,
+        hints: HintSender,
+        batches: StartBatches,
+        *,
+        shards: int,
+        identity: Callable[[], Identity],
+        settled: Callable[[Sequence[Outcome]], None],
+    ) -> None:
+        """Make the recorder.
+
+        Args:
+            service: the process.
+            topics: where verdicts are announced.
+            hints: wakes dispatcher and trigger.
+            batches: counts what is left of each start batch.
+            shards: of the installation.
+            identity: who the worker is at the moment.
+            settled: told outcomes whose fate is in Postgres.
+        """
+        self._service = service
+        self._log = service.log.bind(loop=self.name)
+        self._topics = topics
+        self._hints = hints
+        self._batches = batches
+        self._shards = shards
+        self._identity = identity
+        self._settled = settled
+        self._inbox: deque[Outcome] = deque()
+        self._wake = threading.Event()
+        self._progress = service.health.progress(self.name, 30.0)
+        self.closed = threading.Event()
+
+    def put(self, outcomes: Sequence[Outcome]) -> None:
+        """Take finished outcomes; callable from any thread."""
+        self._inbox.extend(outcomes)
+        self._wake.set()
+
+    def close(self) -> None:
+        """End the recorder; called when nothing is in hand any more."""
+        self.closed.set()
+        self._wake.set()
+
+    def forget(self) -> None:
+        """Drop outcomes of a lease that was lost: their runs belong to somebody else."""
+        self._inbox.clear()
+
+    @property
+    def waiting(self) -> int:
+        """Outcomes not yet recorded."""
+        return len(self._inbox)
+
+    def run(self, stop: threading.Event) -> None:
+        """Record until the engine closes the recorder, after the last outcome of a drain."""
+        del stop
+        connection: psycopg.Connection | None = None
+        try:
+            while not self.closed.is_set():
+                self._progress.beat()
+                if not self._inbox:
+                    self._wake.wait(_POLL_SECONDS)
+                self._wake.clear()
+                outcomes = self._take()
+                if outcomes:
+                    connection = self._record(connection, outcomes)
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _take(self) -> list[Outcome]:
+        taken: list[Outcome] = []
+        while self._inbox and len(taken) < _MOST:
+            try:
+                taken.append(self._inbox.popleft())
+            except IndexError:
+                break
+        return taken
+
+    def _record(
+        self, connection: psycopg.Connection | None, outcomes: list[Outcome]
+    ) -> psycopg.Connection | None:
+        """Record one batch, however long the database is away; a lost lease ends the waiting."""
+        identity = self._identity()
+        backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
+        unsure = False
+        while True:
+            try:
+                if connection is None:
+                    connection = connect(self._service.settings.dsn, application="recorder", autocommit=True)
+                recorded = self._write(connection, identity, outcomes, unsure=unsure)
+            except psycopg.Error as error:
+                if classify(error) is DbFault.PERMANENT:
+                    outcomes = self._record_one_by_one(outcomes, error)
+                    continue
+                unsure = True
+                self._log.warning("outcomes_not_recorded_yet", count=len(outcomes), error=str(error).strip())
+                if connection is not None and (must_reconnect(error) or connection.broken):
+                    connection.close()
+                    connection = None
+                if self._identity() != identity or self.closed.is_set():
+                    return connection
+                time.sleep(backoff.next_seconds())
+                self._progress.beat()
+            else:
+                self.committed(outcomes, recorded)
+                return connection
+
+    def _write(
+        self, connection: psycopg.Connection, identity: Identity, outcomes: list[Outcome], *, unsure: bool
+    ) -> Recorded:
+        with connection.transaction():
+            recorded = self.record_in(connection, identity, outcomes, unsure=unsure)
+            hit("worker.before_outcome")
+        hit("worker.after_outcome")
+        return recorded
+
+    def record_in(
+        self, connection: psycopg.Connection, identity: Identity, outcomes: list[Outcome], *, unsure: bool
+    ) -> Recorded:
+        """Record outcomes inside the caller's transaction; once it is committed, `committed` must be called.
+
+        Args:
+            connection: in that transaction.
+            identity: whom the outcomes were earned by.
+            outcomes: of runs that nobody else ends.
+            unsure: they may have been committed by an earlier try.
+        """
+        ended = self._batches.would_end(outcomes)
+        done = finish.already_recorded(connection, identity, outcomes) if unsure else set()
+        fresh = [o for o in outcomes if o.run.id not in done]
+        return finish.record(connection, identity, self._topics, fresh, ended, shards=self._shards)
+
+    def committed(self, outcomes: list[Outcome], recorded: Recorded) -> None:
+        """Tell everybody about outcomes whose fate is in Postgres; callable from any thread.
+
+        Args:
+            outcomes: each exactly once.
+            recorded: what the ledger took of them; nothing about those that an earlier try recorded.
+        """
+        self._batches.ended(outcomes)
+        self._settled(outcomes)
+        if recorded.fenced:
+            FENCED_WRITES.labels("worker", "finish").inc(len(recorded.fenced))
+            self._log.warning(
+                "outcomes_fenced", count=len(recorded.fenced), run_id=str(recorded.fenced[0].run.id)
+            )
+        states = recorded.states
+        count_ends(
+            Counter(
+                (states[o.run.id], o.run.lane, o.run.kind or UNKNOWN_KIND)
+                for o in outcomes
+                if o.run.id in states
+            )
+        )
+        if any(o.retry_seconds < _RETRY_HINT_SECONDS for o in outcomes if o.state == "retrying"):
+            self._hints.due()
+        if recorded.freed:
+            self._hints.freed()
+
+    def _record_one_by_one(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:
+        """Strip what a handler returned or raised where Postgres cannot store it: the verdict counts more."""
+        self._log.error("outcome_details_dropped", count=len(outcomes), error=str(error).strip())
+        extras = [o.extras for o in outcomes if o.extras is not None]
+        if all(o.result is None and o.error in {None, _DROPPED} for o in outcomes) and all(
+            extra.log is None and extra.note is None for extra in extras
+        ):
+            raise error
+        for extra in extras:
+            extra.log = extra.note = None
+        for outcome in outcomes:
+            outcome.result = None
+            if outcome.error is not None:
+                outcome.error = _DROPPED
+        return outcomes
+
+
+_DROPPED = "details could not be stored"

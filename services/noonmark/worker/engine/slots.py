@@ -1,0 +1,109 @@
+"""How many runs to start next, and from which lane."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from noonmark.attempts.running_attempt import Delivery, RunningAttempt
+from noonmark.core.vocabulary import Lane
+from noonmark.kafka.consumers.records import Record
+from noonmark.settings import Settings
+from noonmark.worker.lanes.reader import LaneReader
+
+_WINDOW_SECONDS = 0.1
+"""Short runs are started ahead of their threads by at most what is finished in this time."""
+
+_MOST = 1000
+_SMOOTHING_SECONDS = 0.5
+
+
+class SlotPlanner:
+    """Capacity and lane shares. Used by the engine's thread; `completed` by the recorder's."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Read the sizes from the settings."""
+        self._slots = settings.worker_slots
+        self._high_reserve = settings.worker_high_reserve
+        self._low_share = settings.worker_low_share
+        # Starts that normal and low are owed of their share, carried on while slots come free one by one.
+        self._owed_starts = [0.0, 0.0]
+        self._rate = 0.0
+        self._done = 0
+        self._measured_at = time.monotonic()
+
+    def completed(self, count: int) -> None:
+        """Count finished runs, from which the pace is measured."""
+        self._done += count
+
+    def capacity(self) -> int:
+        """Return how many runs may be in hand: the slots, or what the present pace finishes in a moment.
+
+        Handlers of a few microseconds would starve on a fixed number of slots, for a start and an
+        outcome take milliseconds each; slow ones must not be started before they can run.
+        """
+        now = time.monotonic()
+        elapsed = now - self._measured_at
+        if elapsed >= 0.05:
+            pace = self._done / elapsed
+            weight = min(1.0, elapsed / _SMOOTHING_SECONDS)
+            self._rate += (pace - self._rate) * weight
+            self._done, self._measured_at = 0, now
+        return max(self._slots, min(int(self._rate * _WINDOW_SECONDS), 10 * self._slots))
+
+    def pick(self, readers: Sequence[LaneReader], *, in_flight: int, lower_in_flight: int) -> list[Delivery]:
+        """Take messages for the next start: high first, with a small share kept for each lower lane.
+
+        Args:
+            readers: one per lane, in the order of the lanes.
+            in_flight: runs that were started and are not recorded yet.
+            lower_in_flight: those of them that are not of the high lane. They never fill the reserve, so
+                that high need not wait for one of them to end.
+        """
+        capacity = self.capacity()
+        free = min(capacity - in_flight, _MOST)
+        if free <= 0:
+            return []
+        high, normal, low = readers
+        room = max(0, min(free, capacity - int(capacity * self._high_reserve) - lower_in_flight))
+        share = free * self._low_share
+        kept_low = min(int(self._owed_starts[1] + share), len(low.buffer), room)
+        kept_normal = min(int(self._owed_starts[0] + share), len(normal.buffer), room - kept_low)
+        picked = _take(high, free - kept_normal - kept_low)
+        room = min(room, free - len(picked))
+        from_normal = _take(normal, room - kept_low)
+        from_low = _take(low, room - len(from_normal))
+        picked += from_normal + from_low
+        self._count_owed(len(picked), len(from_normal), len(from_low))
+        return picked
+
+    def _count_owed(self, started: int, normal: int, low: int) -> None:
+        """Note what the lower lanes are owed after a start; never more than one run is saved up."""
+        share = started * self._low_share
+        self._owed_starts = [
+            min(1.0, max(0.0, owed + share - taken))
+            for owed, taken in zip(self._owed_starts, (normal, low), strict=True)
+        ]
+
+
+def _take(reader: LaneReader, most: int) -> list[Delivery]:
+    buffer = reader.buffer
+    taken: list[Delivery] = []
+    if most <= 0 or not buffer:
+        return taken
+    while len(taken) < most and buffer:
+        delivery = buffer.popleft()
+        # A partition that was lost meanwhile is another worker's: its messages are started there.
+        if reader.consumer.is_current(delivery.record):
+            taken.append(delivery)
+    # Also when all of them were another's: the buffer has shrunk, and a paused lane must go on.
+    reader.taken()
+    return taken
+
+
+def records_by_lane(items: Iterable[Delivery | RunningAttempt]) -> dict[Lane, list[Record]]:
+    """Sort the records of messages or runs by lane, for their consumers."""
+    records: dict[Lane, list[Record]] = {}
+    for item in items:
+        records.setdefault(item.lane, []).append(item.record)
+    return records

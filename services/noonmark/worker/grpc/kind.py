@@ -1,0 +1,185 @@
+"""gRPC jobs: one guarded unary call per attempt, and what its answer says about the attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC
+from typing import Any, Final
+
+import orjson
+import psycopg
+
+from noonmark.attempts.context import context_of
+from noonmark.attempts.outcomes import NO_RETRY, failed, succeeded, timed_out
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.attempts.secrets import SecretResolver
+from noonmark.core.failures import Failure
+from noonmark.core.kinds.grpc_call import BadCallError, check_metadata, parse_target
+from noonmark.core.kinds.grpc_methods import GrpcMethod, method_of
+from noonmark.core.kinds.http_request import BadRequestError
+from noonmark.core.vocabulary import AttemptOutcome
+from noonmark.handlers.results import ResultError, encode_result
+from noonmark.store.runs.finish import Outcome
+from noonmark.worker.grpc.channels import GrpcChannels
+from noonmark.worker.grpc.library import grpc
+from noonmark.worker.grpc.status import failure_of, was_sent
+from noonmark.worker.http.address_guard import AddressRefusedError
+from noonmark.worker.http.signing import signature_headers, trace_headers
+
+KeysOf = Callable[[str], Awaitable[Sequence[bytes]]]
+
+EXCERPT_CHARS: Final = 4 * 1024
+"""Of an answer that is too long to be kept."""
+
+_LATE_SECONDS: Final = 0.05
+"""The call's deadline is the attempt's: one that ends so close to it has used it up."""
+
+
+class GrpcKind:
+    """Makes the call of each attempt and judges the answer."""
+
+    def __init__(self, channels: GrpcChannels, secrets: SecretResolver, keys_of: KeysOf) -> None:
+        """Take the parts.
+
+        Args:
+            channels: connects.
+            secrets: resolves the references in message, metadata and TLS settings.
+            keys_of: gives the signing keys of a namespace.
+        """
+        self._channels = channels
+        self._secrets = secrets
+        self._keys_of = keys_of
+
+    async def run(self, attempt: RunningAttempt) -> Outcome:
+        """Make the call, with what is left of the attempt's time as its deadline.
+
+        Raises:
+            SecretError: a reference in the job cannot be resolved.
+        """
+        spec = attempt.payload
+        ends_at = attempt.began_at + attempt.timeout_seconds
+        connected = False
+        try:
+            target = parse_target(spec["target"])
+            method = method_of(spec["descriptor_set"], spec["method"])
+            request = method.encode(self._secrets.fill(attempt, spec.get("message") or {}))
+            metadata = self._metadata(attempt, request, await self._keys_of(attempt.run.namespace))
+            tls = self._secrets.fill(attempt, spec.get("tls"))
+            async with self._channels.use(target, tls) as channel:
+                connected = await _connect(channel, ends_at)
+                answer = await _call(channel, method.path, request, metadata, ends_at - time.monotonic())
+        except grpc.aio.AioRpcError as error:
+            late = time.monotonic() > ends_at - _LATE_SECONDS
+            return (
+                timed_out(attempt)
+                if late and _is_late(error)
+                else _not_ok(attempt, error, connected=connected)
+            )
+        except (BadCallError, BadRequestError, AddressRefusedError, psycopg.Error, OSError) as error:
+            return _not_sent(attempt, error)
+        return succeeded(attempt, {"status": "OK", **_kept(method, answer)})
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._channels.close()
+
+    def _metadata(
+        self, attempt: RunningAttempt, request: bytes, keys: Sequence[bytes]
+    ) -> list[tuple[str, str]]:
+        given = check_metadata(self._secrets.fill(attempt, attempt.payload.get("metadata") or {}))
+        signed = {name.lower(): text for name, text in signature_headers(attempt, keys, request).items()}
+        return list({**given, **_own_metadata(attempt), **signed, **trace_headers(attempt, given)}.items())
+
+
+async def _connect(channel: grpc.aio.Channel, ends_at: float) -> bool:
+    """Wait until the channel has a connection, or has failed to make one; tell which.
+
+    Raises:
+        TimeoutError: neither before the attempt's time is up.
+    """
+    waiting = (grpc.ChannelConnectivity.IDLE, grpc.ChannelConnectivity.CONNECTING)
+    state = channel.get_state(try_to_connect=True)
+    if state in waiting:
+        # Before the attempt's own limit, which would say that nobody knows what the server did.
+        async with asyncio.timeout(ends_at - _LATE_SECONDS - time.monotonic()):
+            while state in waiting:
+                await channel.wait_for_state_change(state)
+                state = channel.get_state(try_to_connect=True)
+    return state is grpc.ChannelConnectivity.READY
+
+
+async def _call(
+    channel: grpc.aio.Channel,
+    path: str,
+    request: bytes,
+    metadata: list[tuple[str, str]],
+    seconds: float,
+) -> bytes:
+    """Make a unary call with bytes in and out. Cancelling it cancels the call at the server."""
+    method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
+    return await method(
+        request, timeout=max(0.0, seconds), metadata=grpc.aio.Metadata(*metadata), wait_for_ready=False
+    )
+
+
+def _own_metadata(attempt: RunningAttempt) -> Mapping[str, str]:
+    """Name the run to the server, under the names that HTTP targets are given, in lower case."""
+    ctx = context_of(attempt)
+    return {
+        "webhook-id": str(ctx.run_id),
+        "idempotency-key": ctx.idempotency_key,
+        "noonmark-run-id": str(ctx.run_id),
+        "noonmark-attempt": str(ctx.attempt),
+        "noonmark-fence": str(ctx.fence),
+        "noonmark-scheduled-for": ctx.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+    }
+
+
+def _is_late(error: grpc.aio.AioRpcError) -> bool:
+    return error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def _not_sent(attempt: RunningAttempt, error: Exception) -> Outcome:
+    """Say why nothing left this worker."""
+    target = attempt.payload["target"]
+    if isinstance(error, AddressRefusedError):
+        return failed(attempt, f"not sent: {target} may not be called: {error}", failure=NO_RETRY)
+    if isinstance(error, BadCallError | BadRequestError):
+        return failed(attempt, f"not sent: {error}", failure=NO_RETRY)
+    if isinstance(error, psycopg.Error):
+        return failed(attempt, f"not sent: the database could not be asked: {error}"[:1000])
+    if isinstance(error, TimeoutError):
+        told = f"not sent: no connection to {target} within {attempt.timeout_seconds:g} s"
+        failure = Failure(grpc="DEADLINE_EXCEEDED")
+        return failed(attempt, told, outcome=AttemptOutcome.TIMED_OUT, failure=failure)
+    told = getattr(error, "strerror", None) or str(error)
+    return failed(attempt, f"not sent: {target} cannot be resolved: {told}"[:1000])
+
+
+def _not_ok(attempt: RunningAttempt, error: grpc.aio.AioRpcError, *, connected: bool) -> Outcome:
+    """Say what a call came to that did not end with OK."""
+    told = (error.details() or "no details")[:1000]
+    place = attempt.payload["target"]
+    sent = was_sent(error, connected=connected)
+    failure = failure_of(error, sent=sent)
+    if not sent:
+        return failed(attempt, f"not sent: no connection to {place}: {told}", failure=failure)
+    return failed(attempt, f"the call of {place} ended with {error.code().name}: {told}", failure=failure)
+
+
+def _kept(method: GrpcMethod, answer: bytes) -> dict[str, Any]:
+    """Return what is kept of an answer. The call was made: nothing about its answer makes it a failure."""
+    try:
+        decoded = method.decode(answer)
+    except ValueError as error:
+        return {"answer_bytes": len(answer), "unreadable": str(error)}
+    try:
+        kept = {"answer": decoded}
+        # The status stands beside it, so a result of just the greatest length would not fit.
+        encode_result({"status": "OK", **kept})
+    except ResultError:
+        excerpt = orjson.dumps(decoded).decode()[:EXCERPT_CHARS].replace("\\u0000", "\\ufffd")
+        return {"answer_bytes": len(answer), "answer_excerpt": excerpt}
+    return kept

@@ -1,0 +1,218 @@
+"""Runs async work on an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+import weakref
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+import uvloop
+
+from noonmark.attempts.outcomes import cancelled, describe, failed, raised, timed_out
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.store.runs.finish import Outcome
+from noonmark.telemetry.logs import get_logger
+
+_log = get_logger()
+
+
+class LoopExecutor:
+    """An event loop that takes whole batches of runs and gives back whole batches of outcomes."""
+
+    def __init__(
+        self,
+        execute: Callable[[RunningAttempt], Awaitable[Outcome | None]],
+        done: Callable[[Sequence[Outcome]], None],
+        closing: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Start the loop's thread.
+
+        Args:
+            execute: runs one handler and never raises except when cancelled.
+            done: takes finished outcomes, called from the loop's thread.
+            closing: awaited on the loop when the executor is closed.
+        """
+        self._execute = execute
+        self._done = done
+        self._closing = closing
+        self._loop = uvloop.new_event_loop()
+        self._tasks: dict[Any, asyncio.Task[Outcome | None]] = {}
+        self._limits: dict[RunningAttempt, asyncio.Timeout] = {}
+        self._unbegun: dict[Any, RunningAttempt] = {}
+        self._asked_at: float | None = None
+        self._unwanted: set[Any] = set()
+        self._released: set[Any] = set()
+        self._finished: list[Outcome] = []
+        self._flush_due = False
+        self._closed = False
+        self.running: dict[Any, RunningAttempt] = {}
+        """Whose first step has been taken, by key."""
+
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="coroutines", daemon=True)
+        os.register_at_fork(after_in_child=partial(_end_fork, weakref.ref(self)))
+        self._thread.start()
+
+    def submit(self, attempts: Sequence[RunningAttempt]) -> None:
+        """Start a batch of runs on the loop."""
+        self._unbegun.update((attempt.key, attempt) for attempt in attempts)
+        self._loop.call_soon_threadsafe(self._begin, attempts)
+
+    def cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
+        """Cancel running handlers by the key of their run; with `verdict` each ends as `cancelled`."""
+        self._loop.call_soon_threadsafe(partial(self._cancel, keys, verdict=verdict))
+
+    def holds(self, key: Any) -> bool:
+        """Tell whether a run was submitted and is not over; callable from any thread."""
+        return key in self._unbegun or key in self.running
+
+    def take_unbegun(self) -> list[RunningAttempt]:
+        """Take back the runs whose first step has not been taken; they will not begin here any more."""
+        taken = [self._unbegun.pop(key, None) for key in list(self._unbegun)]
+        return [attempt for attempt in taken if attempt is not None]
+
+    def blocked_seconds(self, now: float) -> float:
+        """Say for how long the loop has not answered; asks it at each call.
+
+        Args:
+            now: monotonic seconds.
+        """
+        asked_at = self._asked_at
+        if asked_at is None:
+            self._asked_at = now
+            self._loop.call_soon_threadsafe(self._answer)
+            return 0.0
+        return now - asked_at
+
+    def overdue(self, now: float, slack_seconds: float) -> list[RunningAttempt]:
+        """Return the runs that are longer past their limit than the loop needs to cancel them."""
+        return [
+            attempt
+            for attempt in list(self.running.values())
+            if attempt.began_at and now - attempt.began_at > attempt.timeout_seconds + slack_seconds
+        ]
+
+    def hold_clock(self, attempt: RunningAttempt) -> None:
+        """Let no time of a run's limit pass: it waits for its turn. Called on the loop."""
+        attempt.began_at = 0.0
+        self._limits[attempt].reschedule(None)
+
+    def start_clock(self, attempt: RunningAttempt) -> None:
+        """Begin a run's limit anew: its turn has come. Called on the loop."""
+        attempt.began_at = time.monotonic()
+        self._limits[attempt].reschedule(self._loop.time() + attempt.timeout_seconds)
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function on the loop."""
+        self._loop.call_soon_threadsafe(function)
+
+    def close(self, timeout_seconds: float = 1.0) -> None:
+        """Cancel what still runs and end the loop."""
+
+        async def end() -> None:
+            self._cancel(list(self._tasks), verdict=False)
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await self._closing()
+            self._closed = True
+            self._loop.stop()
+
+        asyncio.run_coroutine_threadsafe(end(), self._loop)
+        self._thread.join(timeout_seconds)
+
+    def _run(self) -> None:
+        """Run the loop until it is closed: a handler that stops it, or exits in a task, ends only itself."""
+        asyncio.set_event_loop(self._loop)
+        while not self._closed:
+            try:
+                self._loop.run_forever()
+            except BaseException as error:  # noqa: BLE001 - an exit in a task ends no loop
+                _log.error("event_loop_interrupted", error=describe(error))
+            else:
+                if not self._closed:
+                    _log.error("event_loop_stopped", by="a handler")
+
+    def end_fork(self) -> None:
+        """End this process, a fresh fork of the loop's thread, when it comes back to the loop."""
+        if threading.current_thread() is self._thread:
+            self._loop.call_soon(os._exit, 0)
+
+    def _answer(self) -> None:
+        self._asked_at = None
+
+    def _begin(self, attempts: Sequence[RunningAttempt]) -> None:
+        for attempt in attempts:
+            task = self._tasks[attempt.key] = self._loop.create_task(self._one(attempt))
+            task.add_done_callback(partial(self._finish, attempt))
+
+    def _cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
+        for key in keys:
+            task = self._tasks.get(key)
+            if task is not None:
+                (self._unwanted if verdict else self._released).add(key)
+                task.cancel()
+
+    async def _one(self, attempt: RunningAttempt) -> Outcome | None:
+        if self._unbegun.pop(attempt.key, None) is None:
+            return None  # taken back
+        attempt.began_at = time.monotonic()
+        self.running[attempt.key] = attempt
+        try:
+            async with asyncio.timeout(attempt.timeout_seconds) as limit:
+                self._limits[attempt] = limit
+                outcome = await self._execute(attempt)
+                if os.getpid() != self._process:
+                    # The handler forked and its child came back here: the other runs are the parent's.
+                    os._exit(0)
+                return outcome
+        except TimeoutError:
+            # `execute` turns a handler's own TimeoutError into an outcome: this one is the limit's.
+            assert limit.expired()
+            return timed_out(attempt)
+
+    def _finish(self, attempt: RunningAttempt, task: asyncio.Task[Outcome | None]) -> None:
+        """Take what a task left; called for one that was cancelled before its first step, too."""
+        self._tasks.pop(attempt.key, None)
+        self._limits.pop(attempt, None)
+        if task.cancelled():
+            self._unbegun.pop(attempt.key, None)
+            outcome = self._cancelled(attempt)
+        elif (error := task.exception()) is not None:
+            outcome = raised(attempt, error)
+        else:
+            outcome = task.result()
+        if self._unwanted or self._released:
+            self._unwanted.discard(attempt.key)
+            self._released.discard(attempt.key)
+        self.running.pop(attempt.key, None)
+        if outcome is not None:
+            self._finished.append(outcome)
+            if not self._flush_due:
+                self._flush_due = True
+                self._loop.call_soon(self._flush)
+
+    def _cancelled(self, attempt: RunningAttempt) -> Outcome | None:
+        """Say what a cancelled task means: whoever cancels says why."""
+        if attempt.key in self._unwanted:
+            return cancelled(attempt)
+        if attempt.key in self._released:
+            return None
+        return failed(
+            attempt, "CancelledError: the handler let a cancellation escape that nobody had asked for"
+        )
+
+    def _flush(self) -> None:
+        finished, self._finished = self._finished, []
+        self._flush_due = False
+        self._done(finished)
+
+
+def _end_fork(executor: weakref.ref[LoopExecutor]) -> None:
+    """End a fork that a handler made as soon as its child gives the loop to other runs."""
+    loop = executor()
+    if loop is not None:
+        loop.end_fork()

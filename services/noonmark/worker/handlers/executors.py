@@ -1,0 +1,309 @@
+"""One boundary around users' code: whatever it does, the run gets an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from noonmark.attempts.context import context_of
+from noonmark.attempts.outcomes import cancelled, raised, rejected, succeeded, timed_out, too_late
+from noonmark.attempts.redaction import cleaned
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.attempts.services import Services
+from noonmark.core.vocabulary import DeliverySemantics
+from noonmark.handlers import Handler, Registry
+from noonmark.store.runs.finish import Outcome
+from noonmark.telemetry.logs import get_logger
+from noonmark.worker.handlers.coroutines import LoopExecutor
+from noonmark.worker.handlers.event_loops import EventLoops
+from noonmark.worker.handlers.threads import ThreadExecutor
+from noonmark.worker.handlers.transactions import Transactions
+from noonmark.worker.kinds.protocol import Kind
+from noonmark.worker.processes.executor import LOSSES_BEFORE_ISOLATION, Processes
+
+_log = get_logger()
+
+_SETTLE_SECONDS = 2.0
+_END_SECONDS = 10.0
+"""Our own kinds end what is overdue themselves, children after their grace; later something is wrong."""
+
+_TAKEN_SECONDS = 50.0
+"""A run is taken from its worker 60 s past its limit, so none may wait nearly that long for its turn."""
+
+
+class OutcomeSink(Protocol):
+    """Where finished outcomes go."""
+
+    def __call__(self, outcomes: Sequence[Outcome]) -> None:
+        """Take a batch; callable from any thread."""
+
+
+class Executors:
+    """Sends each started run to the executor of its kind, and sees that each is ended once."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        kinds: Mapping[str, Kind],
+        processes: Processes,
+        sink: OutcomeSink,
+        services: Services,
+        *,
+        threads: int,
+        transactions: Transactions | None = None,
+    ) -> None:
+        """Make the executors.
+
+        Args:
+            registry: the operator's handlers.
+            kinds: all kinds but Python, by name.
+            processes: runs handlers in children: those that ask for it, and those that cost workers their
+                lives.
+            sink: takes outcomes.
+            services: what contexts of handlers work with.
+            threads: most sync handlers at once.
+            transactions: executes runs that are done exactly once; without it they are refused.
+        """
+        self._transactions = transactions
+        self._registry = registry
+        self._kinds = kinds
+        self._processes = processes
+        self._sink = sink
+        self._services = services
+        self._open: dict[Any, RunningAttempt] = {}
+        self.threads = ThreadExecutor(threads, self._run_sync, self._ended)
+        self.handlers = EventLoops(self._await_handler, self._ended)
+        # A loop of their own: no handler can block what ends children and speaks with other systems.
+        self.kinds = LoopExecutor(self._run_kind, self._ended, self._close_kinds)
+
+    @property
+    def kind_names(self) -> Sequence[str]:
+        """The kinds of jobs that can be executed."""
+        return sorted({*self._kinds, "python"})
+
+    def submit(self, attempts: Sequence[RunningAttempt]) -> None:
+        """Begin a batch of started runs."""
+        for_threads: list[RunningAttempt] = []
+        for_loop: list[RunningAttempt] = []
+        for_kinds: list[RunningAttempt] = []
+        refused: list[Outcome] = []
+        for attempt in attempts:
+            handler = self._registry.get(attempt.run.handler) if attempt.run.handler else None
+            if (refusal := self._refusal(attempt, handler)) is not None:
+                refused.append(refusal)
+                continue
+            self._open[attempt.key] = attempt
+            if handler is None or handler.run == "process" or _is_suspect(attempt):
+                for_kinds.append(attempt)
+            else:
+                (for_loop if handler.run == "loop" else for_threads).append(attempt)
+        if for_threads:
+            self.threads.submit(for_threads)
+        if for_loop:
+            self.handlers.submit(for_loop)
+        if for_kinds:
+            self.kinds.submit(for_kinds)
+        if refused:
+            self._sink(refused)
+
+    def cancel(self, keys: Sequence[Any]) -> None:
+        """Stop runs that somebody cancelled. A sync handler is told: its verdict waits for it."""
+        for key in keys:
+            if (attempt := self._open.get(key)) is not None:
+                attempt.stop_requested = True
+        self._cancel(keys, verdict=True)
+
+    def abandon(self) -> None:
+        """Forget everything: the lease is lost, and nothing that still runs may be recorded."""
+        self.threads.withdraw()
+        keys = list(self._open)
+        self._open.clear()
+        self._services.notes.forget(keys)
+        self._cancel(keys, verdict=False)
+
+    def withdraw(self) -> list[RunningAttempt]:
+        """Return runs that have not begun, as a drain hands them back at once."""
+        return [*self.threads.withdraw(), *self._processes.waiting.values()]
+
+    def waiting_too_long(self, now: float) -> list[RunningAttempt]:
+        """Return runs that wait for a process so long that another worker should have them."""
+        most = _TAKEN_SECONDS - self._processes.grace_seconds
+        waiting = list(self._processes.waiting.values())
+        return [attempt for attempt in waiting if now - attempt.taken_at > most and attempt.key in self._open]
+
+    def children(self) -> list[RunningAttempt]:
+        """Return runs that are executed by child processes."""
+        running = list(self.kinds.running.values())
+        return [
+            attempt for attempt in running if attempt.run.kind in _BY_CHILDREN and attempt.key in self._open
+        ]
+
+    def are_ending(self, keys: Sequence[Any]) -> bool:
+        """Tell whether something that was released still runs that could be waited for."""
+        return any(map(self.kinds.holds, keys))
+
+    def kill_children(self) -> None:
+        """Kill all children now, and give none a grace from now on."""
+        self.kinds.call(self._processes.kill_all)
+
+    def save_notes(self) -> None:
+        """Write what running handlers have told, while their runs are still this worker's."""
+        self._services.notes.settle(_SETTLE_SECONDS)
+
+    def release(self, keys: Sequence[Any]) -> list[RunningAttempt]:
+        """Forget runs that are handed back: what still runs of them is not recorded. Return those."""
+        unfinished = [attempt for key in keys if (attempt := self._open.pop(key, None)) is not None]
+        self._services.notes.forget(keys)
+        self._cancel(keys, verdict=False)
+        return unfinished
+
+    def end_overdue(self, now: float) -> None:
+        """Give runs past their timeout the outcome that their handlers, or a blocked loop, will not give."""
+        on_threads = [
+            attempt
+            for attempt in list(self.threads.running.values())
+            if now - attempt.began_at > attempt.timeout_seconds and self._claim(attempt)
+        ]
+        if on_threads:
+            # The threads cannot be stopped; others take their place, so that slots stay usable.
+            self.threads.replace_stuck(on_threads)
+        slack = self._processes.grace_seconds + _END_SECONDS
+        others = [*self.handlers.overdue(now), *self.kinds.overdue(now, slack)]
+        stuck = on_threads + [attempt for attempt in others if self._claim(attempt)]
+        if stuck:
+            self._sink([self._attempt_left(attempt, timed_out(attempt)) for attempt in stuck])
+            handlers = sorted({str(attempt.run.handler) for attempt in stuck})
+            _log.warning("handlers_overdue", count=len(stuck), handlers=handlers)
+
+    def close(self) -> None:
+        """End the executors."""
+        self.threads.close()
+        self.handlers.close()
+        self.kinds.close()
+        self._services.notes.close()
+        if self._transactions is not None:
+            self._transactions.close()
+
+    def _cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
+        self.handlers.cancel(keys, verdict=verdict)
+        self.kinds.cancel(keys, verdict=verdict)
+
+    def _ended(self, outcomes: Sequence[Outcome]) -> None:
+        """Pass on the outcomes of runs that nobody else has ended, handed back or abandoned meanwhile."""
+        own = []
+        for outcome in outcomes:
+            attempt = self._open.pop((outcome.run.id, outcome.fence), None)
+            if attempt is not None:
+                plain = attempt.extras is None and attempt.redactor is None and attempt.trace is None
+                own.append(outcome if plain else self._attempt_left(attempt, outcome))
+        if own:
+            self._sink(own)
+
+    def _attempt_left(self, attempt: RunningAttempt, outcome: Outcome) -> Outcome:
+        """Take over what an attempt leaves: no note of it is written apart any more, and no secret at all."""
+        if attempt.extras is not None and attempt.extras.note is not None:
+            self._services.notes.forget([attempt.key])
+        if attempt.trace is not None:
+            attempt.trace.ended_at = time.monotonic()
+            outcome.traceparent = attempt.trace.context.traceparent
+        return outcome if attempt.redactor is None else cleaned(outcome, attempt.redactor)
+
+    def _claim(self, attempt: RunningAttempt) -> bool:
+        """Make the end of a run the caller's business; False where somebody else has ended it."""
+        return self._open.pop(attempt.key, None) is not None
+
+    def _refusal(self, attempt: RunningAttempt, handler: Handler | None) -> Outcome | None:
+        """Return the end of a run that is not begun here; None for one that is."""
+        if (late := too_late(attempt)) is not None:
+            return late
+        exactly_once = attempt.delivery is DeliverySemantics.EXACTLY_ONCE
+        if exactly_once and (why := self._no_transaction(attempt, handler)):
+            return rejected(attempt, why)
+        if handler is None and attempt.run.kind not in self._kinds:
+            return rejected(attempt, _why_refused(attempt, self._registry))
+        return None
+
+    def _no_transaction(self, attempt: RunningAttempt, handler: Handler | None) -> str | None:
+        """Say why this worker cannot give a run a transaction with its outcome; None where it can."""
+        if attempt.run.kind == "kafka" or (attempt.run.kind == "python" and handler is None):
+            return None  # its events are committed with the outcome anyway; see `_why_refused`
+        if attempt.run.kind != "python" or self._transactions is None:
+            return f"exactly_once is for Python handlers on threads, not for {attempt.run.kind!r}"
+        if handler is not None and handler.run != "thread":
+            where = "in a process" if handler.run == "process" else "on the event loop"
+            return (
+                f"exactly_once is for handlers on threads, and {handler.name!r} runs {where}; make it a "
+                "plain function that runs on a thread, or use at_least_once with ctx.idempotency_key"
+            )
+        return None
+
+    def _run_sync(self, attempt: RunningAttempt) -> Outcome | None:
+        assert attempt.run.handler is not None
+        handler = self._registry.get(attempt.run.handler)
+        assert handler is not None
+        if attempt.stop_requested:
+            return cancelled(attempt)
+        try:
+            if self._transactions is not None and attempt.delivery is DeliverySemantics.EXACTLY_ONCE:
+                context = context_of(attempt, self._services)
+                return self._transactions.run(
+                    attempt, context, handler.function, self._claim, self._attempt_left
+                )
+            outcome = succeeded(attempt, handler.function(context_of(attempt, self._services)))
+        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end its thread
+            outcome = raised(attempt, error)
+        return outcome
+
+    async def _await_handler(self, attempt: RunningAttempt) -> Outcome:
+        assert attempt.run.handler is not None
+        handler = self._registry.get(attempt.run.handler)
+        assert handler is not None
+        try:
+            outcome = succeeded(attempt, await handler.function(context_of(attempt, self._services)))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - see _run_sync
+            # A TimeoutError here is the handler's own: the attempt's limit cancels instead.
+            outcome = raised(attempt, error)
+        return outcome
+
+    async def _run_kind(self, attempt: RunningAttempt) -> Outcome:
+        try:
+            kind = self._kinds.get(attempt.run.kind or "")
+            if kind is not None:
+                return await kind.run(attempt)
+            context = context_of(attempt, self._services)
+            return await self._processes.run(attempt, context, self.kinds, alone=_is_suspect(attempt))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - see _run_sync
+            return raised(attempt, error, unknown=True)
+
+    async def _close_kinds(self) -> None:
+        for kind in self._kinds.values():
+            await kind.close()
+        await self._processes.close()
+
+
+_BY_CHILDREN = frozenset({"python", "script"})
+"""Kinds whose runs, on the loop of the kinds, are child processes."""
+
+
+def _is_suspect(attempt: RunningAttempt) -> bool:
+    """Tell whether a run has cost so many workers that it must run alone; one in a transaction cannot."""
+    return (
+        attempt.run.losses >= LOSSES_BEFORE_ISOLATION
+        and attempt.delivery is not DeliverySemantics.EXACTLY_ONCE
+    )
+
+
+def _why_refused(attempt: RunningAttempt, registry: Registry) -> str:
+    run = attempt.run
+    if run.kind is None:
+        return "the job of this run is gone, and with it what it should do"
+    if run.kind != "python":
+        return f"this worker does not know the kind {run.kind!r}"
+    known = ", ".join(registry.names()[:10]) or "none: start the worker with --handlers MODULE"
+    return f"no handler is registered as {run.handler!r} in this worker; registered: {known}"

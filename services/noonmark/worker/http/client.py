@@ -1,0 +1,306 @@
+"""The executor of HTTP jobs: one guarded request per attempt, and a sentence about what came back.
+
+The guard acts three times: on the URL, on every address its name resolves to, and on the address of
+each socket just before it connects, which is the same one. Redirects are not followed, the
+environment's proxies are not used, cookies are not kept, and a request is never sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC
+from functools import lru_cache
+from importlib.metadata import version
+from ipaddress import ip_address
+from typing import Any, Final, Self
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from yarl import URL
+
+from noonmark.core.kinds.http_request import BadRequestError, Target, parse_url
+from noonmark.handlers import Context
+from noonmark.worker.http.address_guard import AddressRefusedError, Guard
+from noonmark.worker.http.errors import sentence
+from noonmark.worker.http.request import Request, prepare
+from noonmark.worker.http.response import MAX_BODY_BYTES, HttpResult, judge, read_body
+from noonmark.worker.http.tls import tls_context
+
+# Below the shortest common idle time of servers (5 s): a connection that the server is about to
+# close must not be picked up, because a request lost on it is not sent again.
+_KEEPALIVE_SECONDS: Final = 4.0
+_DNS_THREADS: Final = 8
+_AGENT: Final = f"noonmark/{version('noonmark')}"
+
+Sign = Callable[[bytes], Mapping[str, str]]
+"""Makes the headers that vouch for a body."""
+
+Lookup = Callable[[str], Awaitable[Sequence[str]]]
+"""Resolves a name to all its addresses, IPv4 and IPv6, in text."""
+
+_parsed = lru_cache(maxsize=4096)(parse_url)
+
+
+@dataclass(slots=True)
+class _Sending:
+    """Whether a request got as far as a connection: from there on the target may see it."""
+
+    connected: bool = False
+
+
+_SENDING: ContextVar[_Sending] = ContextVar("sending")
+
+
+class HttpExecutor:
+    """Sends the requests of HTTP jobs over one pool of connections. Belongs to one event loop.
+
+    Use it as an async context manager, or call `close`.
+
+    Args:
+        allow_networks: CIDR blocks that may be called though they are not public.
+        lookup: resolves names; the system's resolver by default.
+        dns_cache_seconds: how long vetted addresses of a name are reused for new connections; 0
+            resolves for each.
+
+    Raises:
+        NetworkListError: a block cannot be read.
+    """
+
+    def __init__(
+        self,
+        allow_networks: Iterable[str] = (),
+        *,
+        lookup: Lookup | None = None,
+        dns_cache_seconds: int = 10,
+    ) -> None:
+        self._guard = Guard(allow_networks)
+        self._lookup = lookup
+        self._dns_cache_seconds = dns_cache_seconds
+        self._dns_threads: ThreadPoolExecutor | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; requests under way fail."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+        if self._dns_threads is not None:
+            self._dns_threads.shutdown(wait=False, cancel_futures=True)
+            self._dns_threads = None
+
+    async def execute(
+        self, spec: Mapping[str, Any], ctx: Context, timeout_seconds: float, *, sign: Sign | None = None
+    ) -> HttpResult:
+        """Send the request of one attempt.
+
+        Args:
+            spec: the job's payload, its secrets resolved: `url`, and optionally `method` (POST), `headers`,
+                `body`, `expected_status` (200 to 299), `success`, `keep_body`, `tls`, `callback`.
+            ctx: the attempt; its ids travel as headers.
+            timeout_seconds: for everything together: DNS, connect, TLS, sending, the whole answer.
+            sign: gives further headers for the bytes of the body.
+        """
+        try:
+            target = _target_of(spec)
+            if target.is_address:
+                self._guard.check(target.host, target.port)
+            request = prepare(spec, _own_headers(ctx))
+            url = _url(target)
+            tls = spec.get("tls")
+            options = _tls_options(target, tls) if tls is not None else {}
+        except (BadRequestError, AddressRefusedError) as error:
+            return HttpResult(ok=False, error=f"not sent: {error}", refused=True)
+        headers = request.headers if sign is None else {**request.headers, **sign(request.body or b"")}
+        sending = _Sending()
+        _SENDING.set(sending)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                return await self._send(target, url, request, headers, options)
+        except TimeoutError:
+            error_text = f"{target.host} gave no complete answer within {timeout_seconds:g} s"
+            return HttpResult(ok=False, error=error_text, timed_out=True, sent=sending.connected)
+        except aiohttp.InvalidURL:
+            # Raised before anything is sent, and the same text will not become a URL by waiting.
+            return HttpResult(ok=False, error="not sent: the url cannot be called", refused=True)
+        except (aiohttp.ClientError, OSError) as error:
+            refused = isinstance(getattr(error, "os_error", error), AddressRefusedError)
+            text = sentence(error, target)[:1000]
+            return HttpResult(ok=False, error=text, refused=refused, sent=sending.connected)
+
+    async def _send(
+        self,
+        target: Target,
+        url: URL,
+        request: Request,
+        headers: Mapping[str, str],
+        options: Mapping[str, Any],
+    ) -> HttpResult:
+        if self._session is None:
+            self._session = self._open_session()
+        async with self._session.request(
+            request.method, url, headers=headers, data=request.body, allow_redirects=False, **options
+        ) as response:
+            body = await read_body(response, request)
+        return judge(request, target.host, response, body)
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        lookup = self._lookup
+        if lookup is None:
+            self._dns_threads = ThreadPoolExecutor(_DNS_THREADS, thread_name_prefix="dns")
+            lookup = system_lookup(self._dns_threads)
+        connector = _WatchedConnector(
+            resolver=GuardedResolver(self._guard, lookup),
+            use_dns_cache=self._dns_cache_seconds > 0,
+            ttl_dns_cache=self._dns_cache_seconds,
+            socket_factory=self._vetted_socket,
+            # The worker's slots bound the number of requests; a second bound would only add waits.
+            limit=0,
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+        )
+        session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+            trust_env=False,
+            read_bufsize=MAX_BODY_BYTES,
+        )
+        # aiohttp sends an idempotent request a second time when a kept connection breaks. That
+        # would be two calls under one fence; there is no public switch (a test watches this one).
+        session._retry_connection = False  # noqa: SLF001
+        return session
+
+    def _vetted_socket(self, info: tuple[Any, ...]) -> socket.socket:
+        family, kind, protocol, _, place = info
+        self._guard.check(place[0], place[1])
+        return socket.socket(family, kind, protocol)
+
+
+class _WatchedConnector(aiohttp.TCPConnector):
+    """Notes that a request has its connection: what fails later may have reached the target."""
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the base class has it
+    ) -> Connection:
+        connection = await super().connect(req, traces, timeout)
+        _SENDING.get().connected = True
+        return connection
+
+
+class GuardedResolver(AbstractResolver):
+    """Hands out the addresses of a name only if every one of them may be called."""
+
+    def __init__(self, guard: Guard, lookup: Lookup) -> None:
+        self._guard = guard
+        self._lookup = lookup
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - all families are judged
+    ) -> list[ResolveResult]:
+        """Resolve a name.
+
+        Raises:
+            AddressRefusedError: an address may not be called.
+            OSError: the name has no address.
+        """
+        addresses = await self._lookup(host)
+        if not addresses:
+            raise OSError(f"{host} has no address")
+        for address in addresses:
+            self._guard.check(address, port)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def system_lookup(threads: ThreadPoolExecutor) -> Lookup:
+    """Look up in threads of our own: slow DNS must not hold up the loop's shared ones."""
+
+    def blocking(host: str) -> list[str]:
+        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(info[4][0]) for info in infos))
+
+    async def lookup(host: str) -> list[str]:
+        return await asyncio.get_running_loop().run_in_executor(threads, blocking, host)
+
+    return lookup
+
+
+@lru_cache(maxsize=4096)
+def _url(target: Target) -> URL:
+    """Build the URL from its parts; nothing is parsed or quoted again.
+
+    Raises:
+        BadRequestError: the client's library has no such URL, so it can never be sent.
+    """
+    try:
+        return URL.build(
+            scheme=target.scheme,
+            # As `encoded` says: the text goes into the URL as it stands, so brackets are ours to set.
+            host=target.url_host,
+            port=target.port,
+            path=target.path,
+            query_string=target.query,
+            encoded=True,
+        )
+    except ValueError as error:
+        raise BadRequestError(f"the url cannot be called: {error}") from error
+
+
+def _tls_options(target: Target, tls: Mapping[str, Any]) -> dict[str, Any]:
+    if target.scheme != "https":
+        raise BadRequestError("tls is given, and the url is not https")
+    options: dict[str, Any] = {"ssl": tls_context(tls)}
+    if tls.get("server_name") is not None:
+        options["server_hostname"] = tls["server_name"]
+    return options
+
+
+def _target_of(spec: object) -> Target:
+    if not isinstance(spec, Mapping):
+        raise BadRequestError("the payload of an HTTP job must be an object with a url")
+    url = spec.get("url")
+    # Only strings can be looked up in the cache; the parser has words for the rest.
+    return _parsed(url) if isinstance(url, str) else parse_url(url)
+
+
+def _own_headers(ctx: Context) -> dict[str, str]:
+    run_id = str(ctx.run_id)
+    return {
+        "User-Agent": f"{_AGENT} (run {run_id})",
+        "webhook-id": run_id,
+        "Idempotency-Key": ctx.idempotency_key,
+        "Noonmark-Run-Id": run_id,
+        "Noonmark-Attempt": str(ctx.attempt),
+        "Noonmark-Fence": str(ctx.fence),
+        "Noonmark-Scheduled-For": ctx.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+    }

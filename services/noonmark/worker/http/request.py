@@ -1,0 +1,126 @@
+"""The request of an HTTP job, made of its payload once every field is checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from noonmark.core.kinds.http_request import BadRequestError, check_headers, check_method
+from noonmark.core.kinds.http_response import Condition, parse_conditions
+
+_FIELDS: Final = (
+    *("url", "method", "headers", "body", "expected_status", "success", "keep_body", "tls", "callback"),
+)
+_KNOWN: Final = frozenset(_FIELDS)
+_USUAL: Final = ["200-299"]
+_STATUS_RANGE: Final = re.compile(r"([1-5][0-9]{2})-([1-5][0-9]{2})")
+_STATUS_CLASS: Final = re.compile(r"([1-5])xx", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Request:
+    """A request ready to be sent, its URL apart.
+
+    Attributes:
+        method: upper case.
+        headers: the job's and our own.
+        body: None sends none.
+        expected: inclusive ranges of status codes.
+        conditions: what the JSON of the answer must say.
+        keep_body: some of the body is kept in the run's result.
+        callback: 202 means that the target will report later.
+    """
+
+    method: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    expected: tuple[tuple[int, int], ...]
+    conditions: tuple[Condition, ...] = ()
+    keep_body: bool = False
+    callback: bool = False
+
+    def expects(self, status: int) -> bool:
+        """Tell whether the status is one that the job calls a success."""
+        return any(low <= status <= high for low, high in self.expected)
+
+    @property
+    def expected_text(self) -> str:
+        """The expected codes in words."""
+        return " or ".join(str(low) if low == high else f"{low} to {high}" for low, high in self.expected)
+
+
+def prepare(spec: Mapping[str, Any], own_headers: Mapping[str, str]) -> Request:
+    """Check a job's payload and make the request of it.
+
+    A body that is a string is sent as it stands (text/plain unless the headers say otherwise);
+    any other body is sent as JSON.
+
+    Args:
+        spec: the payload; its `url` is not looked at.
+        own_headers: added to those of the job, which cannot override them.
+
+    Raises:
+        BadRequestError: naming the field.
+    """
+    unknown = sorted(map(str, spec.keys() - _KNOWN))
+    if unknown:
+        raise BadRequestError(f"unknown field {', '.join(unknown)}; an HTTP job has {', '.join(_FIELDS)}")
+    method = check_method(spec.get("method") or "POST")
+    headers = check_headers(spec.get("headers") or {})
+    named = {name.lower() for name in headers}
+    body, content_type = _encoded(spec.get("body"))
+    if body is not None and "content-type" not in named:
+        headers["Content-Type"] = content_type
+    if "accept-encoding" not in named:
+        # A short excerpt is kept of the answer; packing it would cost both sides more than it saves.
+        headers["Accept-Encoding"] = "identity"
+    headers.update(own_headers)
+    return Request(
+        method,
+        headers,
+        body,
+        _expected(spec.get("expected_status")),
+        parse_conditions(spec.get("success") or None),
+        spec.get("keep_body") is True,
+        spec.get("callback") is not None,
+    )
+
+
+def _encoded(body: object) -> tuple[bytes | None, str]:
+    if body is None:
+        return None, ""
+    if isinstance(body, str):
+        try:
+            return body.encode(), "text/plain; charset=utf-8"
+        except UnicodeEncodeError:
+            raise BadRequestError("the body holds half a surrogate pair, which is no text") from None
+    try:
+        return orjson.dumps(body), "application/json"
+    except TypeError as error:
+        raise BadRequestError(f"the body is not JSON: {error}") from error
+
+
+def _expected(value: object) -> tuple[tuple[int, int], ...]:
+    if value is None or value == _USUAL:
+        return ((200, 299),)
+    items = value if isinstance(value, list | tuple) else [value]
+    if not items:
+        raise BadRequestError("expected_status is an empty list; leave it out for 200 to 299")
+    return tuple(map(_status_range, items))
+
+
+def _status_range(item: object) -> tuple[int, int]:
+    if isinstance(item, int) and not isinstance(item, bool) and 100 <= item <= 599:
+        return item, item
+    if isinstance(item, str):
+        if match := _STATUS_CLASS.fullmatch(item):
+            return int(match[1]) * 100, int(match[1]) * 100 + 99
+        if (match := _STATUS_RANGE.fullmatch(item)) and match[1] <= match[2]:
+            return int(match[1]), int(match[2])
+    raise BadRequestError(
+        f'expected_status {item!r} is not possible; use 204, "2xx", "200-299" or a list of these'
+    )

@@ -1,0 +1,188 @@
+"""Script jobs: an executable of the worker's machine, where the operator allows it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from noonmark.attempts.context import context_of
+from noonmark.attempts.outcomes import failed, rejected, succeeded
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.attempts.secrets import SecretError, SecretResolver, refuse_references
+from noonmark.core.failures import Failure
+from noonmark.handlers.results import ResultError, encode_result
+from noonmark.store.runs.finish import Outcome
+from noonmark.worker.processes.spawning import ChildLauncher, Ending, SpawnRequest, run_to_completion
+
+PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ", "HOME")
+"""Of the worker's own environment a script gets these, and nothing else."""
+
+_DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+_LIMIT_WORDS: Final[Mapping[int, tuple[str, str]]] = {
+    signal.SIGXCPU: ("cpu_seconds", "it used more than {} s of CPU time"),
+    signal.SIGXFSZ: ("file_bytes", "it wrote a file of more than {} bytes"),
+}
+
+
+class ScriptKind:
+    """Executes the command of each attempt and judges its exit. It is no sandbox: see docs/kinds.md."""
+
+    def __init__(
+        self,
+        launcher: ChildLauncher,
+        secrets: SecretResolver,
+        *,
+        allowed: Sequence[str],
+        grace_seconds: float,
+    ) -> None:
+        """Make the kind.
+
+        Args:
+            launcher: starts and ends children.
+            secrets: of jobs, for env and stdin.
+            allowed: executables and folders of them that may run, absolute; `*` for all; none for no script.
+            grace_seconds: between SIGTERM and SIGKILL.
+        """
+        self._launcher = launcher
+        self._secrets = secrets
+        self._allowed = tuple(place if place == "*" else os.path.realpath(place) for place in allowed)
+        self._grace_seconds = grace_seconds
+        self._passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        self._passed_on.setdefault("PATH", _DEFAULT_PATH)
+
+    async def run(self, attempt: RunningAttempt) -> Outcome:
+        """Execute the command; return when nothing of it is left."""
+        payload: Mapping[str, Any] = attempt.payload
+        argv: list[str] = payload["argv"]
+        path, refusal = self._executable(argv[0])
+        if path is None:
+            return rejected(attempt, refusal)
+        try:
+            refuse_references(argv, "argv")
+            env = self._secrets.fill(attempt, payload["env"])
+            stdin = _text(self._secrets.fill(attempt, payload.get("stdin")))
+        except SecretError as error:
+            return failed(attempt, str(error), failure=Failure(retryable=error.retryable))
+        folder = tempfile.mkdtemp(prefix="noonmark-")
+        try:
+            order = SpawnRequest(
+                path,
+                argv,
+                {**self._passed_on, "TMPDIR": folder, **env, **_about(attempt)},
+                payload.get("cwd") or folder,
+                payload["limits"],
+                confined=True,
+            )
+            return await self._execute(attempt, order, stdin)
+        finally:
+            # This may take long, and the end of the run must not be told before it is done.
+            await run_to_completion(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+
+    async def close(self) -> None:
+        """Nothing is held between attempts."""
+
+    async def _execute(self, attempt: RunningAttempt, order: SpawnRequest, stdin: bytes) -> Outcome:
+        # A file without a name: the script reads at its own pace, and nobody has to feed it.
+        given = os.memfd_create("stdin")
+        try:
+            with os.fdopen(os.dup(given), "wb") as writer:
+                writer.write(stdin)
+            os.lseek(given, 0, os.SEEK_SET)
+            child = self._launcher.spawn(order, given)
+        finally:
+            os.close(given)
+        try:
+            ending = await asyncio.shield(child.ended)
+        except asyncio.CancelledError:
+            await run_to_completion(child.stop(self._grace_seconds))
+            raise
+        finally:
+            last_line = child.discard(attempt)
+            child.close()
+        return _outcome(attempt, ending, last_line)
+
+    def _executable(self, name: str) -> tuple[str | None, str]:
+        """Find an executable that may run; else say why it may not."""
+        if not self._allowed:
+            return None, (
+                "this worker runs no scripts: NOONMARK_SCRIPTS names the executables, or folders of them, "
+                "that it may run"
+            )
+        if "/" in name and not name.startswith("/"):
+            return None, f"{name!r} is neither an absolute path nor a name to be sought in PATH"
+        path = shutil.which(name, path=self._passed_on["PATH"])
+        if path is None:
+            return None, f"this worker has no executable {name!r}"
+        real = Path(os.path.realpath(path))
+        if "*" in self._allowed or any(real.is_relative_to(place) for place in self._allowed):
+            return path, ""
+        return None, f"NOONMARK_SCRIPTS of this worker does not allow {str(real)!r}"
+
+
+def _outcome(attempt: RunningAttempt, ending: Ending, last_line: str) -> Outcome:
+    payload: Mapping[str, Any] = attempt.payload
+    if ending.code in payload["success_exit_codes"]:
+        return succeeded(attempt, _result(ending.code, payload["result"], last_line))
+    told = ending.code is not None and ending.code >= 0
+    facts = Failure(exit_code=ending.code if told else None, unknown=ending.started and not told)
+    return failed(attempt, f"the script {_reason(ending, payload['limits'])}", failure=facts)
+
+
+def _result(code: int | None, wanted: str, last_line: str) -> dict[str, Any]:
+    result: dict[str, Any] = {"exit_code": code}
+    if wanted == "json":
+        try:
+            output = orjson.loads(last_line)
+            # The exit has said how the script ended: what cannot be kept does not make it a failure.
+            encode_result({**result, "output": output})
+        except (orjson.JSONDecodeError, ResultError):
+            return result
+        result["output"] = output
+    return result
+
+
+def _reason(ending: Ending, limits: Mapping[str, int]) -> str:
+    """Say how a script failed, with the limit that it met."""
+    if ending.crowded:
+        return f"was killed: it had more than {limits['processes']} processes (limits.processes)"
+    if ending.code is None or ending.code >= 0:
+        return ending.text()
+    number = -ending.code
+    if number == signal.SIGKILL and ending.cpu_seconds >= limits.get("cpu_seconds", float("inf")):
+        number = signal.SIGXCPU
+    name, words = _LIMIT_WORDS.get(number, ("", ""))
+    if name in limits:
+        return f"was killed: {words.format(limits[name])} (limits.{name})"
+    if number == signal.SIGKILL:
+        return "was killed by SIGKILL, which is what the kernel does when memory runs out"
+    return ending.text()
+
+
+def _about(attempt: RunningAttempt) -> dict[str, str]:
+    """Return what a script is told about its run."""
+    context = context_of(attempt)
+    trace = {} if context.traceparent is None else {"TRACEPARENT": context.traceparent}
+    return trace | {
+        "NOONMARK_RUN_ID": str(context.run_id),
+        "NOONMARK_JOB_ID": str(context.job_id),
+        "NOONMARK_NAMESPACE": context.namespace,
+        "NOONMARK_ATTEMPT": str(context.attempt),
+        "NOONMARK_FENCE": str(context.fence),
+        "NOONMARK_IDEMPOTENCY_KEY": context.idempotency_key,
+        "NOONMARK_SCHEDULED_FOR": context.scheduled_for.astimezone(UTC).isoformat(),
+    }
+
+
+def _text(stdin: Any) -> bytes:
+    if stdin is None:
+        return b""
+    return stdin.encode("utf-8", "surrogateescape") if isinstance(stdin, str) else orjson.dumps(stdin)

@@ -1,0 +1,267 @@
+"""Runs Python handlers in child processes that can be killed: kept warm, so many at once, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import orjson
+
+from noonmark.attempts.outcomes import failed, ordered, succeeded
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.failures import Failure
+from noonmark.handlers import Context
+from noonmark.handlers.exceptions import RunSignal, from_wire
+from noonmark.store.runs.finish import Outcome
+from noonmark.worker.processes.child_messages import ChildMessageHandler
+from noonmark.worker.processes.frames import FrameError, encode, receive
+from noonmark.worker.processes.spawning import Child, ChildLauncher, Ending, SpawnRequest, run_to_completion
+
+LOSSES_BEFORE_ISOLATION: Final = 2
+"""A run that was lost so often runs alone in a child of its own, whatever its handler says."""
+
+_RUNS_PER_CHILD: Final = 1000
+"""A child is replaced after so many, for what handlers let grow."""
+
+_START_SECONDS: Final = 120.0
+"""Longest time for the import of the operator's modules."""
+
+
+class Clock(Protocol):
+    """The time limits of runs; see `LoopExecutor`."""
+
+    def hold_clock(self, attempt: RunningAttempt) -> None:
+        """Let no time of a run's limit pass."""
+
+    def start_clock(self, attempt: RunningAttempt) -> None:
+        """Begin a run's limit anew."""
+
+
+class _WarmChild:
+    """A child that runs one handler after the other."""
+
+    def __init__(self, child: Child, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.child = child
+        self._reader = reader
+        self._writer = writer
+        self.runs = 0
+
+    async def exchange(
+        self, message: Mapping[str, Any], told: Callable[[dict[str, Any]], None]
+    ) -> dict[str, Any] | Ending:
+        """Send an order; return its answer, or how the child ended without one.
+
+        Args:
+            message: the order.
+            told: given what else comes before the answer.
+        """
+        try:
+            self._writer.write(encode(message))
+            while True:
+                said = await receive(self._reader)
+                if said["type"] in {"ready", "broken", "done"}:
+                    return said
+                told(said)
+        except (OSError, EOFError, FrameError, KeyError):
+            # A child that closes its channel or says what nobody understands is at its end, too.
+            self.child.kill()
+            return await self.child.ended
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send something without waiting for it."""
+        self._writer.write(encode(message))
+
+    def close(self) -> None:
+        """Let go of the channel and the pipes."""
+        self._writer.close()
+        self.child.close()
+
+
+class Processes:
+    """The pool. Everything but `waiting` belongs to the event loop."""
+
+    def __init__(
+        self,
+        launcher: ChildLauncher,
+        modules: Sequence[str],
+        path: Path | None,
+        *,
+        limit: int,
+        grace_seconds: float,
+    ) -> None:
+        """Make the pool; children are started when there is something to do.
+
+        Args:
+            launcher: starts and ends children.
+            modules: what a child must import: the same as the worker.
+            path: folder to search first.
+            limit: most children that run handlers at once; further runs wait in order.
+            grace_seconds: between SIGTERM and SIGKILL.
+        """
+        self._launcher = launcher
+        self._load = {"type": "load", "modules": list(modules), "path": str(path) if path else None}
+        self._turns = asyncio.Semaphore(limit)
+        self.grace_seconds = grace_seconds
+        self._idle: list[_WarmChild] = []
+        self.waiting: dict[Any, RunningAttempt] = {}
+        """Runs that wait for their turn, by key; may be looked at from any thread."""
+
+    async def run(self, attempt: RunningAttempt, context: Context, clock: Clock, *, alone: bool) -> Outcome:
+        """Run a handler in a child.
+
+        Args:
+            attempt: the run.
+            context: of the attempt; its effects do what the handler asks for.
+            clock: its time limit, which counts from the moment when the handler begins.
+            alone: in a child that runs nothing else before or after.
+        """
+        submitted_at = time.monotonic()
+        async with self._turn(attempt, clock):
+            warm = await self._take(alone=alone)
+            if isinstance(warm, str):
+                clock.start_clock(attempt)
+                return failed(attempt, warm)
+            clock.start_clock(attempt)
+            waited = timedelta(seconds=time.monotonic() - submitted_at)
+            try:
+                return await self._run(warm, attempt, context, waited, alone=alone)
+            except BaseException:
+                await run_to_completion(self._discard(warm, attempt))
+                raise
+
+    def kill_all(self) -> None:
+        """Kill all children of the keeper, and give none a grace from now on."""
+        self._launcher.kill_all()
+
+    async def close(self) -> None:
+        """End the idle children and the keeper; called once nothing of any run is left."""
+        idle, self._idle = self._idle, []
+        for warm in idle:
+            warm.close()
+        self._launcher.close()
+
+    @asynccontextmanager
+    async def _turn(self, attempt: RunningAttempt, clock: Clock) -> AsyncIterator[None]:
+        clock.hold_clock(attempt)
+        self.waiting[attempt.key] = attempt
+        try:
+            await self._turns.acquire()
+        finally:
+            del self.waiting[attempt.key]
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    async def _take(self, *, alone: bool) -> _WarmChild | str:
+        """Return a child that is ready, or say why there is none."""
+        while self._idle and not alone:
+            warm = self._idle.pop()
+            if not warm.child.ended.done():
+                return warm
+            warm.close()
+        warm = await self._start()
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                said = await warm.exchange(self._load, _nothing)
+        except BaseException as error:
+            warm.child.kill()
+            await run_to_completion(warm.child.ended)
+            warm.close()
+            if isinstance(error, TimeoutError):
+                return f"the handler's process was not ready after {_START_SECONDS:g} s"
+            raise
+        if isinstance(said, Ending) or said["type"] != "ready":
+            warm.child.kill()
+            ending = await run_to_completion(warm.child.ended)
+            warm.close()
+            why = (
+                ending.text() if isinstance(said, Ending) else f"could not load its modules: {said['error']}"
+            )
+            return f"the handler's process {why}"
+        return warm
+
+    async def _start(self) -> _WarmChild:
+        ours, theirs = socket.socketpair()
+        stdin = os.open(os.devnull, os.O_RDONLY)
+        try:
+            child = self._launcher.spawn(
+                SpawnRequest(
+                    sys.executable,
+                    [sys.executable, "-u", "-m", "noonmark.worker.processes.child"],
+                    dict(os.environ),
+                    str(Path.cwd()),
+                ),
+                stdin,
+                [theirs.fileno()],
+            )
+        finally:
+            theirs.close()
+            os.close(stdin)
+        reader, writer = await asyncio.open_connection(sock=ours)
+        return _WarmChild(child, reader, writer)
+
+    async def _run(
+        self, warm: _WarmChild, attempt: RunningAttempt, context: Context, waited: timedelta, *, alone: bool
+    ) -> Outcome:
+        warm.runs += 1
+        said = await warm.exchange(
+            {"type": "run", "handler": attempt.run.handler, "context": _written(context, waited)},
+            ChildMessageHandler(context.effects, warm.send).handle,
+        )
+        spent = (
+            isinstance(said, Ending)
+            or alone
+            or bool(said.get("left") or said.get("spent"))
+            or warm.runs >= _RUNS_PER_CHILD
+        )
+        if spent:
+            # What the handler left running ends with its attempt.
+            warm.child.kill()
+            await run_to_completion(warm.child.ended)
+        warm.child.discard(attempt)
+        outcome = _outcome(attempt, said)
+        if spent:
+            warm.close()
+        else:
+            self._idle.append(warm)
+        return outcome
+
+    async def _discard(self, warm: _WarmChild, attempt: RunningAttempt) -> None:
+        """End a child in the middle of a run."""
+        await warm.child.stop(self.grace_seconds)
+        warm.child.discard(attempt)
+        warm.close()
+
+
+def _nothing(_said: Mapping[str, Any]) -> None:
+    """While modules are imported there is no run to tell something about."""
+
+
+def _written(context: Context, waited: timedelta) -> dict[str, Any]:
+    """Write a context down for a child; its time begins when its turn has come."""
+    facts = context.facts()
+    if context.deadline is not None:
+        facts["deadline"] = context.deadline + waited
+    return facts
+
+
+def _outcome(attempt: RunningAttempt, said: dict[str, Any] | Ending) -> Outcome:
+    if isinstance(said, Ending):
+        error = f"the handler's process {said.text()} without an answer"
+        return failed(attempt, error, failure=Failure(unknown=True))
+    if "error" not in said:
+        return succeeded(attempt, orjson.loads(said["result"]) if said["result"] is not None else None)
+    told = from_wire(said)
+    if isinstance(told, RunSignal):
+        return ordered(attempt, told)
+    return failed(attempt, str(said["error"]), failure=replace(told, retryable=said.get("retryable")))

@@ -1,0 +1,332 @@
+"""The worker's side of the keeper: child processes on the event loop, ended with all that they started."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.bounded_tail import Tail
+from noonmark.telemetry.logs import get_logger
+from noonmark.worker.processes import supervisor
+
+_READ_BYTES: Final = 64 * 1024
+_LAST_READS: Final = 64
+"""Reads of a pipe after its writers were killed: what the kernel's buffer can hold, and no more."""
+
+_MESSAGE_BYTES: Final = 64 * 1024
+_END_SECONDS: Final = 2.0
+"""For a keeper whose socket is closed: it kills what is left, which takes milliseconds."""
+
+_log = get_logger()
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a child ended, told when no process of it is left.
+
+    Attributes:
+        code: exit code; the negative number of a signal that killed it; None where nobody knows.
+        error: why nobody does, as the end of a sentence.
+        started: it has run.
+        cpu_seconds: used by it and the processes that it waited for.
+        crowded: it had more processes than it may, and was killed for that.
+    """
+
+    code: int | None
+    error: str = ""
+    started: bool = True
+    cpu_seconds: float = 0.0
+    crowded: bool = False
+
+    def text(self) -> str:
+        """Say it, as the end of a sentence."""
+        if self.code is None:
+            return self.error
+        if self.code < 0:
+            return f"was killed by {_signal_name(-self.code)}"
+        return f"ended with exit code {self.code}"
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnRequest:
+    """What a child shall be.
+
+    Attributes:
+        path: of the executable, absolute.
+        argv: its arguments, the first its name.
+        env: its environment, and nothing else.
+        cwd: its folder.
+        limits: `cpu_seconds`, `memory_bytes`, `open_files`, `file_bytes` per process; `processes` of it.
+        confined: it may gain no privileges by what it executes.
+    """
+
+    path: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str
+    limits: Mapping[str, int] = field(default_factory=dict)
+    confined: bool = False
+
+
+class Child:
+    """A child that the keeper was told to start."""
+
+    def __init__(self, number: int, owner: ChildLauncher, loop: asyncio.AbstractEventLoop) -> None:
+        self._number = number
+        self._owner = owner
+        self.ended: asyncio.Future[Ending] = loop.create_future()
+        """Done when no process of it is left."""
+
+        self._printed = {"stdout": Tail(), "stderr": Tail()}
+        self._pipes: dict[int, str] = {}
+        self._loop = loop
+
+    def read(self, descriptor: int, name: str) -> None:
+        """Keep the tail of what comes from a pipe; the child is never kept waiting by it."""
+        os.set_blocking(descriptor, False)
+        self._pipes[descriptor] = name
+        self._loop.add_reader(descriptor, self._readable, descriptor)
+
+    def discard(self, attempt: RunningAttempt) -> str:
+        """Leave with a run in hand what was printed since the last call; return the last line of stdout."""
+        for descriptor in list(self._pipes):
+            for _ in range(_LAST_READS):
+                if not self._readable(descriptor):
+                    break
+        stdout, stderr = self._printed["stdout"], self._printed["stderr"]
+        self._printed = {"stdout": Tail(), "stderr": Tail()}
+        texts = (stdout.text(), stderr.text())
+        if any(texts):
+            log = attempt.ensure_extras().logged()
+            log.stdout, log.stderr = texts
+            log.dropped = stdout.dropped + stderr.dropped
+        return texts[0].rstrip().rsplit("\n", 1)[-1]
+
+    async def stop(self, grace_seconds: float) -> Ending:
+        """End it: SIGTERM to its process group, SIGKILL after the grace; return when nothing is left.
+
+        However often the caller is cancelled meanwhile, it waits: that is what a cancel is told by.
+        """
+        return await run_to_completion(self._stop(grace_seconds))
+
+    def kill(self) -> None:
+        """Kill it, without waiting."""
+        self.signal(signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        """Signal its process group, if it still runs."""
+        if not self.ended.done():
+            self._owner.tell({"do": "signal", "id": self._number, "number": int(number)})
+
+    def end(self, ending: Ending) -> None:
+        """Note how it ended; called by the keeper's side alone."""
+        if not self.ended.done():
+            self.ended.set_result(ending)
+
+    def close(self) -> None:
+        """Close the pipes; called once nobody wants to know what it printed any more."""
+        for descriptor in list(self._pipes):
+            self._shut(descriptor)
+
+    async def _stop(self, grace_seconds: float) -> Ending:
+        self.signal(signal.SIGTERM)
+        hurrying = asyncio.ensure_future(self._owner.hurry.wait())
+        waits: list[asyncio.Future[Any]] = [self.ended, hurrying]
+        await asyncio.wait(waits, timeout=grace_seconds, return_when=asyncio.FIRST_COMPLETED)
+        hurrying.cancel()
+        self.kill()
+        return await self.ended
+
+    def _readable(self, descriptor: int) -> bool:
+        try:
+            data = os.read(descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if data:
+            self._printed[self._pipes[descriptor]].add(data)
+        else:
+            self._shut(descriptor)
+        return bool(data)
+
+    def _shut(self, descriptor: int) -> None:
+        self._loop.remove_reader(descriptor)
+        del self._pipes[descriptor]
+        os.close(descriptor)
+
+
+class ChildLauncher:
+    """Starts children through one keeper process, which is started with the first of them.
+
+    Everything but `hasten` is called on the event loop it is first used on.
+    """
+
+    def __init__(self) -> None:
+        self.hurry = asyncio.Event()
+        """Set when no grace is given any more."""
+
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._children: dict[int, Child] = {}
+        self._number = 0
+
+    def spawn(self, order: SpawnRequest, stdin: int, extra: Sequence[int] = ()) -> Child:
+        """Start a child; its outputs are read into its tails.
+
+        Args:
+            order: what it shall be.
+            stdin: its standard input; stays the caller's.
+            extra: its descriptors 3 and up; stay the caller's.
+
+        Returns:
+            The child. Where it could not be started, its `ended` says why.
+        """
+        loop = asyncio.get_running_loop()
+        self._number += 1
+        child = self._children[self._number] = Child(self._number, self, loop)
+        out, to_out = os.pipe()
+        err, to_err = os.pipe()
+        child.read(out, "stdout")
+        child.read(err, "stderr")
+        # A file without a name: an order may be larger than a message.
+        file = os.memfd_create("order")
+        try:
+            with os.fdopen(os.dup(file), "wb") as writer:
+                writer.write(
+                    # Not orjson: variables and paths may be bytes that are no text.
+                    json.dumps(
+                        {
+                            "path": order.path,
+                            "argv": list(order.argv),
+                            "env": dict(order.env),
+                            "cwd": order.cwd,
+                            "limits": dict(order.limits),
+                            "confined": order.confined,
+                        }
+                    ).encode()
+                )
+            os.lseek(file, 0, os.SEEK_SET)
+            self._begin(loop)
+            self.tell({"do": "spawn", "id": self._number}, [file, stdin, to_out, to_err, *extra])
+        except BaseException:
+            del self._children[self._number]
+            child.close()
+            raise
+        finally:
+            for descriptor in (file, to_out, to_err):
+                os.close(descriptor)
+        return child
+
+    def tell(self, order: Mapping[str, object], descriptors: Sequence[int] = ()) -> None:
+        """Send an order; without a keeper nothing runs that it could be about."""
+        if self._socket is not None:
+            try:
+                socket.send_fds(self._socket, [orjson.dumps(order)], descriptors)
+            except OSError as error:
+                self._lost(str(error))
+
+    def kill_all(self) -> None:
+        """Kill every child, and give none a grace from now on."""
+        self.hurry.set()
+        for child in list(self._children.values()):
+            child.kill()
+
+    def close(self) -> None:
+        """End the keeper, and with it everything that is left."""
+        self._lost("the worker is ending")
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the keeper's process if there is none."""
+        if self._socket is not None:
+            return
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - our own file; nothing of a job is in its arguments
+                [
+                    *(sys.executable, "-I", "-S", str(Path(supervisor.__file__))),
+                    *(str(theirs.fileno()), str(os.getpid())),
+                ],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                env={},
+                start_new_session=True,
+            )
+        self._socket = ours
+        loop.add_reader(ours.fileno(), self._answered, ours)
+
+    def _answered(self, ours: socket.socket) -> None:
+        try:
+            data = ours.recv(_MESSAGE_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lost("the keeper of child processes has ended")
+            return
+        said = orjson.loads(data)
+        child = self._children.pop(said["id"], None)
+        if child is None:
+            return
+        if said.get("error"):
+            child.end(Ending(None, f"could not be started: {said['error']}", started=False))
+        else:
+            code = os.waitstatus_to_exitcode(said["status"])
+            child.end(Ending(code, cpu_seconds=said["cpu_seconds"], crowded=said["crowded"]))
+
+    def _lost(self, why: str) -> None:
+        """Give up a keeper: its children die with it, and the next order starts another."""
+        ours, self._socket = self._socket, None
+        process, self._process = self._process, None
+        if ours is None or process is None:
+            return
+        asyncio.get_running_loop().remove_reader(ours.fileno())
+        ours.close()
+        try:
+            # It ends by itself, and everything below it first.
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        children, self._children = self._children, {}
+        for child in children.values():
+            child.end(Ending(None, f"was lost: {why}"))
+        if children:
+            _log.error("keeper_ended", children=len(children), why=why, exit_code=process.returncode)
+
+
+async def run_to_completion(awaitable: Awaitable[T]) -> T:
+    """Wait to the end although this task is cancelled; the cancel is raised afterwards."""
+    future = asyncio.ensure_future(awaitable)
+    cancelled = False
+    while not future.done():
+        try:
+            await asyncio.shield(future)
+        except asyncio.CancelledError:
+            cancelled = True
+        except BaseException:  # noqa: BLE001 - raised by the result below
+            break
+    if cancelled:
+        raise asyncio.CancelledError
+    return future.result()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,31 @@
+"""An alert that means nothing, to try a channel with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from noonmark.core.ids import uuid7
+from noonmark.core.monitoring.alerts import AlertChange, Severity
+from noonmark.store.alerts.deliveries import Delivery
+
+
+def trial() -> Delivery:
+    """Make one. It is of no kind that the observer raises, and Alertmanager forgets it after five minutes."""
+    alert, now = uuid7(), datetime.now(UTC)
+    return Delivery(
+        alert_id=alert,
+        change=AlertChange.RAISED.value,
+        attempts=1,
+        now=now,
+        kind="test",
+        severity=Severity.WARNING.value,
+        namespace=None,
+        job_id=None,
+        run_id=None,
+        summary="A test of this channel: nothing is wrong.",
+        details={},
+        raised_at=now,
+        resolved_at=None,
+        fingerprint=f"test:{alert}",
+        job_name=None,
+    )

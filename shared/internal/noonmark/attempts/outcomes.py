@@ -1,0 +1,208 @@
+"""From how an attempt went to what the ledger shall say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Final
+
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.attempts.secrets import SecretError
+from noonmark.core.failures import NO_FACTS, Failure, exception_names
+from noonmark.core.retry import Dead, RetryIn, decide, snooze, within_age
+from noonmark.core.vocabulary import BY_HANDLER, AttemptOutcome, DeliverySemantics, RunState
+from noonmark.handlers.exceptions import Cancel, Discard, Retry, RunSignal, Snooze
+from noonmark.handlers.results import ResultError, encode_result
+from noonmark.store.runs.finish import Outcome
+
+UNREADABLE: Final = "the handler raised something that fails itself when it is looked at"
+
+NO_RETRY: Final = Failure(retryable=False)
+"""A failure that no other attempt can mend."""
+
+_rng = Random()
+
+
+def succeeded(attempt: RunningAttempt, value: object) -> Outcome:
+    """The handler returned. A result that cannot be stored is a failure that no retry mends."""
+    if value is None:
+        return _plain(attempt, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+    try:
+        result = encode_result(value)
+    except ResultError as error:
+        return failed(attempt, str(error), failure=Failure(exception=_names(error), retryable=False))
+    return succeeded_with(attempt, result.decode() if result is not None else None)
+
+
+def succeeded_with(attempt: RunningAttempt, result: str | None) -> Outcome:
+    """The handler returned, and its result has been encoded already."""
+    outcome = _plain(attempt, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+    outcome.result = result
+    return outcome
+
+
+def failed(
+    attempt: RunningAttempt,
+    error: str,
+    *,
+    outcome: AttemptOutcome = AttemptOutcome.FAILED,
+    failure: Failure = NO_FACTS,
+) -> Outcome:
+    """The attempt failed: a retry that waits in Postgres, or a dead letter.
+
+    Args:
+        attempt: the run.
+        error: what happened, for people.
+        outcome: how the attempt ended.
+        failure: what is known about it, for the rules of the retry policy. With `unknown`, a run that is
+            promised to be done at most once ends as `unknown`.
+    """
+    if failure.unknown and attempt.delivery is DeliverySemantics.AT_MOST_ONCE:
+        ended = _plain(attempt, RunState.UNKNOWN, outcome)
+        ended.reason = outcome.value if outcome is not AttemptOutcome.FAILED else "no_answer"
+        ended.error = error
+        return ended
+    return _next(
+        attempt,
+        decide(attempt.retry_policy(), attempt.run.attempt, failure, rng=_rng, age=attempt.age()),
+        outcome,
+        error,
+    )
+
+
+def raised(attempt: RunningAttempt, error: BaseException, *, unknown: bool = False) -> Outcome:
+    """The handler raised: an order about its run, or a failure, however broken what it raised is.
+
+    Args:
+        attempt: the run.
+        error: what it raised.
+        unknown: it is not the handler that raised, so nobody knows what was done.
+    """
+    try:
+        return _raised(attempt, error, unknown=unknown)
+    except Exception:  # noqa: BLE001 - an exception of a handler's own, which may do anything when asked
+        return failed(attempt, UNREADABLE, failure=Failure(unknown=unknown))
+
+
+def _raised(attempt: RunningAttempt, error: BaseException, *, unknown: bool) -> Outcome:
+    if isinstance(error, RunSignal):
+        return ordered(attempt, error)
+    if isinstance(error, SecretError):
+        failure = Failure(exception=_names(error), retryable=error.retryable)
+        return failed(attempt, str(error), failure=failure)
+    return failed(attempt, describe(error), failure=Failure(exception=_names(error), unknown=unknown))
+
+
+def ordered(attempt: RunningAttempt, signal: RunSignal) -> Outcome:
+    """The handler said itself how its run goes on."""
+    if isinstance(signal, Retry):
+        failure = Failure(exception=_names(signal), retry_in=signal.seconds)
+        return failed(attempt, signal.reason or "the handler asked for a retry", failure=failure)
+    if isinstance(signal, Snooze):
+        decision = snooze(attempt.retry_policy(), signal.seconds or 0.0, age=attempt.age())
+        return _next(attempt, decision, AttemptOutcome.SNOOZED, signal.reason)
+    if isinstance(signal, Cancel):
+        ended = _plain(attempt, RunState.CANCELLED, AttemptOutcome.CANCELLED)
+    else:
+        assert isinstance(signal, Discard)
+        ended = _plain(attempt, RunState.DISCARDED, AttemptOutcome.FAILED)
+    ended.reason = BY_HANDLER
+    ended.error = signal.reason
+    return ended
+
+
+def rejected(attempt: RunningAttempt, error: str) -> Outcome:
+    """This worker cannot do such work. Another of its pool may, in a roll-out that brings new handlers."""
+    # Rules of the policy are about failures of the work, and nothing of it was tried.
+    policy = replace(attempt.retry_policy(), only_on=None, never_on=None)
+    outcome = _next(
+        attempt,
+        decide(policy, attempt.run.attempt, rng=_rng, age=attempt.age()),
+        AttemptOutcome.REJECTED,
+        error,
+    )
+    if outcome.state is RunState.DEAD:
+        outcome.reason = "rejected"
+    return outcome
+
+
+def too_late(attempt: RunningAttempt) -> Outcome | None:
+    """Return the end of a run that was started past its total deadline or its greatest age, else None."""
+    if attempt.deadline_seconds is None and "max_age_seconds" not in attempt.retry:
+        return None
+    decision = within_age(attempt.retry_policy(), 0.0, attempt.age())
+    if not isinstance(decision, Dead):
+        return None
+    what = (
+        "its total deadline" if decision.reason == "deadline" else "the greatest age that its retries allow"
+    )
+    return _next(
+        attempt, decision, AttemptOutcome.TIMED_OUT, f"was started after {what}; nothing was executed"
+    )
+
+
+def awaited(attempt: RunningAttempt) -> Outcome:
+    """The target answered that it will report the end of the run itself."""
+    return _plain(attempt, RunState.RUNNING, AttemptOutcome.SUCCEEDED)
+
+
+def timed_out(attempt: RunningAttempt, *, sent: bool = True) -> Outcome:
+    """The attempt took longer than its job allows: nobody knows what it did, if it was `sent`."""
+    failure = Failure(exception=_TIMEOUT, unknown=sent)
+    error = f"timed out after {attempt.timeout_seconds:g} s"
+    return failed(attempt, error, outcome=AttemptOutcome.TIMED_OUT, failure=failure)
+
+
+def cancelled(attempt: RunningAttempt) -> Outcome:
+    """Somebody asked for the run to stop, and it has stopped."""
+    return _plain(attempt, RunState.CANCELLED, AttemptOutcome.CANCELLED)
+
+
+def unfinished(attempt: RunningAttempt) -> Outcome:
+    """The worker ends in the middle of an attempt that may not be made again."""
+    error = "the worker ended before the handler did"
+    return failed(attempt, error, outcome=AttemptOutcome.LOST, failure=Failure(unknown=True))
+
+
+def _next(
+    attempt: RunningAttempt, decision: RetryIn | Dead, attempt_outcome: AttemptOutcome, error: str | None
+) -> Outcome:
+    """Say what was decided after an attempt that did not succeed."""
+    if isinstance(decision, Dead):
+        ended = _plain(attempt, RunState.DEAD, attempt_outcome)
+        ended.reason = decision.reason.value
+    else:
+        ended = _plain(attempt, RunState.RETRYING, attempt_outcome)
+        ended.retry_seconds = decision.seconds
+    ended.error = error
+    return ended
+
+
+def _plain(attempt: RunningAttempt, state: RunState, attempt_outcome: AttemptOutcome) -> Outcome:
+    return Outcome(
+        attempt.run, attempt.fence, state, attempt_outcome, pool=attempt.pool, extras=attempt.extras
+    )
+
+
+def _names(error: BaseException) -> tuple[str, ...]:
+    return exception_names(type(error))
+
+
+_TIMEOUT: Final = exception_names(TimeoutError)
+
+
+def describe(error: BaseException) -> str:
+    """Say what an exception was, in one bounded line and the place it came from."""
+    name = type(error).__name__
+    try:
+        said = str(error)
+    except BaseException:  # noqa: BLE001 - a broken __str__ must not hide that there was an exception
+        said = "its text cannot be shown"
+    text = f"{name}: {said}" if said else name
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is not None:
+        code = trace.tb_frame.f_code
+        text += f" (in {code.co_name}, line {trace.tb_lineno} of {code.co_filename.rsplit('/', 1)[-1]})"
+    return text[:2000]

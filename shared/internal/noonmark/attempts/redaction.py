@@ -1,0 +1,190 @@
+"""Taking secrets out of what an attempt leaves behind."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import quote, quote_plus
+
+import orjson
+
+from noonmark.core.bounded_tail import Tail
+from noonmark.handlers.results import MAX_RESULT_BYTES
+from noonmark.store.runs.finish import Outcome
+
+_LEAST: Final = 4
+"""Shortest form that is sought, and shortest piece of one that is taken out where a text was cut."""
+
+_EXCERPT_CHARS: Final = 1024
+"""Texts in a result from this length on may have been cut: excerpts have 4 KB, characters up to 4 bytes."""
+
+_LEAST_LINE: Final = 12
+"""Lines of a longer secret, such as a key in PEM, are sought one by one from this length on."""
+
+
+class Redactor:
+    """Replaces secrets in texts by `[secret:name]`, in every form that a text may show them in.
+
+    The forms: as it is, each long line of it, in JSON, in Python's notation, in URLs, in hex, and in base64
+    of both alphabets, padded or not, alone or within something longer.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        """Make a redactor; the forms are spelt out at the first use.
+
+        Args:
+            values: the secrets by name, each of at least 4 characters.
+        """
+        self._values = dict(values)
+        self._labels: dict[str, str] = {}
+
+    def joined(self, other: Redactor) -> Redactor:
+        """Return one that knows the secrets of both."""
+        if all(self._values.get(name) == value for name, value in other._values.items()):
+            return self
+        # A secret that was rotated between two uses has two values.
+        mine = {
+            (f"{name} before" if other._values.get(name, value) != value else name): value
+            for name, value in self._values.items()
+        }
+        return Redactor({**mine, **other._values})
+
+    def clean(self, text: str, *, cut: bool = False) -> str:
+        """Return a text without the secrets.
+
+        Args:
+            text: anything.
+            cut: it may have been cut off at either end, so pieces of secrets are sought there, too.
+        """
+        labels = self._spelt()
+        # A search per form is fast; one pattern of all of them would try each at every character.
+        if present := [form for form in labels if form in text]:
+            # The longest first: a form may contain another. In one pass: a label may look like a form.
+            pattern = "|".join(map(re.escape, sorted(present, key=len, reverse=True)))
+            text = re.sub(pattern, lambda match: labels[match[0]], text)
+        return self._without_pieces(text) if cut else text
+
+    def clean_json(self, document: str) -> str:
+        """Return JSON with its strings, keys and numbers cleaned. It stays JSON and within the limit."""
+        cleaned = orjson.dumps(self._walked(orjson.loads(document)))
+        if len(cleaned) > MAX_RESULT_BYTES:
+            return '"[not kept: too long without its secrets]"'
+        return cleaned.decode()
+
+    def _walked(self, value: Any) -> Any:
+        if isinstance(value, str):
+            # A long text may be the beginning of a longer one, such as the body of an answer.
+            return self.clean(value, cut=len(value) >= _EXCERPT_CHARS)
+        if isinstance(value, dict):
+            return {self.clean(key): self._walked(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._walked(inner) for inner in value]
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            shown = str(value)
+            cleaned = self.clean(shown)
+            return value if cleaned == shown else cleaned
+        return value
+
+    def _spelt(self) -> Mapping[str, str]:
+        """Return the label for each form."""
+        if not self._labels and self._values:
+            labels: dict[str, str] = {}
+            for name, value in self._values.items():
+                for form in _forms(value):
+                    labels.setdefault(form, f"[secret:{name}]")
+            self._labels = labels
+        return self._labels
+
+    def _without_pieces(self, text: str) -> str:
+        """Take out the start of a secret at the end of a text, and the end of one at its start."""
+        for form, label in self._labels.items():
+            if head := _head_at_end(form, text):
+                text = text[:-head] + label
+            if tail := _tail_at_start(form, text):
+                text = label + text[tail:]
+        return text
+
+
+def cleaned(outcome: Outcome, redactor: Redactor) -> Outcome:
+    """Take the secrets out of everything that an outcome says in words."""
+    if outcome.error is not None:
+        outcome.error = redactor.clean(outcome.error, cut=True)
+    if outcome.result is not None:
+        outcome.result = redactor.clean_json(outcome.result)
+    extras = outcome.extras
+    if extras is not None and extras.log is not None:
+        log = extras.log
+        cut = log.dropped > 0
+        log.stdout, log.stderr = redactor.clean(log.stdout, cut=cut), redactor.clean(log.stderr, cut=cut)
+        lines, log.lines = log.lines, Tail()
+        log.lines.add(redactor.clean(lines.text(), cut=lines.dropped > 0).encode())
+        log.dropped += lines.dropped
+    return outcome
+
+
+def _head_at_end(form: str, text: str) -> int:
+    """Return the length of the piece of the form's beginning that the text ends with; 0 for none."""
+    start = max(0, len(text) - len(form) + 1)
+    while (start := text.find(form[:_LEAST], start)) >= 0:
+        if form.startswith(text[start:]):
+            return len(text) - start
+        start += 1
+    return 0
+
+
+def _tail_at_start(form: str, text: str) -> int:
+    """Return the length of the piece of the form's end that the text begins with; 0 for none."""
+    end = min(len(form) - 1, len(text))
+    while (start := text.rfind(form[-_LEAST:], 0, end)) >= 0:
+        if form.endswith(text[: start + _LEAST]):
+            return start + _LEAST
+        end = start + _LEAST - 1
+    return 0
+
+
+@lru_cache(maxsize=256)
+def _forms(value: str) -> frozenset[str]:
+    """Return the ways in which a text may show a secret."""
+    lines = [line.strip() for line in value.split("\n")]
+    forms = {*_spellings(value), *_spellings(value.strip())}
+    if len(lines) > 1:
+        long = (line for line in lines if len(line) >= _LEAST_LINE)
+        forms.update(form for line in long for form in (line, _in_json(line)))
+    return frozenset(form for form in forms if len(form) >= _LEAST)
+
+
+def _in_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _spellings(text: str) -> Iterator[str]:
+    data = text.encode("utf-8", "surrogateescape")
+    yield text
+    yield json.dumps(text)[1:-1]
+    yield _in_json(text)
+    yield repr(text)[1:-1]
+    yield repr(data)[2:-1]
+    yield quote(data, safe="")
+    yield quote(data)
+    yield quote_plus(data)
+    yield data.hex()
+    yield data.hex().upper()
+    for encode in (b64encode, urlsafe_b64encode):
+        yield encode(data).decode()
+        yield from _inside_base64(data, encode)
+
+
+def _inside_base64(data: bytes, encode: Callable[[bytes], bytes]) -> Iterator[str]:
+    """Yield the characters of the data's base64 that its neighbours do not shape, wherever it begins."""
+    for before in range(3):
+        coded = encode(bytes(before) + data).decode()
+        first = -(-before * 8 // 6)
+        last = (before + len(data)) * 8 // 6
+        core = coded[first:last]
+        # A short core is too likely to be part of something else.
+        if len(core) >= 2 * _LEAST or (before == 0 and len(core) >= _LEAST):
+            yield core

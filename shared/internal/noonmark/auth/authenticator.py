@@ -1,0 +1,148 @@
+"""From a credential to a principal."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from noonmark.auth.errors import AuthenticationError, AuthenticationReason
+from noonmark.auth.key_cache import KeyCache, KnownKey
+from noonmark.auth.oidc import TokenVerifier
+from noonmark.auth.tokens import PREFIX, ApiToken
+from noonmark.core.access.roles import Principal
+from noonmark.settings import Settings
+
+_SCHEME: Final = "bearer "
+_HOW: Final = "send `Authorization: Bearer <token>`, with an API key or a token of the identity provider"
+_LONGEST: Final = 16 * 1024
+
+
+class Publisher(NamedTuple):
+    """Who a signed event claims to come from, and what its signature is checked with."""
+
+    principal: Principal
+    signing_secret: bytes
+
+
+class Authenticator:
+    """Tells who sent a request. One per process, used by all its threads.
+
+    What it has found is remembered for a few seconds: a key that is revoked is refused within 5 s everywhere.
+    """
+
+    def __init__(self, dsn: str, settings: Settings) -> None:
+        """Nothing is read before the first credential comes.
+
+        Args:
+            dsn: libpq URL of the database, as its owner.
+            settings: those of the identity provider.
+        """
+        self._keys = KeyCache(dsn)
+        self._tokens = TokenVerifier.of(settings)
+
+    def authenticate(self, authorization_header: str | None) -> Principal:
+        """Return who a request comes from.
+
+        Args:
+            authorization_header: its value as it came; None where there was none.
+
+        Raises:
+            AuthenticationError: it is missing, or not accepted.
+            psycopg.OperationalError: the database is away, and nothing is remembered of the key.
+        """
+        credential = _credential(authorization_header)
+        if credential.startswith(PREFIX):
+            return self._of_key(credential)
+        return self.authenticate_jwt(credential)
+
+    def recall(self, authorization_header: str | None) -> Principal | None:
+        """Do the same from what is remembered alone, without waiting; None: ask `authenticate`.
+
+        Never raises: whatever is not known to be right is for `authenticate` to judge.
+        """
+        try:
+            credential = _credential(authorization_header)
+        except AuthenticationError:
+            return None
+        if not credential.startswith(PREFIX):
+            return self._tokens.recall(credential) if self._tokens else None
+        token = ApiToken.parse(credential)
+        key = self._keys.recall(token.key_id) if token else None
+        if key is None or token is None or not token.matches(key.secret_hash) or not self._keys.valid(key):
+            return None
+        self._keys.remember_use(key)
+        return key.principal
+
+    def authenticate_jwt(self, token: str) -> Principal:
+        """Return whom the identity provider's token names.
+
+        Raises:
+            AuthenticationError: it is not accepted, or no provider is set up.
+        """
+        if self._tokens is None:
+            raise AuthenticationError(
+                AuthenticationReason.MALFORMED,
+                "the credential is no API key",
+                "use an API key (nmk_…); tokens of an identity provider are accepted once"
+                " NOONMARK_OIDC_ISSUER and NOONMARK_OIDC_AUDIENCE are set",
+            )
+        return self._tokens.principal(token)
+
+    def principal_of_key(self, key_id: str) -> Publisher | None:
+        """Return whose key signs events under an id; None where there is no valid key that may sign.
+
+        Raises:
+            psycopg.OperationalError: the database is away, and nothing is remembered of the key.
+        """
+        key = self._keys.find(key_id)
+        if key is None or key.signing_secret is None or not self._keys.valid(key):
+            return None
+        self._keys.remember_use(key)
+        self._keys.note_uses()
+        return Publisher(key.principal, key.signing_secret)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._keys.close()
+
+    def _of_key(self, credential: str) -> Principal:
+        token = ApiToken.parse(credential)
+        if token is None:
+            raise AuthenticationError(
+                AuthenticationReason.MALFORMED,
+                "the API key is not whole",
+                "an API key is nmk_, 12 characters, _, and 43 characters: copy it again, or make a new one",
+            )
+        key = self._keys.find(token.key_id)
+        if key is None or not token.matches(key.secret_hash):
+            raise AuthenticationError(
+                AuthenticationReason.UNKNOWN,
+                "the API key is not known here",
+                "check that it is a key of this installation; an administrator makes new ones with"
+                " `noonmark admin key create`",
+            )
+        self._refuse_ended(key)
+        self._keys.remember_use(key)
+        self._keys.note_uses()
+        return key.principal
+
+    def _refuse_ended(self, key: KnownKey) -> None:
+        if key.revoked:
+            raise AuthenticationError(
+                AuthenticationReason.REVOKED, "the API key is revoked", "ask an administrator for a new one"
+            )
+        if self._keys.expired(key):
+            raise AuthenticationError(
+                AuthenticationReason.EXPIRED,
+                "the API key has expired",
+                "make a new one with `noonmark admin key create`, or ask an administrator for it",
+            )
+
+
+def _credential(header: str | None) -> str:
+    if not header:
+        raise AuthenticationError(AuthenticationReason.MISSING, "there is no credential", _HOW)
+    if len(header) > _LONGEST or header[: len(_SCHEME)].lower() != _SCHEME:
+        raise AuthenticationError(
+            AuthenticationReason.MALFORMED, "the header Authorization cannot be read", _HOW
+        )
+    return header[len(_SCHEME) :].strip(" ")

@@ -1,0 +1,180 @@
+"""The keys of an issuer: found by discovery, fetched again when it rotates them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+import httpx
+import jwt
+
+from noonmark.core.access.issuer_urls import is_loopback, issuer_url_problem
+
+ALGORITHMS: Final = {
+    "RSA": frozenset({"RS256", "PS256"}),
+    "EC": frozenset({"ES256"}),
+    "OKP": frozenset({"EdDSA"}),
+}
+"""What is accepted, by the type of the key: signatures of key pairs alone, no `none` and no shared secret."""
+
+REFETCH_SECONDS: Final = 30.0
+"""The shortest time between two looks at the issuer, whatever ids of keys tokens name."""
+
+MAX_AGE_SECONDS: Final = 600.0
+"""After so long keys are fetched again, so that one that was withdrawn is not believed for ever."""
+
+_TIMEOUT_SECONDS: Final = 3.0
+_LARGEST: Final = 512 * 1024
+_MOST: Final = 100
+_SMALLEST_RSA: Final = 2048
+
+
+class IssuerAwayError(Exception):
+    """The issuer's keys could not be fetched, and none are known."""
+
+
+class SigningKey(NamedTuple):
+    """A public key of an issuer.
+
+    Attributes:
+        kid: its id, if it has one.
+        public_key: as the library of cryptography has it.
+        algorithms: those that it may be used with; its own alone where it names one.
+    """
+
+    kid: str | None
+    public_key: Any
+    algorithms: frozenset[str]
+
+
+def fetch_json(url: str) -> Any:
+    """Fetch a small JSON document; redirects are not followed.
+
+    Raises:
+        httpx.HTTPError: the server does not answer, or not with success.
+        ValueError: what it answers is too large, or no JSON.
+    """
+    with (
+        # A proxy of the environment is for what is outside; a provider on this host is not.
+        httpx.Client(timeout=_TIMEOUT_SECONDS, trust_env=not is_loopback(url)) as client,
+        client.stream("GET", url, headers={"accept": "application/json"}) as answer,
+    ):
+        if answer.status_code != httpx.codes.OK:
+            raise ValueError(f"the answer has status {answer.status_code}")
+        body = bytearray()
+        for part in answer.iter_bytes():
+            body += part
+            if len(body) > _LARGEST:
+                raise ValueError("the answer is too large")
+    return json.loads(bytes(body))
+
+
+class IssuerKeys:
+    """The public keys of one issuer. Thread-safe; while the issuer is away, those it had are believed."""
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        fetch: Callable[[str], Any] = fetch_json,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is fetched yet.
+
+        Args:
+            issuer: its URL.
+            fetch: gets a JSON document.
+            clock: of this process, in seconds.
+        """
+        self._issuer = issuer
+        self._fetch = fetch
+        self._clock = clock
+        self._lock = Lock()
+        self._keys: dict[str | None, SigningKey] = {}
+        self._fetched_at: float | None = None
+        self._tried_at: float | None = None
+
+    def find(self, kid: object, algorithm: object) -> Any:
+        """Return the key that a token says it is signed with, for the algorithm that it names.
+
+        Raises:
+            IssuerAwayError: no keys are known, and the issuer does not answer.
+            jwt.InvalidKeyError: the issuer has no such key, or not for this algorithm.
+        """
+        key = self._known(kid)
+        if key is None or self._stale():
+            self._refresh(wait=key is None)
+            key = self._known(kid)
+        if key is None:
+            if self._fetched_at is None:
+                raise IssuerAwayError
+            raise jwt.InvalidKeyError
+        if algorithm not in key.algorithms:
+            raise jwt.InvalidKeyError
+        return key.public_key
+
+    def _known(self, kid: object) -> SigningKey | None:
+        keys = self._keys
+        if kid is None:
+            # A token may leave the id out where there is nothing to choose.
+            return next(iter(keys.values())) if len(keys) == 1 else None
+        return keys.get(kid) if isinstance(kid, str) else None
+
+    def _stale(self) -> bool:
+        return self._fetched_at is None or self._clock() - self._fetched_at >= MAX_AGE_SECONDS
+
+    def _refresh(self, *, wait: bool) -> None:
+        """Fetch the keys, unless it was tried a moment ago; with a key at hand nobody waits for that."""
+        if not self._lock.acquire(blocking=wait):
+            return
+        try:
+            now = self._clock()
+            if self._tried_at is not None and now - self._tried_at < REFETCH_SECONDS:
+                return
+            self._tried_at = now
+            self._keys = self._fetched()
+            self._fetched_at = now
+        except (httpx.HTTPError, ValueError, RecursionError):
+            return
+        finally:
+            self._lock.release()
+
+    def _fetched(self) -> dict[str | None, SigningKey]:
+        found = self._fetch(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
+        if not isinstance(found, dict) or found.get("issuer") != self._issuer:
+            raise ValueError("the document of the issuer names another issuer")
+        place = found.get("jwks_uri")
+        if not isinstance(place, str) or issuer_url_problem(place) is not None:
+            raise ValueError("the document of the issuer names no place of its keys that can be trusted")
+        documents = self._fetch(place)
+        listed = documents.get("keys") if isinstance(documents, dict) else None
+        if not isinstance(listed, list):
+            raise ValueError("the issuer's keys are no list")  # noqa: TRY004 - as all that is wrong there
+        keys: dict[str | None, SigningKey] = {}
+        for document in listed[:_MOST]:
+            if (key := _usable(document)) is not None:
+                keys[key.kid] = key
+        return keys
+
+
+def _usable(document: object) -> SigningKey | None:
+    """Read a key; None for one that is not for signatures, or of a kind that is not accepted."""
+    if not isinstance(document, dict) or document.get("kty") not in ALGORITHMS:
+        return None
+    if document.get("use", "sig") != "sig":
+        return None
+    try:
+        key = jwt.PyJWK(document)
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+        return None
+    if document["kty"] == "RSA" and key.key.key_size < _SMALLEST_RSA:
+        return None
+    accepted = ALGORITHMS[document["kty"]]
+    if "alg" in document:
+        accepted &= {document["alg"]}
+    elif key.algorithm_name not in {"RS256", *accepted}:
+        return None  # a curve that is not accepted
+    return SigningKey(key.key_id, key.key, accepted) if accepted else None

@@ -1,0 +1,150 @@
+"""Tokens of an identity provider (OpenID Connect): checked, and turned into principals."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import jwt
+
+from noonmark.auth.claims import principal_of_claims
+from noonmark.auth.errors import AuthenticationError, AuthenticationReason
+from noonmark.auth.jwks import IssuerAwayError, IssuerKeys
+from noonmark.core.access.roles import Principal
+from noonmark.settings import Settings
+
+LEEWAY_SECONDS: Final = 30
+"""By how much the issuer's clock and this host's may differ."""
+
+_KEEP_SECONDS: Final = 30.0
+"""How long a token that was checked is believed without another look."""
+
+_MOST: Final = 10_000
+_LONGEST: Final = 16 * 1024
+
+
+class TokenVerifier:
+    """Checks tokens of one issuer for one audience. Thread-safe."""
+
+    def __init__(
+        self,
+        keys: IssuerKeys,
+        *,
+        issuer: str,
+        audience: str,
+        roles_claim: str,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Nothing is fetched before the first token comes.
+
+        Args:
+            keys: those of the issuer.
+            issuer: what `iss` must be.
+            audience: what `aud` must hold.
+            roles_claim: the claim that the grants stand in.
+            clock: seconds since 1970.
+        """
+        self._keys = keys
+        self._issuer = issuer
+        self._audience = audience
+        self._roles_claim = roles_claim
+        self._clock = clock
+        self._seen: dict[bytes, tuple[Principal, float]] = {}
+
+    @classmethod
+    def of(cls, settings: Settings) -> TokenVerifier | None:
+        """Make one as the settings say; None where they name no issuer."""
+        if not settings.oidc_issuer:
+            return None
+        return cls(
+            IssuerKeys(settings.oidc_issuer),
+            issuer=settings.oidc_issuer,
+            audience=settings.oidc_audience,
+            roles_claim=settings.oidc_roles_claim,
+        )
+
+    def recall(self, token: str) -> Principal | None:
+        """Return whom a token names that was checked a moment ago, without waiting for anything."""
+        return self._recalled(_digest(token))
+
+    def principal(self, token: str) -> Principal:
+        """Return whom a token names.
+
+        Raises:
+            AuthenticationError: it is not accepted, or the issuer's keys cannot be had.
+        """
+        if len(token) > _LONGEST:
+            raise _refused("it is too long")
+        digest = _digest(token)
+        if (known := self._recalled(digest)) is not None:
+            return known
+        claims = self._checked(token)
+        principal = principal_of_claims(claims, self._roles_claim)
+        now = self._clock()
+        if len(self._seen) >= _MOST:
+            self._seen = {}
+        self._seen[digest] = (principal, min(now + _KEEP_SECONDS, claims["exp"] + LEEWAY_SECONDS))
+        return principal
+
+    def _recalled(self, digest: bytes) -> Principal | None:
+        found = self._seen.get(digest)
+        return found[0] if found is not None and self._clock() < found[1] else None
+
+    def _checked(self, token: str) -> dict[str, Any]:
+        try:
+            header = jwt.get_unverified_header(token)
+            key = self._keys.find(header.get("kid"), header.get("alg"))
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=[str(header["alg"])],
+                issuer=self._issuer,
+                audience=self._audience,
+                leeway=LEEWAY_SECONDS,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except IssuerAwayError as error:
+            raise AuthenticationError(
+                AuthenticationReason.ISSUER_AWAY,
+                "the token cannot be checked: the identity provider does not answer",
+                "try again later",
+            ) from error
+        except jwt.ExpiredSignatureError as error:
+            raise AuthenticationError(
+                AuthenticationReason.EXPIRED,
+                "the token has expired",
+                "get a new one from the identity provider",
+            ) from error
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            raise _refused(_why(error)) from None
+        return claims
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", errors="replace")).digest()
+
+
+def _refused(why: str) -> AuthenticationError:
+    return AuthenticationError(
+        AuthenticationReason.TOKEN_REFUSED,
+        f"the token is not accepted: {why}",
+        "get a token from the configured issuer, for the configured audience",
+    )
+
+
+_REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (jwt.InvalidSignatureError, "its signature is wrong"),
+    (jwt.InvalidIssuerError, "it is of another issuer"),
+    (jwt.InvalidAudienceError, "it is for another audience"),
+    (jwt.MissingRequiredClaimError, "a claim is missing: exp, iss, aud and sub are needed"),
+    (jwt.ImmatureSignatureError, "it is not valid yet"),
+    (jwt.InvalidKeyError, "its issuer has no key that could have signed it"),
+    (jwt.PyJWKSetError, "its issuer has no key that could have signed it"),
+)
+
+
+def _why(error: Exception) -> str:
+    """Say it without the library's text, which may quote the token."""
+    return next((why for kind, why in _REASONS if isinstance(error, kind)), "it cannot be read")

@@ -1,0 +1,114 @@
+"""The calendars of a schedule: which days are open, and what becomes of instants on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from noonmark.core.calendars.calendar import Calendar, OnHoliday, OpenDays
+from noonmark.core.calendars.local_rule import LocalRule
+from noonmark.core.calendars.rule import CalendarRule
+from noonmark.core.instants import shortened, type_name
+from noonmark.core.schedule_error import ScheduleError
+
+MAX_CALENDARS: Final = 10
+
+ByDigest = Callable[[str], Calendar]
+"""Gives the content of a calendar by its digest; raises `KeyError` for one it does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class HolidayRule:
+    """Open days, and what happens to a fire on a closed one."""
+
+    days: OpenDays
+    on_holiday: OnHoliday = OnHoliday.SKIP
+
+    def over(self, rule: LocalRule) -> CalendarRule:
+        """Return the rule as these calendars leave it."""
+        return CalendarRule(rule, self.days, self.on_holiday)
+
+    def spec(self) -> dict[str, object]:
+        """Return the JSON form of storage: calendars by name and digest."""
+        spec: dict[str, object] = {
+            key: [[name, calendar.digest()] for name, calendar in group]
+            for key, group in (("exclude", self.days.exclude), ("include", self.days.include))
+            if group
+        }
+        return spec if self.on_holiday is OnHoliday.SKIP else spec | {"on_holiday": self.on_holiday.value}
+
+
+def load_holidays(spec: Mapping[str, Any], by_digest: ByDigest | None) -> HolidayRule:
+    """Read back what `HolidayRule.spec` made.
+
+    Raises:
+        ScheduleError: the content of a calendar cannot be had.
+    """
+
+    def named(key: str) -> tuple[tuple[str, Calendar], ...]:
+        found = []
+        for name, digest in spec.get(key, ()):
+            try:
+                if by_digest is None:
+                    raise KeyError(digest)  # noqa: TRY301 - one answer for both
+                found.append((name, by_digest(digest)))
+            except KeyError:
+                raise ScheduleError(
+                    "/calendars", f"calendar {name} has no content {digest} any more"
+                ) from None
+        return tuple(found)
+
+    days = OpenDays(named("exclude"), named("include"))
+    return HolidayRule(days, OnHoliday(spec.get("on_holiday", OnHoliday.SKIP)))
+
+
+def parse_holidays(value: object, by_name: Mapping[str, Calendar]) -> HolidayRule:
+    """Read the field `calendars` of a schedule document.
+
+    Args:
+        value: an object with `exclude` and `include` (names) and `on_holiday`.
+        by_name: the calendars of the job's namespace.
+
+    Raises:
+        ScheduleError: a name is unknown, or the object is malformed.
+    """
+    if not isinstance(value, Mapping):
+        raise ScheduleError(
+            "/calendars", f"calendars is {type_name(value)}; allowed: an object with exclude or include"
+        )
+    for key in value:
+        if key not in {"exclude", "include", "on_holiday"}:
+            raise ScheduleError(
+                "/calendars",
+                f"calendars: unknown field {shortened(str(key))}; allowed: exclude, include, on_holiday",
+            )
+    exclude, include = (_named(key, value.get(key), by_name) for key in ("exclude", "include"))
+    if not exclude and not include:
+        raise ScheduleError("/calendars", "calendars names none; allowed: exclude or include with a name")
+    wanted = value.get("on_holiday", OnHoliday.SKIP.value)
+    if wanted not in list(OnHoliday):
+        shown = shortened(wanted) if isinstance(wanted, str) else type_name(wanted)
+        raise ScheduleError(
+            "/calendars/on_holiday", f"on_holiday is {shown}; allowed: {', '.join(OnHoliday)}"
+        )
+    return HolidayRule(OpenDays(exclude, include), OnHoliday(wanted))
+
+
+def _named(key: str, names: object, by_name: Mapping[str, Calendar]) -> tuple[tuple[str, Calendar], ...]:
+    if names is None:
+        return ()
+    pointer = f"/calendars/{key}"
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, list) or len(listed) > MAX_CALENDARS:
+        raise ScheduleError(pointer, f"{key} is no list of names; allowed: 1 to {MAX_CALENDARS} names")
+    for name in listed:
+        if not isinstance(name, str):
+            raise ScheduleError(pointer, f"{key} holds {type_name(name)}; allowed: names of calendars")
+        if name not in by_name:
+            known = ", ".join(sorted(by_name)[:10]) or "none is defined in this namespace"
+            raise ScheduleError(
+                pointer,
+                f"calendar {shortened(name)} is not known; allowed: a calendar of the namespace ({known})",
+            )
+    return tuple((name, by_name[name]) for name in listed)

@@ -1,0 +1,196 @@
+"""The grammar of cron expressions: two dialects, one reader, errors that name the field and the character.
+
+Dialect `unix`: `minute hour day-of-month month day-of-week`, or six fields with the seconds first (or last,
+if asked for). Dialect `quartz`: `second minute hour day-of-month month day-of-week [year]`, weekdays 1
+(Sunday) to 7.
+
+A field is a list of `*`, values, ranges and steps. Names (`jan`, `SUN`) in any case; ranges may wrap
+(`FRI-MON`, `22-2`); `N/S` reads N-max/S; in `unix` 0 and 7 are Sunday; `?` is no restriction on days. Days
+that depend on the month: `L`, `L-3`, `LW`, `L-3W`, `15W` in day-of-month; `MON#2`, `5L`, `FRIL` in
+day-of-week. `H`, `H/15`, `H(0-29)`, `H(0-29)/10` pick values by a stable hash of the seed and the field's
+name. `@daily` and its kind stand for their five fields.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from noonmark.core.cron.fields import (
+    DAY,
+    HOUR,
+    MINUTE,
+    MONTH,
+    QUARTZ_WEEKDAY,
+    SECOND,
+    WEEKDAY,
+    YEAR,
+    CronError,
+    Field,
+    FieldText,
+    quoted,
+    read_field,
+)
+
+MAX_LENGTH: Final = 1000
+"""Characters of the longest expression that is read: all values of all fields written out need 360."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An expression, read: its fields in the order of the text.
+
+    Attributes:
+        dialect: of the fields; those of a nickname are `unix`.
+        seconds_field: "first" or "last", where the seconds were read; None without a seconds field.
+        note: what an error message should add about the order of six fields.
+    """
+
+    fields: tuple[FieldText, ...]
+    dialect: str
+    seconds_field: str | None
+    note: str
+
+
+_FIVE: Final = (MINUTE, HOUR, DAY, MONTH, WEEKDAY)
+_QUARTZ: Final = (SECOND, MINUTE, HOUR, DAY, MONTH, QUARTZ_WEEKDAY, YEAR)
+_DIALECTS: Final = ("unix", "quartz")
+_ORDERS: Final = ("first", "last")
+_NICKNAMES: Final = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+
+def read_expression(expression: str, *, dialect: str, seconds_field: str | None, seed: str) -> Written:
+    """Read all fields of an expression; `noonmark.core.cron.expression.parse_cron` makes a rule of them.
+
+    Raises:
+        CronError: the grammar is broken. Whether any day matches is not looked at.
+    """
+    if dialect not in _DIALECTS:
+        raise CronError(f"cron dialect {quoted(dialect)} is not known; allowed: {', '.join(_DIALECTS)}")
+    if seconds_field is not None and seconds_field not in _ORDERS:
+        raise CronError(f"seconds_field {quoted(seconds_field)} is not known; allowed: {', '.join(_ORDERS)}")
+    if len(expression) > MAX_LENGTH:
+        raise CronError(f"cron expression has {len(expression)} characters; at most {MAX_LENGTH} are read")
+    text = expression.strip(" \t")
+    if text.startswith("@"):
+        at = expression.index("@") + 1
+        found = [(token, at) for token in _nickname(text, at).split()]
+        dialect = "unix"
+    else:
+        found = [(match.group(), match.start() + 1) for match in re.finditer(r"[^ \t]+", expression)]
+    specs, order = _specs(found, dialect, seconds_field)
+    note = _note(specs, dialect, order)
+    try:
+        read = tuple(read_field(spec, *each, seed) for spec, each in zip(specs, found, strict=True))
+        if dialect == "quartz":
+            _check_quartz_days(*(each for each in read if each.name.startswith("day")))
+    except CronError as error:
+        raise CronError(error.message + note, error.position, error.field) from None
+    return Written(read, dialect, order, note)
+
+
+def _note(specs: tuple[Field, ...], dialect: str, order: str | None) -> str:
+    if order is None or dialect == "quartz":
+        return ""
+    names = " ".join(spec.name for spec in specs)
+    other = "first" if order == "last" else "last"
+    return (
+        f" (six fields, read with the seconds {order}: {names}; seconds_field {other!r} reads them {other})"
+    )
+
+
+def _specs(
+    found: list[tuple[str, int]], dialect: str, seconds_field: str | None
+) -> tuple[tuple[Field, ...], str | None]:
+    """Return the fields that the tokens stand for, and where the seconds are."""
+    count = len(found)
+    if found and re.match(r"(?:CRON_)?TZ=", found[0][0]):
+        raise CronError(
+            f"cron expression starts with {quoted(found[0][0])} at character {found[0][1]}: a time zone "
+            "goes into the field 'timezone', not into the expression",
+            found[0][1],
+        )
+    if dialect == "quartz":
+        return _quartz_specs(found, seconds_field)
+    if count == 6:
+        order = seconds_field or "first"
+        return ((SECOND, *_FIVE) if order == "first" else (*_FIVE, SECOND)), order
+    names = " ".join(spec.name for spec in _FIVE)
+    if count != 5:
+        at = found[6][1] if count > 6 else None
+        hint = "; a year is read in dialect 'quartz' only" if count == 7 else ""
+        raise CronError(
+            f"cron expression has {_fields(count)}; 5 are needed: {names}, or 6 with the seconds before "
+            f"them (after them with seconds_field 'last'){hint}",
+            at,
+        )
+    if seconds_field is not None:
+        raise CronError(
+            f"cron expression has 5 fields ({names}), but seconds_field {seconds_field!r} speaks of a sixth; "
+            "write the seconds too, or leave seconds_field out"
+        )
+    return _FIVE, None
+
+
+def _fields(count: int) -> str:
+    return "1 field" if count == 1 else f"{count} fields"
+
+
+def _quartz_specs(
+    found: list[tuple[str, int]], seconds_field: str | None
+) -> tuple[tuple[Field, ...], str | None]:
+    names = " ".join(spec.name for spec in _QUARTZ)
+    if len(found) not in {6, 7}:
+        at = found[7][1] if len(found) > 7 else None
+        hint = "; 5 fields are of dialect 'unix'" if len(found) == 5 else ""
+        raise CronError(
+            f"cron expression has {_fields(len(found))}; dialect 'quartz' needs 6 or 7: {names}{hint}", at
+        )
+    if seconds_field == "last":
+        raise CronError(
+            f"dialect 'quartz' has its seconds first: {names}; seconds_field 'last' is not allowed"
+        )
+    return _QUARTZ[: len(found)], "first"
+
+
+def _check_quartz_days(days: FieldText, weekdays: FieldText) -> None:
+    if days.text == weekdays.text == "?":
+        raise CronError(
+            f"cron {weekdays.name} field: '?' at character {weekdays.position} is not allowed beside "
+            "'?' in day-of-month; dialect 'quartz' allows '?' in one of the two fields",
+            weekdays.position,
+            weekdays.name,
+        )
+    if not (days.any or weekdays.any):
+        raise CronError(
+            f"cron {weekdays.name} field: {quoted(weekdays.text)} at character {weekdays.position} is not "
+            f"allowed beside {days.place}: Quartz has no rule for days that are restricted by both fields; "
+            "write '?' in one of them",
+            weekdays.position,
+            weekdays.name,
+        )
+
+
+def _nickname(text: str, at: int) -> str:
+    fields = _NICKNAMES.get(text.lower())
+    if fields is not None:
+        return fields
+    hint = ""
+    if text.lower().startswith("@every"):
+        hint = "; for a fixed period use the field 'every'"
+    elif text.lower() == "@reboot":
+        hint = "; '@reboot' is no time: there is no machine here whose start could be meant"
+    raise CronError(
+        f"cron nickname {quoted(text)} at character {at} is not known; "
+        f"allowed: {', '.join(_NICKNAMES)}{hint}",
+        at,
+    )

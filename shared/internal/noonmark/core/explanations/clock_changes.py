@@ -1,0 +1,136 @@
+"""What changes of the clocks do to a schedule on the wall clock, in plain English."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from noonmark.core.explanations.english import day, joined
+from noonmark.core.schedules.wall_clock import Cron, WallClock
+from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.zones.zones import MAX_AT, Segment
+
+_MOST: Final = 4
+"""Changes that are told of one schedule; Casablanca has two in a year, most zones too."""
+_NAMED: Final = 3
+_TICK: Final = timedelta(microseconds=1)
+_ZERO: Final = timedelta(0)
+
+_GAPS: Final = {
+    DstGap.RUN_AFTER: "a time that is left out runs right after the gap",
+    DstGap.SKIP: "nothing is made up for times that are left out",
+    DstGap.SHIFT: "a time that is left out runs later by the length of the gap",
+}
+_OVERLAPS: Final = {
+    DstOverlap.FIRST: "a time that comes twice runs the first time",
+    DstOverlap.LAST: "a time that comes twice runs the second time",
+    DstOverlap.BOTH: "a time that comes twice runs both times",
+}
+_PASSES: Final = {
+    DstOverlap.FIRST: "the first time only",
+    DstOverlap.LAST: "the second time only",
+    DstOverlap.BOTH: "both times",
+}
+
+
+def rule_words(schedule: WallClock) -> Iterator[str]:
+    """Say what a schedule does when the clocks change, whenever that will be."""
+    if schedule.zone is None:
+        return
+    gap, overlap = schedule.clock_rules
+    automatic = schedule.dst_gap is DstGap.AUTO and schedule.dst_overlap is DstOverlap.AUTO
+    text = f"When the clocks change, {_GAPS[gap.how]}"
+    if gap.limit is not None:
+        text += " if that is no longer than 3 hours"
+    yield f"{text}, and {_OVERLAPS[overlap.which]}{' (auto)' if automatic else ''}."
+
+
+def change_words(schedule: WallClock, after: datetime, until: datetime) -> list[str]:
+    """Say what each change of the clocks in (after, until] does to a schedule, where it does anything."""
+    found: list[str] = []
+    zone = schedule.zone
+    if zone is None:
+        return found
+    low = after if schedule.start is None else max(after, schedule.start)
+    high = until if schedule.end is None else min(until, schedule.end)
+    gap_rule, overlap_rule = schedule.clock_rules
+    segment = zone.segment(low)
+    while segment.end <= high and segment.end < MAX_AT and len(found) < _MOST:
+        upcoming = zone.segment(segment.end)
+        size = upcoming.offset - segment.offset
+        if size > _ZERO:
+            found += _gap_words(schedule, segment, upcoming, gap_rule.for_size(size))
+        elif size < _ZERO:
+            found += _overlap_words(schedule, segment, upcoming, overlap_rule.for_size(-size))
+        segment = upcoming
+    return found
+
+
+def _is_rhythm(schedule: WallClock) -> bool:
+    """Whether it goes on round the clock, so that no single time of it matters."""
+    return isinstance(schedule, Cron) and schedule.rule.hours.bit_count() == 24
+
+
+def _gap_words(schedule: WallClock, segment: Segment, upcoming: Segment, how: DstGap) -> Iterator[str]:
+    low, high = segment.local_end, upcoming.local_start
+    times, more = _times(schedule, low, high)
+    if not times:
+        return
+    on = day(times[0])
+    if how is DstGap.SKIP and _is_rhythm(schedule):
+        yield (
+            f"On {on} the clocks go forward from {low:%H:%M} to {high:%H:%M}: nothing is made up for the time"
+            " between, the rhythm goes on."
+        )
+        return
+    several = bool(more) or len(times) > 1
+    missing = f"On {on} {_clocks(times, more)} {'do' if several else 'does'} not exist"
+    if how is DstGap.SKIP:
+        yield f"{missing}: no run."
+    elif how is DstGap.SHIFT:
+        moved = [at + (high - low) for at in times]
+        yield f"{missing}: run{'' if several else 's'} at {_clocks(moved, more)}."
+    else:
+        where = f"{high:%H:%M}" if high.date() == times[0].date() else f"{high:%H:%M} on {day(high)}"
+        yield f"{missing}: {'one run' if several else 'runs'} at {where}{' instead' if several else ''}."
+
+
+def _overlap_words(
+    schedule: WallClock, segment: Segment, upcoming: Segment, which: DstOverlap
+) -> Iterator[str]:
+    low, high = upcoming.local_start, segment.local_end
+    times, more = _times(schedule, low, high)
+    if not times:
+        return
+    on = day(times[0])
+    if which is DstOverlap.BOTH and _is_rhythm(schedule):
+        yield (
+            f"On {on} the clocks go back from {high:%H:%M} to {low:%H:%M}: the rhythm goes on through both"
+            " passes."
+        )
+        return
+    several = bool(more) or len(times) > 1
+    yield (
+        f"On {on} {_clocks(times, more)} come{'' if several else 's'} twice:"
+        f" run{'' if several else 's'} {_PASSES[which]}."
+    )
+
+
+def _times(schedule: WallClock, low: datetime, high: datetime) -> tuple[list[datetime], int]:
+    """Return the schedule's local times in [low, high): the first few, and how many more."""
+    times: list[datetime] = []
+    more = 0
+    for rule in schedule.local_rules:
+        at = rule.next(low - _TICK)
+        while at is not None and at < high and len(times) < _NAMED:
+            times.append(at)
+            at = rule.next(at)
+        if at is not None and at < high:
+            more += rule.count(at - _TICK, high - _TICK)
+    return sorted(set(times)), more
+
+
+def _clocks(times: list[datetime], more: int) -> str:
+    words = [f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}" for at in times]
+    return joined([*words, f"{more} more"] if more else words)

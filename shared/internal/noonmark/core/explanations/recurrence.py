@@ -1,0 +1,203 @@
+"""A recurrence in plain English: stiff, but every part of the rule is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from noonmark.core.rrule.expansion import completed
+from noonmark.core.rrule.parts import Freq, RuleParts
+from noonmark.core.rrule.recurrence_set import Recurrence, RecurrenceSet
+
+_UNITS: Final = ("year", "month", "week", "day", "hour", "minute", "second")
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_WEEKDAYS: Final = tuple((0, day) for day in range(5))
+_WEEKEND: Final = ((0, 5), (0, 6))
+_LISTED: Final = 6  # more times of day, or dates, are not written out one by one
+
+
+def describe(recurrence: Recurrence | RecurrenceSet) -> str:
+    """Return what the rule or the set says, such as "every 2 weeks on Tuesday and Sunday at 09:00"."""
+    if isinstance(recurrence, Recurrence):
+        return _rule(recurrence) + _except(recurrence.excluded)
+    pieces = [_rule(rule) for rule in recurrence.rules]
+    dates = (*recurrence.dates.moments, *recurrence.instants)
+    if dates:
+        pieces.append(f"on {_moments(dates)}")
+    local = recurrence.rules[0].excluded if recurrence.rules else ()
+    return "; and ".join(pieces) + _except((*local, *sorted(recurrence.excluded_instants)))
+
+
+def _rule(rule: Recurrence) -> str:
+    parts = completed(rule.parts, rule.dtstart)
+    text = _picked(parts) or f"{_every(parts)}{_days(parts)}{_times(parts)}{_position(parts)}"
+    if parts.wkst and (
+        (parts.freq is Freq.WEEKLY and (parts.interval > 1 or parts.bysetpos)) or parts.byweekno
+    ):
+        text += f" (weeks start on {_DAYS[parts.wkst]})"
+    if parts.interval > 1:
+        text += f", counted from {_moment(rule.dtstart)}"
+    if parts.count is not None:
+        text += ", once" if parts.count == 1 else f", {parts.count} times"
+    until = parts.until or parts.until_utc
+    return text if until is None else f"{text}, until {_moment(until)}"
+
+
+def _every(parts: RuleParts) -> str:
+    unit = _UNITS[parts.freq]
+    return f"every {unit}" if parts.interval == 1 else f"every {parts.interval} {unit}s"
+
+
+def _picked(parts: RuleParts) -> str | None:
+    """Return the short form of numbered days: "the last weekday of each month at 17:00"."""
+    whole = parts.interval == 1 and parts.freq in (Freq.YEARLY, Freq.MONTHLY, Freq.WEEKLY)
+    if not whole or parts.byyearday or parts.bymonthday or parts.byweekno or not parts.byday:
+        return None
+    if parts.bysetpos and (any(ordinal for ordinal, _ in parts.byday) or _time_count(parts) > 1):
+        return None
+    if parts.bysetpos:
+        days = _weekdays(parts.byday, "or", short=True)
+        picked = f"{_join([_ordinal(place) for place in _forward(parts.bysetpos)])} {days}"
+    elif all(ordinal for ordinal, _ in parts.byday):
+        picked = _weekdays(parts.byday)
+    else:
+        return None
+    if parts.freq is Freq.MONTHLY and parts.bymonth:
+        within = f"each {_join([_MONTHS[month - 1] for month in parts.bymonth], 'and')}"
+    elif parts.freq is Freq.YEARLY and parts.bymonth and parts.bysetpos:
+        within = f"{_join([_MONTHS[month - 1] for month in parts.bymonth])} together, each year"
+    elif parts.bymonth:
+        return None if parts.freq is Freq.WEEKLY else _numbered_in_months(parts, picked)
+    else:
+        within = f"each {_UNITS[parts.freq]}"
+    article = "" if picked.startswith("the ") else "the "
+    return f"{article}{picked} of {within}{_times(parts)}"
+
+
+def _numbered_in_months(parts: RuleParts, picked: str) -> str:
+    return f"{picked} of each {_join([_MONTHS[month - 1] for month in parts.bymonth])}{_times(parts)}"
+
+
+def _days(parts: RuleParts) -> str:
+    """Return which days the rule admits, each part limiting the one before, such as " on 3 May"."""
+    date = len(parts.bymonth) == len(parts.bymonthday) == 1 and parts.bymonthday[0] > 0
+    if date and not (parts.byday or parts.byyearday or parts.byweekno):
+        return f" on {parts.bymonthday[0]} {_MONTHS[parts.bymonth[0] - 1]}"
+    text = ""
+    if parts.bymonth:
+        text += f" in {_join([_MONTHS[month - 1] for month in parts.bymonth])}"
+    if parts.byweekno:
+        text += f" in {_join([_counted(number, 'week') for number in _forward(parts.byweekno)])} of the year"
+    limits: list[str] = []
+    if parts.byyearday:
+        limits.append(
+            f"{_join([_counted(number, 'day') for number in _forward(parts.byyearday)])} of the year"
+        )
+    if parts.bymonthday:
+        days = [_ordinal(day) if day > 0 else f"{_ordinal(day)} day" for day in _forward(parts.bymonthday)]
+        limits.append(f"{_join([f'the {day}' for day in days])} of the month")
+    if parts.byday:
+        limits.append(_weekdays(parts.byday, "or" if limits else "and"))
+        if any(ordinal for ordinal, _ in parts.byday):
+            limits[-1] += " of the month" if parts.freq is Freq.MONTHLY or parts.bymonth else " of the year"
+    return text + "".join(f" {'if that is' if place else 'on'} {limit}" for place, limit in enumerate(limits))
+
+
+def _forward(numbers: Iterable[int]) -> list[int]:
+    """Return the numbers as they come in a period: those counted from its end last."""
+    return sorted(numbers, key=lambda number: (number < 0, number))
+
+
+def _weekdays(days: Sequence[tuple[int, int]], word: str = "and", *, short: bool = False) -> str:
+    if tuple(days) == _WEEKDAYS:
+        return "weekday" if short else "Monday to Friday"
+    if tuple(days) == _WEEKEND and short:
+        return "day of the weekend"
+    if len(days) == 7 and not any(ordinal for ordinal, _ in days):
+        return "day" if short else "any day"
+    names = [
+        f"the {_ordinal(number)} {_DAYS[day]}" if number else _DAYS[day] for number, day in _in_order(days)
+    ]
+    return _join(names, word)
+
+
+def _in_order(days: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return numbered days as they come in a month: those counted from its end last."""
+    return sorted(days, key=lambda day: (day[0] < 0, day))
+
+
+def _times(parts: RuleParts) -> str:
+    if parts.freq <= Freq.DAILY and _time_count(parts) <= _LISTED:
+        return f" at {_join([*_clock_times(parts)])}"
+    text = ""
+    if parts.byhour:
+        text += f" in the hour{_numbers(parts.byhour)}"
+    if parts.byminute:
+        text += f" at minute{_numbers(parts.byminute)}"
+    if parts.bysecond and (parts.bysecond != (0,) or parts.freq is Freq.SECONDLY):
+        text += f" at second{_numbers(parts.bysecond)}"
+    return text
+
+
+def _time_count(parts: RuleParts) -> int:
+    return len(parts.byhour) * len(parts.byminute) * len(parts.bysecond)
+
+
+def _clock_times(parts: RuleParts) -> Iterable[str]:
+    seconds = parts.bysecond != (0,)
+    for hour in parts.byhour:
+        for minute in parts.byminute:
+            for second in parts.bysecond:
+                yield f"{hour:02}:{minute:02}" + (f":{second:02}" if seconds else "")
+
+
+def _position(parts: RuleParts) -> str:
+    if not parts.bysetpos:
+        return ""
+    places = _join([f"the {_ordinal(place)}" for place in _forward(parts.bysetpos)])
+    return f", but of these times in one {_UNITS[parts.freq]} only {places}"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """Return " 5", or "s 1, 2 and 5", or "s 9 to 17"."""
+    if len(numbers) == 1:
+        return f" {numbers[0]}"
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"s {numbers[0]} to {numbers[-1]}"
+    return f"s {_join([str(number) for number in numbers])}"
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{unit} {number}" if number > 0 else f"the {_ordinal(number)} {unit}"
+
+
+def _ordinal(number: int) -> str:
+    """Return "1st", "22nd", "last" (-1), "3rd last" (-3)."""
+    if number < 0:
+        return "last" if number == -1 else f"{_ordinal(-number)} last"
+    teen = number % 100 in (11, 12, 13)
+    return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
+def _except(moments: Sequence[datetime]) -> str:
+    return f", except on {_moments(moments)}" if moments else ""
+
+
+def _moments(moments: Sequence[datetime]) -> str:
+    if len(moments) > _LISTED:
+        return f"{len(moments)} single dates from {_moment(moments[0])} to {_moment(moments[-1])}"
+    return _join([_moment(moment) for moment in moments])
+
+
+def _moment(moment: datetime) -> str:
+    text = f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year} {moment:%H:%M}"
+    return text + (f":{moment.second:02}" if moment.second else "") + (" UTC" if moment.tzinfo else "")
+
+
+def _join(words: Sequence[str], word: str = "and") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {word} {words[-1]}"

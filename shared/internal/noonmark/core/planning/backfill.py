@@ -1,0 +1,112 @@
+"""Backfill: which past instants of a schedule are asked to run after all. Pure; the store works it off.
+
+A range is [`from_at`, `until_at`): the end is excluded, so that two ranges in succession share no instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from noonmark.core.instants import as_utc, format_instant
+from noonmark.core.schedules.schedule import TICK, Schedule
+from noonmark.core.vocabulary import BackfillMode, RunState
+
+MOST_INSTANTS: Final = 100_000
+"""Instants of one backfill: more are a range that was not meant, or several backfills."""
+
+_COURTESY: Final = timedelta(seconds=5)
+_COURTESY_SHARE: Final = 10
+
+_FAILED: Final = frozenset({RunState.DEAD, RunState.UNKNOWN, RunState.CANCELLED})
+
+
+class BackfillError(ValueError):
+    """A backfill that is refused; the message says what is wrong and what is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillRange:
+    """The range [from_at, until_at), in UTC.
+
+    Raises:
+        BackfillError: it holds no instant at all: the end is not after the beginning.
+    """
+
+    from_at: datetime
+    until_at: datetime
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "from_at", as_utc(self.from_at))
+        object.__setattr__(self, "until_at", as_utc(self.until_at))
+        if self.until_at <= self.from_at:
+            raise BackfillError(
+                f"the range ends at {format_instant(self.until_at)}, which is not after its beginning"
+                f" {format_instant(self.from_at)}: give the earlier instant first; the end is excluded"
+            )
+
+    def check(self, *, now: datetime, floor: datetime) -> None:
+        """Refuse what lies beyond the ledger's memory, and what is still to come.
+
+        Raises:
+            BackfillError: it begins below the ledger's floor, or ends after `now`.
+        """
+        if self.from_at < floor:
+            raise BackfillError(
+                f"the range begins at {format_instant(self.from_at)}, but what became of instants before"
+                f" {format_instant(floor)} (the ledger's floor) is no longer known: begin there or later"
+            )
+        if self.until_at > now:
+            raise BackfillError(
+                f"the range ends at {format_instant(self.until_at)}, in the future: it is"
+                f" {format_instant(now)} now; end there or before, what comes later is up to the schedule"
+            )
+
+    def count(self, schedule: Schedule, most: int = MOST_INSTANTS) -> int:
+        """Return how many instants of the schedule lie in the range.
+
+        Raises:
+            BackfillError: more than `most`.
+        """
+        if schedule.walks:
+            # Counting would be walking, and however many there are must not take minutes.
+            count = len(self.instants(schedule, self.from_at, most + 1))
+            told = f"more than {most:,}"
+        else:
+            count = schedule.count(self.from_at - TICK, self.until_at - TICK)
+            told = f"{count:,}"
+        if count > most:
+            raise BackfillError(
+                f"the range holds {told} instants; one backfill takes at most {most:,}: use a shorter range"
+            )
+        return count
+
+    def instants(self, schedule: Schedule, from_at: datetime, limit: int) -> list[datetime]:
+        """Return the first `limit` instants of the range from `from_at` on, oldest first."""
+        return schedule.between(max(from_at, self.from_at) - TICK, self.until_at - TICK, limit)
+
+
+def to_run(
+    mode: BackfillMode, instants: Sequence[datetime], newest: Mapping[datetime, str]
+) -> list[datetime]:
+    """Return the instants that a backfill runs.
+
+    Args:
+        mode: of the backfill.
+        instants: to choose from, in order.
+        newest: state of the newest run that was not skipped, of those instants that have one.
+    """
+    if mode is BackfillMode.ALL:
+        return list(instants)
+    redone: frozenset[str] = _FAILED if mode is BackfillMode.MISSING_AND_FAILED else frozenset()
+    return [at for at in instants if at not in newest or newest[at] in redone]
+
+
+def courtesy(period_seconds: float) -> timedelta:
+    """Return how long before the next instant of its schedule a job's slot is left to that.
+
+    A tenth of the period and at most 5 s: a run of a backfill that is shorter does not cost the schedule one.
+    """
+    return min(_COURTESY, timedelta(seconds=period_seconds / _COURTESY_SHARE))

@@ -1,0 +1,4 @@
+"""RFC 5545 recurrence sets on local time, before any time zone is applied.
+
+May import: nothing outside of this room. Start with `recurrence_set.py`.
+"""

@@ -1,0 +1,314 @@
+"""Answers about one run: what it waits for, what it is at, what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from noonmark.core.vocabulary import RunState, SkipReason, WaitReason
+from noonmark.core.why.answers import About, Answer, Blocker, Weight, answer, at, counted, lasting
+from noonmark.core.why.facts import Facts, GateFacts, RunFacts
+from noonmark.core.why.path import of_message, of_overdue, of_unsent, of_workers, stopped
+
+_ROUNDING: Final = 1e-9
+_MOST_NAMED: Final = 3
+
+_SKIPPED: Final = {
+    SkipReason.OVERLAP: (Blocker.SKIPPED_OVERLAP, "overlap: another run of the job was unfinished"),
+    SkipReason.MISFIRED: (Blocker.MISFIRED, "misfired: it came too late, and the misfire policy is skip"),
+    SkipReason.COALESCED: (
+        Blocker.COALESCED,
+        "coalesced: a later instant was due too, and only the latest runs",
+    ),
+    SkipReason.LOOK_BACK: (
+        Blocker.LOOK_BACK,
+        "look_back: it was older than the job's misfire.look_back_seconds",
+    ),
+    SkipReason.PAUSED: (Blocker.SKIPPED_PAUSED, "paused: it came due in a pause, and the resume skipped it"),
+    SkipReason.START_DEADLINE: (Blocker.START_DEADLINE, "start_deadline: no worker could start it in time"),
+    SkipReason.CANCELLED: (Blocker.SKIPPED_CANCELLED, "cancelled: its job was cancelled before it ran"),
+}
+
+
+def of_run(facts: Facts, run: RunFacts) -> Iterator[Answer]:
+    """Say why a run has not run, or what became of it."""
+    if run.state == RunState.WAITING:
+        yield from _deadline(facts, run)
+        yield from _waiting(facts, run)
+    elif run.state == RunState.QUEUED:
+        yield from _deadline(facts, run)
+        yield from of_workers(facts)
+        yield from of_unsent(facts, run) if run.unsent_since else of_message(facts, run)
+    elif run.state == RunState.RETRYING:
+        yield from _retrying(facts, run)
+    elif run.state in (RunState.RUNNING, RunState.CANCELLING):
+        yield _under_way(run)
+    else:
+        yield from of_ended(facts, [run])
+
+
+def _deadline(facts: Facts, run: RunFacts) -> Iterator[Answer]:
+    if run.start_by is None or run.started_at is not None:
+        return
+    about: About = {"run": run.id, "start_by": run.start_by}
+    if run.start_by < facts.now:
+        yield answer(
+            Blocker.START_DEADLINE,
+            f"its start deadline passed at {at(run.start_by)}: it is skipped as soon as it is looked at",
+            **about,
+        )
+    else:
+        yield answer(
+            Blocker.START_DEADLINE,
+            f"it is skipped if it has not started by {at(run.start_by)}",
+            weight=Weight.ADDS,
+            **about,
+        )
+
+
+# what it waits for
+
+
+def _waiting(facts: Facts, run: RunFacts) -> Iterator[Answer]:
+    if run.reason == WaitReason.UNDELIVERABLE:
+        yield _undeliverable(run)
+        if run.retry_at is not None and run.retry_at <= facts.now:
+            yield from of_overdue(facts, run.retry_at, run.shard, run.lane)
+    elif run.reason != WaitReason.PAUSED:
+        # Why a pause holds it is said of the job.
+        yield from _in_wait_queue(facts, run)
+
+
+def _undeliverable(run: RunFacts) -> Answer:
+    again = f"; it is tried again at {at(run.retry_at)}" if run.retry_at else ""
+    return answer(
+        Blocker.UNDELIVERABLE,
+        f"Kafka refuses its message: {run.error or 'no reason is known'}{again}",
+        run=run.id,
+        pool=run.pool,
+        reason=run.error,
+        since=run.waiting_since,
+        retry_at=run.retry_at,
+    )
+
+
+def _in_wait_queue(facts: Facts, run: RunFacts) -> Iterator[Answer]:
+    gate = facts.gates.get(run.id)
+    about: About = {"run": run.id, "namespace": run.namespace, "since": run.waiting_since}
+    if gate is not None:
+        about["before"] = gate.before
+        found = _at_gate(facts, run, gate, about)
+        if found is not None:
+            yield found
+    if gate is None or found is None:
+        # There is room: the trigger's next pass queues it.
+        since = run.waiting_since or run.scheduled_for
+        if facts.path.trigger.alive:
+            yield answer(
+                Blocker.ON_ITS_WAY,
+                f"it waits since {at(since)} and has room now; the trigger is about to queue it",
+                **about,
+            )
+        else:
+            yield stopped(
+                Blocker.TRIGGER_STOPPED,
+                facts.path.trigger,
+                "no trigger is alive; the run has room, and nobody queues it",
+                **about,
+            )
+    elif not facts.path.trigger.alive:
+        yield stopped(
+            Blocker.TRIGGER_STOPPED,
+            facts.path.trigger,
+            "no trigger is alive to queue it when there is room",
+            **about,
+        )
+    yield from of_workers(facts, weight=Weight.ADDS)
+
+
+def _at_gate(facts: Facts, run: RunFacts, gate: GateFacts, about: About) -> Answer | None:
+    """Say what holds the run up at its gate; None: nothing does any more."""
+    if run.reason == WaitReason.OVERLAP:
+        return _overlap(facts, run, gate.holders, about)
+    if gate.rule is None:
+        return None
+    since, most = at(run.waiting_since or run.scheduled_for), gate.rule.max_running
+    name = f"{run.limit_name}/{run.limit_key}" if run.limit_key is not None else str(run.limit_name)
+    of_limit: About = {"limit": run.limit_name, "limit_key": run.limit_key}
+    if most is not None and gate.held >= most:
+        about |= {"holders": [one.id for one in gate.holders], "held": gate.held, "max": most}
+        before = f"{counted(gate.before, 'run')} before it in line"
+        if run.reason == WaitReason.FAIRNESS:
+            sentence = (
+                f"it waits since {since} for room in namespace {run.namespace}: {gate.held} of {most} runs"
+                f" of its lane are in flight; {before}"
+            )
+            return answer(Blocker.NAMESPACE_CAP, sentence, **about)
+        sentence = (
+            f"it waits since {since} for limit {name}: {gate.held} of {most}"
+            f" {'slot is' if most == 1 else 'slots are'} held by {_named(gate.holders, gate.held)}; {before}"
+        )
+        return answer(Blocker.LIMIT, sentence, **of_limit, **about)
+    rate = gate.rule.rate_per_second
+    if rate is None or gate.tokens - gate.before + _ROUNDING >= 1.0:
+        return None
+    until = facts.now + timedelta(seconds=(gate.before + 1 - gate.tokens) / rate)
+    sentence = (
+        f"it waits since {since} for the rate of limit {name}: with {counted(gate.before, 'run')} before it,"
+        f" its turn comes about {at(until)}"
+    )
+    return answer(Blocker.RATE_LIMIT, sentence, until=until, rate_per_second=rate, **of_limit, **about)
+
+
+def _overlap(facts: Facts, run: RunFacts, holders: Sequence[RunFacts], about: About) -> Answer | None:
+    holder = next((one for one in holders if one.id != run.id), None)
+    if holder is None:
+        return None
+    return answer(
+        Blocker.OVERLAP,
+        f"it waits since {at(run.waiting_since or run.scheduled_for)} for run {holder.id} of the same job,"
+        f" {doing(facts, holder)}",
+        **_holder(holder),
+        **about,
+    )
+
+
+def _holder(run: RunFacts) -> About:
+    return {
+        "holder": run.id,
+        "holder_state": run.state,
+        "holder_since": _since(run),
+        "holder_worker": run.owner or None,
+    }
+
+
+def _named(holders: Sequence[RunFacts], held: int) -> str:
+    if not holders:
+        return counted(held, "run")
+    names = ", ".join(f"{one.id} ({one.state})" for one in holders[:_MOST_NAMED])
+    more = held - min(len(holders), _MOST_NAMED)
+    return f"{'run' if held == 1 else 'runs'} {names}{f' and {more} more' if more > 0 else ''}"
+
+
+# what it is at
+
+
+def doing(facts: Facts, run: RunFacts) -> str:
+    """Return what an unfinished run is at, to follow its name."""
+    if run.report_until is not None:
+        return f"which waits for its target's report until {at(run.report_until)}"
+    if run.state in (RunState.RUNNING, RunState.CANCELLING) and run.owner:
+        return f"which is {run.state} on {_worker(run)} since {at(_since(run))}"
+    return f"which is {run.state} since {lasting((facts.now - _since(run)).total_seconds())}"
+
+
+def _since(run: RunFacts) -> datetime:
+    moments = {
+        RunState.WAITING: run.waiting_since,
+        RunState.QUEUED: run.queued_at,
+        RunState.RUNNING: run.started_at,
+        RunState.CANCELLING: run.started_at,
+    }
+    return moments.get(RunState(run.state)) or run.started_at or run.queued_at or run.scheduled_for
+
+
+def _worker(run: RunFacts) -> str:
+    return f"worker {run.owner} ({run.host}, pid {run.pid})" if run.host else f"worker {run.owner}"
+
+
+def _under_way(run: RunFacts) -> Answer:
+    about: About = {"run": run.id, "attempt": run.attempt, "started_at": run.started_at}
+    if run.report_until is not None:
+        return answer(
+            Blocker.CALLBACK,
+            f"its target took it on and has until {at(run.report_until)} to report its end",
+            until=run.report_until,
+            **about,
+        )
+    assert run.started_at is not None
+    about |= {"worker": run.owner, "host": run.host, "pid": run.pid, "beat_at": run.beat_at}
+    if run.state == RunState.CANCELLING:
+        sentence = f"it was asked to stop, and {_worker(run)} has not confirmed yet that nothing of it runs"
+        return answer(Blocker.CANCELLING, sentence, **about)
+    sentence = f"it is running on {_worker(run)} since {at(run.started_at)}, attempt {run.attempt}"
+    return answer(Blocker.RUNNING, sentence, **about)
+
+
+def _retrying(facts: Facts, run: RunFacts) -> Iterator[Answer]:
+    why = f" after: {run.error}" if run.error else ""
+    if run.retry_at is not None and run.retry_at <= facts.now:
+        yield from of_overdue(facts, run.retry_at, run.shard, run.lane)
+    until = f" until {at(run.retry_at)}" if run.retry_at else ""
+    yield answer(
+        Blocker.RETRYING,
+        f"attempt {run.attempt} failed, and it waits for the next one{until}{why}",
+        run=run.id,
+        attempt=run.attempt,
+        until=run.retry_at,
+        error=run.error,
+    )
+    yield from of_workers(facts)
+
+
+# what became of it
+
+
+def of_ended(facts: Facts, runs: Sequence[RunFacts]) -> Iterator[Answer]:
+    """Say what became of runs that ended alike, the latest first; several only where they were skipped."""
+    run = runs[0]
+    about: About = {
+        "run": run.id,
+        "scheduled_for": run.scheduled_for,
+        "finished_at": run.finished_at,
+    }
+    assert run.finished_at is not None
+    ended = at(run.finished_at)
+    if run.state == RunState.SKIPPED:
+        yield _skipped(facts, runs, about)
+    elif run.state == RunState.DEAD:
+        if run.reason == "rejected":
+            yield from of_workers(facts)
+        why = f": {run.error}" if run.error else ""
+        sentence = f"it is dead since {ended}, after {counted(run.attempt, 'attempt')} ({run.reason}){why}"
+        yield answer(
+            Blocker.DEAD, sentence, attempts=run.attempt, reason=run.reason, error=run.error, **about
+        )
+    elif run.state == RunState.UNKNOWN:
+        sentence = f"it ended as unknown at {ended} ({run.reason}): nobody can know whether it took effect"
+        yield answer(Blocker.UNKNOWN, sentence, reason=run.reason, **about)
+    elif run.state == RunState.SUCCEEDED:
+        yield answer(
+            Blocker.SUCCEEDED, f"it succeeded at {ended}, attempt {run.attempt}", attempt=run.attempt, **about
+        )
+    else:
+        code = Blocker.CANCELLED if run.state == RunState.CANCELLED else Blocker.DISCARDED
+        by = f" ({run.reason})" if run.reason else ""
+        yield answer(code, f"it was {run.state} at {ended}{by}", reason=run.reason, **about)
+
+
+def _skipped(facts: Facts, runs: Sequence[RunFacts], about: About) -> Answer:
+    run = runs[0]
+    code, words = _SKIPPED[SkipReason(run.reason or "")]
+    instants = sum(one.instants for one in runs)
+    if instants == 1:
+        sentence = f"the instant {at(run.scheduled_for)} was skipped: {words}"
+    else:
+        sentence = (
+            f"the last {instants:,} instants, from {at(runs[-1].scheduled_for)} to"
+            f" {at(run.last_scheduled_for or run.scheduled_for)}, were skipped: {words}"
+        )
+    holder = facts.slot if run.reason == SkipReason.OVERLAP else None
+    if holder is not None and holder.unfinished:
+        about |= _holder(holder)
+        sentence += f" (run {holder.id}, {doing(facts, holder)})"
+    return answer(
+        code,
+        sentence,
+        weight=Weight.STATES,
+        instants=instants,
+        first=runs[-1].scheduled_for,
+        last=run.last_scheduled_for or run.scheduled_for,
+        start_by=run.start_by,
+        **about,
+    )

@@ -1,0 +1,5 @@
+"""Kafka: topics and lanes, clients, consumers, producers, lag.
+
+May import: `core`, `schemas`, `settings`. Never `store` or `telemetry`. Start with `topics.py`, the one place
+of topic names.
+"""

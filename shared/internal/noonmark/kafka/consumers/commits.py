@@ -1,0 +1,215 @@
+"""Committing offsets: when, with which metadata, and what to do when the group refuses."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from noonmark.kafka.consumers.offsets import CommitMark, OffsetTracker
+from noonmark.kafka.consumers.records import ConsumerCounters
+
+_log = logging.getLogger(__name__)
+
+_ANSWER_SECONDS: Final = 60.0
+"""A commit without any answer for so long is taken as failed; librdkafka answers long before."""
+
+_MOVED_ON: Final = frozenset(
+    {
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.STALE_MEMBER_EPOCH,
+        KafkaError.FENCED_MEMBER_EPOCH,
+        KafkaError._NO_OFFSET,  # noqa: SLF001
+    }
+)
+"""The group's membership changed under the commit. Nothing is lost by dropping it: what is still ours
+is committed at the next interval, what is not is delivered again and recognised as settled."""
+
+_NEXT: Final = re.compile(r"(?:^|;)next=(\d{1,18})(?:;|$)")
+
+
+def encode_next(offset: int) -> str:
+    """Return commit metadata that carries the first offset not yet started."""
+    return f"next={offset}"
+
+
+def decode_next(metadata: str | None) -> int | None:
+    """Return the first offset not yet started from commit metadata; None when it says nothing of it."""
+    match = _NEXT.search(metadata) if metadata else None
+    return int(match[1]) if match else None
+
+
+class Committer:
+    """Sends commits of a consumer's contiguous marks, one request on its way at a time.
+
+    A partition is committed when its offset has moved since `interval_seconds`, or when only its
+    metadata has since `metadata_interval_seconds`.
+    """
+
+    __slots__ = (
+        "_consumer",
+        "_counters",
+        "_interval",
+        "_metadata_interval",
+        "_pending",
+        "_pending_since",
+        "_sent",
+        "_sent_at",
+        "_sent_at_of",
+        "_tracker",
+    )
+
+    def __init__(
+        self,
+        tracker: OffsetTracker,
+        counters: ConsumerCounters,
+        *,
+        interval_seconds: float,
+        metadata_interval_seconds: float = 1.0,
+    ) -> None:
+        self._tracker = tracker
+        self._counters = counters
+        self._interval = interval_seconds
+        self._metadata_interval = metadata_interval_seconds
+        self._sent: dict[tuple[str, int], CommitMark] = {}
+        self._sent_at = 0.0
+        self._sent_at_of: dict[tuple[str, int], float] = {}
+        self._pending: dict[tuple[str, int, int], CommitMark] = {}
+        self._pending_since = 0.0
+
+    @property
+    def idle_until(self) -> float:
+        """The monotonic time before which a call of `commit_due` does nothing."""
+        return self._sent_at + self._interval
+
+    def commit_due(self, consumer: Consumer) -> None:
+        """Send what is due, without waiting for the answer."""
+        now = time.monotonic()
+        if now < self._sent_at + self._interval:
+            return
+        if self._pending:
+            # Two on their way could arrive in the wrong order and move an offset back.
+            if now - self._pending_since < _ANSWER_SECONDS:
+                return
+            self._forget(self._pending.values())
+            self._pending.clear()
+        self._send(consumer, [mark for mark in self._changed(self._tracker) if self._is_due(mark, now)])
+
+    def commit_all(self, consumer: Consumer) -> bool:
+        """Send all that has changed, without regard to intervals. Returns whether everything is accepted."""
+        if self._pending:
+            return False
+        marks = list(self._changed(self._tracker))
+        self._send(consumer, marks)
+        return not marks
+
+    def _send(self, consumer: Consumer, marks: list[CommitMark]) -> None:
+        if not marks:
+            return
+        now = time.monotonic()
+        self._sent_at = now
+        try:
+            consumer.commit(offsets=_positions(marks), asynchronous=True)
+        except KafkaException as error:
+            self._refused(error.args[0], marks)
+            return
+        self._pending = {(mark.topic, mark.partition, mark.offset): mark for mark in marks}
+        self._pending_since = now
+        self._remember(marks, now)
+
+    def commit_now(self, consumer: Consumer, partitions: Iterable[tuple[str, int]]) -> None:
+        """Commit these partitions' marks and wait for the answer. Refusals are counted, not raised."""
+        marks = list(self._changed(partitions))
+        if self._pending:
+            # Its answer may still come out of order: send these partitions again in any case.
+            known = {(mark.topic, mark.partition) for mark in marks}
+            asked = set(partitions)
+            marks += [
+                mark
+                for topic, partition, _ in self._pending
+                if (topic, partition) in asked
+                and (topic, partition) not in known
+                and (mark := self._tracker.mark(topic, partition)) is not None
+            ]
+        if not marks:
+            return
+        try:
+            results = consumer.commit(offsets=_positions(marks), asynchronous=False)
+        except KafkaException as error:
+            self._refused(error.args[0], marks)
+            return
+        refused = {(r.topic, r.partition): r.error for r in results or () if r.error is not None}
+        if refused:
+            self._refused(
+                next(iter(refused.values())), [m for m in marks if (m.topic, m.partition) in refused]
+            )
+        accepted = [mark for mark in marks if (mark.topic, mark.partition) not in refused]
+        self._counters.commits += len(accepted)
+        self._remember(accepted, time.monotonic())
+
+    def answered(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
+        """Take the answer to an asynchronous commit (librdkafka's callback, on the owner's thread).
+
+        Matched by offset: an answer that was given up on may still come after a newer commit was sent.
+        """
+        refused: list[CommitMark] = []
+        reason = error
+        for held in partitions:
+            mark = self._pending.pop((held.topic, held.partition, held.offset), None)
+            if mark is None:
+                continue
+            if error is None and held.error is None:
+                self._counters.commits += 1
+                continue
+            refused.append(mark)
+            reason = reason or held.error
+        if reason is not None and refused:
+            self._refused(reason, refused)
+
+    def drop(self, topic: str, partition: int) -> None:
+        """Forget what was sent for a partition: another assignment starts from nothing."""
+        self._sent.pop((topic, partition), None)
+        self._sent_at_of.pop((topic, partition), None)
+        for key in [key for key in self._pending if key[:2] == (topic, partition)]:
+            del self._pending[key]
+
+    def _changed(self, partitions: Iterable[tuple[str, int]]) -> Iterable[CommitMark]:
+        for topic, partition in partitions:
+            mark = self._tracker.mark(topic, partition)
+            if mark is not None and mark != self._sent.get((topic, partition)):
+                yield mark
+
+    def _is_due(self, mark: CommitMark, now: float) -> bool:
+        sent = self._sent.get((mark.topic, mark.partition))
+        if sent is None or sent.offset != mark.offset:
+            return True
+        return now - self._sent_at_of[mark.topic, mark.partition] >= self._metadata_interval
+
+    def _remember(self, marks: Iterable[CommitMark], now: float) -> None:
+        for mark in marks:
+            self._sent[mark.topic, mark.partition] = mark
+            self._sent_at_of[mark.topic, mark.partition] = now
+
+    def _forget(self, marks: Iterable[CommitMark]) -> None:
+        for mark in marks:
+            if self._sent.get((mark.topic, mark.partition)) == mark:
+                del self._sent[mark.topic, mark.partition]
+
+    def _refused(self, error: KafkaError, marks: Sequence[CommitMark]) -> None:
+        self._forget(marks)
+        if error.code() in _MOVED_ON:
+            self._counters.commits_dropped += len(marks)
+            _log.info("commit of %d partitions dropped, the group has moved on: %s", len(marks), error.name())
+        else:
+            self._counters.commit_errors += len(marks)
+            _log.warning("commit of %d partitions failed and is tried again: %s", len(marks), error.str())
+
+
+def _positions(marks: Iterable[CommitMark]) -> list[TopicPartition]:
+    return [TopicPartition(m.topic, m.partition, m.offset, encode_next(m.next)) for m in marks]

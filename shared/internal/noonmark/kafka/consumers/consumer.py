@@ -1,0 +1,396 @@
+"""The lane consumer: batches in, marks back, offsets moved only past settled records."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, TopicPartition
+
+from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.consumers.commits import Committer
+from noonmark.kafka.consumers.offsets import OffsetTracker
+from noonmark.kafka.consumers.properties import consumer_properties, hint
+from noonmark.kafka.consumers.records import (
+    ConsumerCounters,
+    ConsumerFailed,
+    Record,
+    read_headers,
+)
+
+_log = logging.getLogger(__name__)
+
+_LOG_EVERY_SECONDS: Final = 10.0
+_ANSWER_STEP_SECONDS: Final = 0.05
+
+
+class BatchConsumer:
+    """Consumes topics as a member of a group.
+
+    One thread owns it; `settle`, `started`, `pause`, `resume`, `is_current` and the properties may be
+    used from any.
+
+    Records are tracked from the moment they are received. A partition's offset is committed up to its
+    first record that is not settled, never further; nothing is committed for a partition that was lost.
+
+    Args:
+        config: the cluster; its `group_protocol` chooses between KIP-848 and classic groups.
+        topics: one topic or several.
+        group: the consumer group.
+        max_in_flight: cap of a partition's window (records polled and not yet passed by the commit
+            position): a partition that reaches it is paused until half of it is free. Overshot by at
+            most one batch.
+        commit_interval_seconds: at most one commit in this time, if any offset has moved.
+        pause_grace_seconds: a pause shorter than this only leaves the records where they are. A longer
+            one stops fetching, which throws the client's buffer away and fetches it anew on resume.
+        max_poll_interval_seconds: a consumer not polled for so long loses its partitions.
+        headers: whether records carry their headers.
+        properties: further librdkafka properties.
+    """
+
+    def __init__(
+        self,
+        config: KafkaConfig,
+        topics: str | Iterable[str],
+        group: str,
+        max_in_flight: int = 10_000,
+        *,
+        commit_interval_seconds: float = 0.2,
+        pause_grace_seconds: float = 0.5,
+        max_poll_interval_seconds: float = 300.0,
+        headers: bool = False,
+        properties: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.topics: Final = (topics,) if isinstance(topics, str) else tuple(topics)
+        self.group: Final = group
+        self.counters: Final = ConsumerCounters()
+        self.last_poll_at = time.monotonic()
+        self._tracker = OffsetTracker(max_in_flight)
+        self._committer = Committer(self._tracker, self.counters, interval_seconds=commit_interval_seconds)
+        self._commit_interval = commit_interval_seconds
+        self._with_headers = headers
+        self._pause_grace = pause_grace_seconds
+        self._settled_queue: deque[Sequence[Record]] = deque()
+        self._started_queue: deque[Sequence[Record]] = deque()
+        self._running = threading.Event()
+        self._running.set()
+        self._not_taking_since: float | None = None
+        self._fetch_stopped = False
+        self._paused: set[tuple[str, int]] = set()
+        self._full: set[tuple[str, int]] = set()
+        self._stash: list[Record] = []
+        self._logged_at: dict[int, float] = {}
+        self._fatal: KafkaError | None = None
+        self._closed = False
+        callbacks = {"error_cb": self._note_error, "on_commit": self._committer.answered}
+        settings = consumer_properties(config, group, max_poll_interval_seconds)
+        self._consumer = Consumer(settings | callbacks | dict(properties or {}))
+        self._consumer.subscribe(
+            list(self.topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+        _log.info(
+            "consumer of %s joins group %s (%s protocol)",
+            ", ".join(self.topics),
+            group,
+            config.group_protocol,
+        )
+
+    # -- for the owner thread ------------------------------------------------------------------------
+
+    def poll_batch(self, max_records: int, timeout_seconds: float) -> list[Record]:
+        """Return what is there, at most `max_records`, waiting up to `timeout_seconds` for the first.
+
+        Applies marks, commits and serves rebalances on the way, so it must be called often, also while
+        paused or with `max_records` 0 (it then returns nothing).
+
+        Raises:
+            ConsumerFailed: the client reported a fatal error.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            self.last_poll_at = time.monotonic()
+            self._apply_marks()
+            self._committer.commit_due(self._consumer)
+            taking = max_records > 0 and self._running.is_set()
+            self._pause_and_resume(taking=taking)
+            wait_seconds = self._slice_seconds(deadline)
+            records = self._receive(max_records, wait_seconds) if taking else self._idle(wait_seconds)
+            if self._fatal is not None:
+                raise ConsumerFailed(
+                    f"the Kafka client of group {self.group} failed for good: {self._fatal.str()}"
+                    f" ({self._fatal.name()})" + hint(self._fatal)
+                )
+            if records or time.monotonic() >= deadline:
+                self.counters.records += len(records)
+                return records
+
+    def flush(self, timeout_seconds: float = 5.0) -> bool:
+        """Apply all marks and commit them now. Returns whether the group has accepted them in time."""
+        self._apply_marks()
+        deadline = time.monotonic() + timeout_seconds
+        while not self._committer.commit_all(self._consumer):
+            if time.monotonic() >= deadline or self._fatal is not None:
+                return False
+            # Answers come through the client's poll, which may hand out a record: kept, not dropped.
+            message = self._consumer.poll(_ANSWER_STEP_SECONDS)
+            if message is not None:
+                self._take((message,), self._stash)
+        return True
+
+    def close(self, timeout_seconds: float = 5.0) -> None:
+        """Commit what is settled and leave the group. Marks that come later are ignored.
+
+        Each of the two steps is given up after `timeout_seconds`: with no coordinator to talk to, the
+        client alone would try for minutes. What could not be committed is delivered again.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if not self.flush(timeout_seconds):
+            _log.warning("group %s: closing without the last commit; its records come again", self.group)
+        for topic, partition in self._tracker:
+            self._drop(topic, partition)
+        leaving = threading.Thread(target=self._consumer.close, name=f"leave {self.group}", daemon=True)
+        leaving.start()
+        leaving.join(timeout_seconds)
+        if leaving.is_alive():
+            _log.warning("group %s: left without goodbye; it frees the partitions by itself", self.group)
+
+    # -- for any thread ------------------------------------------------------------------------------
+
+    def settle(self, records: Sequence[Record]) -> None:
+        """Hand in records whose fate is durable. Applied by the owner thread at its next poll."""
+        self._settled_queue.append(records)
+
+    def started(self, records: Sequence[Record]) -> None:
+        """Hand in records that were started. Settled implies started."""
+        self._started_queue.append(records)
+
+    def pause(self) -> None:
+        """Take no more records from now on; membership and marks go on. Holds through rebalances."""
+        self._running.clear()
+
+    def resume(self) -> None:
+        """Take records again. Wakes a poll that waits in a pause."""
+        self._running.set()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether `pause` holds."""
+        return not self._running.is_set()
+
+    def is_current(self, record: Record) -> bool:
+        """Whether the assignment this record came under is still held. If not, another consumer gets it."""
+        return self._tracker.is_current(record.epoch)
+
+    @property
+    def assigned(self) -> frozenset[tuple[str, int]]:
+        """The (topic, partition) pairs held now."""
+        return frozenset(self._tracker)
+
+    @property
+    def in_flight(self) -> int:
+        """Records received and not settled (as far as marks have been applied)."""
+        return self._tracker.in_flight
+
+    # -- receiving -----------------------------------------------------------------------------------
+
+    def _receive(self, max_records: int, timeout_seconds: float) -> list[Record]:
+        if self._stash:
+            taken, self._stash = self._stash, []
+            return [record for record in taken if self._tracker.is_current(record.epoch)]
+        records: list[Record] = []
+        # consume(n, t) would wait for n records or t; poll takes the first as soon as it is there. It is
+        # tracked before the rest is fetched: a rebalance in between must find it.
+        first = self._consumer.poll(timeout_seconds)
+        if first is None:
+            return records
+        self._take((first,), records)
+        if max_records > 1:
+            self._take(self._consumer.consume(max_records - 1, 0), records)
+        return records
+
+    def _idle(self, timeout_seconds: float) -> list[Record]:
+        """Take nothing, for at most `timeout_seconds`."""
+        if self._fetch_stopped:
+            message = self._consumer.poll(0)
+            if message is not None:
+                # Received between two partitions' pauses, or from one just assigned: kept, not dropped.
+                self._take((message,), self._stash)
+        # In a short pause the client is not polled: its buffer stays, rebalances wait for a moment.
+        if self._running.is_set():
+            time.sleep(timeout_seconds)
+        else:
+            self._running.wait(timeout_seconds)
+        return []
+
+    def _take(self, messages: Iterable[Any], records: list[Record]) -> None:
+        """Track messages and append their records. Runs of one partition are tracked together."""
+        topic, partition, epoch = "", -1, 0
+        offsets: list[int] = []
+        position = 0
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._note_error(error)
+                continue
+            offset = message.offset()
+            if message.partition() != partition or message.topic() != topic or offset < position:
+                self._track(topic, partition, offsets)
+                topic, partition, offsets = message.topic(), message.partition(), []
+                epoch = self._epoch(topic, partition, offset)
+            if not epoch:
+                continue
+            position = offset + 1
+            offsets.append(offset)
+            kind, stamp = message.timestamp()
+            records.append(
+                Record(
+                    topic,
+                    partition,
+                    offset,
+                    epoch,
+                    message.key(),
+                    message.value() or b"",
+                    stamp,
+                    read_headers(message) if self._with_headers else None,
+                    kind == TIMESTAMP_LOG_APPEND_TIME,
+                )
+            )
+        self._track(topic, partition, offsets)
+
+    def _epoch(self, topic: str, partition: int, offset: int) -> int:
+        """Return the epoch a record counts under; 0 when the partition is not held."""
+        tracker = self._tracker.get(topic, partition)
+        if tracker is None:
+            return 0
+        position = tracker.position
+        if position is not None and offset < position:
+            # The topic was made anew, or its offsets were reset: what is in hand is another history.
+            _log.warning(
+                "%s[%d]: offsets went back from %d to %d; starting over there",
+                topic,
+                partition,
+                position,
+                offset,
+            )
+            self.counters.rewinds += 1
+            self._committer.drop(topic, partition)
+            tracker = self._tracker.assign(topic, partition)
+        return tracker.epoch
+
+    def _track(self, topic: str, partition: int, offsets: list[int]) -> None:
+        tracker = self._tracker.get(topic, partition) if offsets else None
+        if tracker is not None:
+            tracker.polled_many(offsets)
+
+    def _slice_seconds(self, deadline: float) -> float:
+        """How long one wait may last: marks and commits of records in hand are served in between."""
+        left = max(deadline - time.monotonic(), 0.0)
+        return min(left, self._commit_interval)
+
+    # -- marks and pauses ------------------------------------------------------------------------------
+
+    def _apply_marks(self) -> None:
+        # Started first: a record both started and settled needs no second look.
+        if self._started_queue:
+            for epoch, offsets in _drain_queue(self._started_queue).items():
+                if not self._tracker.started(epoch, offsets):
+                    self.counters.late_marks += len(offsets)
+        if self._settled_queue:
+            for epoch, offsets in _drain_queue(self._settled_queue).items():
+                if not self._tracker.settled(epoch, offsets):
+                    self.counters.late_marks += len(offsets)
+
+    def _pause_and_resume(self, *, taking: bool) -> None:
+        """Bring the client's paused partitions in line with what is wanted."""
+        if taking:
+            self._not_taking_since = None
+            self._fetch_stopped = False
+        else:
+            now = time.monotonic()
+            if self._not_taking_since is None:
+                self._not_taking_since = now
+            self._fetch_stopped = now - self._not_taking_since >= self._pause_grace
+        self._full = {held for held in self._tracker if self._is_full(held)}
+        wanted = set(self._tracker) if self._fetch_stopped else self._full
+        if wanted == self._paused:
+            return
+        if pausing := wanted - self._paused:
+            self._consumer.pause([TopicPartition(*held) for held in pausing])
+        if resuming := self._paused - wanted:
+            self._consumer.resume([TopicPartition(*held) for held in resuming])
+        self._paused = set(wanted)
+
+    def _is_full(self, held: tuple[str, int]) -> bool:
+        tracker = self._tracker.get(*held)
+        if tracker is None:
+            return False
+        # Half of the window must be free before it opens again: each pause costs a fetch.
+        return tracker.is_full or (held in self._full and tracker.window_size > tracker.window // 2)
+
+    # -- the client's callbacks, all on the owner's thread ---------------------------------------------
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        consumer.incremental_assign(partitions)
+        for held in partitions:
+            self._drop(held.topic, held.partition)
+            self._tracker.assign(held.topic, held.partition)
+        self.counters.assigned += len(partitions)
+        if not partitions:
+            return
+        _log.info("group %s: assigned %s", self.group, _names(partitions))
+        # A partition can come back with the pause it left with, and would never be read again.
+        consumer.resume(partitions)
+        if self._fetch_stopped:
+            consumer.pause(partitions)
+            self._paused.update((held.topic, held.partition) for held in partitions)
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._apply_marks()
+        self._committer.commit_now(consumer, [(held.topic, held.partition) for held in partitions])
+        self._forget(partitions)
+        self.counters.revoked += len(partitions)
+        _log.info("group %s: revoked %s", self.group, _names(partitions))
+
+    def _on_lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        # Somebody else may own them already: nothing of ours may be committed.
+        self._forget(partitions)
+        self.counters.lost += len(partitions)
+        _log.warning("group %s: lost %s", self.group, _names(partitions))
+
+    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
+        for held in partitions:
+            self._drop(held.topic, held.partition)
+
+    def _drop(self, topic: str, partition: int) -> None:
+        self._tracker.drop(topic, partition)
+        self._committer.drop(topic, partition)
+        self._paused.discard((topic, partition))
+        self._full.discard((topic, partition))
+
+    def _note_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = error
+            return
+        self.counters.errors += 1
+        now = time.monotonic()
+        if now - self._logged_at.get(error.code(), -_LOG_EVERY_SECONDS) >= _LOG_EVERY_SECONDS:
+            self._logged_at[error.code()] = now
+            _log.warning("group %s: %s (%s)", self.group, error.str(), error.name())
+
+
+def _drain_queue(box: deque[Sequence[Record]]) -> dict[int, list[int]]:
+    by_epoch: defaultdict[int, list[int]] = defaultdict(list)
+    while box:
+        for record in box.popleft():
+            by_epoch[record.epoch].append(record.offset)
+    return by_epoch
+
+
+def _names(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(f"{held.topic}[{held.partition}]" for held in partitions) or "nothing"

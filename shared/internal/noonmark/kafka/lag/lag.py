@@ -1,0 +1,330 @@
+"""Measuring consumer groups from outside: in messages and in age, whether or not a consumer is alive."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from confluent_kafka import (
+    Consumer,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.consumers.commits import decode_next
+from noonmark.kafka.lag.group_offsets import Committed, GroupOffsets
+from noonmark.kafka.lag.marks import Passage, TopicMarks
+
+__all__ = ["LagProbe", "LagReport", "LagUnavailable", "PartitionLag", "Passage", "TopicMarks"]
+
+_log = logging.getLogger(__name__)
+
+_READ_SECONDS: Final = 2.0
+_AGES_KEPT: Final = 10_000
+
+Subscription = tuple[str, str]
+"""A (group, topic) pair."""
+
+
+class LagUnavailable(Exception):  # noqa: N818 - it names what happened
+    """A lag could not be measured; the message says of what, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """What one group has before it in one partition.
+
+    Attributes:
+        topic: the topic.
+        topic_id: its id; a topic deleted and made anew has another.
+        group: the consumer group.
+        partition: the partition.
+        begin: first offset still stored.
+        end: one past the last readable offset.
+        committed: the group's committed offset; None when it never committed.
+        next: first offset not yet started, as the consumer said with its commit, within what is stored.
+        start_backlog: messages not yet started.
+        commit_lag: messages not yet committed; one long run can hold it.
+        oldest_unstarted_timestamp_ms: when the record at `next` was appended, milliseconds since 1970;
+            None when nothing waits or it could not be read in time.
+    """
+
+    topic: str
+    topic_id: str
+    group: str
+    partition: int
+    begin: int
+    end: int
+    committed: int | None
+    next: int
+    start_backlog: int
+    commit_lag: int
+    oldest_unstarted_timestamp_ms: int | None = None
+
+    @property
+    def is_reset(self) -> bool:
+        """Whether the commit lies past the end: it belongs to an earlier history of the topic."""
+        return self.committed is not None and self.committed > self.end
+
+    @property
+    def position(self) -> int:
+        """Where the group stands: nothing below is still to be delivered to it."""
+        if self.committed is None or self.is_reset:
+            return self.begin
+        return max(self.committed, self.begin)
+
+    @property
+    def has_lost_records(self) -> bool:
+        """Whether retention removed records that the group had not passed."""
+        return self.committed is not None and self.committed < self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class LagReport:
+    """One measurement of many subscriptions.
+
+    Attributes:
+        lags: (group, topic) to its partitions, in order.
+        failed: (group, topic) to the reason it could not be measured.
+    """
+
+    lags: Mapping[Subscription, Sequence[PartitionLag]]
+    failed: Mapping[Subscription, str]
+
+
+class LagProbe:
+    """Asks the brokers where groups and partitions stand. One thread owns it.
+
+    It joins no group and commits nothing. Clients are made when something is measured, so that a probe at
+    rest has none. The age of a backlog is read from the record at `next`, once
+    per position.
+
+    Args:
+        config: the cluster.
+        timeout_seconds: bound of each of the few requests of a measurement.
+    """
+
+    def __init__(self, config: KafkaConfig, *, timeout_seconds: float = 5.0) -> None:
+        self._config = config
+        self._timeout = timeout_seconds
+        self._client: AdminClient | None = None
+        self._groups = GroupOffsets(config, timeout_seconds=timeout_seconds)
+        self._reader: Consumer | None = None
+        # (topic id, partition) to (next, end when read in vain, timestamp)
+        self._ages: dict[tuple[str, int], tuple[int, int, int | None]] = {}
+
+    def measure(self, group: str, topic: str) -> list[PartitionLag]:
+        """Return the lag of each partition of a topic for a group.
+
+        Raises:
+            LagUnavailable: no broker answered in time, or there is no such topic.
+        """
+        report = self.measure_all([(group, topic)])
+        if reason := report.failed.get((group, topic)):
+            raise LagUnavailable(reason)
+        return list(report.lags[group, topic])
+
+    def measure_all(self, subscriptions: Iterable[Subscription]) -> LagReport:
+        """Measure many (group, topic) pairs with a handful of requests. One that fails stops no other."""
+        wanted = list(dict.fromkeys(subscriptions))
+        failed: dict[Subscription, str] = {}
+        topics, topic_errors = self._describe({topic for _, topic in wanted})
+        committed = self._committed(wanted, topics)
+        begins, ends, offset_errors = self._bounds(topics)
+        lags: dict[Subscription, list[PartitionLag]] = {}
+        for group, topic in wanted:
+            reason = topic_errors.get(topic) or committed.errors.get(group) or offset_errors.get(topic)
+            if reason:
+                failed[group, topic] = reason
+                continue
+            topic_id, count = topics[topic]
+            lags[group, topic] = [
+                lag_of(
+                    topic=topic,
+                    topic_id=topic_id,
+                    group=group,
+                    partition=p,
+                    begin=begins[topic, p],
+                    end=ends[topic, p],
+                    held=committed.places.get((group, topic, p)),
+                )
+                for p in range(count)
+            ]
+        self._add_ages(lags)
+        # Log lines wait in a client until it is polled.
+        self._admin.poll(0)
+        if failed:
+            # A client that lost its broker can stay with the connection it lost: the next one is new.
+            self._client = None
+        return LagReport(lags, failed)
+
+    def close(self) -> None:
+        """Release the clients; a later measurement makes new ones."""
+        self._client = None
+        self._groups.close()
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    # -- requests ------------------------------------------------------------------------------------
+
+    @property
+    def _admin(self) -> AdminClient:
+        # None of its requests may go to a group's coordinator: see `GroupOffsets`.
+        if self._client is None:
+            self._client = AdminClient(self._config.client(client_id="noonmark-lag"))
+        return self._client
+
+    def _describe(self, names: set[str]) -> tuple[dict[str, tuple[str, int]], dict[str, str]]:
+        """Return (topic id, partitions) per topic, and reasons for those that have none."""
+        found: dict[str, tuple[str, int]] = {}
+        errors: dict[str, str] = {}
+        if not names:
+            return found, errors
+        futures = self._admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._timeout)
+        for name, future in futures.items():
+            answer = _answer(future, f"topic {name}", errors, name)
+            if answer is not None:
+                found[name] = (str(answer.topic_id), len(answer.partitions))
+        return found, errors
+
+    def _committed(self, wanted: Sequence[Subscription], topics: Mapping[str, tuple[str, int]]) -> Committed:
+        by_group: defaultdict[str, list[TopicPartition]] = defaultdict(list)
+        for group, topic in wanted:
+            if topic in topics:
+                by_group[group] += [TopicPartition(topic, p) for p in range(topics[topic][1])]
+        return self._groups.read(by_group)
+
+    def _bounds(
+        self, topics: Mapping[str, tuple[str, int]]
+    ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int], dict[str, str]]:
+        partitions = [TopicPartition(t, p) for t, (_, count) in topics.items() for p in range(count)]
+        errors: dict[str, str] = {}
+        if not partitions:
+            return {}, {}, errors
+        # Ends last: a commit read before them cannot lie past them unless the topic was made anew.
+        asked = [
+            self._admin.list_offsets(dict.fromkeys(partitions, spec), request_timeout=self._timeout)
+            for spec in (OffsetSpec.earliest(), OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        ]
+        begins, ends = (
+            {
+                (held.topic, held.partition): answer.offset
+                for held, future in futures.items()
+                if (answer := _answer(future, f"topic {held.topic}", errors, held.topic)) is not None
+            }
+            for futures in asked
+        )
+        return begins, ends, errors
+
+    # -- age -----------------------------------------------------------------------------------------
+
+    def _add_ages(self, lags: dict[Subscription, list[PartitionLag]]) -> None:
+        waiting = [lag for partitions in lags.values() for lag in partitions if lag.start_backlog]
+        unread = {(lag.topic, lag.partition): lag for lag in waiting if not self._is_known(lag)}
+        if unread:
+            stamps = self._read_first(unread)
+            for held, lag in unread.items():
+                self._ages[lag.topic_id, lag.partition] = (lag.next, lag.end, stamps.get(held))
+        if len(self._ages) > _AGES_KEPT:
+            # Topics made anew leave entries behind.
+            self._ages = {key: self._ages[key] for key in {(lag.topic_id, lag.partition) for lag in waiting}}
+        for subscription, partitions in lags.items():
+            lags[subscription] = [
+                replace(lag, oldest_unstarted_timestamp_ms=self._ages[lag.topic_id, lag.partition][2])
+                if lag.start_backlog
+                else lag
+                for lag in partitions
+            ]
+
+    def _is_known(self, lag: PartitionLag) -> bool:
+        position, end, stamp = self._ages.get((lag.topic_id, lag.partition), (-1, -1, None))
+        return position == lag.next and (stamp is not None or end == lag.end)
+
+    def _read_first(self, lags: Mapping[tuple[str, int], PartitionLag]) -> dict[tuple[str, int], int]:
+        """Read a record of each partition: that at `next`, or the first after it. Late ones are missing."""
+        reader = self._reader or self._new_reader()
+        self._reader = reader
+        stamps: dict[tuple[str, int], int] = {}
+        wanted = [TopicPartition(lag.topic, lag.partition, lag.next) for lag in lags.values()]
+        reader.assign(wanted)
+        # A partition stays paused over its assignments: without this each would be read once and never again.
+        reader.resume(wanted)
+        deadline = time.monotonic() + _READ_SECONDS
+        try:
+            while len(stamps) < len(lags) and (left := deadline - time.monotonic()) > 0:
+                message = reader.poll(left)
+                if message is None or message.error() is not None:
+                    continue
+                held: Any = (message.topic(), message.partition())
+                if held not in stamps:
+                    stamps[held] = message.timestamp()[1]
+                    # The rest of what was fetched from there only stands before the others.
+                    reader.pause([TopicPartition(*held)])
+        finally:
+            reader.unassign()
+        return stamps
+
+    def _new_reader(self) -> Consumer:
+        return Consumer(
+            self._config.client(client_id="noonmark-lag-reader")
+            | {
+                # librdkafka wants a name; without a subscription it joins no group.
+                "group.id": f"{self._config.topic_prefix}.lag-probe",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "earliest",
+                # One record of each partition is all that is read: the smallest fetch holds it.
+                "fetch.message.max.bytes": 4096,
+                "queued.min.messages": 1,
+                "fetch.wait.max.ms": 100,
+            }
+        )
+
+
+def _answer(future: Future[Any], what: str, errors: dict[str, str], key: str) -> Any:
+    """Return a future's result; None, and the reason under `key`, when the request failed."""
+    try:
+        return future.result()
+    except KafkaException as error:
+        errors[key] = f"{what}: {error.args[0].str()}"
+        _log.debug("lag of %s not measured: %s", what, error)
+        return None
+
+
+def lag_of(
+    *,
+    topic: str,
+    topic_id: str,
+    group: str,
+    partition: int,
+    begin: int,
+    end: int,
+    held: TopicPartition | None,
+) -> PartitionLag:
+    """Compute a partition's lag from what the brokers say; `held` is the group's commit, if any."""
+    committed = None if held is None else held.offset
+    position = begin if committed is None or committed > end else max(committed, begin)
+    following = decode_next(held.metadata) if held is not None and position == committed else None
+    # What a consumer said cannot lie behind its commit, nor beyond what is stored.
+    start = min(max(following or position, position), end)
+    return PartitionLag(
+        topic=topic,
+        topic_id=topic_id,
+        group=group,
+        partition=partition,
+        begin=begin,
+        end=end,
+        committed=committed,
+        next=start,
+        start_backlog=end - start,
+        commit_lag=end - position,
+    )

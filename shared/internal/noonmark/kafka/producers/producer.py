@@ -1,0 +1,362 @@
+"""The relay's producer: a batch goes out, every message of it comes back acknowledged or with a reason."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.producers.delivery import (
+    UNKNOWN_TOPIC_CODES,
+    WHOLE_BATCH_CODES,
+    BatchResult,
+    DeliveryFailure,
+    OutboundMessage,
+    absent_topic,
+    classify,
+    out_of_turn,
+    unconfirmed_topic,
+    unknown_outcome,
+)
+from noonmark.kafka.producers.topic_directory import Presence, TopicDirectory
+
+_log = logging.getLogger(__name__)
+
+_STEP_SECONDS: Final = 0.25
+_METADATA_SECONDS: Final = 2.0
+_LOG_EVERY_SECONDS: Final = 10.0
+
+Errors = dict[int, KafkaError]
+
+
+def _never() -> bool:
+    return False
+
+
+def _ignore(_seconds: float) -> None:
+    return None
+
+
+class RelayProducer:
+    """Sends batches with the idempotent producer and waits for their acknowledgements.
+
+    One thread owns it. Messages of one topic and key are acknowledged in the order of the batch. When one
+    of them fails for a passing reason, those after it are reported as failed too, even if a broker has
+    taken them: sent again they are duplicates, which consumers drop, instead of a silent change of order.
+
+    Args:
+        config: the cluster.
+        delivery_timeout_seconds: a message without acknowledgement for so long has failed (transient).
+        linger_seconds: how long librdkafka gathers while a batch is being handed over; the wait for the
+            acknowledgements sends at once.
+        should_stop: asked at every step of a wait; True ends it, and what was not acknowledged is
+            reported as transient.
+        on_wait: called at every step of a wait with the seconds waited in this `send_batch`, so that the
+            caller can show that it is alive, and how long the brokers have been away.
+        hold_unseen: a batch with a message for a topic that the cluster does not show waits a moment, in
+            case the topic was made just now. Without it that message fails as transient at once, and
+            nobody else's batch waits for it.
+        properties: further librdkafka properties.
+    """
+
+    def __init__(
+        self,
+        config: KafkaConfig,
+        *,
+        delivery_timeout_seconds: float = 30.0,
+        linger_seconds: float = 0.002,
+        should_stop: Callable[[], bool] = _never,
+        on_wait: Callable[[float], None] = _ignore,
+        hold_unseen: bool = True,
+        properties: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._bootstrap = config.bootstrap
+        self._should_stop = should_stop
+        self._on_wait = on_wait
+        self._hold_unseen = hold_unseen
+        self._properties = config.client(client_id="noonmark-relay", error_cb=self._client_error) | {
+            "enable.idempotence": True,
+            "acks": "all",
+            "compression.type": "lz4",
+            "linger.ms": linger_seconds * 1000,
+            "message.timeout.ms": round(delivery_timeout_seconds * 1000),
+            # Keys land where the Java clients would put them, so that tools of both kinds agree.
+            "partitioner": "murmur2_random",
+            "queue.buffering.max.messages": 100_000,
+            "queue.buffering.max.kbytes": 131_072,
+            # The directory of topics judges absence sooner; this bounds the case of a topic deleted
+            # while it was in use.
+            "topic.metadata.propagation.max.ms": 3_000,
+            # Acknowledgements then cost no callback: a flush that leaves nothing means that all
+            # messages without an error were acknowledged.
+            "delivery.report.only.error": True,
+            **(properties or {}),
+        }
+        self._producer = Producer(self._properties)
+        self._directory = TopicDirectory(self._list_topics)
+        self._metadata_seconds = min(_METADATA_SECONDS, delivery_timeout_seconds)
+        self._errors: Errors = {}
+        self._callbacks: list[Callable[[KafkaError | None, Any], None]] = []
+        self._fatal = False
+        self._stopped = False
+        self._unresolved = False
+        self._last_error: KafkaError | None = None
+        self._started_at = 0.0
+        self._logged_at: dict[int, float] = {}
+
+    def send_batch(self, messages: Sequence[OutboundMessage]) -> BatchResult:
+        """Send a batch and wait until every message is acknowledged or has failed.
+
+        Bounded by the delivery timeout (twice, where single messages must be tried again) and by
+        `should_stop`. Raises nothing for what happens to a message.
+        """
+        self._started_at = time.monotonic()
+        self._errors.clear()
+        self._stopped = self._unresolved = False
+        self._prepare_callbacks(len(messages))
+        failed: dict[int, DeliveryFailure] = {}
+        held = self._hold_back(messages, failed)
+        if held or failed:
+            self._enqueue(messages, (i for i in range(len(messages)) if i not in held and i not in failed))
+        else:
+            self._enqueue_all(messages)
+        self._await_acknowledgements()
+        if held:
+            self._send_held(messages, held, failed)
+        if self._errors:
+            self._resolve_errors(messages, failed)
+        if self._unresolved:
+            # No report came for some: without one, silence means nothing, so all are sent again.
+            failed.update(
+                (index, unknown_outcome(message.topic))
+                for index, message in enumerate(messages)
+                if index not in failed
+            )
+        if self._stopped or self._fatal:
+            self._replace()
+        return BatchResult(len(messages), failed)
+
+    def close(self, timeout_seconds: float = 5.0) -> None:
+        """Wait a little for what is still out and release the client. Nothing is out between batches."""
+        if self._producer.flush(timeout_seconds):
+            self._producer.purge()
+        self._producer.close()
+
+    # -- handing over ------------------------------------------------------------------------------
+
+    def _enqueue_all(self, messages: Sequence[OutboundMessage]) -> None:
+        """The hot path: no test per message beyond the exceptions librdkafka raises."""
+        produce = self._producer.produce
+        index = 0
+        for index, (message, callback) in enumerate(zip(messages, self._callbacks, strict=False)):  # noqa: B007
+            try:
+                produce(message.topic, message.value, message.key, -1, callback, None, 0, message.headers)
+            except (BufferError, KafkaException):
+                break
+        else:
+            return
+        self._enqueue(messages, range(index, len(messages)))
+
+    def _enqueue(self, messages: Sequence[OutboundMessage], indexes: Iterable[int]) -> None:
+        for index in indexes:
+            message, callback = messages[index], self._callbacks[index]
+            while True:
+                try:
+                    self._producer.produce(
+                        message.topic, message.value, message.key, -1, callback, None, 0, message.headers
+                    )
+                except BufferError:
+                    if self._step_polling():
+                        continue
+                    self._errors[index] = KafkaError(KafkaError._QUEUE_FULL)  # noqa: SLF001
+                except KafkaException as error:
+                    self._errors[index] = error.args[0]
+                break
+
+    def _hold_back(
+        self, messages: Sequence[OutboundMessage], failed: dict[int, DeliveryFailure]
+    ) -> dict[int, str]:
+        """Return the messages whose topic was not found at the first look; fail those known as absent."""
+        unseen = {message.topic for message in messages} - self._directory.present
+        if not unseen:
+            return {}
+        presence = self._directory.look_up(unseen)
+        held: dict[int, str] = {}
+        for index, message in enumerate(messages):
+            match presence.get(message.topic):
+                case Presence.ABSENT:
+                    failed[index] = absent_topic(message.topic, self._bootstrap)
+                case Presence.SUSPECT if self._hold_unseen:
+                    held[index] = message.topic
+                case Presence.SUSPECT:
+                    failed[index] = unconfirmed_topic(message.topic, self._bootstrap)
+        return held
+
+    def _send_held(
+        self, messages: Sequence[OutboundMessage], held: dict[int, str], failed: dict[int, DeliveryFailure]
+    ) -> None:
+        """Look once more for topics that were absent, after the grace period; the others are out."""
+        topics = frozenset(held.values())
+        while (left := self._directory.wait_seconds(topics)) > 0 and not self._stopping():
+            self._on_wait(time.monotonic() - self._started_at)
+            time.sleep(min(left, _STEP_SECONDS))
+        presence = self._directory.look_up(topics)
+        sending = []
+        for index, topic in held.items():
+            if presence[topic] is Presence.ABSENT:
+                failed[index] = absent_topic(topic, self._bootstrap)
+            elif presence[topic] is Presence.SUSPECT:
+                failed[index] = unconfirmed_topic(topic, self._bootstrap)
+            else:
+                sending.append(index)
+        self._enqueue(messages, sending)
+        self._await_acknowledgements()
+
+    # -- waiting -----------------------------------------------------------------------------------
+
+    def _await_acknowledgements(self) -> None:
+        while self._producer.flush(_STEP_SECONDS):
+            self._on_wait(time.monotonic() - self._started_at)
+            if self._stopping():
+                self._producer.purge()
+                self._unresolved = self._producer.flush(1.0) > 0
+                return
+
+    def _step_polling(self) -> bool:
+        """Make room in the local queue; False when the caller should give up."""
+        self._producer.poll(_STEP_SECONDS)
+        self._on_wait(time.monotonic() - self._started_at)
+        return not self._stopping()
+
+    def _stopping(self) -> bool:
+        if not self._stopped and self._should_stop():
+            self._stopped = True
+        return self._stopped
+
+    # -- errors ------------------------------------------------------------------------------------
+
+    def _resolve_errors(
+        self, messages: Sequence[OutboundMessage], failed: dict[int, DeliveryFailure]
+    ) -> None:
+        # Everything that failed at first loses its place in its key's order, also what a second try saves.
+        displaced = sorted(self._errors)
+        self._retry_unknown_topics(messages, failed)
+        self._isolate(messages)
+        for index, error in self._errors.items():
+            self._fatal = self._fatal or error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001
+            failed[index] = classify(error, messages[index].topic, self._last_error)
+        _restore_order(messages, displaced, failed)
+
+    def _retry_unknown_topics(
+        self, messages: Sequence[OutboundMessage], failed: dict[int, DeliveryFailure]
+    ) -> None:
+        """Librdkafka may have forgotten a topic that was made again: ask the cluster, send once more."""
+        again = {
+            i: messages[i].topic for i, e in sorted(self._errors.items()) if e.code() in UNKNOWN_TOPIC_CODES
+        }
+        if not again or self._stopping():
+            return
+        for topic in set(again.values()):
+            self._directory.doubt(topic)
+        presence = self._directory.look_up(set(again.values()))
+        if Presence.SUSPECT in presence.values():
+            for index in again:
+                del self._errors[index]
+            self._send_held(messages, again, failed)
+            return
+        sending = [index for index, topic in again.items() if presence[topic] is Presence.PRESENT]
+        for index, topic in again.items():
+            if presence[topic] is Presence.ABSENT:
+                del self._errors[index]
+                failed[index] = absent_topic(topic, self._bootstrap)
+        for index in sending:
+            del self._errors[index]
+        self._enqueue(messages, sending)
+        self._await_acknowledgements()
+
+    def _isolate(self, messages: Sequence[OutboundMessage]) -> None:
+        """Find the guilty of a request that was refused as a whole, by sending its messages one by one."""
+        suspects = sorted(i for i, e in self._errors.items() if e.code() in WHOLE_BATCH_CODES)
+        if len(suspects) < 2:
+            return
+        for index in suspects:
+            if self._stopping():
+                self._errors[index] = KafkaError(KafkaError._INVALID_DIFFERENT_RECORD)  # noqa: SLF001
+                continue
+            del self._errors[index]
+            self._enqueue(messages, (index,))
+            self._await_acknowledgements()
+
+    def _client_error(self, error: KafkaError) -> None:
+        now = time.monotonic()
+        if now - self._logged_at.get(error.code(), -_LOG_EVERY_SECONDS) >= _LOG_EVERY_SECONDS:
+            self._logged_at[error.code()] = now
+            _log.warning("producer: %s (%s)", error.str(), error.name())
+        self._fatal = self._fatal or error.fatal()
+        self._last_error = error
+
+    def _replace(self) -> None:
+        """Start over with a new producer: after a fatal error, or when a batch was abandoned on the way."""
+        if self._fatal:
+            _log.error(
+                "producer: fatal error; starting a new producer, what was not acknowledged is sent again"
+            )
+        self._producer.purge()
+        self._producer.close()
+        self._producer = Producer(self._properties)
+        self._fatal = False
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    def _prepare_callbacks(self, count: int) -> None:
+        """Callbacks are made once per position and used again in every batch: produce then allocates none."""
+        for index in range(len(self._callbacks), count):
+            self._callbacks.append(_recorder(self._errors, index))
+
+    def _list_topics(self) -> frozenset[str] | None:
+        try:
+            metadata = self._producer.list_topics(timeout=self._metadata_seconds)
+        except KafkaException:
+            return None
+        return frozenset(name for name, topic in metadata.topics.items() if topic.error is None)
+
+
+def _recorder(errors: Errors, index: int) -> Callable[[KafkaError | None, Any], None]:
+    def record(error: KafkaError | None, _message: Any) -> None:
+        if error is not None:
+            errors[index] = error
+
+    return record
+
+
+def _restore_order(
+    messages: Sequence[OutboundMessage], displaced: Sequence[int], failed: dict[int, DeliveryFailure]
+) -> None:
+    """Report what follows a displaced message under the same topic and key as to be sent again.
+
+    A message that failed for good is out of the order; it displaces nothing.
+    """
+    displaced_first: dict[tuple[str, bytes], int] = {}
+    failed_first: dict[tuple[str, bytes], int] = {}
+    for index in displaced:
+        failure, key = failed.get(index), messages[index].key
+        if key is None or (failure is not None and failure.is_permanent):
+            continue
+        displaced_first.setdefault((messages[index].topic, key), index)
+        if failure is not None:
+            failed_first.setdefault((messages[index].topic, key), index)
+    if not displaced_first:
+        return
+    second_round = frozenset(displaced)
+    for index, message in enumerate(messages):
+        if message.key is None or index in failed:
+            continue
+        # The displaced went out again in their own order: among them only a failure breaks it.
+        first = failed_first if index in second_round else displaced_first
+        start = first.get((message.topic, message.key))
+        if start is not None and index > start:
+            failed[index] = out_of_turn(message.topic)

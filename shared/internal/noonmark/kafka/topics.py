@@ -1,0 +1,165 @@
+"""The one place of topic and group names, and of the settings topics are created with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from noonmark.core.vocabulary import Lane
+
+POOL_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
+"""A pool's name. It has no dots, so a runs topic can be taken apart again."""
+
+_LANES: Final = {lane.label: lane for lane in Lane}
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic as it should be created; `replication` -1 means the broker's default."""
+
+    name: str
+    partitions: int
+    replication: int
+    config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCounts:
+    """Partitions per kind of topic. More can be added later; fewer never."""
+
+    submissions: int = 6
+    submissions_bulk: int = 6
+    runs: int = 6
+    lifecycle: int = 6
+    rejections: int = 1
+    dead: int = 1
+    alerts: int = 1
+
+
+class Topics:
+    """Every topic and consumer group name below one prefix."""
+
+    __slots__ = (
+        "_runs_prefix",
+        "alerts",
+        "dead",
+        "lifecycle",
+        "prefix",
+        "rejections",
+        "submissions",
+        "submissions_bulk",
+    )
+
+    def __init__(self, prefix: str = "noonmark") -> None:
+        self.prefix = prefix
+        self.submissions = f"{prefix}.submissions"
+        self.submissions_bulk = f"{prefix}.submissions.bulk"
+        self.lifecycle = f"{prefix}.lifecycle"
+        self.rejections = f"{prefix}.rejections"
+        self.dead = f"{prefix}.dead"
+        self.alerts = f"{prefix}.alerts"
+        self._runs_prefix = f"{prefix}.runs."
+
+    def runs(self, pool: str, lane: Lane) -> str:
+        """Return the topic of a pool's lane.
+
+        Raises:
+            ValueError: the pool's name does not match `POOL_PATTERN`.
+        """
+        return f"{self._runs_prefix}{_checked(pool)}.{lane.label}"
+
+    def parse_runs(self, topic: str) -> tuple[str, Lane] | None:
+        """Return pool and lane of a runs topic; None for any other name."""
+        if not topic.startswith(self._runs_prefix):
+            return None
+        pool, dot, label = topic[len(self._runs_prefix) :].partition(".")
+        lane = _LANES.get(label)
+        if not dot or lane is None or not POOL_PATTERN.fullmatch(pool):
+            return None
+        return pool, lane
+
+    def further_submissions(self, bound: Iterable[str]) -> list[str]:
+        """Return which of the bound topics, by their full names, are not the two that there are always.
+
+        Raises:
+            ValueError: one of them is written by noonmark itself: what it says would come back as orders.
+        """
+        further = [name for name in bound if name not in {self.submissions, self.submissions_bulk}]
+        for name in further:
+            if name in {self.lifecycle, self.rejections, self.dead, self.alerts} or name.startswith(
+                self._runs_prefix
+            ):
+                raise ValueError(f"topic {name!r} is written by noonmark itself and carries no submissions")
+        return further
+
+    def submission_specs(
+        self, names: Iterable[str], *, counts: PartitionCounts | None = None, replication: int = 1
+    ) -> list[TopicSpec]:
+        """Return further topics of submissions as they should be created."""
+        partitions = (counts or PartitionCounts()).submissions
+        return [_spec(name, partitions, replication, days=7, stamped=True) for name in names]
+
+    @property
+    def group_intake(self) -> str:
+        """The consumer group of all topics of submissions."""
+        return f"{self.prefix}.intake"
+
+    @property
+    def group_observer(self) -> str:
+        """The consumer group of the observers."""
+        return f"{self.prefix}.observer"
+
+    def group_worker(self, pool: str, lane: Lane) -> str:
+        """Return the consumer group of a pool's lane.
+
+        Raises:
+            ValueError: the pool's name does not match `POOL_PATTERN`.
+        """
+        return f"{self.prefix}.worker.{_checked(pool)}.{lane.label}"
+
+    def base_specs(self, *, counts: PartitionCounts | None = None, replication: int = 1) -> list[TopicSpec]:
+        """Return the topics that exist once per installation."""
+        counts = counts or PartitionCounts()
+        return [
+            _spec(self.submissions, counts.submissions, replication, days=7, stamped=True),
+            _spec(self.submissions_bulk, counts.submissions_bulk, replication, days=7, stamped=True),
+            _spec(self.lifecycle, counts.lifecycle, replication, days=7),
+            _spec(self.rejections, counts.rejections, replication, days=30),
+            _spec(self.dead, counts.dead, replication, days=30),
+            _spec(self.alerts, counts.alerts, replication, days=30),
+        ]
+
+    def pool_specs(
+        self, pool: str, *, counts: PartitionCounts | None = None, replication: int = 1
+    ) -> list[TopicSpec]:
+        """Return the runs topics of one pool, one per lane."""
+        partitions = (counts or PartitionCounts()).runs
+        return [_spec(self.runs(pool, lane), partitions, replication, days=7, stamped=True) for lane in Lane]
+
+    def topic_specs(
+        self, pools: Iterable[str], *, counts: PartitionCounts | None = None, replication: int = 1
+    ) -> list[TopicSpec]:
+        """Return every topic an installation with these pools needs."""
+        specs = self.base_specs(counts=counts, replication=replication)
+        for pool in pools:
+            specs += self.pool_specs(pool, counts=counts, replication=replication)
+        return specs
+
+
+def _checked(pool: str) -> str:
+    if not POOL_PATTERN.fullmatch(pool):
+        raise ValueError(
+            f"{pool!r} is no pool name; use 1 to 48 of a-z, 0-9, '-' and '_', the first a letter or digit"
+        )
+    return pool
+
+
+def _spec(name: str, partitions: int, replication: int, *, days: int, stamped: bool = False) -> TopicSpec:
+    config = {"retention.ms": str(days * _DAY_MS)}
+    if stamped:
+        # Ages of waiting records are measured from the broker's clock, not from the publishers'.
+        config["message.timestamp.type"] = "LogAppendTime"
+    return TopicSpec(name, partitions, replication, config)

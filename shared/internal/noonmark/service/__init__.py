@@ -1,0 +1,4 @@
+"""What every service process needs: lifecycle, health endpoints, loops on Postgres.
+
+May import: `core`, `store`, `kafka`, `telemetry`, `settings`. Start with `runner.py`.
+"""

@@ -1,0 +1,102 @@
+"""The shape of every duty that works on Postgres: one pass, then a wait that a hint can cut short."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+
+import psycopg
+
+from noonmark.service.backoff import Backoff
+from noonmark.service.database_errors import DbFault, classify
+from noonmark.service.runner import Service
+from noonmark.store.database.connect import connect
+
+_LONGEST_WAIT_SECONDS = 1.0
+
+
+class DatabaseLoop(ABC):
+    """Runs `run_once` on a connection of its own until stopped, through every outage of the database.
+
+    Nothing is kept in memory between passes that Postgres does not know, so a pass that failed is
+    simply run again on a new connection.
+    """
+
+    def __init__(self, service: Service, name: str, *, max_age_seconds: float = 15.0) -> None:
+        """Register the loop.
+
+        Args:
+            service: the process.
+            name: shown in logs, health and metrics.
+            max_age_seconds: without a finished pass for so long, `/livez` says no.
+        """
+        self.name = name
+        self.wake = threading.Event()
+        self._service = service
+        self._log = service.log.bind(loop=name)
+        self._progress = service.health.progress(name, max_age_seconds)
+        service.health.require(f"{name}_database", "the database has not answered yet")
+
+    @abstractmethod
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Do one pass and return the seconds to wait before the next, at most one."""
+
+    def ending(self, connection: psycopg.Connection) -> None:  # noqa: B027 - most loops hold nothing
+        """Say good-bye on a connection that works; called once when the loop was asked to stop."""
+
+    def run(self, stop: threading.Event) -> None:
+        """Pass after pass until `stop` is set."""
+        backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
+        while not stop.is_set():
+            try:
+                with connect(
+                    self._service.settings.dsn, application=self.name, autocommit=True
+                ) as connection:
+                    self._passes(connection, stop, backoff)
+            except psycopg.Error as error:
+                if classify(error) is DbFault.PERMANENT:
+                    raise
+                self._service.health.set_ready(f"{self.name}_database", ready=False, missing="unreachable")
+                self._log.warning("database_unavailable", error=str(error).strip(), sqlstate=error.sqlstate)
+                # The process makes progress as long as it keeps trying: an outage is not its failure.
+                self._progress.beat()
+                backoff.wait(stop)
+
+    def _passes(self, connection: psycopg.Connection, stop: threading.Event, backoff: Backoff) -> None:
+        while not stop.is_set():
+            pause = self.run_once(connection)
+            self._progress.beat()
+            if backoff.failures:
+                backoff.reset()
+            self._service.health.set_ready(f"{self.name}_database", ready=True)
+            self._pause(stop, pause)
+        self.ending(connection)
+
+    def _pause(self, stop: threading.Event, seconds: float) -> None:
+        if seconds <= 0 or stop.is_set():
+            self.wake.clear()
+            return
+        self.wake.wait(min(seconds, _LONGEST_WAIT_SECONDS))
+        self.wake.clear()
+
+
+class Pace:
+    """Keeps the starts of passes apart, so that load costs few large passes and not many small ones."""
+
+    def __init__(self, seconds: float) -> None:
+        """Take the shortest time between two starts."""
+        self._seconds = seconds
+        self._started_at = 0.0
+
+    def hold(self, stop: threading.Event, *, stretch: float = 1.0) -> None:
+        """Wait until the next start is due; returns at once after a quiet time.
+
+        Args:
+            stop: ends the wait.
+            stretch: multiplies this wait.
+        """
+        left = self._started_at + self._seconds * stretch - time.monotonic()
+        if left > 0:
+            stop.wait(left)
+        self._started_at = time.monotonic()

@@ -1,0 +1,61 @@
+"""The beat of a trigger, dispatcher or observer: who owns which shard, looked at once a second."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import psycopg
+
+from noonmark.service.database_loop import DatabaseLoop
+from noonmark.service.runner import Service
+from noonmark.store.cluster import processes
+from noonmark.store.cluster.members import Membership
+from noonmark.telemetry.metrics import LEADER_CHANGES, LEADS, OWNED_SHARDS, OWNER_CHANGES, SHARDS
+
+_BEAT_SECONDS = 0.8
+_PROGRESS_SECONDS = 2.0
+
+
+class OwnershipLoop(DatabaseLoop):
+    """Renews a membership and wakes those who work on what it owns.
+
+    Beside it stands whether all loops of the process go round: by its beats alone others would take a process
+    for alive of which one loop hangs, and leave it what it owns. The watchdog reads that.
+    """
+
+    def __init__(
+        self, service: Service, membership: Membership, wake: tuple[threading.Event, ...] = ()
+    ) -> None:
+        """Take the membership to keep alive, and the events to set when what it owns has changed."""
+        super().__init__(service, f"{membership.role}_ownership")
+        self._membership = membership
+        self._wake = wake
+        self._progress_at = 0.0
+        SHARDS.labels(membership.role).set(membership.shards)
+
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Beat, and share out anew."""
+        led = self._membership.leads
+        if self._membership.beat(connection):
+            OWNER_CHANGES.labels(self._membership.role).inc()
+            self._log.info("ownership_changed", owned=self._membership.owned, leads=self._membership.leads)
+            for event in self._wake:
+                event.set()
+        if led != self._membership.leads:
+            LEADER_CHANGES.labels(self._membership.role).inc()
+        LEADS.labels(self._membership.role).set(self._membership.leads)
+        OWNED_SHARDS.labels(self._membership.role).set(len(self._membership.owned))
+        if time.monotonic() >= self._progress_at:
+            self._progress_at = time.monotonic() + _PROGRESS_SECONDS
+            processes.note(connection, self._membership.role, self._membership.id, self._stuck())
+        return _BEAT_SECONDS
+
+    def ending(self, connection: psycopg.Connection) -> None:
+        """Hand the shards over at once."""
+        self._membership.leave(connection)
+        processes.leave(connection, self._membership.role, self._membership.id)
+
+    def _stuck(self) -> str | None:
+        alive, body = self._service.health.live()
+        return None if alive else "; ".join(f"{name}: {why}" for name, why in body["stuck"].items())

@@ -1,0 +1,140 @@
+"""The audit log: who did, or tried to do, what, and how it was before and after."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+import orjson
+import psycopg
+from sqlalchemy import Connection, select
+
+from noonmark.store.database.statements import statement
+from noonmark.store.tables import tables as t
+from noonmark.store.views.paging import Page
+
+_LONGEST: Final = 500
+"""Characters of a text that are kept: of names and reasons that come from outside."""
+
+_LARGEST: Final = 64 * 1024
+"""Bytes of a document that are kept."""
+
+_NUL: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
+class Outcome(StrEnum):
+    """What became of an act."""
+
+    DONE = "done"
+    DENIED = "denied"
+    FAILED = "failed"
+
+
+class AuditEntry(NamedTuple):
+    """One act.
+
+    Attributes:
+        actor: the principal's id.
+        actor_name: its name at the time.
+        action: a verb and what it was done to: `job.create`, `key.revoke`.
+        namespace: where; None: it concerned the installation.
+        object: id or name of what it was done to.
+        outcome: what became of it.
+        reason: why it was denied or failed, or what the actor gave as reason.
+        before: the object as it was, without secrets.
+        after: the object as it is, without secrets.
+        request_id: of the request, also in logs and answers.
+        address: where the request came from.
+    """
+
+    actor: str
+    actor_name: str
+    action: str
+    namespace: str | None
+    object: str | None
+    outcome: Outcome
+    reason: str | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    request_id: str
+    address: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries are meant; what is None does not matter."""
+
+    namespace: str | None = None
+    actor: str | None = None
+    action: str | None = None
+    object: str | None = None
+    outcome: Outcome | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def write_entries(connection: psycopg.Connection, entries: Sequence[AuditEntry]) -> None:
+    """Write entries inside the caller's transaction: with a change they are kept or lost together."""
+    if not entries:
+        return
+    connection.execute(
+        statement("insert_audit_entries"),
+        {
+            "actors": [entry.actor[:_LONGEST] for entry in entries],
+            "actor_names": [_text(entry.actor_name) for entry in entries],
+            "actions": [entry.action for entry in entries],
+            "namespaces": [_text(entry.namespace) for entry in entries],
+            "objects": [_text(entry.object) for entry in entries],
+            "outcomes": [entry.outcome.value for entry in entries],
+            "reasons": [_text(entry.reason) for entry in entries],
+            "befores": [_document(entry.before) for entry in entries],
+            "afters": [_document(entry.after) for entry in entries],
+            "request_ids": [entry.request_id for entry in entries],
+            "addresses": [entry.address for entry in entries],
+        },
+    )
+
+
+def list_entries(
+    connection: Connection, wanted: AuditFilter, *, limit: int = 50, before: int | None = None
+) -> Page[int]:
+    """List entries, the newest first; `before` is the id of the last one of the page before."""
+    a = t.audit_log
+    query = select(a).order_by(a.c.id.desc()).limit(limit + 1)
+    for column, value in (
+        (a.c.namespace, wanted.namespace),
+        (a.c.actor, wanted.actor),
+        (a.c.action, wanted.action),
+        (a.c.object, wanted.object),
+        (a.c.outcome, wanted.outcome),
+    ):
+        if value is not None:
+            query = query.where(column == value)
+    if wanted.since is not None:
+        query = query.where(a.c.at >= wanted.since)
+    if wanted.until is not None:
+        query = query.where(a.c.at < wanted.until)
+    if before is not None:
+        query = query.where(a.c.id < before)
+    rows = [dict(row) for row in connection.execute(query).mappings()]
+    return Page(rows[:limit], rows[limit - 1]["id"] if len(rows) > limit else None)
+
+
+def _text(given: str | None) -> str | None:
+    """Return a text as Postgres takes it, and no longer than is kept."""
+    return None if given is None else given[:_LONGEST].replace("\0", "")
+
+
+def _document(given: dict[str, Any] | None) -> str | None:
+    """Return a document as JSON; of one that is too large only that it was."""
+    if given is None:
+        return None
+    text = orjson.dumps(given, default=str, option=orjson.OPT_NON_STR_KEYS)
+    if len(text) > _LARGEST:
+        text = orjson.dumps({"omitted": f"{len(text)} bytes"})
+    # Postgres stores no NUL; two backslashes before the u are one backslash, which stays.
+    return _NUL.sub(r"\1", text.decode())

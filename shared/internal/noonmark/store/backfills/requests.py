@@ -1,0 +1,343 @@
+"""Backfills as people order them: planned for a look, started, cancelled. Steps: `backfill_steps`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import orjson
+import psycopg
+
+from noonmark.core.ids import uuid7
+from noonmark.core.planning.backfill import MOST_INSTANTS, BackfillError, BackfillRange, to_run
+from noonmark.core.schedules.schedule import TICK, Schedule, ScheduleError
+from noonmark.core.vocabulary import BackfillMode, JobState, RunState
+from noonmark.core.zones.zones import zone_data_version
+from noonmark.schemas.events.submissions import JobRef
+from noonmark.store.database.row_types import ChangedRun, row_of
+from noonmark.store.database.statements import statement
+from noonmark.store.documents.schedules import ScheduleTexts
+from noonmark.store.jobs.locks import LiveRun, lock_job, span
+from noonmark.store.limits.slots import release_slots
+from noonmark.store.outcomes.events import EventTopics, announce, settled_of
+
+_PLAN_CHUNK: Final = 1000
+"""Instants that a dry run compares with the ledger at once."""
+
+_NOT_IN: Final = {
+    JobState.CANCELLED: "a cancelled job runs no more: create it anew",
+    JobState.BROKEN: "correct its schedule first, then ask again",
+}
+
+
+class BackfillBounds(NamedTuple):
+    """What bounds every backfill: the database's time, the ledger's floor, the zone data in force."""
+
+    now: datetime
+    ledger_floor: datetime
+    zone_data: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillPlan:
+    """What a backfill would do.
+
+    Attributes:
+        job_id: the job.
+        job_version: that its runs would have.
+        schedule: of that version.
+        range: what was asked for.
+        mode: likewise.
+        total: instants in the range.
+        to_run: those of them that would run.
+        listed: of these the first ones after the place where the page begins.
+        next: the place where the next page begins; None where nothing follows.
+        job_state: of the job; one that `max_runs` completed has instants after its last run all the same.
+    """
+
+    job_id: UUID
+    job_version: int
+    schedule: Schedule
+    range: BackfillRange
+    mode: BackfillMode
+    total: int
+    to_run: int
+    listed: Sequence[datetime]
+    next: datetime | None
+    job_state: str
+
+    @property
+    def note(self) -> str | None:
+        """What is counted that the schedule would not have run, in a sentence."""
+        if self.job_state != JobState.COMPLETED or self.schedule.max_runs is None:
+            return None
+        return (
+            f"the job is completed by its max_runs of {self.schedule.max_runs}: instants after its last run"
+            " count as missing; end the range there to leave them out"
+        )
+
+
+class _Job(NamedTuple):
+    """What a backfill needs of a job; `schedule` is JSON text."""
+
+    id: UUID
+    version: int
+    state: str
+    state_reason: str | None
+    name: str | None
+    schedule: str | None
+
+    def __str__(self) -> str:
+        return f"job {self.id}" + (f" ({self.name})" if self.name else "")
+
+
+class Cancelled(NamedTuple):
+    """What a cancel did: whether it ended the backfill, runs that it ended, and that it asked to stop."""
+
+    done: bool
+    ended: int = 0
+    stopping: int = 0
+
+
+def plan(
+    connection: psycopg.Connection,
+    job_id: UUID,
+    asked: BackfillRange,
+    mode: BackfillMode,
+    *,
+    after: datetime | None = None,
+    limit: int = 50,
+    most: int = MOST_INSTANTS,
+) -> BackfillPlan:
+    """Tell what a backfill would run. Nothing is written.
+
+    Args:
+        connection: autocommit: reading a schedule may take longer than a transaction should be open.
+        job_id: of the job.
+        asked: the range.
+        mode: which instants run.
+        after: list only instants after this one.
+        limit: list at most so many.
+        most: instants of the range; more are refused.
+
+    Raises:
+        BackfillError: no such backfill can be started; the message says why and what is right.
+    """
+    job = _read_job(connection, job_id)
+    schedule = _schedule_of(connection, job, asked)
+    total = asked.count(schedule, most)
+    listed: list[datetime] = []
+    running = 0
+    more = False
+    place = asked.from_at
+    while instants := asked.instants(schedule, place, _PLAN_CHUNK):
+        chosen = to_run(mode, instants, read_ledger(connection, job_id, instants))
+        running += len(chosen)
+        wanted = [at for at in chosen if after is None or at > after]
+        room = limit - len(listed)
+        more = more or len(wanted) > room
+        listed += wanted[:room]
+        if len(instants) < _PLAN_CHUNK:
+            break
+        place = instants[-1] + TICK
+    return BackfillPlan(
+        job_id,
+        job.version,
+        schedule,
+        asked,
+        mode,
+        total,
+        running,
+        listed,
+        listed[-1] if more and listed else None,
+        job.state,
+    )
+
+
+def start(connection: psycopg.Connection, planned: BackfillPlan, *, requested_by: str | None = None) -> UUID:
+    """Make a backfill; the trigger that owns the job's shard works it off. Return its id.
+
+    Args:
+        connection: no transaction open.
+        planned: what was shown to whoever confirmed it.
+        requested_by: for people.
+
+    Raises:
+        BackfillError: the job or the ledger's floor changed since the plan was made, or another backfill of
+            the job is under way in a part of the range.
+    """
+    backfill_id = uuid7()
+    with connection.transaction():
+        job = lock_job(connection, JobRef(planned.job_id, "", None))
+        if job is None or job.state in _NOT_IN or job.version != planned.job_version:
+            raise BackfillError(f"job {planned.job_id} was changed meanwhile: look at the plan again")
+        asked = planned.range
+        bounds = read_bounds(connection)
+        asked.check(now=bounds.now, floor=bounds.ledger_floor)
+        other = connection.execute(
+            statement("find_overlapping_backfill"),
+            {"job_id": job.id, "from_at": asked.from_at, "until_at": asked.until_at},
+        ).fetchone()
+        if other is not None:
+            raise BackfillError(
+                f"backfill {other[0]} of {job} is under way in a part of this range: wait until it is done,"
+                " or cancel it"
+            )
+        connection.execute(
+            statement("insert_backfill"),
+            {
+                "id": backfill_id,
+                "job_id": job.id,
+                "namespace": job.namespace,
+                "pool": job.pool,
+                "shard": job.shard,
+                "job_version": job.version,
+                "schedule": orjson.dumps(job.schedule).decode(),
+                "mode": planned.mode.value,
+                "from_at": asked.from_at,
+                "until_at": asked.until_at,
+                "total": planned.total,
+                "requested_by": requested_by,
+            },
+        )
+    return backfill_id
+
+
+def cancel(
+    connection: psycopg.Connection,
+    backfill_id: UUID,
+    *,
+    reason: str | None = None,
+    runs_in: tuple[EventTopics, int] | None = None,
+) -> Cancelled:
+    """End a backfill: nothing more of it is queued.
+
+    Args:
+        connection: no transaction open.
+        backfill_id: of the backfill.
+        reason: for people.
+        runs_in: end its unfinished runs too, also of one that is done: where verdicts are announced, and the
+            number of shards. None: what it has queued runs.
+
+    Raises:
+        BackfillError: there is no such backfill.
+    """
+    with connection.transaction():
+        # First the backfill, then timers, job and runs: as a step of it does.
+        ended = connection.execute(
+            statement("cancel_backfill"), {"id": backfill_id, "reason": reason}
+        ).fetchone()
+        if runs_in is None and ended is not None:
+            return Cancelled(done=True)
+        row = connection.execute(
+            "select job_id, from_at, until_at from backfills where id = %s", [backfill_id]
+        ).fetchone()
+        if row is None:
+            raise BackfillError(
+                f"there is no backfill {backfill_id}: `noonmark backfill list` shows those there are"
+            )
+        if runs_in is None:
+            return Cancelled(done=False)
+        stopped = _stop_runs(connection, backfill_id, row[0], BackfillRange(row[1], row[2]), runs_in)
+        return Cancelled(done=ended is not None, **stopped)
+
+
+def read_bounds(connection: psycopg.Connection) -> BackfillBounds:
+    """Read what bounds every backfill."""
+    with connection.cursor(row_factory=row_of(BackfillBounds)) as cursor:
+        found = cursor.execute(statement("read_backfill_bounds")).fetchone()
+    assert found is not None
+    return found
+
+
+def read_ledger(
+    connection: psycopg.Connection, job_id: UUID, instants: Sequence[datetime]
+) -> dict[datetime, str]:
+    """Return the state of the newest run that was not skipped, of those instants that have one."""
+    if not instants:
+        return {}
+    rows = connection.execute(
+        statement("read_backfill_ledger"),
+        {"job_id": job_id, "first": instants[0], "last": instants[-1], "instants": list(instants)},
+    )
+    return dict(rows.fetchall())
+
+
+def zone_data_problem(schedule: Schedule, zone_data: str | None) -> str | None:
+    """Return why this process cannot tell the instants of a schedule; None where it can."""
+    if schedule.zone is None or zone_data == zone_data_version():
+        return None
+    return (
+        f"this process has zone data {zone_data_version()}, the installation plans with"
+        f" {zone_data or 'none'}: use a noonmark with the same"
+    )
+
+
+def _read_job(connection: psycopg.Connection, job_id: UUID) -> _Job:
+    with connection.cursor(row_factory=row_of(_Job)) as cursor:
+        job = cursor.execute(
+            "select id, version, state, state_reason, name, schedule::text from jobs where id = %s", [job_id]
+        ).fetchone()
+    if job is None:
+        raise BackfillError(f"there is no job {job_id}: `noonmark job list` shows those there are")
+    return job
+
+
+def _schedule_of(connection: psycopg.Connection, job: _Job, asked: BackfillRange) -> Schedule:
+    """Return the schedule whose instants the range is about, where a backfill of the job is possible."""
+    stored = orjson.loads(job.schedule) if job.schedule is not None else None
+    if stored is None or "run_at" in stored:
+        raise BackfillError(
+            f"{job} has one instant only: a backfill is for recurring jobs; trigger it instead"
+        )
+    if (what := _NOT_IN.get(JobState(job.state))) is not None:
+        why = f" ({job.state_reason})" if job.state_reason else ""
+        raise BackfillError(f"{job} is {job.state}{why}; {what}")
+    bounds = read_bounds(connection)
+    asked.check(now=bounds.now, floor=bounds.ledger_floor)
+    texts = ScheduleTexts()
+    assert job.schedule is not None
+    try:
+        texts.learn(connection, [job.schedule])
+        schedule = texts.read(job.schedule)
+    except ScheduleError as error:
+        raise BackfillError(f"the schedule of {job} cannot be read: {error}") from error
+    if (problem := zone_data_problem(schedule, bounds.zone_data)) is not None:
+        raise BackfillError(problem)
+    return schedule
+
+
+def _stop_runs(
+    connection: psycopg.Connection,
+    backfill_id: UUID,
+    job_id: UUID,
+    asked: BackfillRange,
+    told: tuple[EventTopics, int],
+) -> dict[str, int]:
+    """End the unfinished runs of a backfill, as a cancel of their job would."""
+    job = lock_job(connection, JobRef(job_id, "", None))
+    if job is None:
+        return {}
+    with connection.cursor(row_factory=row_of(LiveRun)) as cursor:
+        runs = cursor.execute(
+            statement("lock_backfill_runs"),
+            {
+                "job_id": job_id,
+                "first": asked.from_at,
+                "last": asked.until_at,
+                "request_id": backfill_id.hex,
+            },
+        ).fetchall()
+    if not runs:
+        return {}
+    with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
+        which = {**span(runs), "shards": [job.shard], "reason": "with its backfill"}
+        stopped = cursor.execute(statement("cancel_runs"), which).fetchall()
+    ended = [run for run in stopped if run.state == RunState.CANCELLED]
+    release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+    topics, shards = told
+    announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
+    return {"ended": len(ended), "stopping": len(stopped) - len(ended)}

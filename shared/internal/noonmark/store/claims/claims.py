@@ -1,0 +1,242 @@
+"""The trigger's claim: due timers become runs and outbox rows, each lane in one transaction.
+
+One-time instants without rules never leave Postgres. The others are locked, planned in Python
+(`noonmark.core.planning.plan`, memoised), and written back set-based.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import psycopg
+
+from noonmark.core.faults import hit
+from noonmark.core.vocabulary import Lane, TimerKind
+from noonmark.store.claims.planned_runs import ClaimResult, Planning, TimerPlan, carry_out
+from noonmark.store.database.row_types import DueTimer, row_of
+from noonmark.store.database.statements import statement
+from noonmark.store.limits.wait_queue import enqueue_gated
+from noonmark.store.outcomes.events import EventTopics
+from noonmark.store.runs import callbacks
+from noonmark.store.schedules.time_facts import share_time_facts
+
+_ROWS_AT_ONCE: Final = 10_000
+_PLANNING_SECONDS: Final = 0.25
+"""What one claim plans at most: ledger rows, and seconds of planning inside its transaction."""
+
+
+class Probe(NamedTuple):
+    """What is due at the database's `now`, and when the next timer is."""
+
+    now: datetime
+    due: dict[tuple[int, int], list[int]]
+    """Shards with something due, by (lane, timer kind)."""
+    next_at: datetime | None
+
+
+def probe(connection: psycopg.Connection, shards: Sequence[int]) -> Probe | None:
+    """Look at the next timer of each owned shard, lane and kind; None when there is none at all."""
+    rows = connection.execute(statement("read_next_timers"), {"shards": list(shards)}).fetchall()
+    if not rows:
+        return None
+    now: datetime = rows[0][4]
+    due: dict[tuple[int, int], list[int]] = {}
+    next_at: datetime | None = None
+    for shard, lane, kind, fire_at, _ in rows:
+        if fire_at <= now:
+            due.setdefault((lane, kind), []).append(shard)
+        elif next_at is None or fire_at < next_at:
+            next_at = fire_at
+    return Probe(now, due, next_at)
+
+
+def missing_days(connection: psycopg.Connection, shards: Sequence[int], limit: int) -> int:
+    """Make the ledger's days that due timers need; return how many were made."""
+    days = connection.execute(
+        statement("list_missing_days"), {"shards": list(shards), "limit": limit}
+    ).fetchall()
+    made = 0
+    for (day,) in days:
+        row = connection.execute("select noonmark_make_day(%s)", [day]).fetchone()
+        made += bool(row and row[0])
+    return made
+
+
+def claim_once(
+    connection: psycopg.Connection, lane: Lane, shards: Sequence[int], limit: int, *, named: bool = False
+) -> ClaimResult:
+    """Claim due one-time jobs of a lane: one statement, one commit; `named`: it tells which runs it made."""
+    with connection.transaction():
+        row = connection.execute(
+            statement("claim_once"),
+            {
+                "shards": list(shards),
+                "lane": int(lane),
+                "limit": max(1, limit // len(shards)),
+                "named": named,
+            },
+        ).fetchone()
+        hit("trigger.before_commit")
+    hit("trigger.after_commit")
+    assert row is not None
+    made = [(run_id, job_id) for run_id, job_id in row[2] or ()]
+    return ClaimResult(claimed=row[0], queued=row[1], made=made)
+
+
+def claim_retries(
+    connection: psycopg.Connection, lane: Lane, shards: Sequence[int], limit: int
+) -> ClaimResult:
+    """Queue runs again whose retry is due.
+
+    Those of paused jobs wait for the resume instead, and those of jobs with limits for room: each attempt
+    counts.
+    """
+    result = ClaimResult()
+    with connection.transaction():
+        taken = _take(connection, TimerKind.RETRY, lane, shards, limit)
+        result.claimed = len(taken)
+        rows = _without_waiting(connection, taken, result)
+        if rows:
+            told = connection.execute(
+                statement("requeue_runs"),
+                {
+                    "ids": [row[0] for row in rows],
+                    "first": min(row[1] for row in rows),
+                    "last": max(row[1] for row in rows),
+                    "reason": "undeliverable",
+                },
+            ).fetchone()
+            result.queued = told[0] if told else 0
+        hit("trigger.before_commit")
+    hit("trigger.after_commit")
+    return result
+
+
+def claim_deadlines(
+    connection: psycopg.Connection,
+    lane: Lane,
+    shards: Sequence[int],
+    limit: int,
+    *,
+    topics: EventTopics,
+    install_shards: int,
+) -> ClaimResult:
+    """End attempts whose target has not reported in time: they are retried, dead or `unknown`."""
+    result = ClaimResult()
+    with connection.transaction():
+        taken = _take(connection, TimerKind.DEADLINE, lane, shards, limit)
+        result.claimed = len(taken)
+        settled = callbacks.expire(connection, topics, [row[0] for row in taken], shards=install_shards)
+        result.settled = dict(Counter(settled.states.values()))
+        hit("trigger.before_commit")
+    hit("trigger.after_commit")
+    return result
+
+
+def _take(
+    connection: psycopg.Connection, kind: TimerKind, lane: Lane, shards: Sequence[int], limit: int
+) -> list[tuple[Any, ...]]:
+    """Take due timers of runs that exist; return run, instant, job and shard of each."""
+    share = max(1, limit // len(shards))
+    params = {"shards": list(shards), "lane": int(lane), "kind": int(kind), "limit": share}
+    return connection.execute(statement("claim_run_timers"), params).fetchall()
+
+
+def _without_waiting(
+    connection: psycopg.Connection, rows: Sequence[tuple[Any, ...]], result: ClaimResult
+) -> Sequence[tuple[Any, ...]]:
+    """Let the runs of paused jobs, and of those with limits, wait; return the others.
+
+    Rows are run, instant, job and shard.
+    """
+    if not rows:
+        return rows
+    found = connection.execute(
+        statement("lock_paused_jobs"), {"ids": list({row[2] for row in rows})}
+    ).fetchall()
+    paused = {job_id for job_id, is_held in found if is_held}
+    limited = {job_id for job_id, is_held in found if not is_held}
+    held = [row for row in rows if row[2] in paused]
+    if held:
+        connection.execute(
+            statement("pause_runs"),
+            {
+                "ids": [row[0] for row in held],
+                "first": min(row[1] for row in held),
+                "last": max(row[1] for row in held),
+                "shards": list({row[3] for row in held}),
+            },
+        )
+    # A parked message among them took its token before: it is not `retrying`, and is queued.
+    lined = enqueue_gated(connection, [(row[0], row[1]) for row in rows if row[2] in limited], waiting_for="")
+    result.waiting = len(lined)
+    return [row for row in rows if row[2] not in paused and row[0] not in lined]
+
+
+def claim_planned(
+    connection: psycopg.Connection,
+    lane: Lane,
+    shards: Sequence[int],
+    limit: int,
+    *,
+    kind: TimerKind,
+    plan: Planning,
+    topics: EventTopics,
+    install_shards: int,
+    named: bool = False,
+) -> ClaimResult:
+    """Claim due timers that need planning.
+
+    Args:
+        connection: no transaction open.
+        lane: whose timers.
+        kind: `PLANNED`, or `ZONED`: nothing is claimed unless `plan.zone_data` is the active version.
+        shards: owned shards that have some.
+        limit: most timers taken.
+        plan: gives each timer its plan.
+        topics: where verdicts are announced.
+        install_shards: shards of the installation.
+        named: the result is to tell which runs were made.
+    """
+    with connection.transaction():
+        if kind is TimerKind.ZONED and not share_time_facts(connection):
+            return ClaimResult()  # zone data or a calendar are being changed: soon
+        with connection.cursor(row_factory=row_of(DueTimer)) as cursor:
+            timers = cursor.execute(
+                statement("lock_planned_timers"),
+                {
+                    "shards": list(shards),
+                    "lane": int(lane),
+                    "kind": int(kind),
+                    "zone_data": plan.zone_data,
+                    "limit": max(1, limit // len(shards)),
+                },
+            ).fetchall()
+        plan.prepare(connection, timers)
+        plans = _plan_some(timers, plan)
+        result = carry_out(connection, lane, plans, topics=topics, install_shards=install_shards, named=named)
+        hit("trigger.before_commit")
+    hit("trigger.after_commit")
+    return result
+
+
+def _plan_some(timers: Sequence[DueTimer], plan: Planning) -> list[tuple[DueTimer, TimerPlan]]:
+    """Plan timers until the claim is large enough; the others stay as they are, and are claimed next.
+
+    After an outage each timer may stand for a thousand rows. A claim that took all of them would hold up the
+    higher lanes, and end by the server's limit on idle transactions before it wrote anything.
+    """
+    plans: list[tuple[DueTimer, TimerPlan]] = []
+    rows = 0
+    ends_at = time.monotonic() + _PLANNING_SECONDS
+    for timer in timers:
+        planned = plan(timer)
+        plans.append((timer, planned))
+        rows += len(planned.runs)
+        if rows >= _ROWS_AT_ONCE or time.monotonic() > ends_at:
+            break
+    return plans

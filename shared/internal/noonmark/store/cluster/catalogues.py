@@ -1,0 +1,105 @@
+"""What the live workers of each pool can run, as they said at their start; asked when a job is submitted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final, NamedTuple
+
+import orjson
+import psycopg
+
+from noonmark.schemas.problems.refusal import printable
+from noonmark.store.database.statements import statement
+
+_FRESH_SECONDS: Final = 2.0
+_MOST_NAMES: Final = 20
+_MOST_NEAR: Final = 3
+
+
+class Misfit(NamedTuple):
+    """Why no live worker of a pool can run a job: pointer into its document, what is wrong, what would do."""
+
+    pointer: str
+    message: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What the live workers of one pool can run together.
+
+    Attributes:
+        kinds: kinds of jobs.
+        handlers: names of Python handlers.
+        complete: whether each of the workers has said what it can; older versions do not.
+    """
+
+    kinds: frozenset[str]
+    handlers: frozenset[str]
+    complete: bool
+
+    def misfit(self, pool: str, kind: str, handler: str | None) -> Misfit | None:
+        """Say why no worker here can run a job; None where one can, or none has said that it cannot."""
+        if not self.complete:
+            return None
+        if kind not in self.kinds:
+            known = _names(self.kinds)
+            return Misfit("/type", f"no live worker of pool {pool!r} runs jobs of type {kind!r}", known)
+        if kind != "python" or handler is None or handler in self.handlers:
+            return None
+        near = get_close_matches(handler[:200], self.handlers, n=_MOST_NEAR, cutoff=0.6)
+        guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        message = f"no live worker of pool {pool!r} has a handler {printable(handler)!r}{guess}"
+        return Misfit("/handler", message, _names(self.handlers))
+
+
+class Catalogues:
+    """The catalogues of all pools, read anew every two seconds, and before anything is refused."""
+
+    def __init__(self) -> None:
+        self._pools: Mapping[str, Catalogue] = {}
+        self._read_at = -_FRESH_SECONDS
+
+    def misfit(
+        self, connection: psycopg.Connection, pool: str, kind: str, handler: str | None
+    ) -> Misfit | None:
+        """Say why no live worker of a pool can run a job; None where one can, or none is alive."""
+        if time.monotonic() - self._read_at >= _FRESH_SECONDS:
+            self.read(connection)
+        catalogue = self._pools.get(pool)
+        return catalogue.misfit(pool, kind, handler) if catalogue is not None else None
+
+    def read(self, connection: psycopg.Connection) -> None:
+        """Read what the workers that live now have said."""
+        self._pools = live_catalogues(connection)
+        self._read_at = time.monotonic()
+
+
+def live_catalogues(connection: psycopg.Connection) -> Mapping[str, Catalogue]:
+    """Return what the workers that live now have said, by pool; pools without one are left out."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for pool, said in connection.execute(statement("read_live_catalogues")).fetchall():
+        found.setdefault(pool, []).append(said)
+    return {pool: _together(said) for pool, said in found.items()}
+
+
+def catalogue_text(kinds: Sequence[str], handlers: Mapping[str, str]) -> str:
+    """Return what a worker registers with: JSON with its kinds, and each handler's mode."""
+    return orjson.dumps({"kinds": list(kinds), "handlers": dict(sorted(handlers.items()))}).decode()
+
+
+def _together(said: list[Mapping[str, Any]]) -> Catalogue:
+    return Catalogue(
+        frozenset(kind for one in said for kind in one.get("kinds", ())),
+        frozenset(name for one in said for name in one.get("handlers", ())),
+        complete=all("kinds" in one for one in said),
+    )
+
+
+def _names(names: frozenset[str]) -> str:
+    listed = sorted(names)
+    more = f" and {len(listed) - _MOST_NAMES} more" if len(listed) > _MOST_NAMES else ""
+    return f"one of: {', '.join(listed[:_MOST_NAMES])}{more}" if listed else "none is registered there"

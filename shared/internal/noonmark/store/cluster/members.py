@@ -1,0 +1,67 @@
+"""Who owns which shard: beats in Postgres and rendezvous hashing, without session locks.
+
+Ownership only saves work. Two owners of a shard for a moment do no harm: claims skip each other's
+locks, the run key makes a double insert nothing, and a message sent twice is dropped by its fence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.ids import uuid7
+from noonmark.store.database.statements import statement
+
+
+def owner_of(shard: int, members: list[UUID]) -> UUID | None:
+    """Return the member with the highest hash for a shard; the same in every process and on every host."""
+    return max(
+        members,
+        key=lambda m: hashlib.blake2b(m.bytes + shard.to_bytes(4, "big"), digest_size=8).digest(),
+        default=None,
+    )
+
+
+class Membership:
+    """One instance's place among the live members of its role."""
+
+    def __init__(self, role: str, *, shards: int, timeout_seconds: float) -> None:
+        """Make an instance; it is nobody until its first `beat`.
+
+        Args:
+            role: `trigger` or `dispatcher`.
+            shards: how many shards (or slices) are shared out.
+            timeout_seconds: a member silent for longer has lost its shards.
+        """
+        self.id = uuid7()
+        self.role = role
+        self.owned: tuple[int, ...] = ()
+        self.leads = False
+        self.shards = shards
+        self._timeout_seconds = timeout_seconds
+
+    def beat(self, connection: psycopg.Connection) -> bool:
+        """Renew the membership and share out anew; tell whether what is owned has changed."""
+        connection.execute(
+            statement("renew_member"),
+            {"role": self.role, "id": self.id, "host": socket.gethostname(), "pid": os.getpid()},
+        )
+        rows = connection.execute(
+            statement("list_live_members"), {"role": self.role, "timeout_seconds": self._timeout_seconds}
+        ).fetchall()
+        members: list[UUID] = [row[0] for row in rows]
+        owned = tuple(shard for shard in range(self.shards) if owner_of(shard, members) == self.id)
+        self.leads = owner_of(-1 & 0xFFFFFFFF, members) == self.id
+        changed = owned != self.owned
+        self.owned = owned
+        return changed
+
+    def leave(self, connection: psycopg.Connection) -> None:
+        """Hand everything over at once."""
+        connection.execute(statement("delete_member"), {"role": self.role, "id": self.id})
+        self.owned = ()
+        self.leads = False

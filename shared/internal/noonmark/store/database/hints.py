@@ -1,0 +1,157 @@
+"""Hints between services over LISTEN and NOTIFY: they save waiting, and nothing depends on one arriving.
+
+Whoever listens also polls. A hint travels on a connection of its own, never in the transaction it tells of:
+NOTIFY takes one lock for the whole database at commit.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Mapping
+from typing import Final
+
+import psycopg
+from psycopg import sql
+
+from noonmark.store.database.connect import connect
+
+_log = logging.getLogger(__name__)
+
+DUE_CHANNEL: Final = "noonmark_due"
+"""A timer was written that is due within a second: triggers look again."""
+
+FREED_CHANNEL: Final = "noonmark_freed"
+"""A run ended that others wait for: triggers look at the runs that wait for room."""
+
+OUTBOX_CHANNEL: Final = "noonmark_outbox"
+"""The outbox has gained run messages: dispatchers look again."""
+
+_FIRST_RETRY_SECONDS: Final = 0.1
+_LAST_RETRY_SECONDS: Final = 5.0
+
+
+class HintSender:
+    """Sends hints from a thread and a connection of its own, many calls in one notification.
+
+    Calls never wait and never raise. While the database is away hints are dropped: the listeners' polls
+    find what they told of.
+
+    Args:
+        dsn: libpq URL.
+        min_interval_seconds: at most one notification per channel in this time.
+    """
+
+    def __init__(self, dsn: str, *, min_interval_seconds: float = 0.005) -> None:
+        self._dsn = dsn
+        self._min_interval_seconds = min_interval_seconds
+        self._wanted: set[str] = set()
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def due(self) -> None:
+        """Say that a timer is due soon."""
+        self._want(DUE_CHANNEL)
+
+    def freed(self) -> None:
+        """Say that there is room which runs wait for."""
+        self._want(FREED_CHANNEL)
+
+    def outbox(self) -> None:
+        """Say that run messages wait in the outbox."""
+        self._want(OUTBOX_CHANNEL)
+
+    def close(self) -> None:
+        """End the thread; hints not sent yet are dropped."""
+        self._closing.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(timeout=_LAST_RETRY_SECONDS)
+
+    def _want(self, channel: str) -> None:
+        with self._lock:
+            self._wanted.add(channel)
+            # Started with the first hint, so that a sender made before a fork or never used costs nothing.
+            if self._thread is None and not self._closing.is_set():
+                self._thread = threading.Thread(target=self._run, name="hints-sender", daemon=True)
+                self._thread.start()
+        self._wake.set()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._closing.is_set():
+            try:
+                with connect(self._dsn, application="hints", autocommit=True) as connection:
+                    failures = 0
+                    self._send_until_closed(connection)
+            except psycopg.Error as error:
+                failures += 1
+                _log.debug("hints are not sent: %s", str(error).strip())
+                self._closing.wait(_retry_seconds(failures))
+
+    def _send_until_closed(self, connection: psycopg.Connection) -> None:
+        while True:
+            self._wake.wait()
+            if self._closing.is_set():
+                return
+            # Cleared before the wishes are read: one made in between wakes the next round.
+            self._wake.clear()
+            with self._lock:
+                channels, self._wanted = list(self._wanted), set()
+            if channels:
+                connection.execute(
+                    "select pg_notify(channel, '') from unnest(%s::text[]) as t (channel)", [channels]
+                )
+            self._closing.wait(self._min_interval_seconds)
+
+
+class HintListener:
+    """Sets events when hints arrive. A loop of a service, on a direct connection: poolers lose LISTEN.
+
+    Every event is also set after each connect, for a hint may have been missed before it.
+
+    Args:
+        dsn: libpq URL of the server itself.
+        channels: which event a channel sets.
+    """
+
+    def __init__(self, dsn: str, channels: Mapping[str, threading.Event]) -> None:
+        self.name = "hints"
+        self._dsn = dsn
+        self._channels = dict(channels)
+
+    def run(self, stop: threading.Event) -> None:
+        """Listen until `stop` is set, through every outage of the database."""
+        failures = 0
+        while not stop.is_set():
+            try:
+                with connect(self._dsn, application="hints", autocommit=True) as connection:
+                    self._listen(connection)
+                    failures = 0
+                    self._receive(connection, stop)
+            except psycopg.Error as error:
+                failures += 1
+                _log.warning("hints are not received, polling goes on: %s", str(error).strip())
+                stop.wait(_retry_seconds(failures))
+
+    def _listen(self, connection: psycopg.Connection) -> None:
+        for channel in self._channels:
+            connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+        for event in self._channels.values():
+            event.set()
+
+    def _receive(self, connection: psycopg.Connection, stop: threading.Event) -> None:
+        while not stop.is_set():
+            # The time-out bounds how long a stop takes; a dead peer is the keepalives' business.
+            for notification in connection.notifies(timeout=0.5, stop_after=1):
+                event = self._channels.get(notification.channel)
+                if event is not None:
+                    event.set()
+
+
+def _retry_seconds(failures: int) -> float:
+    longest: float = min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2.0 ** min(failures, 32))
+    return random.uniform(0, longest)

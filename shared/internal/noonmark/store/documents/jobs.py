@@ -1,0 +1,88 @@
+"""The document of a stored job: every default spelt out, and the same job again when it is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from noonmark.core.instants import format_instant, parse_instant
+from noonmark.core.planning.plan import Misfire
+from noonmark.core.retry import RetryPolicy
+from noonmark.core.schedules.schedule import Schedule
+from noonmark.core.vocabulary import DeliverySemantics, Lane, Overlap
+from noonmark.schemas.jobs.job import JobSpec, effective
+
+FIRST_ONE_OFF: Final = 1_000_000_000
+"""Versions from here on are of one run each; below are those that edits made."""
+
+_DEFAULT_TIMEOUT: Final = 3600.0
+
+
+def document_of(row: Mapping[str, Any], schedule: Schedule | None) -> dict[str, Any]:
+    """Return the document of a job, every default spelt out; an update with it changes nothing.
+
+    An interval that was made without `start` has none here: an update keeps its rhythm.
+
+    Args:
+        row: columns of `jobs`, or of `job_versions` with `namespace` beside them; `lane` by number or name.
+        schedule: its stored schedule, read; None where it has none, or it cannot be read: then the document
+            has it as it is stored.
+    """
+    stored = row["schedule"] or {}
+    run_at = stored.get("run_at")
+    document = effective(_spec(row, None if run_at else schedule))
+    document["run_at"] = format_instant(parse_instant(run_at)) if run_at else None
+    if run_at is None and stored:
+        document["schedule"] = _schedule(stored, document["schedule"])
+    return document
+
+
+def document_of_spec(spec: JobSpec) -> dict[str, Any]:
+    """Return the document of a job that is not made yet, as `document_of` returns it once it is."""
+    document = effective(spec)
+    if spec.schedule is not None:
+        document["schedule"] = _schedule(spec.schedule.spec(), document["schedule"])
+    return document
+
+
+def _spec(row: Mapping[str, Any], schedule: Schedule | None) -> JobSpec:
+    work, policy = row["work"] or {}, row["policy"] or {}
+    lane = row["lane"]
+    return JobSpec(
+        name=row["name"],
+        kind=row["kind"],
+        handler=row["handler"],
+        payload_json=orjson.dumps(work.get("payload")),
+        schedule=schedule,
+        run_at=None,
+        timeout_seconds=work.get("timeout_seconds", _DEFAULT_TIMEOUT),
+        retry=RetryPolicy.of(work.get("retry") or {}),
+        lane=Lane.from_priority(lane) if isinstance(lane, str) else Lane(lane or 0),
+        pool=row["pool"],
+        namespace=row["namespace"],
+        labels=row["labels"] or {},
+        misfire=Misfire(**policy.get("misfire") or {}),
+        overlap=Overlap(policy.get("overlap", Overlap.ALLOW)),
+        start_deadline_seconds=policy.get("start_deadline_seconds"),
+        idempotency_key=row.get("idempotency_key"),
+        description=row["description"],
+        owner=row["owner"],
+        delivery=DeliverySemantics(work.get("delivery", DeliverySemantics.AT_LEAST_ONCE)),
+        deadline_seconds=work.get("deadline_seconds"),
+        limits=tuple((name, key) for name, key in policy.get("limits", ())),
+        pause_after_failures=work.get("pause_after_failures"),
+        late_after_seconds=policy.get("late_after_seconds"),
+    )
+
+
+def _schedule(stored: Mapping[str, Any], document: dict[str, Any] | None) -> dict[str, Any]:
+    if document is None:
+        return dict(stored)
+    if "anchor" in stored and "start" not in stored:
+        document["start"] = None
+    for member, kept in zip(document.get("any", ()), stored.get("any", ()), strict=False):
+        if "anchor" in kept and "start" not in kept:
+            member.pop("start", None)
+    return document

@@ -1,0 +1,6 @@
+"""Submissions: the one way in which jobs are created and changed, whoever requests it.
+
+May import: `store.claims`, `store.runs`, `store.limits`, `store.outcomes`, `store.documents`,
+`store.schedules`, `store.cluster`. Start with `submit.py`; `create.py` inserts new jobs, `control.py`
+dispatches requests about existing ones, `locks.py` states the order of locks.
+"""

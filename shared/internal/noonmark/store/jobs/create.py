@@ -1,0 +1,354 @@
+"""Making jobs: a run of consecutive creates is written with one statement per table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from noonmark.core.ids import shard_of, uuid7_batch
+from noonmark.core.vocabulary import JobState
+from noonmark.schemas.jobs.job import JobSpec
+from noonmark.store.database.columns import folded
+from noonmark.store.database.statements import statement
+from noonmark.store.documents.columns import Due, first_due, labels_text, policy_text, work_text
+from noonmark.store.jobs.quotas import over_quota, read_quotas
+from noonmark.store.jobs.requests import (
+    UNFIT,
+    Batch,
+    Reason,
+    Result,
+    Status,
+    cannot_run,
+    rejected,
+    unknown_limit,
+    unknown_pool,
+    unplannable,
+)
+
+_TRIES = 3
+"""Inserts of a job whose rival vanished between the insert and the look at it."""
+
+
+class Create(NamedTuple):
+    """A job to make; `place` is where its result goes."""
+
+    place: int
+    spec: JobSpec
+    sequence: int | None
+
+
+class _NewJob(NamedTuple):
+    id: UUID
+    shard: int
+    spec: JobSpec
+    due: Due
+
+
+class Timer(NamedTuple):
+    """The next instant of a job. The namespace is the job's own; an update by id need not name it."""
+
+    job_id: UUID
+    version: int
+    shard: int
+    namespace: str
+    spec: JobSpec
+    due: Due
+
+
+def create_jobs(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> None:
+    """Make jobs inside the caller's transaction and put a result in the place of each.
+
+    What Postgres will not store is found by halving, so that one bad job never fails its batch.
+    """
+    wanted = _runnable(batch, _of_known_pools(batch, creates, results), results)
+    wanted = _of_known_limits(batch, wanted, results)
+    wanted = _without_tombstone(batch, wanted, results)
+    wanted = _within_quotas(batch, wanted, results)
+    if wanted:
+        _write_or_halve(batch, wanted, results)
+
+
+def _of_known_pools(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+    unknown = batch.known.unknown_pools(batch.connection, {create.spec.pool for create in creates})
+    if not unknown:
+        return creates
+    for create in creates:
+        if create.spec.pool in unknown:
+            results[create.place] = unknown_pool(create.spec.pool, batch.known.pools)
+    return [create for create in creates if create.spec.pool not in unknown]
+
+
+def _runnable(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+    """Drop what no live worker of its pool can run."""
+    unplannable = {}
+    for create in creates:
+        if (misfit := batch.misfit(create.spec)) is not None:
+            unplannable[create.place] = cannot_run(misfit)
+    results.update(unplannable)
+    return [create for create in creates if create.place not in unplannable] if unplannable else creates
+
+
+def _of_known_limits(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+    limited = [create for create in creates if create.spec.limits]
+    if not limited:
+        return creates
+    refused = set()
+    for place, spec, _ in limited:
+        namespace = spec.namespace
+        if (verdict := unknown_limit(spec.limits, namespace, batch.facts.limits_of(namespace))) is not None:
+            results[place] = verdict
+            refused.add(place)
+    return [create for create in creates if create.place not in refused]
+
+
+def _without_tombstone(
+    batch: Batch, creates: Sequence[Create], results: dict[int, Result]
+) -> Sequence[Create]:
+    """Drop creates that are older than a cancel of their name."""
+    ordered = [create for create in creates if create.sequence is not None and _unique_name(create.spec)]
+    if not ordered:
+        return creates
+    rows = batch.connection.execute(
+        statement("read_tombstones"),
+        {
+            "namespaces": [create.spec.namespace for create in ordered],
+            "names": [create.spec.name for create in ordered],
+        },
+    ).fetchall()
+    tombstones: dict[tuple[str, str | None], int] = {(row[0], row[1]): row[2] for row in rows}
+    stale = {
+        create.place
+        for create in ordered
+        if (create.sequence or 0) <= tombstones.get((create.spec.namespace, create.spec.name), -1)
+    }
+    for place in stale:
+        results[place] = Result(Status.STALE)
+    return [create for create in creates if create.place not in stale]
+
+
+def _within_quotas(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+    """Drop recurring jobs that are more than their namespace may have."""
+    bounded = [c for c in creates if c.spec.namespace in batch.facts.bounded and _unique_name(c.spec)]
+    if not bounded:
+        return creates
+    quotas = read_quotas(batch.connection, {create.spec.namespace for create in bounded})
+    over: set[int] = set()
+    for namespace, quota in quotas.items():
+        mine = [create for create in bounded if create.spec.namespace == namespace]
+        if len(mine) <= quota.free:
+            continue
+        # What is there already takes no room, and has its own answer.
+        new = _explain(batch, mine, results)
+        for create in new[max(quota.free, 0) :]:
+            results[create.place] = over_quota(namespace, quota)
+        over |= {create.place for create in mine} - {create.place for create in new[: max(quota.free, 0)]}
+    return [create for create in creates if create.place not in over]
+
+
+def _write_or_halve(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> None:
+    try:
+        with batch.connection.transaction():
+            _write(batch, creates, results)
+    except UNFIT as error:
+        verdict = unplannable(error)
+        if len(creates) == 1:
+            results[creates[0].place] = verdict
+            return
+        middle = len(creates) // 2
+        _write_or_halve(batch, creates[:middle], results)
+        _write_or_halve(batch, creates[middle:], results)
+
+
+def _write(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> None:
+    left = creates
+    for _ in range(_TRIES):
+        left = _insert(batch, left, results)
+        if not left:
+            return
+    for create in left:
+        results[create.place] = rejected(
+            Reason.CONFLICT, "", "other events make and cancel this job at the same time; send it again"
+        )
+
+
+def _insert(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
+    """Insert jobs with their timers and runs; return those to try again."""
+    jobs = [
+        _NewJob(job_id, shard_of(job_id, batch.shards), create.spec, _due(batch, create.spec, job_id))
+        for job_id, create in zip(uuid7_batch(len(creates)), creates, strict=True)
+    ]
+    written = _insert_jobs(batch, creates, jobs)
+    made = jobs
+    again: list[Create] = []
+    if written is not None:
+        made = [job for job in jobs if job.id.bytes in written]
+        left_out = [c for c, job in zip(creates, jobs, strict=True) if job.id.bytes not in written]
+        again = _explain(batch, left_out, results)
+    _insert_timers(batch, [job for job in made if job.due.at is not None])
+    _insert_runs(batch, [job for job in made if job.due.now])
+    for create, job in zip(creates, jobs, strict=True):
+        if written is None or job.id.bytes in written:
+            results[create.place] = Result(Status.ACCEPTED, job.id)
+    return again
+
+
+def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[_NewJob]) -> set[bytes] | None:
+    """Return the ids of the rows that were written; None where all were."""
+    specs = [job.spec for job in jobs]
+    row = batch.connection.execute(
+        statement("insert_jobs"),
+        {
+            "now": batch.now,
+            "wanted": len(jobs),
+            "ids": [job.id for job in jobs],
+            "shards": [job.shard for job in jobs],
+            **folded(
+                {
+                    "namespaces": [spec.namespace for spec in specs],
+                    "names": [spec.name for spec in specs],
+                    "kinds": [spec.kind for spec in specs],
+                    "handlers": [spec.handler for spec in specs],
+                    "lanes": [int(spec.lane) for spec in specs],
+                    "pools": [spec.pool for spec in specs],
+                    "schedules": [job.due.schedule for job in jobs],
+                    "policies": [policy_text(spec) for spec in specs],
+                    "works": [work_text(spec) for spec in specs],
+                    "labels": [labels_text(spec) for spec in specs],
+                    "descriptions": [spec.description for spec in specs],
+                    "owners": [spec.owner for spec in specs],
+                    "idempotency_keys": [spec.idempotency_key for spec in specs],
+                    "unique_names": [_unique_name(spec) for spec in specs],
+                    "sequences": [create.sequence for create in creates],
+                    "states": [_state(batch, job).value for job in jobs],
+                }
+            ),
+        },
+        binary=True,
+    ).fetchone()
+    assert row is not None
+    if row[0] == len(jobs):
+        return None
+    joined = row[1] or b""
+    return {joined[at : at + 16] for at in range(0, len(joined), 16)}
+
+
+def _explain(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
+    """Say why jobs were not written; return those whose rival is gone again."""
+    rows = batch.connection.execute(
+        statement("find_job_conflicts"),
+        {
+            "places": [create.place for create in creates],
+            "namespaces": [create.spec.namespace for create in creates],
+            "idempotency_keys": [create.spec.idempotency_key for create in creates],
+            "names": [create.spec.name if _unique_name(create.spec) else None for create in creates],
+        },
+    ).fetchall()
+    rivals = {row[0]: row[1:] for row in rows}
+    again = []
+    for create in creates:
+        same_key, same_name, newest = rivals.get(create.place, (None, None, None))
+        if same_key is not None:
+            results[create.place] = Result(Status.DUPLICATE, same_key)
+        elif same_name is None:
+            again.append(create)
+        elif create.sequence is not None and newest is not None and create.sequence <= newest:
+            results[create.place] = Result(Status.STALE, same_name)
+        else:
+            results[create.place] = _name_taken(create.spec, same_name)
+    return again
+
+
+def _name_taken(spec: JobSpec, job_id: UUID) -> Result:
+    return rejected(
+        Reason.CONFLICT,
+        "/name",
+        f"job {job_id} of namespace {spec.namespace!r} is named {spec.name!r} already",
+        "another name, or an update of that job",
+    )._replace(job_id=job_id)
+
+
+def _insert_timers(batch: Batch, jobs: Sequence[_NewJob]) -> None:
+    if jobs:
+        insert_timers(
+            batch, [Timer(job.id, 1, job.shard, job.spec.namespace, job.spec, job.due) for job in jobs]
+        )
+
+
+def insert_timers(batch: Batch, timers: Sequence[Timer]) -> None:
+    """Write the next timer of jobs; each is due at some time."""
+    fire_at: list[datetime] = [timer.due.fire_at for timer in timers if timer.due.fire_at is not None]
+    batch.note_timer(min(fire_at))
+    dues = [timer.due for timer in timers]
+    batch.connection.execute(
+        statement("insert_timers"),
+        {
+            "job_ids": [timer.job_id for timer in timers],
+            "shards": [timer.shard for timer in timers],
+            **folded(
+                {
+                    "fire_at": fire_at,
+                    "scheduled_for": [due.at for due in dues],
+                    "after_at": [due.after_at for due in dues],
+                    "after_offset": [due.after_offset for due in dues],
+                    "runs_left": [due.runs_left for due in dues],
+                    "job_versions": [timer.version for timer in timers],
+                    "lanes": [int(timer.spec.lane) for timer in timers],
+                    "kinds": [int(timer.due.kind) for timer in timers],
+                    "namespaces": [timer.namespace for timer in timers],
+                    "pools": [timer.spec.pool for timer in timers],
+                }
+            ),
+        },
+    )
+
+
+def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
+    """Write the runs of jobs that are due on arrival, with their messages."""
+    if not jobs:
+        return
+    batch.known.ensure_day(batch.connection, batch.now)
+    batch.queued = True
+    run_ids, job_ids = uuid7_batch(len(jobs)), [job.id for job in jobs]
+    batch.begun.append((run_ids, job_ids))
+    batch.connection.execute(
+        statement("insert_immediate_runs"),
+        {
+            "now": batch.now,
+            "ids": run_ids,
+            "job_ids": job_ids,
+            "shards": [job.shard for job in jobs],
+            **folded(
+                {
+                    "start_by": [job.due.start_by for job in jobs],
+                    "lanes": [int(job.spec.lane) for job in jobs],
+                    "namespaces": [job.spec.namespace for job in jobs],
+                    "pools": [job.spec.pool for job in jobs],
+                }
+            ),
+        },
+    )
+
+
+def _due(batch: Batch, spec: JobSpec, job_id: UUID) -> Due:
+    held = spec.namespace in batch.facts.paused
+    return first_due(
+        spec,
+        job_id,
+        batch.now,
+        zone_data_is_active=batch.zone_data_is_active,
+        held=held,
+        capped=spec.namespace in batch.facts.capped,
+    )
+
+
+def _state(batch: Batch, job: _NewJob) -> JobState:
+    if not job.due.now and job.due.at is None:
+        return JobState.COMPLETED
+    return JobState.PAUSED if job.spec.namespace in batch.facts.paused else JobState.ACTIVE
+
+
+def _unique_name(spec: JobSpec) -> bool:
+    """Recurring jobs are known by their name; one-time jobs share names."""
+    return spec.schedule is not None

@@ -1,0 +1,56 @@
+"""Instants that came due before an order about their job: judged as the job was, before it is changed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from noonmark.core.planning.plan import CATCH_UP_CAP, LEDGER_CAP
+from noonmark.core.vocabulary import Lane
+from noonmark.store.claims.planned_runs import carry_out
+from noonmark.store.claims.planner import Planner
+from noonmark.store.database.row_types import DueTimer, row_of
+from noonmark.store.database.statements import statement
+from noonmark.store.documents.columns import NEVER
+from noonmark.store.jobs.locks import LockedJob
+from noonmark.store.jobs.requests import Batch
+
+_MOST_STEPS: Final = 20
+"""Planning steps of one job inside an order; each is a step of the trigger's size."""
+
+
+def settle_due(batch: Batch, job: LockedJob, *, of_last_pause: bool = False) -> bool:
+    """Give what came due its verdict, as a claim would; False where some of it is left to the trigger.
+
+    That is so where too much came due for one order, or only a process with the active zone data can tell
+    what. An instant that waits for its jitter runs at once. The job may be complete, or broken, afterwards.
+
+    Args:
+        batch: in the transaction that locked the job.
+        job: the locked job.
+        of_last_pause: only what the last pause held, and its resume gave a choice for.
+    """
+    planner = Planner(catch_up_cap=CATCH_UP_CAP, ledger_cap=LEDGER_CAP)
+    for _ in range(_MOST_STEPS):
+        with batch.connection.cursor(row_factory=row_of(DueTimer)) as cursor:
+            timers = cursor.execute(
+                statement("lock_due_timers_of_job"), {"job_id": job.id, "never": NEVER}
+            ).fetchall()
+        if of_last_pause:
+            timers = [
+                timer for timer in timers if timer.resumed_at and timer.scheduled_for < timer.resumed_at
+            ]
+        if not timers:
+            return True
+        if not batch.zone_data_is_active:
+            return False
+        planner.prepare(batch.connection, timers)
+        plans = [(timer, planner(timer, at_once=True)) for timer in timers]
+        result = carry_out(
+            batch.connection, Lane(job.lane), plans, topics=batch.topics, install_shards=batch.shards
+        )
+        batch.queued |= result.queued > 0
+        if result.broken:
+            return True
+        if result.postponed:
+            return False
+    return False

@@ -1,0 +1,92 @@
+"""Jobs that pause themselves after `pause_after_failures` equal failures in a row.
+
+The sweep is the one mechanism, so that it does not matter which process recorded a failure, or died after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.vocabulary import JobState
+from noonmark.schemas.events.submissions import JobRef, PauseJob
+from noonmark.store.database.row_types import row_of
+from noonmark.store.database.statements import statement
+from noonmark.store.jobs.fact_cache import FactCache
+from noonmark.store.jobs.locks import lock_job
+from noonmark.store.jobs.requests import Request, Status
+from noonmark.store.jobs.submit import accept
+from noonmark.store.outcomes.events import EventTopics
+from noonmark.store.schedules.time_facts import read_time_facts, share_time_facts
+
+REASON_PREFIX: Final = "paused itself: "
+"""Of the state reason of such a job, before what is to be told of its failures."""
+
+_MOST_REASON: Final = 500
+"""Characters, as an operator's reason."""
+
+
+class FailingJob(NamedTuple):
+    """A job whose last `failures` runs died of one cause; `error` is the latest."""
+
+    id: UUID
+    failures: int
+    error: str | None
+
+    @property
+    def reason(self) -> str:
+        """Why it is paused, for people."""
+        runs = "run" if self.failures == 1 else "runs"
+        why = self.error or "no error is known"
+        text = f"{REASON_PREFIX}{self.failures} {runs} in a row ended dead: {why}"
+        return text if len(text) <= _MOST_REASON else text[: _MOST_REASON - 1] + "…"
+
+
+def died_since(connection: psycopg.Connection, since: datetime) -> dict[UUID, datetime]:
+    """Return the jobs of which a run died after `since`, each with the latest death."""
+    return dict(connection.execute(statement("list_jobs_with_recent_deaths"), {"since": since}).fetchall())
+
+
+def failing(connection: psycopg.Connection, jobs: Sequence[UUID]) -> list[FailingJob]:
+    """Return those of the jobs that are to pause themselves."""
+    if not jobs:
+        return []
+    with connection.cursor(row_factory=row_of(FailingJob)) as cursor:
+        return cursor.execute(statement("find_jobs_to_pause"), {"ids": list(jobs)}).fetchall()
+
+
+def pause(
+    connection: psycopg.Connection, topics: EventTopics, job_id: UUID, known: FactCache, *, shards: int
+) -> FailingJob | None:
+    """Pause a failing job as an operator's order would, in one transaction; None where it need not be.
+
+    Args:
+        connection: no transaction open.
+        topics: where verdicts are announced that the pause brings.
+        job_id: found by `failing`.
+        known: what this process has seen of pools and days.
+        shards: of the installation.
+    """
+    with connection.transaction():
+        share_time_facts(connection, wait=True)
+        job = lock_job(connection, JobRef(job_id, "", None))
+        if job is None or job.state != JobState.ACTIVE:
+            return None
+        # Looked at again under the lock: it may have been resumed or edited, or have succeeded.
+        found = failing(connection, [job_id])
+        if not found:
+            return None
+        order = PauseJob(JobRef(job_id, job.namespace, None), found[0].reason)
+        taken = accept(
+            connection,
+            [Request(order, None)],
+            shards=shards,
+            topics=topics,
+            known=known,
+            facts=read_time_facts(connection),
+        )
+    return found[0] if taken.results[0].status is Status.ACCEPTED else None

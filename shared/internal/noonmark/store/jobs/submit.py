@@ -1,0 +1,179 @@
+"""Taking in submissions: the one way by which jobs are made and changed, whoever asks.
+
+A batch is one transaction of the caller's. Repeated events are recognised, consecutive creates are written
+together, orders about existing jobs are carried out one by one in between, so that the events of one job
+keep their order.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import psycopg
+
+from noonmark.core.schedules.time_facts import TimeFacts
+from noonmark.core.zones.zones import zone_data_version
+from noonmark.schemas.events.submissions import CancelJob, CancelRuns, CompleteRun, CreateJob
+from noonmark.store.database.columns import UuidBytes, folded
+from noonmark.store.database.statements import statement
+from noonmark.store.jobs.complete import complete
+from noonmark.store.jobs.control import cancel_runs, control
+from noonmark.store.jobs.create import Create, create_jobs
+from noonmark.store.jobs.fact_cache import FactCache
+from noonmark.store.jobs.requests import Batch, EventRef, Reason, Request, Result, Status, Taken
+from noonmark.store.outcomes.events import EventTopics
+from noonmark.store.schedules.time_facts import active_zone_data
+
+__all__ = ["EventRef", "FactCache", "Reason", "Request", "Result", "Status", "Taken", "accept"]
+
+_NAME_LOCKS: Final = 0x6E6F6F6E
+"""First key of the advisory locks on names."""
+
+_NAME_BUCKETS: Final = 256
+
+
+def accept(
+    connection: psycopg.Connection,
+    requests: Sequence[Request],
+    *,
+    shards: int,
+    topics: EventTopics,
+    known: FactCache,
+    facts: TimeFacts,
+) -> Taken:
+    """Take in a batch of submissions inside the caller's transaction, which must be open.
+
+    The caller has made sure, by `time_facts.share_time_facts` and `facts_number`, that `facts` hold until its
+    transaction ends.
+
+    Args:
+        connection: in a transaction at READ COMMITTED.
+        requests: checked submissions in the order of their arrival.
+        shards: of the installation.
+        topics: where verdicts of cancelled runs are announced.
+        known: what this process has seen of pools and days; kept between batches.
+        facts: what the requests were checked with.
+
+    Raises:
+        psycopg.Error: the database failed, or lost a deadlock: roll back and take the whole batch again.
+    """
+    keys = [request.event.key if request.event else None for request in requests]
+    now, repeated = _remember(connection, requests, keys)
+    batch = Batch(connection, shards, topics, known, now, facts)
+    if any(_may_need_zone_data(request) for request in requests):
+        batch.zone_data_is_active = active_zone_data(connection) == zone_data_version()
+    results: dict[int, Result] = {place: Result(Status.DUPLICATE) for place in repeated}
+    fresh = [(place, request) for place, request in enumerate(requests) if place not in repeated]
+    _lock_names(connection, [request for _, request in fresh])
+    _take_in(batch, fresh, results)
+    _forget_rejected(connection, keys, results)
+    answers = [results[place] for place in range(len(requests))]
+    return Taken(answers, batch.now, batch.queued, batch.due_soon, batch.settled, batch.freed, batch.begun)
+
+
+def _remember(
+    connection: psycopg.Connection, requests: Sequence[Request], keys: Sequence[bytes | None]
+) -> tuple[datetime, set[int]]:
+    """Put the events into the inbox; return the time, and the places of those seen before or here twice."""
+    first: dict[bytes, int] = {}
+    repeated: set[int] = set()
+    for place, key in enumerate(keys):
+        if key is not None and first.setdefault(key, place) != place:
+            repeated.add(place)
+    if not first:
+        row = connection.execute("select noonmark_now()").fetchone()
+        assert row is not None
+        return row[0], repeated
+    order = sorted(first)
+    events = [event for event in (requests[first[key]].event for key in order) if event is not None]
+    columns = {"sources": [event.source for event in events]}
+    row = connection.execute(
+        statement("insert_inbox"),
+        {
+            "keys": UuidBytes(order),
+            "ids": [event.id for event in events],
+            "wanted": len(order),
+            **folded(columns),
+        },
+        binary=True,
+    ).fetchone()
+    assert row is not None
+    now, kept, joined = row
+    if kept < len(order):
+        fresh = {(joined or b"")[at : at + 16] for at in range(0, 16 * kept, 16)}
+        repeated.update(first[key] for key in order if key not in fresh)
+    return now, repeated
+
+
+def _may_need_zone_data(request: Request) -> bool:
+    """Whether a zoned schedule comes or, with any order about an existing job, may be there."""
+    submission = request.submission
+    if isinstance(submission, CancelRuns | CompleteRun):
+        return False
+    if not isinstance(submission, CreateJob):
+        return True
+    schedule = submission.spec.schedule
+    return schedule is not None and schedule.zone is not None
+
+
+def _lock_names(connection: psycopg.Connection, requests: Sequence[Request]) -> None:
+    """Order sequenced creates and cancels of the same names among all processes."""
+    buckets: dict[int, bool] = {}
+    for submission, event, *_ in requests:
+        if event is None or event.sequence is None:
+            continue
+        if isinstance(submission, CreateJob) and submission.spec.schedule is not None:
+            spec = submission.spec
+            buckets.setdefault(_bucket(spec.namespace, spec.name), False)
+        elif isinstance(submission, CancelJob) and submission.ref.name is not None:
+            buckets[_bucket(submission.ref.namespace, submission.ref.name)] = True
+    if buckets:
+        connection.execute(
+            statement("lock_job_names"),
+            {"space": _NAME_LOCKS, "buckets": list(buckets), "exclusive": list(buckets.values())},
+        )
+
+
+def _bucket(namespace: str, name: str | None) -> int:
+    return zlib.crc32(f"{namespace}\0{name}".encode()) % _NAME_BUCKETS
+
+
+def _take_in(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[int, Result]) -> None:
+    creates: list[Create] = []
+    names: set[tuple[str, str | None]] = set()
+    completions: list[tuple[int, CompleteRun]] = []
+    for place, (submission, event, within, _) in fresh:
+        if isinstance(submission, CompleteRun):
+            completions.append((place, submission))
+            continue
+        # Reports and orders about a run keep their order.
+        complete(batch, completions, results)
+        if isinstance(submission, CreateJob):
+            creates.append(Create(place, submission.spec, event.sequence if event else None))
+            names.add((submission.spec.namespace, submission.spec.name))
+            continue
+        if isinstance(submission, CancelRuns):
+            # Nobody knows a run of the open group yet.
+            results[place] = cancel_runs(batch, submission, event, within)
+            continue
+        # Only an order about a job of the open group must wait for it; by id nobody knows one of them yet.
+        if submission.ref.job_id is None and (submission.ref.namespace, submission.ref.name) in names:
+            create_jobs(batch, creates, results)
+            creates, names = [], set()
+        results[place] = control(batch, submission, event, within)
+    if creates:
+        create_jobs(batch, creates, results)
+    complete(batch, completions, results)
+
+
+def _forget_rejected(
+    connection: psycopg.Connection, keys: Sequence[bytes | None], results: dict[int, Result]
+) -> None:
+    refused = [
+        key for place, key in enumerate(keys) if key is not None and results[place].status is Status.REJECTED
+    ]
+    if refused:
+        connection.execute(statement("delete_inbox"), {"keys": UuidBytes(refused)})

@@ -1,0 +1,26 @@
+"""What clients said of the traces that their submissions belong to. Only asked where traces are on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from uuid import UUID
+
+import psycopg
+
+from noonmark.store.database.statements import statement
+
+
+def keep(connection: psycopg.Connection, traceparents: Mapping[UUID, str]) -> None:
+    """Keep the `traceparent` of jobs that were just made, in the transaction that made them."""
+    connection.execute(
+        statement("insert_traces"),
+        {"ids": list(traceparents), "traceparents": list(traceparents.values())},
+    )
+
+
+def submitted(connection: psycopg.Connection, job_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """Return the `traceparent` of each of these jobs that has one."""
+    ids = list(set(job_ids))
+    if not ids:
+        return {}
+    return dict(connection.execute(statement("read_traces"), {"ids": ids}).fetchall())

@@ -1,0 +1,158 @@
+"""Bringing a database to this release's schema, and telling whether it is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, pool
+
+from noonmark.core.zones.zones import zone_data_version
+from noonmark.store.cluster.pools import register_pool
+from noonmark.store.database.connect import sqlalchemy_url
+from noonmark.store.migrations.api_role import RoleError, ensure_api_role, lend_statement, may_take_on
+from noonmark.store.schedules.time_facts import active_zone_data
+from noonmark.store.schedules.zone_data import differing_zone_data, ensure_active
+
+_MIGRATIONS = Path(__file__).parent
+DEFAULT_SHARDS = 4
+MINIMUM_SERVER = 150_000
+
+
+class SchemaError(RuntimeError):
+    """The database is not usable by this release; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    """What `noonmark db check` reports."""
+
+    server_version: int
+    current: str | None
+    wanted: str
+    shards: int | None
+    days_ahead: int
+    zone_data: str
+    """Version of the zone data that this process plans with."""
+    active_zone_data: str | None
+    """That which the installation plans with."""
+    lend_role: str | None = None
+    """The statement by which an administrator lends the API's role to this user; None: it has it."""
+
+    @property
+    def problems(self) -> list[str]:
+        """Sentences that say what is wrong and what to do; empty when all is well."""
+        found = []
+        if self.server_version < MINIMUM_SERVER:
+            found.append(f"Postgres {self.server_version // 10_000} is too old; noonmark needs 15 or newer")
+        if self.current != self.wanted:
+            found.append(
+                f"the schema is at {self.current or 'nothing'}, this release needs {self.wanted}:"
+                " run `noonmark db migrate`"
+            )
+        elif self.days_ahead < 1:
+            found.append(
+                "no ledger partition exists for tomorrow: start a trigger, or run `noonmark db migrate`"
+            )
+        if self.current == self.wanted and self.lend_role is not None:
+            found.append(
+                "this user may not work as the API's role, so that no request could be answered: let an"
+                f" administrator of the server run `{self.lend_role}`"
+            )
+        if self.current == self.wanted and self.zone_data != self.active_zone_data:
+            found.append(differing_zone_data(self.zone_data, self.active_zone_data))
+        return found
+
+
+def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> None:
+    """Bring the schema to this release and make the ledger's next days. Safe to repeat.
+
+    Args:
+        dsn: libpq URL of the database, as its owner.
+        shards: how many shards a new installation has; an existing one keeps its own.
+        days_ahead: for how many days beyond today partitions are made.
+
+    Raises:
+        SchemaError: the server is too old, or the role of the API is missing and may not be made.
+    """
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        if connection.info.server_version < MINIMUM_SERVER:
+            raise SchemaError(
+                f"Postgres {connection.info.server_version // 10_000} is too old; noonmark needs 15 or newer"
+            )
+        try:
+            ensure_api_role(connection)
+        except RoleError as error:
+            raise SchemaError(str(error)) from error
+    command.upgrade(_config(dsn), "head")
+    with psycopg.connect(dsn) as connection:
+        connection.execute("insert into install (shards) values (%s) on conflict do nothing", [shards])
+        register_pool(connection, "default")
+        ensure_active(connection, zone_data_version())
+        today = _today(connection)
+        for ahead in range(-1, days_ahead + 1):
+            make_day(connection, today + timedelta(days=ahead))
+
+
+def make_day(connection: psycopg.Connection, day: date) -> bool:
+    """Make the ledger's partition of a day; tell whether it was missing."""
+    row = connection.execute("select noonmark_make_day(%s)", [day]).fetchone()
+    return bool(row and row[0])
+
+
+def status(dsn: str) -> SchemaStatus:
+    """Read where the database stands, changing nothing."""
+    engine = create_engine(sqlalchemy_url(dsn), poolclass=pool.NullPool)
+    with engine.connect() as connection:
+        current = MigrationContext.configure(connection).get_current_revision()
+        raw = connection.connection.driver_connection
+        assert isinstance(raw, psycopg.Connection)
+        shards, days_ahead, active = None, -1, None
+        if current is not None:
+            row = raw.execute("select shards from install").fetchone()
+            shards = row[0] if row else None
+            days_ahead = _days_ahead(raw)
+        wanted = ScriptDirectory.from_config(_config(dsn)).get_current_head() or ""
+        if current == wanted:
+            active = active_zone_data(raw)
+        return SchemaStatus(
+            server_version=raw.info.server_version,
+            current=current,
+            wanted=wanted,
+            shards=shards,
+            days_ahead=days_ahead,
+            zone_data=zone_data_version(),
+            active_zone_data=active,
+            lend_role=None if may_take_on(raw) else lend_statement(raw),
+        )
+
+
+def _today(connection: psycopg.Connection) -> date:
+    """Return the day by the database's clock, the only one that counts."""
+    row = connection.execute("select (noonmark_now() at time zone 'UTC')::date").fetchone()
+    assert row is not None
+    today: date = row[0]
+    return today
+
+
+def _days_ahead(connection: psycopg.Connection) -> int:
+    today = _today(connection)
+    ahead = -1
+    while connection.execute(
+        "select to_regclass(%s)", [f"runs_{today + timedelta(days=ahead + 1):%Y%m%d}"]
+    ).fetchone() != (None,):
+        ahead += 1
+    return ahead
+
+
+def _config(dsn: str) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.set_main_option("sqlalchemy.url", sqlalchemy_url(dsn).replace("%", "%%"))
+    return config

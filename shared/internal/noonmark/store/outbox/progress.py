@@ -1,0 +1,60 @@
+"""What the dispatcher measures and writes down: how far groups have come, and what is unfinished."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import psycopg
+
+from noonmark.core.vocabulary import Lane
+from noonmark.store.database.statements import statement
+
+
+class Unfinished(NamedTuple):
+    """Counts of runs without a verdict. `unsent` are queued runs whose message is still in the outbox."""
+
+    waiting: int
+    running: int
+    unsent: int
+
+
+def pools(connection: psycopg.Connection) -> list[str]:
+    """Return the registered pools."""
+    return [row[0] for row in connection.execute("select name from pools order by name")]
+
+
+def acknowledged_until(
+    connection: psycopg.Connection, lanes: Sequence[tuple[str, Lane]]
+) -> dict[tuple[str, Lane], datetime]:
+    """Return, per pool and lane, a moment before which every run message had been acknowledged by Kafka.
+
+    Must be asked before the topics' end offsets are read: then each of those messages lies below them.
+    """
+    rows = connection.execute(
+        statement("read_acknowledged_watermark"),
+        {"pools": [pool for pool, _ in lanes], "lanes": [int(lane) for _, lane in lanes]},
+    ).fetchall()
+    return {(pool, Lane(lane)): until for pool, lane, until in rows}
+
+
+def note_passed(connection: psycopg.Connection, topic: str, until: datetime, *, lost: bool = False) -> None:
+    """Remember that a topic's group has passed everything acknowledged before `until`.
+
+    Args:
+        connection: autocommit.
+        topic: a runs topic.
+        until: an instant that `acknowledged_until` returned.
+        lost: the topic has just lost records: runs of any age may wait for a message that is gone.
+    """
+    connection.execute(
+        statement("upsert_topic_progress"), {"topic": topic, "passed_until": until, "lost": lost}
+    )
+
+
+def unfinished(connection: psycopg.Connection) -> Unfinished:
+    """Count runs without a verdict, without a scan of the ledger."""
+    row = connection.execute(statement("count_unfinished")).fetchone()
+    assert row is not None
+    return Unfinished(*row)

@@ -1,0 +1,131 @@
+"""The outbox as the dispatcher sees it: read, delete what was acknowledged, park what never will be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import orjson
+import psycopg
+
+from noonmark.core.vocabulary import Lane
+from noonmark.store.database.row_types import OutboxRow, row_of
+from noonmark.store.database.statements import statement
+
+EVENT_LANE = 3
+"""Events (lifecycle, rejections, those that runs emit) are relayed after the run messages of every lane.
+
+Those that Kafka refuses as they are (no such topic, too large) wait in the lane after it, in nobody's way.
+"""
+
+
+class Pressure(NamedTuple):
+    """How far the relay of a slice's lane is behind. `rows` stops counting at the cap asked for."""
+
+    slice: int
+    lane: int
+    age_seconds: float | None
+    rows: int
+
+
+class Parked(NamedTuple):
+    """A run message that Kafka refused for good."""
+
+    run_id: UUID
+    scheduled_for: datetime
+    fence: int
+    reason: str
+
+
+def read(
+    connection: psycopg.Connection, slices: Sequence[int], limit: int, *, events: bool = True
+) -> list[OutboxRow]:
+    """Read the next rows of the owned slices, high lanes first, in order within each slice and lane.
+
+    Args:
+        connection: autocommit.
+        slices: the owned slices.
+        limit: most rows per lane.
+        events: whether to read events as well, or run messages only.
+    """
+    per_slice = max(1, limit // max(1, len(slices)))
+    lanes = [*Lane, EVENT_LANE] if events else [*Lane]
+    with connection.cursor(row_factory=row_of(OutboxRow), binary=True) as cursor:
+        cursor.execute(
+            statement("read_outbox"),
+            {
+                "slices": list(slices),
+                "lanes": [int(lane) for lane in lanes],
+                # Low goes in smaller bites: what is due meanwhile in a higher lane waits for less.
+                "limits": [max(1, per_slice // 2) if lane is Lane.LOW else per_slice for lane in lanes],
+            },
+        )
+        rows = cursor.fetchall()
+    rows.sort(key=lambda row: (row.lane, row.slice, row.seq))
+    return rows
+
+
+def read_refused(
+    connection: psycopg.Connection, slices: Sequence[int], limit: int, *, after: int
+) -> list[OutboxRow]:
+    """Read refused events of the owned slices whose sequence is above `after`, in its order."""
+    with connection.cursor(row_factory=row_of(OutboxRow), binary=True) as cursor:
+        return cursor.execute(
+            statement("read_refused"), {"slices": list(slices), "most": limit, "after": after}
+        ).fetchall()
+
+
+def refuse(connection: psycopg.Connection, refused: Sequence[tuple[OutboxRow, str]]) -> int:
+    """Move events that Kafka refuses out of the way of the others; return how many were still there."""
+    return connection.execute(
+        statement("refuse_events"),
+        {
+            "places": [row.place for row, _ in refused],
+            "seqs": [row.seq for row, _ in refused],
+            "reasons": orjson.dumps({str(row.seq): reason for row, reason in refused}).decode(),
+        },
+    ).rowcount
+
+
+def count_refused(connection: psycopg.Connection, slices: Sequence[int], *, cap: int) -> dict[str, int]:
+    """Count refused events by topic, no more than `cap` of a slice and for at most 100 topics."""
+    rows = connection.execute(statement("count_refused"), {"slices": list(slices), "cap": cap}).fetchall()
+    return dict(rows)
+
+
+def delete(connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:
+    """Remove rows that Kafka has acknowledged; return how many were still there."""
+    return connection.execute(
+        statement("delete_outbox"), {"places": [row.place for row in rows], "seqs": [row.seq for row in rows]}
+    ).rowcount
+
+
+def park(
+    connection: psycopg.Connection,
+    rows: Sequence[OutboxRow],
+    parked: Sequence[Parked],
+    *,
+    retry_seconds: float,
+) -> int:
+    """Take refused rows out of the outbox and make their runs wait with the reason, in one transaction."""
+    with connection.transaction():
+        done = connection.execute(
+            statement("park_runs"),
+            {
+                "ids": [p.run_id for p in parked],
+                "first": min(p.scheduled_for for p in parked),
+                "last": max(p.scheduled_for for p in parked),
+                "refused": orjson.dumps({str(p.run_id): [p.fence, p.reason] for p in parked}).decode(),
+                "retry_seconds": retry_seconds,
+            },
+        ).fetchone()
+        delete(connection, rows)
+    return int(done[0]) if done else 0
+
+
+def pressure(connection: psycopg.Connection, slices: Sequence[int], *, cap: int) -> list[Pressure]:
+    """Measure age and depth of each lane of each slice; the depth stops at `cap`."""
+    with connection.cursor(row_factory=row_of(Pressure)) as cursor:
+        return cursor.execute(statement("measure_relay_lag"), {"slices": list(slices), "cap": cap}).fetchall()

@@ -1,0 +1,80 @@
+"""Callbacks as rows: opened before a request is sent, closed with the outcome of its attempt."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+import orjson
+import psycopg
+
+from noonmark.store.database.row_types import StartedRun
+from noonmark.store.database.statements import statement
+
+
+class NewCallback(NamedTuple):
+    """A callback to be opened."""
+
+    run_id: UUID
+    scheduled_for: datetime
+    fence: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Says of an attempt that a callback was opened for it.
+
+    Attributes:
+        seconds: for how long its target may report, where the attempt goes on without its worker.
+    """
+
+    seconds: float
+
+
+class Ended(Protocol):
+    """An outcome, as far as it matters here."""
+
+    run: StartedRun
+    fence: int
+
+
+def token_hash(token: str) -> bytes:
+    """Return what is kept of a token. It is random and long, so a plain digest gives nothing away."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def open_callbacks(
+    connection: psycopg.Connection, worker: int, epoch: int, wanted: Sequence[NewCallback]
+) -> set[UUID]:
+    """Open callbacks; return the runs that are still this worker's, so that their requests may be sent."""
+    rows = connection.execute(
+        statement("open_callbacks"),
+        {
+            "worker": worker,
+            "epoch": epoch,
+            "ids": [one.run_id for one in wanted],
+            "scheduled_for": [one.scheduled_for for one in wanted],
+            "fences": [one.fence for one in wanted],
+            "token_hashes": [token_hash(one.token) for one in wanted],
+        },
+    )
+    return {row[0] for row in rows}
+
+
+def close_callbacks(connection: psycopg.Connection, ended: Sequence[Ended]) -> None:
+    """Close callbacks of attempts that have their outcome, with their deadlines, in the same transaction."""
+    if ended:
+        fences = {str(one.run.id): one.fence for one in ended}
+        connection.execute(
+            statement("close_callbacks"),
+            {
+                "ids": [one.run.id for one in ended],
+                "job_ids": [one.run.job_id for one in ended],
+                "fences": orjson.dumps(fences).decode(),
+            },
+        )

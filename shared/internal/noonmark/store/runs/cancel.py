@@ -1,0 +1,134 @@
+"""Cancelling runs, whoever asks: what has no worker ends at once, what runs is asked to stop.
+
+A step is one transaction with the locks of every control statement in their order: timers, (jobs,) runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.vocabulary import RunState
+from noonmark.store.database.columns import span
+from noonmark.store.database.row_types import ChangedRun, row_of
+from noonmark.store.database.statements import statement
+from noonmark.store.limits.slots import release_slots
+from noonmark.store.outcomes.events import EventTopics, announce, settled_of
+
+CANCELLABLE: Final = (RunState.WAITING, RunState.QUEUED, RunState.RETRYING, RunState.RUNNING)
+"""States in which a run can be cancelled."""
+
+STEP: Final = 1000
+"""Most runs of one transaction."""
+
+
+class RunKey(NamedTuple):
+    """A run, with what finds its day."""
+
+    id: UUID
+    scheduled_for: datetime
+
+
+@dataclass(slots=True)
+class Cancels:
+    """What was done: runs that ended, and those that run and were asked to stop."""
+
+    ended: list[UUID] = field(default_factory=list)
+    stopping: list[RunKey] = field(default_factory=list)
+
+
+class LockedRun(NamedTuple):
+    """A run as it was found under its lock."""
+
+    id: UUID
+    scheduled_for: datetime
+    state: str
+    reason: str | None
+    job_id: UUID
+    shard: int
+
+
+def because(who: str, reason: str | None) -> str:
+    """Return what a cancelled run keeps as its reason: who or what ended it, and why, if that was said."""
+    return f"{who}: {reason}" if reason else who
+
+
+def locate(
+    connection: psycopg.Connection, ids: Sequence[UUID], within: frozenset[str] | None = None
+) -> list[tuple[RunKey, RunState]]:
+    """Return the runs of these ids with their states; those that are not there are left out.
+
+    Args:
+        connection: read only.
+        ids: of runs.
+        within: runs of other namespaces are left out as well; None: of none.
+    """
+    rows = connection.execute(
+        "select id, scheduled_for, state, namespace from runs where id = any (%s) order by id", [list(ids)]
+    ).fetchall()
+    return [(RunKey(row[0], row[1]), RunState(row[2])) for row in rows if within is None or row[3] in within]
+
+
+def cancel(
+    connection: psycopg.Connection,
+    topics: EventTopics,
+    runs: Sequence[RunKey],
+    *,
+    states: Sequence[RunState] = CANCELLABLE,
+    reason: str | None = None,
+    shards: int,
+) -> Cancels:
+    """Cancel those of the runs that are in one of the states, in one transaction.
+
+    Args:
+        connection: a transaction may be open.
+        topics: where verdicts are announced.
+        runs: at most `STEP`.
+        states: a run that has left these is left alone.
+        reason: who asked and why, of `because`; the runs keep it.
+        shards: of the installation.
+    """
+    if not runs:
+        return Cancels()
+    with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
+        locked = lock_runs(connection, runs, states)
+        if not locked:
+            return Cancels()
+        which = span([(run.id, run.scheduled_for) for run in locked])
+        changed = cursor.execute(
+            statement("cancel_runs"),
+            {**which, "shards": sorted({run.shard for run in locked}), "reason": reason},
+        ).fetchall()
+        assert len(changed) == len(locked), "runs changed under their lock"
+        ended = [run for run in changed if run.state == RunState.CANCELLED]
+        if ended:
+            connection.execute(
+                statement("delete_cancelled_run_timers"),
+                {"job_ids": sorted({run.job_id for run in ended}), "ids": [run.id for run in ended]},
+            )
+            release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+            announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
+    return Cancels(
+        [run.id for run in ended],
+        [RunKey(run.id, run.scheduled_for) for run in changed if run.state == RunState.CANCELLING],
+    )
+
+
+def lock_runs(
+    connection: psycopg.Connection, runs: Sequence[RunKey], states: Sequence[RunState]
+) -> list[LockedRun]:
+    """Lock the timers of runs, then those of the runs that are in one of the states; return these."""
+    which = span(runs)
+    jobs = connection.execute(statement("list_jobs_of_runs"), which).fetchall()
+    connection.execute(
+        statement("lock_run_timers"), {"job_ids": [row[0] for row in jobs], "ids": which["ids"]}
+    )
+    with connection.cursor(row_factory=row_of(LockedRun)) as cursor:
+        return cursor.execute(
+            statement("lock_runs_in_states"), {**which, "states": [state.value for state in states]}
+        ).fetchall()

@@ -1,0 +1,267 @@
+"""The end of attempts: outcomes are recorded with all that follows from them, in one transaction.
+
+Every write names the run's fence and the worker's (id, epoch). Rows that do not come back belong to
+another worker by now: nothing is inserted for them, and the caller counts them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+import orjson
+import psycopg
+
+from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState
+from noonmark.schemas.events.lifecycle import SettledRun
+from noonmark.store.database.columns import clean_text, span
+from noonmark.store.database.row_types import StartedRun
+from noonmark.store.database.statements import statement
+from noonmark.store.limits.slots import release_slots
+from noonmark.store.outcomes.events import EventTopics, announce
+from noonmark.store.outcomes.extras import OutcomeExtras, write_extras
+from noonmark.store.runs.worker_lease import Identity
+
+_Key = tuple[UUID, int]
+"""A run and the fence it was started with."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a worker wants an attempt to be recorded."""
+
+    run: StartedRun
+    fence: int
+    state: RunState
+    attempt_outcome: AttemptOutcome
+    reason: str | None = None
+    result: str | None = None
+    error: str | None = None
+    retry_seconds: float = 0.0
+    pool: str = ""
+    extras: OutcomeExtras | None = None
+    traceparent: str | None = None
+
+    @property
+    def key(self) -> _Key:
+        """Which queueing of which run it is the outcome of."""
+        return self.run.id, self.fence
+
+    @property
+    def plain(self) -> bool:
+        """Whether the row of the run has nothing to say but that it succeeded."""
+        return self.state is RunState.SUCCEEDED and self.result is None
+
+
+_KEEP_SLOT = frozenset({RunState.RETRYING, RunState.RUNNING})
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What the ledger took of a batch of outcomes."""
+
+    states: dict[UUID, str] = field(default_factory=dict)
+    """State per run that was written."""
+    fenced: list[Outcome] = field(default_factory=list)
+    """Outcomes that came too late: nothing was written for them."""
+    freed: bool = False
+    """Runs wait for what was freed."""
+
+
+def record(
+    connection: psycopg.Connection,
+    identity: Identity,
+    topics: EventTopics,
+    outcomes: Sequence[Outcome],
+    ended_batches: Sequence[int],
+    *,
+    shards: int,
+) -> Recorded:
+    """Record outcomes and all that follows from them, inside the caller's transaction.
+
+    Retries, attempts, dead letters, freed slots and lifecycle events are made only for rows that the
+    guarded updates returned: once for each, and for the fence that the row has.
+    """
+    written = _write_states(connection, identity, outcomes)
+    recorded = Recorded(states={run_id: state for (run_id, _), (state, _) in written.items()})
+    kept: dict[_Key, Outcome] = {}
+    for outcome in outcomes:
+        if outcome.key in written and outcome.key not in kept:
+            kept[outcome.key] = outcome
+        else:
+            recorded.fenced.append(outcome)
+    _write_consequences(connection, identity, list(kept.values()), recorded)
+    # A run whose target will report its end itself goes on: there is nothing to tell yet.
+    ended = [_settled(o, *written[key]) for key, o in kept.items() if written[key][0] != RunState.RUNNING]
+    announce(connection, topics, ended, shards=shards)
+    delete_batches(connection, ended_batches)
+    return recorded
+
+
+def _write_consequences(
+    connection: psycopg.Connection, identity: Identity, kept: Sequence[Outcome], recorded: Recorded
+) -> None:
+    write_extras(connection, [(o, o.extras) for o in kept if o.extras is not None], recorded.states)
+    _write_retries(connection, [o for o in kept if recorded.states[o.run.id] == RunState.RETRYING])
+    _write_attempts(
+        connection, identity, [o for o in kept if o.attempt_outcome is not AttemptOutcome.SUCCEEDED]
+    )
+    recorded.freed = release_slots(
+        connection,
+        [
+            (o.run.id, o.run.job_id)
+            for o in kept
+            if o.run.holds_slot and recorded.states[o.run.id] not in _KEEP_SLOT
+        ],
+    )
+
+
+def already_recorded(
+    connection: psycopg.Connection, identity: Identity, outcomes: Sequence[Outcome]
+) -> set[UUID]:
+    """Tell which outcomes an earlier try with an unknown COMMIT did record."""
+    if not outcomes:
+        return set()
+    rows = connection.execute(
+        statement("find_recorded_outcomes"),
+        {**identity._asdict(), **span([(o.run.id, o.run.scheduled_for) for o in outcomes])},
+    ).fetchall()
+    mine = {o.key for o in outcomes}
+    return {run_id for run_id, fence in rows if (run_id, fence) in mine}
+
+
+def delete_batches(connection: psycopg.Connection, batches: Sequence[int]) -> None:
+    """Remove start batches whose last run has ended."""
+    if batches:
+        connection.execute(statement("delete_batches"), {"ids": list(batches)})
+
+
+def _write_states(
+    connection: psycopg.Connection, identity: Identity, outcomes: Sequence[Outcome]
+) -> dict[_Key, tuple[str, datetime | None]]:
+    """Run the guarded updates; return state and end of each row that was written."""
+    written: dict[_Key, tuple[str, datetime | None]] = {}
+    plain: dict[int, list[Outcome]] = defaultdict(list)
+    detailed: list[Outcome] = []
+    for outcome in outcomes:
+        if outcome.plain:
+            plain[outcome.fence].append(outcome)
+        else:
+            detailed.append(outcome)
+    written.update(
+        _await_callbacks(connection, identity, [o for o in detailed if o.state is RunState.RUNNING])
+    )
+    detailed = [o for o in detailed if o.state is not RunState.RUNNING]
+    with connection.cursor(binary=True) as cursor:
+        for fence, group in plain.items():
+            which = span([(o.run.id, o.run.scheduled_for) for o in group])
+            cursor.execute(statement("finish_plain"), {**identity._asdict(), **which, "fence": fence})
+            written.update({(row[0], row[1]): (row[2], row[3]) for row in cursor})
+        if detailed:
+            cursor.execute(
+                statement("finish_detailed"),
+                {
+                    **identity._asdict(),
+                    **span([(o.run.id, o.run.scheduled_for) for o in detailed]),
+                    "outcomes": _details(detailed),
+                },
+            )
+            written.update({(row[0], row[1]): (row[2], row[3]) for row in cursor})
+    return written
+
+
+def _await_callbacks(
+    connection: psycopg.Connection, identity: Identity, waiting: Sequence[Outcome]
+) -> dict[_Key, tuple[str, datetime | None]]:
+    """Part with runs whose target will report their end itself; see `noonmark.store.runs.callbacks`."""
+    if not waiting:
+        return {}
+    seconds = {
+        str(o.run.id): [o.fence, o.extras.callback.seconds]
+        for o in waiting
+        if o.extras is not None and o.extras.callback is not None
+    }
+    rows = connection.execute(
+        statement("await_callbacks"),
+        {
+            **identity._asdict(),
+            **span([(o.run.id, o.run.scheduled_for) for o in waiting]),
+            "seconds": orjson.dumps(seconds).decode(),
+        },
+    )
+    return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+
+
+def _details(outcomes: Sequence[Outcome]) -> str:
+    """Write outcomes as `finish_detailed` looks them up; only the highest fence of a run can count."""
+    by_run: dict[str, list[object]] = {}
+    for outcome in sorted(outcomes, key=lambda o: o.fence):
+        by_run[str(outcome.run.id)] = [
+            outcome.fence,
+            outcome.state.value,
+            outcome.reason,
+            outcome.result,
+            clean_text(outcome.error),
+            int(outcome.attempt_outcome is AttemptOutcome.SNOOZED),
+        ]
+    return orjson.dumps(by_run).decode()
+
+
+def _write_retries(connection: psycopg.Connection, retries: Sequence[Outcome]) -> None:
+    if retries:
+        connection.execute(
+            statement("insert_retries"),
+            {
+                "delays": [o.retry_seconds for o in retries],
+                "scheduled_for": [o.run.scheduled_for for o in retries],
+                "job_ids": [o.run.job_id for o in retries],
+                "run_ids": [o.run.id for o in retries],
+                "job_versions": [o.run.job_version for o in retries],
+                "shards": [o.run.shard for o in retries],
+                "lanes": [o.run.lane for o in retries],
+                "namespaces": [o.run.namespace for o in retries],
+                "pools": [o.pool for o in retries],
+            },
+        )
+
+
+def _write_attempts(connection: psycopg.Connection, identity: Identity, failed: Sequence[Outcome]) -> None:
+    if failed:
+        connection.execute(
+            statement("insert_attempts"),
+            {
+                "run_ids": [o.run.id for o in failed],
+                "scheduled_for": [o.run.scheduled_for for o in failed],
+                "fences": [o.fence for o in failed],
+                "attempts": [o.run.attempt for o in failed],
+                "workers": [identity.worker] * len(failed),
+                "outcomes": [o.attempt_outcome.value for o in failed],
+                "errors": [clean_text(o.error) for o in failed],
+                "started_at": [o.run.started_at for o in failed],
+            },
+        )
+
+
+def _settled(outcome: Outcome, state: str, finished_at: datetime | None) -> SettledRun:
+    run = outcome.run
+    told = SettledRun(
+        run_id=run.id,
+        job_id=run.job_id,
+        namespace=run.namespace,
+        scheduled_for=run.scheduled_for,
+        origin=run.origin,
+        state=state,
+        # What somebody cancelled has no other reason, whatever its worker reports.
+        reason=outcome.reason if state == outcome.state else None,
+        attempt=run.attempt,
+        fence=outcome.fence,
+        lane=Lane(run.lane).label,
+        pool=outcome.pool,
+        started_at=run.started_at,
+        finished_at=finished_at,
+        error=clean_text(outcome.error),
+    )
+    return told if outcome.traceparent is None else told.traced(outcome.traceparent)

@@ -1,0 +1,103 @@
+"""What a worker holds by Postgres' account: compared with its memory, handed back, or ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.vocabulary import RunState
+from noonmark.store.database.columns import span
+from noonmark.store.database.row_types import ChangedRun, row_of
+from noonmark.store.database.statements import statement
+from noonmark.store.limits.slots import release_slots
+from noonmark.store.outcomes.events import EventTopics, announce, settled_of
+from noonmark.store.runs.requeue import lock_paused_jobs, pause_requeued
+from noonmark.store.runs.worker_lease import Identity
+
+
+class LiveRun(NamedTuple):
+    """A run that Postgres believes this worker owns."""
+
+    state: str
+    scheduled_for: datetime
+
+
+class WorkerRuns(NamedTuple):
+    """What Postgres believes about this worker's runs."""
+
+    batches: dict[int, list[UUID]]
+    live: dict[UUID, LiveRun]
+
+
+def read_worker_runs(connection: psycopg.Connection, identity: Identity) -> WorkerRuns:
+    """Read the worker's start batches and the state of those of their runs that it still owns."""
+    batches = connection.execute(statement("list_worker_batches"), identity._asdict()).fetchall()
+    if not batches:
+        return WorkerRuns({}, {})
+    rows = connection.execute(
+        statement("list_worker_runs"),
+        {
+            **identity._asdict(),
+            "ids": [run_id for batch in batches for run_id in batch[3]],
+            "first": min(batch[1] for batch in batches),
+            "last": max(batch[2] for batch in batches),
+        },
+    ).fetchall()
+    return WorkerRuns(
+        {batch[0]: batch[3] for batch in batches}, {row[0]: LiveRun(row[1], row[2]) for row in rows}
+    )
+
+
+def read_stop_requests(
+    connection: psycopg.Connection, identity: Identity, runs: Sequence[tuple[UUID, datetime]]
+) -> list[UUID]:
+    """Return those of the worker's runs that somebody has cancelled."""
+    rows = connection.execute(statement("list_worker_runs"), {**identity._asdict(), **span(runs)})
+    return [row[0] for row in rows if row[1] == RunState.CANCELLING]
+
+
+def requeue_unfinished(
+    connection: psycopg.Connection, identity: Identity, runs: Iterable[tuple[UUID, datetime]]
+) -> int:
+    """Queue runs of this worker again without burning an attempt; return how many were still its own.
+
+    Those of paused jobs wait for the resume instead.
+    """
+    rows = list(runs)
+    if not rows:
+        return 0
+    with connection.transaction():
+        days = [at for _, at in rows]
+        paused = lock_paused_jobs(connection, [run_id for run_id, _ in rows], min(days), max(days))
+        given = connection.execute(
+            statement("requeue_unfinished_runs"), {**identity._asdict(), **span(rows)}
+        ).fetchall()
+        pause_requeued(connection, given, paused)
+    return len(given)
+
+
+def cancel_unowned(
+    connection: psycopg.Connection,
+    identity: Identity,
+    topics: EventTopics,
+    runs: Sequence[tuple[UUID, datetime]],
+    *,
+    shards: int,
+) -> int:
+    """Give cancelled runs that the worker does not hold their verdict; return how many there were."""
+    with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
+        ended = cursor.execute(
+            statement("cancel_unowned_runs"), {**identity._asdict(), **span(runs)}
+        ).fetchall()
+        release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+        announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
+    return len(ended)
+
+
+def drain(connection: psycopg.Connection, identity: Identity) -> None:
+    """Say that the worker finishes what it has and takes nothing new."""
+    connection.execute(statement("drain_worker"), identity._asdict())

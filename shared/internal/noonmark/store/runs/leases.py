@@ -1,0 +1,115 @@
+"""Leases of workers: watched, lapsed and their runs taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import psycopg
+
+from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.store.database.row_types import ChangedRun, row_of
+from noonmark.store.database.statements import statement
+from noonmark.store.limits.slots import release_slots
+from noonmark.store.outcomes.events import EventTopics, announce, settled_of
+from noonmark.store.runs.requeue import lock_paused_jobs, pause_requeued
+
+LOSS_BUDGET = 5
+"""How often a run may lose its worker before it is dead; its retry budget is another."""
+
+
+class LeasePass(NamedTuple):
+    """What one look at the leases did."""
+
+    lapsed: int
+    lost: list[ChangedRun]
+    watched_seconds: float
+
+
+def run_pass(
+    connection: psycopg.Connection, topics: EventTopics, *, shards: int, gap_seconds: float, batches: int = 20
+) -> LeasePass:
+    """Lapse silent workers and take up runs that nobody owns any more. Safe from several processes at once.
+
+    Args:
+        connection: autocommit; the pass opens its own transactions.
+        topics: where verdicts are announced.
+        shards: of the installation.
+        gap_seconds: a longer silence between two passes starts the watch anew.
+        batches: most start batches taken up in one pass.
+    """
+    row = connection.execute(statement("watch_leases"), {"gap_seconds": gap_seconds}).fetchone()
+    assert row is not None
+    watched: float = row[0]
+    lapsed = connection.execute(statement("lapse_workers"), {"watched_seconds": watched}).fetchall()
+    with connection.transaction():
+        lost = _requeue_lost(connection, topics, shards=shards, batches=batches)
+    return LeasePass(len(lapsed), lost, watched)
+
+
+def _requeue_lost(
+    connection: psycopg.Connection, topics: EventTopics, *, shards: int, batches: int
+) -> list[ChangedRun]:
+    orphans = connection.execute(statement("lock_orphaned_batches"), {"limit": batches}).fetchall()
+    if not orphans:
+        return []
+    ids = [run_id for orphan in orphans for run_id in orphan[4]]
+    first, last = min(orphan[2] for orphan in orphans), max(orphan[3] for orphan in orphans)
+    paused = lock_paused_jobs(connection, ids, first, last)
+    with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
+        lost = cursor.execute(
+            statement("requeue_lost_runs"),
+            {
+                "ids": ids,
+                "workers": list({orphan[1] for orphan in orphans}),
+                "started_at": list({orphan[5] for orphan in orphans}),
+                "first": first,
+                "last": last,
+                "loss_budget": LOSS_BUDGET,
+            },
+        ).fetchall()
+    if lost:
+        _record_lost(connection, lost)
+        queued = [run for run in lost if run.state == RunState.QUEUED]
+        notify_queued(connection, queued)
+        pause_requeued(connection, [(r.id, r.scheduled_for, r.job_id, r.shard) for r in queued], paused)
+        ended = [run for run in lost if run.state != RunState.QUEUED]
+        release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+        announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
+    connection.execute(statement("delete_batches"), {"ids": [orphan[0] for orphan in orphans]})
+    return lost
+
+
+def _record_lost(connection: psycopg.Connection, lost: Sequence[ChangedRun]) -> None:
+    connection.execute(
+        statement("insert_attempts"),
+        {
+            "run_ids": [run.id for run in lost],
+            "scheduled_for": [run.scheduled_for for run in lost],
+            "fences": [run.fence - 1 for run in lost],
+            "attempts": [run.attempt + (run.state != RunState.UNKNOWN) for run in lost],
+            "workers": [None] * len(lost),
+            "outcomes": [AttemptOutcome.LOST.value] * len(lost),
+            "errors": ["the worker vanished"] * len(lost),
+            "started_at": [run.started_at for run in lost],
+        },
+    )
+
+
+def notify_queued(connection: psycopg.Connection, queued: Sequence[ChangedRun]) -> None:
+    """Write the outbox rows of runs that were queued again."""
+    if queued:
+        connection.execute(
+            statement("enqueue_run_messages"),
+            {
+                "slices": [run.shard for run in queued],
+                "lanes": [run.lane for run in queued],
+                "run_ids": [run.id for run in queued],
+                "job_ids": [run.job_id for run in queued],
+                "scheduled_for": [run.scheduled_for for run in queued],
+                "fences": [run.fence for run in queued],
+                "job_versions": [run.job_version for run in queued],
+                "namespaces": [run.namespace for run in queued],
+                "pools": [run.pool for run in queued],
+            },
+        )

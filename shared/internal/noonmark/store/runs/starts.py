@@ -1,0 +1,97 @@
+"""The start of runs: queued runs become running, owned by a worker, or are skipped as too late."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from noonmark.store.database.columns import span
+from noonmark.store.database.row_types import ChangedRun, StartedRun, row_of
+from noonmark.store.database.statements import statement
+from noonmark.store.limits.slots import release_slots
+from noonmark.store.outcomes.events import EventTopics, announce, settled_of
+from noonmark.store.runs.worker_lease import Identity
+
+START_GRACE_SECONDS = 60.0
+"""A run this long past its timeout is taken from its worker, whatever the heartbeat says."""
+
+
+class StartRequest(NamedTuple):
+    """A run message's claim to be started: decoded and verified, not yet believed."""
+
+    run_id: UUID
+    scheduled_for: datetime
+    fence: int
+
+
+def start(
+    connection: psycopg.Connection, identity: Identity, pool: str, requests: Sequence[StartRequest]
+) -> tuple[list[StartedRun], list[StartRequest]]:
+    """Move queued runs to running, in one transaction.
+
+    Returns:
+        The runs that are this worker's now, and the tickets that are not: duplicates, fenced,
+        cancelled, past their start deadline, or all of them when the lease has lapsed.
+    """
+    by_fence: dict[int, list[StartRequest]] = defaultdict(list)
+    for ticket in requests:
+        by_fence[ticket.fence].append(ticket)
+    started: list[StartedRun] = []
+    held: set[tuple[UUID, int]] = set()
+    with connection.transaction(), connection.cursor(row_factory=row_of(StartedRun)) as cursor:
+        for fence, group in by_fence.items():
+            cursor.execute(
+                statement("start_runs"),
+                {
+                    **identity._asdict(),
+                    **span([(t.run_id, t.scheduled_for) for t in group]),
+                    "fence": fence,
+                    "pool": pool,
+                    "grace_seconds": START_GRACE_SECONDS,
+                },
+                binary=True,
+            )
+            rows = cursor.fetchall()
+            started += rows
+            held.update((run.id, fence) for run in rows)
+    # By fence: a copy of an older message may be in the batch of the one that was started.
+    refused = [ticket for ticket in requests if (ticket.run_id, ticket.fence) not in held]
+    return _with_pinned_work(connection, started), refused
+
+
+def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun]) -> list[StartedRun]:
+    """Fill in the work of runs whose job was edited since: they keep the version they were planned with."""
+    edited = [run for run in started if run.kind is None]
+    if not edited:
+        return started
+    rows = connection.execute(
+        statement("read_version_work"),
+        {"job_ids": [run.job_id for run in edited], "versions": [run.job_version for run in edited]},
+    ).fetchall()
+    work = {(row[0], row[1]): row[2:] for row in rows}
+    filled = []
+    for run in started:
+        if run.kind is None and (pinned := work.get((run.job_id, run.job_version))):
+            filled.append(run._replace(kind=pinned[0], handler=pinned[1], work=pinned[2]))
+        else:
+            filled.append(run)
+    return filled
+
+
+def expire(
+    connection: psycopg.Connection, topics: EventTopics, requests: Sequence[StartRequest], *, shards: int
+) -> Mapping[int, int]:
+    """Give the verdict `start_deadline` to refused tickets that waited too long; count them by lane."""
+    if not requests:
+        return {}
+    with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
+        cursor.execute(statement("expire_starts"), span([(t.run_id, t.scheduled_for) for t in requests]))
+        ended = cursor.fetchall()
+        release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
+        announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
+    return Counter(run.lane for run in ended)

@@ -1,0 +1,284 @@
+"""Calendars by name: what is in them, and what a change of one does to the jobs that use it.
+
+A job's stored schedule names each calendar with the digest of its contents. Contents never change; a change
+of a calendar names the new digest in the schedules of its jobs and lets their next instants be found anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import orjson
+import psycopg
+
+from noonmark.core.calendars.calendar import NAME_PATTERN, NAME_RULE, Calendar, CalendarError
+from noonmark.core.schedules.schedule import ScheduleError
+from noonmark.core.vocabulary import JobState
+from noonmark.store.database.row_types import row_of
+from noonmark.store.database.statements import statement
+from noonmark.store.documents.schedules import ScheduleTexts
+from noonmark.store.schedules.time_facts import change_time_facts
+
+MAX_NAMED_JOBS: Final = 5
+"""Jobs that a refusal names."""
+
+MAX_LOOKED_AT: Final = 1_000
+"""Jobs of a calendar whose next instants are looked at after a change."""
+
+
+class Change(StrEnum):
+    """What setting a calendar did."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+class CalendarChange(NamedTuple):
+    """What became of a calendar that was set.
+
+    Attributes:
+        change: whether the name is new, has new contents, or had these already.
+        digest: of the contents it has now.
+        jobs: how many jobs' schedules now name the new digest; 0 if nothing changed.
+        replanned: how many of them have their next instant found anew by the trigger, or at their resume.
+        before: what it held until now; None: it is new.
+        now: what it holds now.
+    """
+
+    change: Change
+    digest: str
+    jobs: int = 0
+    replanned: int = 0
+    before: Calendar | None = None
+    now: Calendar = Calendar()
+
+
+Edit = Callable[[Calendar | None], Calendar]
+"""Makes the new contents of a calendar of those that it has; None: there is none of this name."""
+
+
+class CalendarUsers(NamedTuple):
+    """Jobs that use a calendar, as far as they were looked at.
+
+    Attributes:
+        names: of the jobs, or ids where there is no name, by age.
+        without_next: those of them that are active or paused and have no next instant under its contents.
+        more: others use it as well, and were not looked at.
+    """
+
+    names: list[str]
+    without_next: list[str]
+    more: bool
+
+
+class CalendarRow(NamedTuple):
+    """A calendar as it is listed. `body` is its JSON form, `jobs` counts those that use it."""
+
+    namespace: str
+    name: str
+    digest: str
+    updated_at: datetime
+    body: dict[str, Any]
+    jobs: int
+
+
+class CalendarInUseError(Exception):
+    """A calendar cannot be deleted while jobs use it.
+
+    Attributes:
+        jobs: names, or ids where there is no name, of at most `MAX_NAMED_JOBS` of them.
+    """
+
+    def __init__(self, name: str, jobs: list[str], *, more: bool) -> None:
+        shown = ", ".join(jobs) + (" and others" if more else "")
+        super().__init__(
+            f"calendar {name} is used by the job{'s' if len(jobs) > 1 else ''} {shown}; take it out of their"
+            " schedules, or cancel them, before it is deleted"
+        )
+        self.jobs = jobs
+
+
+def preview_calendar(connection: psycopg.Connection, namespace: str, name: str, edit: Edit) -> CalendarChange:
+    """Tell what `edit_calendar` would do, but for the number of jobs; nothing is changed or locked.
+
+    Raises:
+        CalendarError: the name is none for a calendar, or the edit refuses what it holds.
+    """
+    check_name(name)
+    before = _contents_of(connection, namespace, name)
+    now = edit(before)
+    change = Change.CREATED if before is None else Change.UNCHANGED if now == before else Change.CHANGED
+    return CalendarChange(change, now.digest(), before=before, now=now)
+
+
+def edit_calendar(connection: psycopg.Connection, namespace: str, name: str, edit: Edit) -> CalendarChange:
+    """Change the contents of a calendar, and plan the jobs that use it anew, all in one transaction.
+
+    Instants that have their verdict keep it. What is due from the last of them on is found anew, by the new
+    contents. Meanwhile no job is taken in, and none with a zone is planned.
+
+    Args:
+        connection: no transaction open.
+        namespace: that it belongs to.
+        name: of the calendar.
+        edit: makes the new contents of those that it has in this transaction.
+
+    Raises:
+        CalendarError: the name is none for a calendar, or the edit refuses what it holds.
+        psycopg.errors.DeadlockDetected: a job of it was being changed; try again.
+        psycopg.errors.LockNotAvailable: those who plan or take in jobs did not let go in time; try again.
+    """
+    check_name(name)
+    with connection.transaction():
+        change_time_facts(connection)
+        before = _contents_of(connection, namespace, name)
+        calendar = edit(before)
+        digest = calendar.digest()
+        if before == calendar:
+            return CalendarChange(Change.UNCHANGED, digest, before=before, now=calendar)
+        body = orjson.dumps(calendar.body()).decode()
+        connection.execute(statement("insert_calendar_contents"), {"digest": digest, "body": body})
+        connection.execute(
+            statement("upsert_calendar"), {"namespace": namespace, "name": name, "digest": digest}
+        )
+        if before is None:
+            return CalendarChange(Change.CREATED, digest, now=calendar)
+        return _replan(connection, namespace, name, digest)._replace(before=before, now=calendar)
+
+
+def calendar_users(
+    connection: psycopg.Connection, namespace: str, name: str, calendar: Calendar
+) -> CalendarUsers:
+    """Return the jobs that use a calendar, and those of them that have no next instant.
+
+    Args:
+        connection: any; nothing is written.
+        namespace: that the calendar belongs to.
+        name: of the calendar.
+        calendar: its contents, or those that it is to have.
+    """
+    rows = connection.execute(
+        statement("list_calendar_jobs"),
+        {"namespace": namespace, "pair": _pair(name), "limit": MAX_LOOKED_AT + 1},
+    ).fetchall()
+    users = rows[:MAX_LOOKED_AT]
+    pattern, pair = re.compile(_pair(name)), f'["{name}", "{calendar.digest()}"]'
+    texts = [pattern.sub(pair, schedule) for _, _, _, schedule in users]
+    schedules = ScheduleTexts([calendar])
+    schedules.learn(connection, texts)
+    row = connection.execute("select noonmark_now()").fetchone()
+    assert row is not None
+    # Many jobs share a text, and the search for an instant that is not there is a long one.
+    ends: dict[str, bool] = {}
+    without: list[str] = []
+    for (job_id, job_name, state, _), text in zip(users, texts, strict=True):
+        if state not in (JobState.ACTIVE, JobState.PAUSED):
+            continue
+        if text not in ends:
+            ends[text] = _has_no_next(schedules, text, row[0])
+        if ends[text]:
+            without.append(str(job_name or job_id))
+    return CalendarUsers([str(row[1] or row[0]) for row in users], without, len(rows) > MAX_LOOKED_AT)
+
+
+def _has_no_next(schedules: ScheduleTexts, text: str, now: datetime) -> bool:
+    try:
+        return schedules.read(text).next(now) is None
+    except (ScheduleError, KeyError):
+        # It cannot be planned under any calendar; the trigger sets the job aside and says why.
+        return False
+
+
+def delete_calendar(connection: psycopg.Connection, namespace: str, name: str) -> bool:
+    """Delete a calendar that no job uses, in one transaction; False if there is none of this name.
+
+    Raises:
+        CalendarInUseError: jobs use it.
+        psycopg.errors.LockNotAvailable: those who plan or take in jobs did not let go in time; try again.
+    """
+    with connection.transaction():
+        change_time_facts(connection)
+        if _digest_of(connection, namespace, name) is None:
+            return False
+        users = connection.execute(
+            statement("list_calendar_jobs"),
+            {"namespace": namespace, "pair": _pair(name), "limit": MAX_NAMED_JOBS + 1},
+        ).fetchall()
+        if users:
+            shown = [str(job_name or job_id) for job_id, job_name, _, _ in users[:MAX_NAMED_JOBS]]
+            raise CalendarInUseError(name, shown, more=len(users) > MAX_NAMED_JOBS)
+        connection.execute(statement("delete_calendar"), {"namespace": namespace, "name": name})
+        return True
+
+
+def list_calendars(
+    connection: psycopg.Connection, namespace: str | None = None, name: str | None = None
+) -> list[CalendarRow]:
+    """List calendars by namespace and name; None: of every namespace, or every name."""
+    with connection.cursor(row_factory=row_of(CalendarRow)) as cursor:
+        return cursor.execute(statement("list_calendars"), {"namespace": namespace, "name": name}).fetchall()
+
+
+def get_calendar(connection: psycopg.Connection, namespace: str, name: str) -> CalendarRow | None:
+    """Return a calendar; None if there is none of this name."""
+    found = list_calendars(connection, namespace, name)
+    return found[0] if found else None
+
+
+def _digest_of(connection: psycopg.Connection, namespace: str, name: str) -> str | None:
+    row = connection.execute(
+        "select digest from calendars where namespace = %s and name = %s", [namespace, name]
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _contents_of(connection: psycopg.Connection, namespace: str, name: str) -> Calendar | None:
+    row = connection.execute(
+        "select body from calendars join calendar_contents using (digest) where namespace = %s and name = %s",
+        [namespace, name],
+    ).fetchone()
+    return Calendar.parse(row[0]) if row else None
+
+
+def check_name(name: str) -> None:
+    """Refuse what is no name for a calendar.
+
+    Raises:
+        CalendarError: it is none.
+    """
+    if not NAME_PATTERN.fullmatch(name):
+        raise CalendarError("", f"{name!r} is no name for a calendar: use {NAME_RULE}")
+
+
+def _replan(connection: psycopg.Connection, namespace: str, name: str, digest: str) -> CalendarChange:
+    """Name the new digest in the jobs that use a calendar, and replace their timers."""
+    key = {"namespace": namespace, "pair": _pair(name)}
+    connection.execute(statement("lock_calendar_timers"), key)
+    jobs: list[tuple[UUID, str]] = connection.execute(
+        statement("update_calendar_jobs"), {**key, "new_pair": f'["{name}", "{digest}"]'}
+    ).fetchall()
+    if not jobs:
+        return CalendarChange(Change.CHANGED, digest)
+    row = connection.execute(
+        statement("replan_calendar_timers"),
+        {
+            "jobs": [job for job, _ in jobs],
+            "paused": [job for job, state in jobs if state == JobState.PAUSED],
+        },
+    ).fetchone()
+    assert row is not None
+    gone, made, unplaced = row
+    assert gone == made, f"{gone} timers were taken and {made} put back"
+    assert unplaced == 0, f"{unplaced} timers of jobs with calendars do not know their last settled instant"
+    return CalendarChange(Change.CHANGED, digest, jobs=len(jobs), replanned=made)
+
+
+def _pair(name: str) -> str:
+    """Return a pattern of a calendar's name and digest, as Postgres writes them in a schedule."""
+    return rf'\["{re.escape(name)}", "[0-9a-f]+"\]'

@@ -1,0 +1,4 @@
+"""The tables as SQLAlchemy Core sees them, for reads.
+
+May import: nothing of the other rooms. Start with `tables.py`, which exports all of them.
+"""

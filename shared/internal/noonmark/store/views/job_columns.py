@@ -1,0 +1,80 @@
+"""What is shown of a job beside its own columns: its state as people see it, when it is due, when it ran."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, and_, case, exists, func, literal, null, or_, select
+
+from noonmark.core.vocabulary import NO_NEXT_INSTANT, JobState, TimerKind
+from noonmark.store.documents.columns import NEVER
+from noonmark.store.tables import tables as t
+
+
+def job_columns() -> list[ColumnElement[Any]]:
+    """Return the columns of a job as it is shown."""
+    j = t.jobs
+    shown = [column for column in j.c if column.name not in {"state", "state_reason"}]
+    parked = _waits_for_calendars()
+    return [
+        *shown,
+        shown_state().label("state"),
+        case((parked, NO_NEXT_INSTANT), else_=j.c.state_reason).label("state_reason"),
+        parked.label("no_next_instant"),
+        _next_due().label("next_due_at"),
+        _held_from().label("held_from"),
+    ]
+
+
+def last_run() -> ColumnElement[Any]:
+    """When a run of the job was last started."""
+    r = t.runs
+    started = select(r.c.started_at).where(r.c.job_id == t.jobs.c.id, r.c.started_at.is_not(None))
+    return started.order_by(r.c.scheduled_for.desc()).limit(1).scalar_subquery()
+
+
+def _fire_timer(jobs: FromClause = t.jobs) -> ColumnElement[bool]:
+    return and_(t.timers.c.job_id == jobs.c.id, t.timers.c.kind != TimerKind.RETRY.value)
+
+
+def _next_due() -> ColumnElement[Any]:
+    """The next instant; none while a pause holds it, and none where it must be found anew first."""
+    timers = t.timers
+    known = or_(timers.c.after_at.is_(None), timers.c.after_at != timers.c.scheduled_for)
+    wanted = and_(_fire_timer(), timers.c.fire_at < NEVER, known)
+    return select(func.min(timers.c.scheduled_for)).where(wanted).scalar_subquery()
+
+
+def _waits_for_calendars() -> ColumnElement[bool]:
+    """Whether the timer of an active job waits for ever at its last settled instant: no other one follows."""
+    timers = t.timers
+    parked = and_(_fire_timer(), timers.c.fire_at >= NEVER, timers.c.after_at == timers.c.scheduled_for)
+    return and_(t.jobs.c.state == JobState.ACTIVE.value, exists(select(null()).where(parked)))
+
+
+def _held_from() -> ColumnElement[Any]:
+    """From when on a pause holds the instants of a job; none where it holds none."""
+    timers = t.timers
+    settled = case(
+        (timers.c.after_at == timers.c.scheduled_for, timedelta(microseconds=1)), else_=timedelta()
+    )
+    wanted = and_(_fire_timer(), timers.c.fire_at >= NEVER)
+    return select(func.min(timers.c.scheduled_for + settled)).where(wanted).scalar_subquery()
+
+
+def one_time(jobs: FromClause = t.jobs) -> ColumnElement[bool]:
+    """Whether a job has one instant."""
+    schedule = jobs.c.schedule
+    return or_(
+        schedule.is_(None),
+        func.jsonb_typeof(schedule) == "null",
+        func.jsonb_exists(schedule, literal("run_at")),
+    )
+
+
+def shown_state(jobs: FromClause = t.jobs) -> ColumnElement[Any]:
+    """A one-time job is completed when no timer of it is left: nothing writes that into its row."""
+    fires = exists(select(null()).where(_fire_timer(jobs)).correlate(jobs))
+    done = and_(jobs.c.state == JobState.ACTIVE.value, one_time(jobs), ~fires)
+    return case((done, JobState.COMPLETED.value), else_=jobs.c.state)

@@ -1,0 +1,169 @@
+"""Jobs of one namespace, listed by any field: a page costs the same however many jobs there are.
+
+A listing walks one index from the newest job on. Where a filter has no index of its own, it looks at
+`MOST_LOOKED_AT` jobs for a page and says where to go on: such a page may be short or empty, and not the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    Text,
+    exists,
+    func,
+    null,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy import cast as as_type
+from sqlalchemy.dialects.postgresql import JSONB
+
+from noonmark.core.vocabulary import JobState, Lane
+from noonmark.store.tables import tables as t
+from noonmark.store.views.job_columns import job_columns, last_run, one_time, shown_state
+from noonmark.store.views.paging import Page, Row, with_lane
+
+MOST_LOOKED_AT: Final = 3000
+"""Jobs that one page looks at where a filter has no index."""
+
+_HALTED: Final = frozenset({JobState.PAUSED, JobState.CANCELLED, JobState.BROKEN})
+"""States that are as stored, and have an index."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobsWanted:
+    """Which jobs are wanted: all that is given must hold; what is None or empty does not matter.
+
+    Attributes:
+        states: any of these.
+        lanes: any of these.
+        labels: all of these.
+        search: part of the name, of a label's key or of its value, in any case.
+        recurring: True: with a schedule; False: with one instant.
+    """
+
+    namespace: str
+    name: str | None = None
+    search: str | None = None
+    states: Sequence[JobState] = ()
+    lanes: Sequence[Lane] = ()
+    pool: str | None = None
+    kind: str | None = None
+    handler: str | None = None
+    owner: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    recurring: bool | None = None
+
+
+def list_jobs(
+    connection: Connection, wanted: JobsWanted, *, limit: int = 50, before: UUID | None = None
+) -> Page[UUID]:
+    """List jobs, the newest first, without their payloads.
+
+    The page's `next` may be set although it has fewer rows than `limit`: more may follow.
+    """
+    walk, walked = _walk(wanted, before)
+    j: FromClause = walk.limit(MOST_LOOKED_AT).subquery("looked")
+    source = j
+    if "state" not in j.c:
+        # One look by the key for each, whatever the planner thinks of reading the whole table instead.
+        job = select(t.jobs).where(t.jobs.c.id == j.c.id).limit(1).lateral("job")
+        source, j = j.join(job, true()), job
+    rest = _filters(wanted, j, walked)
+    if not rest:
+        ids = list(connection.scalars(walk.limit(limit + 1)))
+    else:
+        query = select(j.c.id).select_from(source).where(*rest).order_by(j.c.id.desc())
+        ids = list(connection.scalars(query.limit(limit + 1)))
+    if len(ids) > limit:
+        return Page(_rows(connection, ids[:limit]), ids[limit - 1])
+    # Where the walk was cut short, the next page goes on below the last job that this one looked at.
+    cut = connection.scalar(walk.offset(MOST_LOOKED_AT - 1).limit(1)) if rest else None
+    return Page(_rows(connection, ids), cut)
+
+
+def find_job(connection: Connection, job_id: UUID) -> Row | None:
+    """Return a job with its payload."""
+    query = select(*job_columns(), last_run().label("last_run_at")).where(t.jobs.c.id == job_id)
+    found = connection.execute(query).mappings().first()
+    return None if found is None else with_lane(found)
+
+
+def _walk(wanted: JobsWanted, before: UUID | None) -> tuple[Select[Any], str]:
+    """Return the ids to look at, the newest first, and the name of the filter that is done with."""
+    j, labels = t.jobs, t.job_labels
+    if wanted.name is None and wanted.labels:
+        key, value = next(iter(wanted.labels.items()))
+        walk = select(labels.c.job_id.label("id")).where(
+            labels.c.namespace == wanted.namespace, labels.c.key == key, labels.c.value == value
+        )
+        place: ColumnElement[Any] = labels.c.job_id
+        walked = "label"
+    else:
+        names = ("id", "name", "kind", "handler", "lane", "pool", "owner", "labels", "state", "schedule")
+        walk = select(*(j.c[name] for name in names)).where(j.c.namespace == wanted.namespace)
+        place, walked = j.c.id, ""
+        for name in ("name", "owner"):
+            if (value := getattr(wanted, name)) is not None:
+                walk, walked = walk.where(j.c[name] == value), name
+                break
+        else:
+            if len(wanted.states) == 1 and wanted.states[0] in _HALTED:
+                walk, walked = walk.where(j.c.state == wanted.states[0].value), "states"
+    if before is not None:
+        walk = walk.where(place < before)
+    return walk.order_by(place.desc()), walked
+
+
+def _filters(wanted: JobsWanted, j: FromClause, walked: str) -> list[ColumnElement[bool]]:
+    """Return what the jobs that are looked at must meet."""
+    plain = {"name": "name", "pool": "pool", "kind": "kind", "handler": "handler", "owner": "owner"}
+    found = [
+        j.c[column] == getattr(wanted, name)
+        for name, column in plain.items()
+        if name != walked and getattr(wanted, name) is not None
+    ]
+    labels = dict(list(wanted.labels.items())[walked == "label" :])
+    if labels:
+        found.append(j.c.labels.contains(as_type(labels, JSONB)))
+    if wanted.states and walked != "states":
+        found.append(shown_state(j).in_([state.value for state in wanted.states]))
+    if wanted.lanes:
+        found.append(j.c.lane.in_([lane.value for lane in wanted.lanes]))
+    if wanted.recurring is not None:
+        found.append(one_time(j) if not wanted.recurring else ~one_time(j))
+    if wanted.search is not None:
+        found.append(_holds(j, wanted.search))
+    return found
+
+
+def _holds(j: FromClause, text: str) -> ColumnElement[bool]:
+    pair = func.jsonb_each_text(j.c.labels).table_valued("key", "value").render_derived("pair")
+    in_label = exists(
+        select(null())
+        .select_from(pair)
+        .where(
+            or_(pair.c.key.icontains(text, autoescape=True), pair.c.value.icontains(text, autoescape=True))
+        )
+        .correlate(j)
+    )
+    return or_(j.c.name.icontains(text, autoescape=True), in_label)
+
+
+def _rows(connection: Connection, ids: Sequence[UUID]) -> list[Row]:
+    if not ids:
+        return []
+    j = t.jobs
+    lean = as_type(j.c.work, JSONB).op("-", return_type=JSONB)(as_type("payload", Text)).label("work")
+    columns = [lean if column.key == "work" else column for column in job_columns()]
+    query = select(*columns, last_run().label("last_run_at")).where(j.c.id.in_(ids)).order_by(j.c.id.desc())
+    return [with_lane(row) for row in connection.execute(query).mappings()]

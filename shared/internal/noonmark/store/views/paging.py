@@ -1,0 +1,228 @@
+"""What people ask the database: listings with filters and keyset paging, and single things in full.
+
+Every function takes a connection of `reader`, runs a fixed few statements and returns plain dictionaries.
+Pages go newest first; the id of the last row is where the next one starts: rows that come in shift nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    case,
+    create_engine,
+    func,
+    pool,
+    select,
+)
+
+from noonmark.core.vocabulary import Lane, TimerKind
+from noonmark.store.database.connect import connect
+from noonmark.store.tables import tables as t
+from noonmark.store.views.job_columns import job_columns
+
+Row = Mapping[str, Any]
+Place = TypeVar("Place", UUID, int)
+
+_LANES = {lane.value: lane.label for lane in Lane}
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Place]):
+    """Some rows of a listing.
+
+    Attributes:
+        rows: newest first.
+        next: pass it as `before` for the following page; None when there is none.
+    """
+
+    rows: Sequence[Row]
+    next: Place | None
+
+
+@contextmanager
+def reader(dsn: str, *, statement_timeout_seconds: float = 30) -> Iterator[Connection]:
+    """Open one read-only transaction, all of whose statements see the same moment."""
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: connect(dsn, application="cli", statement_timeout_seconds=statement_timeout_seconds),
+        poolclass=pool.NullPool,
+        isolation_level="REPEATABLE READ",
+    )
+    with engine.connect() as connection:
+        connection.exec_driver_sql("set transaction read only")
+        yield connection
+
+
+def list_runs(connection: Connection, namespace: str, *, limit: int) -> list[Row]:
+    """List runs of a namespace, the newest first, with the name of their job."""
+    r, j = t.runs, t.jobs
+    query = (
+        select(*run_summary(), j.c.name.label("job_name"), j.c.kind, j.c.handler, waits_for())
+        .select_from(r.outerjoin(j, j.c.id == r.c.job_id).outerjoin(t.waits, t.waits.c.run_id == r.c.id))
+        .where(r.c.namespace == namespace)
+        .order_by(r.c.id.desc())
+    )
+    return [with_lane(row) for row in connection.execute(query.limit(limit)).mappings()]
+
+
+def show_run(connection: Connection, run_id: UUID) -> Row | None:
+    """Return a run with everything recorded about it: job, attempts, the next one, wait, dead letter."""
+    r, j = t.runs, t.jobs
+    found = (
+        connection.execute(
+            select(r, _first_start(), j.c.name.label("job_name"), j.c.kind, j.c.handler)
+            .select_from(r.outerjoin(j, j.c.id == r.c.job_id))
+            .where(r.c.id == run_id)
+        )
+        .mappings()
+        .first()
+    )
+    if found is None:
+        return None
+    run = with_lane(found)
+    run["attempts"] = list_attempts(connection, [run_id])
+    timers = t.timers
+    # By the job's id, which is indexed; a timer is of one run, or of the next instant.
+    retry = select(func.min(timers.c.fire_at)).where(
+        timers.c.job_id == run["job_id"], timers.c.kind == TimerKind.RETRY.value, timers.c.run_id == run_id
+    )
+    run["next_attempt_at"] = connection.execute(retry).scalar()
+    report = select(t.callbacks.c.deadline_at).where(
+        t.callbacks.c.run_id == run_id, t.callbacks.c.fence == run["fence"]
+    )
+    run["report_until"] = connection.execute(report).scalar()
+    waits = connection.execute(select(t.waits.c.since, waits_for()).where(t.waits.c.run_id == run_id)).first()
+    run["waiting_since"], run["waits_for"] = waits or (None, None)
+    dead = connection.execute(
+        select(t.dead_letters.c.died_at).where(t.dead_letters.c.run_id == run_id)
+    ).first()
+    run["died_at"] = dead[0] if dead else None
+    version = select(t.zone_data.c.version).where(t.zone_data.c.id == run["zone_data"])
+    run["zone_data"] = connection.execute(version).scalar()
+    return run
+
+
+def list_attempts(connection: Connection, run_ids: Sequence[UUID]) -> list[Row]:
+    """List what attempts left that did not succeed, in the order they were made."""
+    a = t.attempts
+    query = select(a).where(a.c.run_id.in_(run_ids)).order_by(a.c.run_id, a.c.fence)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def list_jobs(connection: Connection, namespace: str, *, limit: int) -> list[Row]:
+    """List jobs of a namespace, the newest first, each with its next due instant and its state as shown."""
+    j = t.jobs
+    query = select(*job_columns()).where(j.c.namespace == namespace).order_by(j.c.id.desc())
+    return [with_lane(row) for row in connection.execute(query.limit(limit)).mappings()]
+
+
+def find_jobs(
+    connection: Connection, *, job: UUID | None = None, name: str | None = None, namespace: str | None = None
+) -> list[Row]:
+    """Return the jobs with this id or name, the newest first; several where one-time jobs share a name."""
+    j = t.jobs
+    conditions = [j.c.id == job] if job is not None else [j.c.name == name]
+    if namespace is not None:
+        conditions.append(j.c.namespace == namespace)
+    query = select(*job_columns()).where(*conditions).order_by(j.c.id.desc()).limit(20)
+    return [with_lane(row) for row in connection.execute(query).mappings()]
+
+
+def list_rejections(
+    connection: Connection, *, source: str | None = None, limit: int = 50, before: int | None = None
+) -> Page[int]:
+    """List refused submissions, the newest first, with the bytes that were kept of them.
+
+    `source` names the publisher: the events' attribute of that name.
+    """
+    r = t.rejections
+    query = select(r).order_by(r.c.id.desc())
+    if source is not None:
+        query = query.where(r.c.event_source == source)
+    return _page(connection, query, r.c.id, limit, before)
+
+
+def received_events(connection: Connection, source: str) -> list[str]:
+    """Return the ids of a publisher's events that were taken in, each once however often it came."""
+    rows = connection.execute(select(t.inbox.c.event_id).where(t.inbox.c.source == source))
+    return [row[0] for row in rows]
+
+
+def find_rejection(connection: Connection, rejection: int) -> Row | None:
+    """Return a refused submission with the bytes that were kept of it."""
+    found = connection.execute(select(t.rejections).where(t.rejections.c.id == rejection)).mappings().first()
+    return dict(found) if found is not None else None
+
+
+def list_pool_keys(connection: Connection, pool_name: str) -> list[Row]:
+    """List the signing keys of a pool, newest first, without their secrets."""
+    k = t.pool_keys
+    query = select(k.c.key_id, k.c.created_at, k.c.retired_at).where(k.c.pool == pool_name)
+    return [
+        dict(row) for row in connection.execute(query.order_by(k.c.created_at.desc(), k.c.key_id)).mappings()
+    ]
+
+
+def list_pools(connection: Connection) -> list[Row]:
+    """List pools with the number of their live workers and valid keys."""
+    p, w, k = t.pools, t.workers, t.pool_keys
+    workers = select(func.count()).where(w.c.pool == p.c.name, w.c.left_at.is_(None), w.c.lapsed_at.is_(None))
+    keys = select(func.count()).where(k.c.pool == p.c.name, k.c.retired_at.is_(None))
+    query = select(
+        p, workers.scalar_subquery().label("workers"), keys.scalar_subquery().label("keys")
+    ).order_by(p.c.name)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _first_start(r: FromClause = t.runs) -> ColumnElement[Any]:
+    """When a run was first started: its row holds the latest attempt only."""
+    a = t.attempts
+    earlier = select(func.min(a.c.started_at)).where(a.c.run_id == r.c.id).scalar_subquery()
+    return func.least(r.c.started_at, earlier).label("first_started_at")
+
+
+def waits_for() -> ColumnElement[Any]:
+    """The limit that a run waits for, with the key that it is counted by there."""
+    w = t.waits
+    name, key = w.c.limit_name, w.c.limit_key
+    return case((key.is_not(None), name + "/" + key), else_=name).label("waits_for")
+
+
+def run_summary(r: FromClause = t.runs) -> list[ColumnElement[Any]]:
+    """Columns of a listing of runs, of `runs` or of a subquery that holds all of its columns."""
+    return [
+        r.c.id, r.c.job_id, r.c.namespace, r.c.state, r.c.reason, r.c.attempt, r.c.fence, r.c.lane, r.c.pool,
+        r.c.origin, r.c.scheduled_for, r.c.queued_at, r.c.started_at, r.c.finished_at, r.c.instants,
+        r.c.error, _first_start(r),
+    ]  # fmt: skip
+
+
+def _page(
+    connection: Connection,
+    query: Select[Any],
+    place: ColumnElement[Any],
+    limit: int,
+    before: Place | None = None,
+) -> Page[Place]:
+    if before is not None:
+        query = query.where(place < before)
+    rows = [with_lane(row) for row in connection.execute(query.limit(limit + 1)).mappings()]
+    name = place.key or ""
+    return Page(rows[:limit], rows[limit - 1][name] if len(rows) > limit else None)
+
+
+def with_lane(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Show the lane by its name."""
+    found = dict(row)
+    if "lane" in found:
+        found["lane"] = _LANES[found["lane"]]
+    return found

@@ -1,0 +1,309 @@
+"""Why has it not run? Gathers what is known about a job or a run, in a handful of statements.
+
+The answers are made of it by `noonmark.core.why.jobs.explain`; what stands in Kafka is measured by the
+caller, after the transaction (`noonmark.kafka.lag.backlog`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import dict_row
+
+from noonmark.core.planning.promotion import GateLimit, filled
+from noonmark.core.schedules.schedule import TICK, Interval, Once, Schedule, ScheduleError
+from noonmark.core.vocabulary import Lane, Overlap, RunState, TimerKind, WaitReason
+from noonmark.core.why.facts import (
+    DEFAULT_BOUNDS,
+    Bounds,
+    Facts,
+    GateFacts,
+    JobFacts,
+    PathFacts,
+    PoolFacts,
+    RoleFacts,
+    RunFacts,
+    ScheduleFacts,
+    SkippedInstant,
+    TimerFacts,
+)
+from noonmark.core.zones.zones import UTC_ZONE, zone_data_version
+from noonmark.store.cluster.catalogues import live_catalogues
+from noonmark.store.database.row_types import row_of
+from noonmark.store.database.statements import statement
+from noonmark.store.documents.columns import NEVER
+from noonmark.store.documents.schedules import ScheduleTexts
+from noonmark.store.jobs.self_pauses import REASON_PREFIX
+from noonmark.store.limits.promotion import rule_of
+
+_RECENT: Final = 20
+"""Runs of a job that are looked at: the latest ones, and as many that wait."""
+
+_HOLDERS: Final = 5
+"""Runs that are named of those that hold slots of one gate."""
+
+_CUT_OFF: Final = 5
+_FIRST_DAY: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Setup(NamedTuple):
+    """What this process knows of the installation.
+
+    Attributes:
+        owner_timeout_seconds: a trigger or dispatcher silent for longer is not alive.
+        bounds: what is late.
+        topic_of: names the topic of a pool's lane.
+    """
+
+    owner_timeout_seconds: float = 3.0
+    bounds: Bounds = DEFAULT_BOUNDS
+    topic_of: Callable[[str, Lane], str] | None = None
+
+
+def facts_of_job(connection: psycopg.Connection, job_id: UUID, setup: Setup) -> Facts | None:
+    """Gather what is known about a job and its latest runs; None: there is no such job.
+
+    Args:
+        connection: in a read-only transaction whose statements all see the same moment.
+        job_id: of the job.
+        setup: of this installation.
+    """
+    job = _job(connection, job_id)
+    if job is None:
+        return None
+    runs = _runs(connection, _recent(connection, job_id))
+    # A run may go by another lane than its job does: the oldest that is queued is what is asked about.
+    lane = next((run.lane for run in reversed(runs) if run.state == RunState.QUEUED), job.lane)
+    now, path = _path(connection, setup, job._replace(lane=lane), None)
+    timer, after = _timer(connection, job_id)
+    return Facts(
+        now,
+        job,
+        path,
+        setup.bounds,
+        runs=runs,
+        timer=timer,
+        schedule=_schedule(connection, job, timer, after, now),
+        gates=_gates(connection, runs),
+        slot=_slot(connection, job),
+        zone_data=zone_data_version(),
+    )
+
+
+def facts_of_run(connection: psycopg.Connection, run_id: UUID, setup: Setup) -> Facts | None:
+    """Gather what is known about a run; None: there is no such run. As `facts_of_job`."""
+    runs = _runs(connection, [(run_id, None)])
+    if not runs:
+        return None
+    run = runs[0]
+    job = _job(connection, run.job_id)
+    if job is not None:
+        # A run goes where its job's version sent it.
+        job = job._replace(pool=run.pool)
+    now, path = _path(connection, setup, job, run)
+    return Facts(
+        now,
+        job,
+        path,
+        setup.bounds,
+        run=run,
+        gates=_gates(connection, runs),
+        slot=_slot(connection, job) if run.state == RunState.SKIPPED and job is not None else None,
+        zone_data=zone_data_version(),
+    )
+
+
+def _job(connection: psycopg.Connection, job_id: UUID) -> JobFacts | None:
+    with connection.cursor(row_factory=row_of(JobFacts)) as cursor:
+        job = cursor.execute(statement("explain_job"), {"job_id": job_id}).fetchone()
+    if job is None or not job.pauses_itself:
+        return job
+    reason = job.state_reason or ""
+    if not reason.startswith(REASON_PREFIX):
+        return job._replace(pauses_itself=False)
+    return job._replace(state_reason=reason.removeprefix(REASON_PREFIX))
+
+
+def _recent(connection: psycopg.Connection, job_id: UUID) -> list[tuple[UUID, datetime | None]]:
+    return connection.execute(
+        statement("explain_recent_runs"), {"job_id": job_id, "most": _RECENT}
+    ).fetchall()
+
+
+def _runs(connection: psycopg.Connection, wanted: Iterable[tuple[UUID, datetime | None]]) -> list[RunFacts]:
+    """Read runs, the latest instant first; one whose instant is not known is looked up in every day."""
+    wanted = list(wanted)
+    if not wanted:
+        return []
+    known = [at for _, at in wanted if at is not None]
+    bounded = len(known) == len(wanted)
+    with connection.cursor(row_factory=row_of(RunFacts)) as cursor:
+        return cursor.execute(
+            statement("explain_runs"),
+            {
+                "ids": [run_id for run_id, _ in wanted],
+                "first": min(known) if bounded else _FIRST_DAY,
+                "last": max(known) if bounded else NEVER,
+            },
+        ).fetchall()
+
+
+# gates
+
+
+def _gates(connection: psycopg.Connection, runs: Sequence[RunFacts]) -> dict[UUID, GateFacts]:
+    """Read what those of the runs stand before that wait for room."""
+    waiting = {run.id: run for run in runs if run.state == RunState.WAITING and run.key is not None}
+    if not waiting:
+        return {}
+    keys = {run.key for run in waiting.values() if run.key is not None}
+    holders = _holders(connection, keys)
+    rows = connection.execute(
+        statement("explain_gates"),
+        {"run_ids": list(waiting), "keys": [run.key for run in waiting.values()]},
+    ).fetchall()
+    gates = {}
+    for run_id, max_running, rate_count, rate_seconds, burst, cap, held, tokens, age, before in rows:
+        run = waiting[run_id]
+        rule = None
+        if run.reason == WaitReason.FAIRNESS:
+            rule = GateLimit(cap) if cap is not None else None
+        elif run.reason == WaitReason.LIMIT and (max_running is not None or rate_count is not None):
+            rule = rule_of(max_running, rate_count, rate_seconds, burst)
+        left = filled(tokens, age or 0.0, rule) if rule is not None else 0.0
+        assert run.key is not None
+        gates[run_id] = GateFacts(rule, held, left, before, holders.get(run.key, ()))
+    return gates
+
+
+def _holders(connection: psycopg.Connection, keys: Iterable[UUID]) -> dict[UUID, list[RunFacts]]:
+    held = connection.execute(
+        statement("explain_slot_holders"), {"keys": list(keys), "most": _HOLDERS}
+    ).fetchall()
+    runs = {run.id: run for run in _runs(connection, [(run_id, None) for _, run_id in held])}
+    holders: defaultdict[UUID, list[RunFacts]] = defaultdict(list)
+    for key, run_id in held:
+        if run_id in runs:
+            holders[key].append(runs[run_id])
+    return dict(holders)
+
+
+def _slot(connection: psycopg.Connection, job: JobFacts) -> RunFacts | None:
+    """Return the run that holds the overlap slot of a job."""
+    if job.overlap in (None, Overlap.ALLOW.value):
+        return None
+    return next(iter(_holders(connection, [job.id]).get(job.id, ())), None)
+
+
+# the way
+
+
+def _path(
+    connection: psycopg.Connection, setup: Setup, job: JobFacts | None, run: RunFacts | None
+) -> tuple[datetime, PathFacts]:
+    about = run or job
+    assert about is not None
+    topic = setup.topic_of(about.pool, Lane(about.lane)) if setup.topic_of is not None else None
+    with connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(
+            statement("explain_path"),
+            {
+                "pool": about.pool,
+                "shard": about.shard,
+                "lane": about.lane,
+                "timeout_seconds": setup.owner_timeout_seconds,
+                "cap": setup.bounds.outbox_rows,
+                "topic": topic,
+            },
+        ).fetchone()
+    assert row is not None
+    misfit = None
+    if job is not None and row["workers"]:
+        catalogue = live_catalogues(connection).get(about.pool)
+        misfit = catalogue.misfit(about.pool, job.kind, job.handler) if catalogue is not None else None
+    pool = PoolFacts(
+        row["workers"],
+        row["worker_beat_at"],
+        row["in_flight"],
+        f"{misfit.message} ({misfit.expected})" if misfit is not None else None,
+        None if misfit is None else "kind" if misfit.pointer == "/type" else "handler",
+    )
+    path = PathFacts(
+        RoleFacts(row["triggers"], row["trigger_beat_at"]),
+        RoleFacts(row["dispatchers"], row["dispatcher_beat_at"]),
+        pool,
+        row["unsent"],
+        row["oldest_unsent_at"],
+        row["passed_until"],
+    )
+    return row["now"], path
+
+
+# the next instant
+
+
+def _timer(connection: psycopg.Connection, job_id: UUID) -> tuple[TimerFacts | None, datetime | None]:
+    """Return the next instant of a job, and the last one that has its verdict, where the timer tells."""
+    row = connection.execute(statement("explain_timer"), {"job_id": job_id}).fetchone()
+    if row is None:
+        return None, None
+    at, fires_at, after_at, kind = row
+    place = after_at is not None and after_at == at
+    timer = TimerFacts(at, None if fires_at >= NEVER else fires_at, place, kind == TimerKind.ZONED)
+    return timer, after_at
+
+
+def _schedule(
+    connection: psycopg.Connection,
+    job: JobFacts,
+    timer: TimerFacts | None,
+    after: datetime | None,
+    now: datetime,
+) -> ScheduleFacts | None:
+    if job.schedule is None:
+        return None
+    texts = ScheduleTexts()
+    texts.learn(connection, [job.schedule])
+    try:
+        schedule = texts.read(job.schedule)
+    except (ScheduleError, KeyError):
+        return None  # it cannot be planned either, and the job's state says so
+    if isinstance(schedule, Once):
+        return None
+    cut_off: list[SkippedInstant] = []
+    held = None
+    if timer is not None and timer.fires_at is None:
+        held = schedule.count(timer.at if timer.place else timer.at - TICK, now)
+    elif timer is not None and not timer.place:
+        cut_off = _cut_off(schedule, after or now, timer.at, now)
+    rule = schedule.calendars
+    return ScheduleFacts(
+        over=schedule.next(now) is None,
+        max_runs=schedule.max_runs,
+        end=schedule.end,
+        jitter_seconds=schedule.jitter_seconds,
+        calendars=[name for name, _ in (*rule.days.exclude, *rule.days.include)] if rule is not None else (),
+        cut_off=cut_off,
+        held=held,
+    )
+
+
+def _cut_off(schedule: Schedule, after: datetime, until: datetime, now: datetime) -> list[SkippedInstant]:
+    """Return times between the last instant with a verdict and the next one that fire nothing."""
+    rule, zone = schedule.calendars, schedule.zone or UTC_ZONE
+    if isinstance(schedule, Interval):
+        # It has no times of its own on a closed day: the day itself is what is cut off.
+        local = zone.local(now)
+        note = rule.days.closed_by(local.date()) if rule is not None and until > now else None
+        return (
+            [SkippedInstant(local.replace(microsecond=0), f"skipped: {note}", calendar=True)] if note else []
+        )
+    return [
+        SkippedInstant(local, note, rule is not None and rule.days.closed_by(local.date()) is not None)
+        for local, note in schedule.removed(after, until, _CUT_OFF)
+    ]

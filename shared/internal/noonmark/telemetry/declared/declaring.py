@@ -1,0 +1,58 @@
+"""How a metric is declared: on the one registry, and in the table from which its page is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    GCCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+from noonmark.telemetry.declared.instruments import BatchHistogram, Declared, SnapshotGauge
+
+PREFIX: Final = "noonmark_"
+
+REGISTRY: Final = CollectorRegistry()
+"""What `/metrics` shows: the metrics that are declared, and the process's own CPU, memory and files."""
+
+TABLE: Final[list[Declared]] = []
+"""All metrics; the page sorts them by who shows them."""
+
+# `_created` series double the output and say nothing that a restart does not show.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+ProcessCollector(registry=REGISTRY)
+GCCollector(registry=REGISTRY)
+
+
+class Part:
+    """Declares the metrics of one part of the system."""
+
+    def __init__(self, shown_by: str) -> None:
+        """Take the service that shows them; `every` where several may."""
+        self._shown_by = shown_by
+
+    def counter(self, name: str, labels: Sequence[str], meaning: str, action: str) -> Counter:
+        """Declare a counter."""
+        full_name = self._row(name, "counter", labels, meaning, action)
+        return Counter(full_name, meaning, labels, registry=REGISTRY)
+
+    def gauge(self, name: str, labels: Sequence[str], meaning: str, action: str) -> SnapshotGauge:
+        """Declare a gauge whose series come and go."""
+        full_name = self._row(name, "gauge", labels, meaning, action)
+        return SnapshotGauge(full_name, meaning, labels, registry=REGISTRY)
+
+    def histogram(
+        self, name: str, labels: Sequence[str], buckets: Sequence[float], meaning: str, action: str
+    ) -> BatchHistogram:
+        """Declare a histogram; `buckets` are upper bounds in the unit of the metric."""
+        full_name = self._row(name, "histogram", labels, meaning, action)
+        return BatchHistogram(full_name, meaning, labels, registry=REGISTRY, buckets=buckets)
+
+    def _row(self, name: str, kind: str, labels: Sequence[str], meaning: str, action: str) -> str:
+        TABLE.append(Declared(PREFIX + name, kind, tuple(labels), meaning, action, self._shown_by))
+        return PREFIX + name

@@ -1,0 +1,20 @@
+"""Metrics of intake."""
+
+from __future__ import annotations
+
+from noonmark.telemetry.declared.declaring import Part
+
+_declare = Part("intake")
+
+SUBMISSIONS = _declare.counter(
+    "submissions_total",
+    ("type", "result"),
+    "Ingested submission events, by result.",
+    "Many `stale` or `duplicate`: a publisher sends events again. This is harmless.",
+)
+REJECTIONS = _declare.counter(
+    "rejections_total",
+    ("reason",),
+    "Rejected submission events. Each has a row in `rejections` and an event on the rejections topic.",
+    "Read `noonmark rejection list` and inform the publisher.",
+)

@@ -1,0 +1,165 @@
+"""Metrics of the trigger, and of Postgres as one trigger measures it."""
+
+from __future__ import annotations
+
+from noonmark.telemetry.declared import buckets
+from noonmark.telemetry.declared.declaring import Part
+
+_declare = Part("trigger")
+
+CLAIM_BATCH_SIZE = _declare.histogram(
+    "claim_batch_size",
+    (),
+    buckets.BATCH,
+    "Due timers claimed in one transaction.",
+    "Always at `claim_batch`: the trigger is behind. Add a trigger process.",
+)
+CLAIM_SECONDS = _declare.histogram(
+    "claim_seconds",
+    ("statement",),
+    buckets.STATEMENT,
+    "Seconds of one claim statement in Postgres, with the round trip.",
+    "Rising with the same batch size: check for an open snapshot (oldest xmin), dead rows, vacuum.",
+)
+CLAIMED = _declare.counter(
+    "claimed_total",
+    ("lane",),
+    "Runs created by claims.",
+    "Flat while jobs are due: check the trigger's `/livez` and `owned_shards`.",
+)
+DUE_TIMERS = _declare.gauge(
+    "due_timers",
+    ("lane",),
+    "Due timers not yet claimed, counted up to 1,000 per shard and kind. Reported by one trigger.",
+    "Growing: triggers do not keep up, or claims stop because the outbox is full.",
+)
+DUE_OLDEST = _declare.gauge(
+    "due_oldest_seconds",
+    ("lane",),
+    "Age in seconds of the oldest due timer not yet claimed; 0 if none. Reported by one trigger.",
+    "Over a few seconds: check `outbox_oldest_seconds`, `owned_shards` and the trigger's log.",
+)
+PLANNING_BROKEN = _declare.counter(
+    "planning_broken_total",
+    (),
+    "Jobs set to `broken` because their schedule could not be planned.",
+    "List them with `noonmark job list --state broken`. Correct the schedule and apply the job again.",
+)
+BACKFILL_RUNS = _declare.counter(
+    "backfill_runs_total",
+    (),
+    "Runs queued by backfills.",
+    "Flat while `noonmark backfill list` shows running backfills: the list says what they wait for.",
+)
+LAPSED_WORKERS = _declare.counter(
+    "lapsed_workers_total",
+    (),
+    "Workers whose lease expired without a shutdown.",
+    "See `lost_runs_total`. Also check that workers can reach Postgres.",
+)
+SELF_PAUSES = _declare.counter(
+    "self_pauses_total",
+    (),
+    "Jobs paused automatically after consecutive equal failures (`pause_after_failures`).",
+    "Find the reason with `noonmark job list --state paused -o wide`, fix the cause, resume the job.",
+)
+WAITING_RUNS = _declare.gauge(
+    "waiting_runs",
+    ("reason",),
+    "Waiting runs, by the reason that they wait for. Reported by one trigger.",
+    "`limit`, `fairness`: find the limit or cap that is too low with `noonmark limit list` or "
+    "`noonmark namespace list`.",
+)
+PROMOTED = _declare.counter(
+    "promoted_total",
+    ("lane",),
+    "Waiting runs that were promoted to `queued`.",
+    "Flat while `waiting_runs` grows: see `waiting_runs`.",
+)
+PROMOTIONS_BLOCKED = _declare.counter(
+    "promotions_blocked_total",
+    ("reason",),
+    "Checks of waiting runs that could not be promoted.",
+    "Far above `promoted_total`: runs that need several limits at once keep moving between queues.",
+)
+ZONE_DATA_INFO = _declare.gauge(
+    "zone_data_info",
+    ("version", "active"),
+    "Always 1. The labels have the version of this trigger's zone data, and whether it is the active one.",
+    '`active="no"`: the trigger claims no job with a time zone. Run `noonmark zones activate`, or restart it '
+    "with the active version. See docs/time-zones.md.",
+)
+DEAD_LETTERS = _declare.gauge(
+    "dead_letters",
+    (),
+    "Dead letters not yet redriven or discarded, counted up to 100,000. Reported by one trigger.",
+    "Read `noonmark dead list`, then redrive or discard them.",
+)
+WORKERS = _declare.gauge(
+    "workers",
+    ("pool", "state"),
+    "Workers by state. `silent`: no heartbeat for half of the lease. Reported by one trigger.",
+    "No `live` workers and a backlog: start workers. `silent`: check the node and its network.",
+)
+POOL_SLOTS = _declare.gauge(
+    "pool_slots",
+    ("pool", "state"),
+    "Execution slots of a pool's workers that are not draining, `free` or `busy`. Reported by one trigger.",
+    "None free for a long time while `start_backlog` grows: add workers or slots.",
+)
+NAMESPACE_RUNS = _declare.gauge(
+    "namespace_runs",
+    ("namespace", "state"),
+    "Runs that are `waiting` or `running`, and dead letters (`dead`), of the 50 namespaces with the most."
+    " All others are in `_other`. Reported by one trigger.",
+    "One namespace far above the others: give it a cap with `noonmark namespace set`.",
+)
+OLDEST_XMIN = _declare.gauge(
+    "oldest_xmin_seconds",
+    (),
+    "Age in seconds of the oldest transaction with an open snapshot in Postgres. Vacuum cannot remove rows"
+    " deleted since then. Reported by one trigger.",
+    "Over a few minutes: claims scan dead rows. Find the session in `pg_stat_activity` and terminate it.",
+)
+DEAD_ROWS = _declare.gauge(
+    "dead_rows",
+    ("table",),
+    "Dead rows in the tables with the most changes, as estimated by Postgres. Reported by one trigger.",
+    "Always growing: autovacuum does not keep up, or `oldest_xmin_seconds` is high.",
+)
+DATABASE_CONNECTIONS = _declare.gauge(
+    "database_connections",
+    ("state",),
+    "Connections of noonmark's services to this database, from Postgres. Reported by one trigger.",
+    "Near `max_connections`: use a pooler for api, intake and workers, or lower `NOONMARK_API_CONNECTIONS`.",
+)
+LEADS = _declare.gauge(
+    "leads",
+    ("role",),
+    "1 if this process is the leader of its role, else 0.",
+    "The sum over a role's processes must be 1. If it is 0 for over 10 s, check their logs.",
+)
+LEADER_CHANGES = _declare.counter(
+    "leader_changes_total",
+    ("role",),
+    "Times that this process became the leader of its role or stopped being it.",
+    "See `owner_changes_total`.",
+)
+OWNED_SHARDS = _declare.gauge(
+    "owned_shards",
+    ("role",),
+    "Shards (trigger) or outbox slices (dispatcher) that this process owns.",
+    "The sum over all processes must equal the number fixed at install. Less for over 10 s: an owner hangs.",
+)
+SHARDS = _declare.gauge(
+    "shards",
+    ("role",),
+    "Shards (trigger) or outbox slices (dispatcher) fixed at install.",
+    "Compare with the sum of `owned_shards`.",
+)
+OWNER_CHANGES = _declare.counter(
+    "owner_changes_total",
+    ("role",),
+    "Shards or slices gained or lost by this process.",
+    "Steady growth without deployments: heartbeats are late. Check for CPU starvation.",
+)

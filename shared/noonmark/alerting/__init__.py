@@ -1,1 +1,0 @@
-"""The channels by which alerts reach people: a signed webhook, and Alertmanager."""

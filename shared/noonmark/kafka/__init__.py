@@ -1,1 +1,0 @@
-"""Kafka: topics and lanes, clients, the lane consumer and its offset tracking."""

@@ -1,1 +1,0 @@
-"""What every service process needs: a supervised life, health endpoints, patience with the database."""

@@ -1,1 +1,0 @@
-"""Postgres: tables, named statements, migrations, and the repositories that use them."""

@@ -1,1 +1,0 @@
-"""Metrics, logs and the health endpoints of every service."""

@@ -1,1 +1,0 @@
-"""Metrics, one module per service; import them from `noonmark.telemetry.metrics`."""

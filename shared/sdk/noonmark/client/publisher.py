@@ -1,0 +1,286 @@
+"""Publishing submissions to Kafka: signed, acknowledged, and safe to repeat."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, NamedTuple, Self
+from uuid import UUID
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from noonmark.client.errors import ClientError
+from noonmark.core.access.submission_signature import (
+    MOST_AHEAD_SECONDS,
+    USUAL_SECONDS,
+    PublisherKey,
+    SignedEvent,
+    signature_header,
+)
+from noonmark.core.ids import uuid7
+from noonmark.schemas.events.envelope import STRUCTURED_HEADERS, render_structured
+from noonmark.schemas.events.submissions import CANCEL, CANCEL_RUNS, CREATE, PAUSE, RESUME, TRIGGER, UPDATE
+
+_DEFAULTS: Final = {"client.id": "noonmark-client", "message.timeout.ms": 120_000, "linger.ms": 5}
+_POLL_SECONDS: Final = 0.1
+_MOST_TOLD: Final = 3
+
+
+class Published(NamedTuple):
+    """Where the broker put an event: from here on it is not lost.
+
+    Attributes:
+        event_id: its id; with `source` its name in rejections.
+        topic: where it stands.
+        partition: likewise.
+        offset: likewise.
+    """
+
+    event_id: str
+    topic: str
+    partition: int
+    offset: int
+
+
+class PublishError(ClientError):
+    """Events got no acknowledgement. Whether the broker has them is not known.
+
+    Publish them again under the same event ids: what was taken in before is recognised.
+
+    Attributes:
+        failed: event id and reason of each.
+    """
+
+    def __init__(self, failed: Sequence[tuple[str, str]]) -> None:
+        self.failed = tuple(failed)
+        told = "; ".join(f"{event_id}: {reason}" for event_id, reason in failed[:_MOST_TOLD])
+        more = f" and {len(failed) - _MOST_TOLD} more" if len(failed) > _MOST_TOLD else ""
+        super().__init__(f"{len(failed)} events were not acknowledged ({told}{more})")
+
+
+class Publisher:
+    """Publishes submissions for one namespace. Threads may share it; `close` it, or use it in a `with`.
+
+    Every method returns a future at once; its result says where the broker put the event. What intake makes
+    of it is told by lifecycle events and rejections.
+
+    Args:
+        kafka: `host:port` list of the brokers, or properties of `confluent_kafka.Producer`.
+        key: the publisher's key, `nmp_…`; None: unsigned, for topics that are bound to a namespace.
+        namespace: where events act whose document names none.
+        topic: where they go.
+        source: `source` of the events; with an event's id its name.
+        valid_seconds: how long a signature is good for; at most a day.
+
+    Raises:
+        SubmissionSignatureError: the key is none.
+        ValueError: signatures cannot be valid for so long.
+    """
+
+    def __init__(
+        self,
+        kafka: str | Mapping[str, Any],
+        key: str | None = None,
+        *,
+        namespace: str = "default",
+        topic: str = "noonmark.submissions",
+        source: str = "noonmark-client",
+        valid_seconds: float = USUAL_SECONDS,
+    ) -> None:
+        if not 0 < valid_seconds <= MOST_AHEAD_SECONDS:
+            raise ValueError(f"valid_seconds is {valid_seconds:g}: use up to {MOST_AHEAD_SECONDS}")
+        given = {"bootstrap.servers": kafka} if isinstance(kafka, str) else dict(kafka)
+        self._key = PublisherKey.parse(key) if key is not None else None
+        self._namespace = namespace
+        self._topic = topic
+        self._source = source
+        self._valid_seconds = valid_seconds
+        self._failed: list[tuple[str, str]] = []
+        self._waiting: set[str] = set()
+        # With it, what the client itself sends again is neither doubled nor put out of order.
+        self._producer = Producer({**_DEFAULTS, **given, "enable.idempotence": True})
+        self._closed = threading.Event()
+        self._poller = threading.Thread(target=self._poll, name="noonmark publisher", daemon=True)
+        self._poller.start()
+
+    # -- jobs ------------------------------------------------------------------------------------------
+
+    def publish(
+        self,
+        job: Mapping[str, Any],
+        *,
+        event_id: str | None = None,
+        key: str | None = None,
+        sequence: int | None = None,
+    ) -> Future[Published]:
+        """Make a job.
+
+        Args:
+            job: its document.
+            event_id: the same for the same wish, however often it is published; by default a new one.
+            key: of the Kafka record; events with the same stay in order. By default the job's name.
+            sequence: place among the events of the job.
+
+        Raises:
+            PublishError: the event can never be sent, such as one that is too large.
+            SubmissionSignatureError: its namespace is none.
+        """
+        return self._send(CREATE, self._placed(job), event_id, key, sequence)
+
+    def publish_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Future[Published]]:
+        """Make jobs; `flush` waits for all of them at once."""
+        return [self.publish(job) for job in jobs]
+
+    def update(
+        self,
+        job: Mapping[str, Any],
+        *,
+        job_id: UUID | str | None = None,
+        event_id: str | None = None,
+        sequence: int | None = None,
+    ) -> Future[Published]:
+        """Replace a job's document, whole: of the job with this id, else of the one that it names."""
+        named = {} if job_id is None else {"job_id": str(job_id)}
+        return self._send(UPDATE, self._placed({**job, **named}), event_id, None, sequence)
+
+    # -- orders ----------------------------------------------------------------------------------------
+
+    def pause(self, job: UUID | str, *, reason: str | None = None, **more: Any) -> Future[Published]:
+        """Hold a job until it is resumed.
+
+        Args:
+            job: its id as a UUID, or the name of a recurring job of the namespace.
+            reason: why, for people.
+            more: `event_id` and `sequence`, as in `publish`.
+        """
+        return self._order(PAUSE, job, {"reason": reason}, **more)
+
+    def resume(self, job: UUID | str, *, missed: str = "skip", **more: Any) -> Future[Published]:
+        """Let a paused job go on; `missed` is `skip`, `latest` or `all`."""
+        return self._order(RESUME, job, {"missed": missed}, **more)
+
+    def trigger(self, job: UUID | str, **more: Any) -> Future[Published]:
+        """Run a job once now, beside its schedule."""
+        return self._order(TRIGGER, job, {}, **more)
+
+    def cancel(self, job: UUID | str, *, reason: str | None = None, **more: Any) -> Future[Published]:
+        """End a job for good, and cancel its unfinished runs."""
+        return self._order(CANCEL, job, {"reason": reason}, **more)
+
+    def cancel_runs(self, run_ids: Iterable[UUID | str], *, event_id: str | None = None) -> Future[Published]:
+        """Cancel up to 100 runs of the namespace, all of them or none."""
+        return self._send(CANCEL_RUNS, {"run_ids": [str(one) for one in run_ids]}, event_id, None, None)
+
+    # -- life ------------------------------------------------------------------------------------------
+
+    def flush(self, timeout_seconds: float = 60.0) -> None:
+        """Wait until the broker has everything that was published.
+
+        Raises:
+            PublishError: some events since the last flush were not acknowledged, or not in time.
+        """
+        left = self._producer.flush(timeout_seconds)
+        failed, self._failed = self._failed, []
+        if left:
+            failed += [(event_id, "no answer in time") for event_id in sorted(self._waiting)]
+        if failed:
+            raise PublishError(failed)
+
+    def close(self, timeout_seconds: float = 60.0) -> None:
+        """Flush, and let go of the connection.
+
+        Raises:
+            PublishError: as `flush` does.
+        """
+        try:
+            self.flush(timeout_seconds)
+        finally:
+            self._closed.set()
+            self._poller.join(timeout_seconds)
+            self._producer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        try:
+            self.close()
+        except PublishError:
+            # What went wrong in the block goes first.
+            if kind is None:
+                raise
+
+    # -- helpers ---------------------------------------------------------------------------------------
+
+    def _placed(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        return {"namespace": self._namespace, **data}
+
+    def _order(
+        self,
+        kind: str,
+        job: UUID | str,
+        data: Mapping[str, Any],
+        *,
+        event_id: str | None = None,
+        sequence: int | None = None,
+    ) -> Future[Published]:
+        named = {"job_id": str(job)} if isinstance(job, UUID) else {"name": job}
+        said = {name: value for name, value in data.items() if value is not None}
+        return self._send(kind, self._placed({**named, **said}), event_id, None, sequence)
+
+    def _send(
+        self, kind: str, data: Mapping[str, Any], event_id: str | None, key: str | None, sequence: int | None
+    ) -> Future[Published]:
+        event_id = event_id if event_id is not None else str(uuid7())
+        value = render_structured(id=event_id, source=self._source, type=kind, data=data, sequence=sequence)
+        headers: list[tuple[str, str | bytes | None]] = [*STRUCTURED_HEADERS]
+        place = str(data.get("namespace", self._namespace))
+        if self._key is not None:
+            event = SignedEvent(self._source, event_id, kind, sequence, value)
+            headers.append(
+                signature_header(
+                    self._key, event, namespace=place, now=time.time(), valid_seconds=self._valid_seconds
+                )
+            )
+        future: Future[Published] = Future()
+        future.set_running_or_notify_cancel()
+
+        def told(error: KafkaError | None, message: Message) -> None:
+            self._told(future, event_id, error, message)
+
+        self._waiting.add(event_id)
+        name = data.get("name")
+        own = f"{place}/{name}" if name else str(data.get("job_id") or event_id)
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, value, (key or own).encode(), headers=headers, on_delivery=told
+                )
+            except BufferError:
+                # The queue is full: it empties as the broker answers, or as messages time out.
+                self._producer.poll(_POLL_SECONDS)
+            except KafkaException as error:
+                self._waiting.discard(event_id)
+                raise PublishError([(event_id, error.args[0].str())]) from error
+            else:
+                return future
+
+    def _told(
+        self, future: Future[Published], event_id: str, error: KafkaError | None, message: Message
+    ) -> None:
+        self._waiting.discard(event_id)
+        if error is None:
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            assert topic is not None
+            assert partition is not None
+            assert offset is not None
+            future.set_result(Published(event_id, topic, partition, offset))
+            return
+        self._failed.append((event_id, error.str()))
+        future.set_exception(PublishError([(event_id, error.str())]))
+
+    def _poll(self) -> None:
+        while not self._closed.is_set():
+            self._producer.poll(_POLL_SECONDS)

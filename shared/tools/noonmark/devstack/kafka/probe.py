@@ -1,0 +1,134 @@
+"""Whether a broker is of use: shown by a record that went in and came out, not by an open port."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from noonmark.devstack.processes.errors import DevStackError
+
+_REQUEST_SECONDS = 5.0
+_PREFIX = "noonmark-readiness-"
+
+
+def _client_config(bootstrap: str) -> dict[str, Any]:
+    # A broker that is still starting refuses connections: expected here, so not worth a log line.
+    # The short intervals keep the library from sleeping through the moment the broker is ready.
+    return {
+        "bootstrap.servers": bootstrap,
+        "log_level": 0,
+        "error_cb": lambda _error: None,
+        "retry.backoff.ms": 20,
+        "reconnect.backoff.ms": 20,
+        "topic.metadata.refresh.fast.interval.ms": 20,
+    }
+
+
+def wait_ready(bootstrap: str, *, timeout_seconds: float, alive: Callable[[], bool]) -> bool:
+    """Waits until an idempotent record can be produced and consumed through a group.
+
+    The throwaway topic and group are deleted again.
+
+    Args:
+        bootstrap: Address of the broker.
+        timeout_seconds: After this long, give up.
+        alive: Says whether the broker's process still runs.
+
+    Returns:
+        False when the process has ended instead.
+
+    Raises:
+        DevStackError: It runs but did not become ready in time.
+    """
+    give_up_at = time.monotonic() + timeout_seconds
+    reason = "no answer"
+    admin = AdminClient(_client_config(bootstrap))
+    while alive():
+        try:
+            _round_trip(admin, bootstrap, give_up_at)
+        except (KafkaException, TimeoutError) as error:
+            reason = str(error)
+        else:
+            return True
+        if time.monotonic() > give_up_at:
+            raise DevStackError(
+                f"Kafka runs on {bootstrap} but took no record within {timeout_seconds:.0f} s: {reason}."
+            )
+        time.sleep(0.05)
+    return False
+
+
+def require_reachable(bootstrap: str) -> None:
+    """Checks a broker that somebody else runs, without leaving a trace on it.
+
+    Raises:
+        DevStackError: It does not answer.
+    """
+    try:
+        AdminClient(_client_config(bootstrap)).list_topics(timeout=2 * _REQUEST_SECONDS)
+    except KafkaException as error:
+        raise DevStackError(
+            f"No Kafka answers at {bootstrap}, given by NOONMARK_KAFKA_BOOTSTRAP: {error.args[0].str()}.",
+            remedy="Start it, correct the address, or unset the variable so that the stack starts its own.",
+        ) from error
+
+
+def _round_trip(admin: AdminClient, bootstrap: str, give_up_at: float) -> None:
+    # The consumer first: it makes the broker create its offsets topic and load its group
+    # coordinator, the last parts to come up, while the producer waits for its id.
+    with _topic(admin) as topic, _consumer(bootstrap, topic) as consumer:
+        _produce(bootstrap, topic, give_up_at)
+        _consume(consumer, give_up_at)
+        with contextlib.suppress(KafkaException):
+            # It holds nothing, and an older broker may not let go of it yet.
+            admin.delete_consumer_groups([topic])[topic].result(_REQUEST_SECONDS)
+
+
+def _produce(bootstrap: str, topic: str, give_up_at: float) -> None:
+    failures: list[Any] = []
+    producer = Producer({**_client_config(bootstrap), "enable.idempotence": True, "linger.ms": 0})
+    producer.produce(topic, b"ready", on_delivery=lambda error, _message: failures.append(error))
+    # In slices: one long call would hold back Ctrl-C for as long.
+    while producer.flush(0.2) and time.monotonic() < give_up_at:
+        pass
+    if failures != [None]:
+        raise TimeoutError(f"a record was not acknowledged ({failures or 'no reply'})")
+
+
+@contextlib.contextmanager
+def _consumer(bootstrap: str, topic: str) -> Iterator[Consumer]:
+    group = {"group.id": topic, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    consumer = Consumer({**_client_config(bootstrap), **group})
+    try:
+        # Assigned, not subscribed: a join would cost seconds.
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def _consume(consumer: Consumer, give_up_at: float) -> None:
+    while time.monotonic() < give_up_at:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            consumer.commit(message=message, asynchronous=False)
+            return
+    raise TimeoutError("a record was produced but could not be consumed")
+
+
+@contextlib.contextmanager
+def _topic(admin: AdminClient) -> Iterator[str]:
+    name = f"{_PREFIX}{uuid.uuid4().hex[:12]}"
+    created = admin.create_topics([NewTopic(name, num_partitions=1)], request_timeout=_REQUEST_SECONDS)
+    created[name].result(_REQUEST_SECONDS)
+    try:
+        yield name
+    finally:
+        admin.delete_topics([name], request_timeout=_REQUEST_SECONDS)[name].result(_REQUEST_SECONDS)

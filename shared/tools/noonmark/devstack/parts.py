@@ -1,0 +1,248 @@
+"""The parts a supervisor keeps alive: Postgres, Kafka and each service, behind one small interface."""
+
+from __future__ import annotations
+
+import signal
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from noonmark.devstack.kafka.java import Say
+from noonmark.devstack.kafka.server import KafkaServer, start_kafka
+from noonmark.devstack.options import ServiceSpec
+from noonmark.devstack.postgres.server import PostgresServer, start_postgres
+from noonmark.devstack.processes import processes
+from noonmark.devstack.processes.errors import DevStackError, explain_os_error
+from noonmark.devstack.processes.ports import LOOPBACK
+from noonmark.devstack.processes.processes import Process, ProcessId
+from noonmark.devstack.state import ProcessEntry
+
+# No proxy that the environment names stands between this machine and itself.
+_HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_HTTP_SECONDS = 2.0
+
+
+class Part(Protocol):
+    """Something that can be started, watched, started again and stopped."""
+
+    @property
+    def name(self) -> str:
+        """Names it in listings and logs."""
+
+    @property
+    def address(self) -> str:
+        """Where it is reached, once started."""
+
+    def start(self) -> None:
+        """Starts it (again); servers return when they are ready."""
+
+    def is_running(self) -> bool:
+        """Whether its process lives."""
+
+    def entry(self) -> ProcessEntry | None:
+        """How to find its process, None where it is no process of this machine."""
+
+    def end_reason(self) -> str:
+        """How its process ended."""
+
+    def stop(self) -> bool:
+        """Ends it in order; False when it had to be killed because its grace was over."""
+
+    def kill(self) -> None:
+        """Ends it at once."""
+
+
+def _entry(process: Process, number: signal.Signals, grace_seconds: float) -> ProcessEntry | None:
+    try:
+        found = ProcessId.of(process.pid)
+    except ProcessLookupError:
+        return None
+    return ProcessEntry(found.pid, found.started, number.name, grace_seconds)
+
+
+def _end_reason(process: Process | None) -> str:
+    if process is None:
+        return "does not run"
+    # The group first, as long as the unreaped leader keeps its number from being given away.
+    processes.kill(process)
+    code = process.returncode
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+
+class PostgresPart:
+    """The embedded Postgres; it keeps its port over restarts."""
+
+    name = "postgres"
+
+    def __init__(self, data_dir: Path, log_file: Path, port: int | None, say: Say) -> None:
+        """Takes the data folder, the log, the wanted port and where to tell what takes long."""
+        self._data_dir, self._log_file, self._port, self._say = data_dir, log_file, port, say
+        self._server: PostgresServer | None = None
+
+    @property
+    def address(self) -> str:
+        """URL of the database, once started."""
+        assert self._server is not None
+        return self._server.url
+
+    def start(self) -> None:
+        """Starts the server and remembers its port."""
+        if self._server is not None:
+            self._server.kill()
+        self._server = start_postgres(self._data_dir, port=self._port, log_file=self._log_file, say=self._say)
+        self._port = self._server.port
+
+    def is_running(self) -> bool:
+        """Whether the postmaster lives."""
+        return self._server is not None and self._server.is_running()
+
+    def entry(self) -> ProcessEntry | None:
+        """The postmaster; SIGINT is its fast shutdown."""
+        return None if self._server is None else _entry(self._server.process, signal.SIGINT, 30.0)
+
+    def end_reason(self) -> str:
+        """How the postmaster ended."""
+        return _end_reason(self._server.process if self._server else None)
+
+    def stop(self) -> bool:
+        """Fast shutdown."""
+        return self._server is None or self._server.stop()
+
+    def kill(self) -> None:
+        """SIGKILL; the next start recovers."""
+        if self._server is not None:
+            self._server.kill()
+
+
+class KafkaPart:
+    """The embedded broker; it keeps its port over restarts."""
+
+    name = "kafka"
+
+    def __init__(self, data_dir: Path, log_file: Path, port: int | None, heap_mb: int, say: Say) -> None:
+        """Takes the data folder, the log, the wanted port, the heap, and whom to tell of long steps."""
+        self._data_dir, self._log_file, self._port = data_dir, log_file, port
+        self._heap_mb, self._say = heap_mb, say
+        self._server: KafkaServer | None = None
+
+    @property
+    def address(self) -> str:
+        """Bootstrap address, once started."""
+        assert self._server is not None
+        return self._server.bootstrap
+
+    def start(self) -> None:
+        """Starts the broker and remembers its port."""
+        if self._server is not None:
+            self._server.kill()
+        self._server = start_kafka(
+            self._data_dir, port=self._port, heap_mb=self._heap_mb, log_file=self._log_file, say=self._say
+        )
+        self._port = self._server.port
+
+    def is_running(self) -> bool:
+        """Whether the broker's process lives."""
+        return self._server is not None and self._server.is_running()
+
+    def entry(self) -> ProcessEntry | None:
+        """The Java process."""
+        return None if self._server is None else _entry(self._server.process, signal.SIGTERM, 20.0)
+
+    def end_reason(self) -> str:
+        """How the broker ended."""
+        return _end_reason(self._server.process if self._server else None)
+
+    def stop(self) -> bool:
+        """Orderly shutdown."""
+        return self._server is None or self._server.stop()
+
+    def kill(self) -> None:
+        """SIGKILL; the next start recovers."""
+        if self._server is not None:
+            self._server.kill()
+
+
+class ServicePart:
+    """One service of the product, started by its command line."""
+
+    def __init__(self, spec: ServiceSpec, env: Mapping[str, str], port: int, log_file: Path) -> None:
+        """Takes the command, its environment, the port for its metrics and the log."""
+        self.spec, self.log_file = spec, log_file
+        self._env = {**env, "NOONMARK_METRICS_PORT": str(port)}
+        self._base = f"http://{LOOPBACK}:{port}"
+        self._process: Process | None = None
+        self._log_offset = 0
+
+    @property
+    def name(self) -> str:
+        """The service's name."""
+        return self.spec.name
+
+    @property
+    def address(self) -> str:
+        """Where its metrics are served."""
+        return f"{self._base}/metrics"
+
+    def start(self) -> None:
+        """Starts the process, without waiting for it."""
+        if self._process is not None:
+            processes.kill(self._process)
+        processes.rotate(self.log_file)
+        self._log_offset = processes.log_size(self.log_file)
+        try:
+            # SIGKILL, not SIGTERM: with its supervisor go its database and its broker, so there is
+            # nothing left to drain into, and a service that waited for them would stay behind.
+            self._process = processes.spawn(
+                self.spec.command, log_file=self.log_file, env=self._env, death_signal=signal.SIGKILL
+            )
+        except OSError as error:
+            raise explain_os_error(error, f"starting {self.name}") from error
+
+    def is_running(self) -> bool:
+        """Whether its process lives."""
+        return self._process is not None and not processes.has_ended(self._process)
+
+    def readiness(self) -> str:
+        """Empty when it is ready, else what is missing, in its own words."""
+        return http_readiness(self._base + self.spec.ready_path)
+
+    def entry(self) -> ProcessEntry | None:
+        """Its process."""
+        return (
+            None if self._process is None else _entry(self._process, signal.SIGTERM, self.spec.grace_seconds)
+        )
+
+    def end_reason(self) -> str:
+        """How it ended."""
+        return _end_reason(self._process)
+
+    def stop(self) -> bool:
+        """SIGTERM, its grace, then SIGKILL for it and whatever it started."""
+        return self._process is None or processes.stop(self._process, grace_seconds=self.spec.grace_seconds)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if self._process is not None:
+            processes.kill(self._process)
+
+    def error(self, what: str) -> DevStackError:
+        """An error about this service, with the end of its log."""
+        return DevStackError(
+            f"{self.name} {what}; the end of its log {self.log_file}:",
+            detail=processes.tail_since(self.log_file, self._log_offset) or "(it wrote nothing)",
+        )
+
+
+def http_readiness(url: str) -> str:
+    """Asks a readiness address: empty for 200, else the reason it is not ready."""
+    try:
+        with _HTTP.open(url, timeout=_HTTP_SECONDS) as reply:
+            return "" if reply.status == 200 else f"it answers {reply.status}"
+    except urllib.error.HTTPError as error:
+        with error:
+            body = error.read(500).decode("utf-8", errors="replace").strip()
+        return f"it answers {error.code} {body}".strip()
+    except (OSError, urllib.error.URLError) as error:
+        return f"{url} does not answer ({getattr(error, 'reason', None) or error})"

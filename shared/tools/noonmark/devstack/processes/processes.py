@@ -1,0 +1,246 @@
+"""Child processes: started in a group of their own, named by pid and start time, ended for sure."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from noonmark.devstack.processes import launch
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_KEEP_LOG_BYTES = 50_000_000
+Process = subprocess.Popen[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The operating system user that a server runs as, where it may not run as root.
+
+    Attributes:
+        uid: User id.
+        gid: Group id.
+    """
+
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """A process that cannot be mistaken for a later one which got the same number.
+
+    Attributes:
+        pid: The process id.
+        started: When it started: boot id and clock ticks since boot where /proc shows them (they do
+            not move when the clock is set), else psutil's creation time.
+    """
+
+    pid: int
+    started: str
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessId:
+        """Names a running process.
+
+        Raises:
+            ProcessLookupError: No such process.
+        """
+        return cls(pid, _start_mark(pid))
+
+    def is_running(self) -> bool:
+        """Whether this very process still runs (a zombie does not)."""
+        try:
+            process = psutil.Process(self.pid)
+            return _start_mark(self.pid) == self.started and process.status() != psutil.STATUS_ZOMBIE
+        except (psutil.NoSuchProcess, ProcessLookupError):
+            return False
+
+    def send(self, number: signal.Signals) -> bool:
+        """Sends a signal to this very process; False when it no longer runs."""
+        if not self.is_running():
+            return False
+        try:
+            os.kill(self.pid, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def send_to_group(self, number: signal.Signals) -> None:
+        """Sends a signal to its whole process group, when it leads one and still runs."""
+        if not self.is_running():
+            return
+        try:
+            if os.getpgid(self.pid) == self.pid:
+                os.killpg(self.pid, number)
+            else:
+                os.kill(self.pid, number)
+        except ProcessLookupError:
+            return
+
+
+def _start_mark(pid: int) -> str:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            raise ProcessLookupError(f"no process has the id {pid}") from None
+        try:
+            return f"{psutil.Process(pid).create_time():.2f}"
+        except psutil.NoSuchProcess:
+            raise ProcessLookupError(f"no process has the id {pid}") from None
+    # The name, in parentheses, may itself hold spaces and parentheses; the start is field 22.
+    ticks = stat.rpartition(")")[2].split()[19]
+    return f"{_BOOT_ID.read_text(encoding='ascii').strip()}:{ticks}"
+
+
+def spawn(
+    command: Sequence[str | Path],
+    *,
+    log_file: Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    account: Account | None = None,
+    death_signal: signal.Signals | None = signal.SIGTERM,
+) -> Process:
+    """Starts a command in its own process group, its output appended to a log file.
+
+    Args:
+        command: Program and arguments.
+        log_file: Takes stdout and stderr.
+        env: The whole environment; the current one where None.
+        cwd: Working folder.
+        account: Another user to run as (only root can).
+        death_signal: What the command gets when the *thread* that calls this ends, even by SIGKILL
+            of its process; None lets the command outlive it. Call from the main thread.
+
+    Raises:
+        OSError: The log file could not be opened, or Python could not be started.
+    """
+    prefix: list[str] = [sys.executable, "-I", "-S", launch.__file__]
+    if death_signal is not None:
+        prefix += ["--parent", str(os.getpid()), "--death-signal", death_signal.name]
+    if account is not None:
+        prefix += ["--uid", str(account.uid), "--gid", str(account.gid)]
+    arguments = [*prefix, "--", *(str(part) for part in command)]
+    with log_file.open("ab") as output:
+        return subprocess.Popen(  # noqa: S603 - the caller's own command
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=None if env is None else dict(env),
+            cwd=cwd,
+            process_group=0,
+        )
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    log_file: Path,
+    timeout_seconds: float,
+    env: Mapping[str, str] | None = None,
+    account: Account | None = None,
+    cwd: Path | None = None,
+) -> int:
+    """Runs a command to its end and returns its exit code; it never outlives the caller.
+
+    Raises:
+        subprocess.TimeoutExpired: It took longer than `timeout_seconds`, and was killed.
+    """
+    process = spawn(command, log_file=log_file, env=env, account=account, cwd=cwd)
+    try:
+        return process.wait(timeout_seconds)
+    finally:
+        kill(process)
+
+
+def has_ended(process: Process) -> bool:
+    """Whether a child has ended; it is left unreaped, so that its group id cannot be given away yet."""
+    if process.returncode is not None:
+        return True
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def is_alive(process: Process) -> bool:
+    """Whether a child still runs."""
+    return not has_ended(process)
+
+
+def stop(process: Process, *, number: signal.Signals = signal.SIGTERM, grace_seconds: float) -> bool:
+    """Asks a child to end, waits, and kills its group when it does not; True if it ended when asked.
+
+    What the child left behind in its process group ends with it.
+    """
+    if process.returncode is not None:
+        return True
+    if not has_ended(process):
+        os.kill(process.pid, number)
+    ended = wait_until(lambda: has_ended(process), timeout_seconds=grace_seconds, interval_seconds=0.02)
+    kill(process)
+    return ended
+
+
+def kill(process: Process) -> None:
+    """Kills what is left of a child's process group and reaps the child; harmless when it has ended."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def wait_until(
+    condition: Callable[[], bool], *, timeout_seconds: float, interval_seconds: float = 0.05
+) -> bool:
+    """Polls until the condition holds; False when time ran out."""
+    give_up_at = time.monotonic() + timeout_seconds
+    while not condition():
+        if time.monotonic() >= give_up_at:
+            return False
+        time.sleep(interval_seconds)
+    return True
+
+
+def tail(log_file: Path, *, lines: int = 15) -> str:
+    """The last lines of a log, or an empty string when there is none."""
+    try:
+        with log_file.open("rb") as log:
+            log.seek(0, os.SEEK_END)
+            log.seek(max(0, log.tell() - 64_000))
+            text = log.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.rstrip().splitlines()[-lines:])
+
+
+def log_size(log_file: Path) -> int:
+    """Bytes in the log now: where the next start's own lines begin."""
+    return log_file.stat().st_size if log_file.exists() else 0
+
+
+def tail_since(log_file: Path, offset: int, *, lines: int = 15) -> str:
+    """The last lines that were written after `offset`, so that an old cause is not taken for a new one."""
+    if not log_file.exists():
+        return ""
+    with log_file.open("rb") as log:
+        log.seek(offset)
+        text = log.read(1_000_000).decode("utf-8", errors="replace")
+    return "\n".join(text.rstrip().splitlines()[-lines:])
+
+
+def rotate(log_file: Path) -> None:
+    """Moves a log that has grown large aside (`.1`), before a process opens it again."""
+    if log_size(log_file) > _KEEP_LOG_BYTES:
+        log_file.replace(log_file.with_name(log_file.name + ".1"))

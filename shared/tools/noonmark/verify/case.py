@@ -1,0 +1,162 @@
+"""A history sorted by what the rules ask for, and what a rule may say."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, Final, NamedTuple, TypeVar
+
+from noonmark.core.schedules.schedule import Once, Schedule, load_schedule
+from noonmark.core.transitions import VERDICTS
+from noonmark.core.vocabulary import Origin
+from noonmark.verify.history import Attempt, Call, Expected, History, Job, LifecycleRecord, Run, Version
+
+EDGE: Final = timedelta(seconds=1)
+"""An order takes its locks one after another: what began within this after its first is no offence."""
+
+_MOST: Final = 100_000
+"""Instants of one version that are looked at."""
+
+T = TypeVar("T")
+
+
+class Violation(NamedTuple):
+    """Something that must not be.
+
+    Attributes:
+        invariant: its id, such as S1.
+        kind: which way it was broken, one word.
+        what: a sentence for people.
+        rows: the evidence: rows of the history as objects.
+    """
+
+    invariant: str
+    kind: str
+    what: str
+    rows: list[dict[str, Any]]
+
+
+class Window(NamedTuple):
+    """The time in which an attempt held its run."""
+
+    fence: int
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How to judge.
+
+    Attributes:
+        bound: what liveness must be reached in, L.
+        partway: everything is in motion: only what must hold at every moment is judged.
+    """
+
+    bound: timedelta
+    partway: bool
+
+
+class Case:
+    """A history and what was expected of it."""
+
+    def __init__(self, history: History, expected: Expected | None, judging: Judging) -> None:
+        self.history = history
+        self.expected = expected or Expected()
+        self.bound = judging.bound
+        self.partway = judging.partway
+        self.jobs: dict[str, Job] = {job.id: job for job in history.jobs}
+        self.runs: dict[str, Run] = {run.id: run for run in history.runs}
+        self.runs_of: dict[str, list[Run]] = _grouped((run.job, run) for run in history.runs)
+        self.versions: dict[tuple[str, int], Version] = {(v.job, v.version): v for v in history.versions}
+        self.calls: dict[str, list[Call]] = _grouped((call.run, call) for call in history.calls)
+        self.attempts: dict[str, list[Attempt]] = _grouped((a.run, a) for a in history.attempts)
+        self.told: dict[str, dict[str, LifecycleRecord]] = defaultdict(dict)
+        for told in history.told:
+            if told.state in VERDICTS:
+                # The relay may send an event twice after a crash: the same event is not a second verdict.
+                self.told[told.run][told.event] = told
+
+    @cached_property
+    def windows(self) -> dict[str, list[Window]]:
+        """When each run was held, by fence."""
+        return {run.id: list(self._windows(run)) for run in self.history.runs}
+
+    def _windows(self, run: Run) -> Iterator[Window]:
+        attempts = self.attempts.get(run.id, ())
+        found = [Window(a.fence, a.started_at, a.finished_at) for a in attempts if a.started_at is not None]
+        # A run that waits for its next attempt still has the start of the one before.
+        if run.started_at is not None and all(a.started_at != run.started_at for a in attempts):
+            found.append(Window(run.fence, run.started_at, run.finished_at or self.history.judged_at))
+        yield from sorted(found)
+
+    def outcome(self, run: str, fence: int) -> str | None:
+        """How the attempt ended; None: in success, or not yet."""
+        return next((a.outcome for a in self.attempts.get(run, ()) if a.fence == fence), None)
+
+    def name(self, job: str) -> tuple[str, str]:
+        """(namespace, name) of a job."""
+        found = self.jobs.get(job)
+        return (found.namespace, found.name) if found is not None else ("", job)
+
+    def title(self, run: Run) -> str:
+        """A run, for people."""
+        return f"{self.name(run.job)[1]} of {run.scheduled_for.isoformat()} (run {run.id})"
+
+    def version(self, run: Run) -> Version | None:
+        """The version that the run was planned with."""
+        return self.versions.get((run.job, run.version))
+
+    @cached_property
+    def schedules(self) -> dict[tuple[str, int], Schedule]:
+        """The oracle: the schedule of each version that has one."""
+        return {
+            key: load_schedule(version.schedule)
+            for key, version in self.versions.items()
+            if version.schedule is not None and "calendars" not in version.schedule
+        }
+
+    def planned(self, job: Job) -> Iterator[datetime]:
+        """Every instant of a job that must have its verdict by now, from the test's plan or the oracle."""
+        last = self.history.judged_at - self.bound
+        given = self.expected.instants.get((job.namespace, job.name), ())
+        if given:
+            # Nothing recurring is due before its job exists.
+            yield from (at for at in given if at <= last and (len(given) == 1 or at >= job.created_at))
+            return
+        for version in self.history.versions:
+            schedule = self.schedules.get((job.id, version.version)) if version.job == job.id else None
+            if schedule is not None:
+                yield from self._instants(job, version, schedule, last)
+
+    def _instants(self, job: Job, version: Version, schedule: Schedule, last: datetime) -> Iterator[datetime]:
+        if isinstance(schedule, Once):
+            if schedule.run_at <= last and job.state != "cancelled":
+                yield schedule.run_at
+            return
+        ends = [last - timedelta(seconds=schedule.jitter_seconds)]
+        # At an edge it depends on the order of two transactions which version an instant belongs to.
+        ends += [version.until - EDGE] if version.until is not None else []
+        # What a cancelled, broken or paused job owes was due before it was that.
+        ends += [job.changed_at - EDGE] if job.state in {"cancelled", "broken", "paused"} else []
+        low = version.since if version.version == 1 else version.since + EDGE
+        yield from schedule.between(low, min(ends), schedule.max_runs or _MOST)
+
+    def by_schedule(self) -> Iterator[Run]:
+        """Runs that the schedule asked for."""
+        return (run for run in self.history.runs if run.origin == Origin.SCHEDULE)
+
+
+def offence(invariant: str, kind: str, what: str, *rows: Any) -> Violation:
+    """Return a violation with its evidence."""
+    return Violation(invariant, kind, what, [row._asdict() for row in rows if row is not None])
+
+
+def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    found: dict[str, list[T]] = defaultdict(list)
+    for key, value in pairs:
+        found[key].append(value)
+    return found

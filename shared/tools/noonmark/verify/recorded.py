@@ -1,0 +1,209 @@
+"""What the ledger must still say about attempts, times and outcomes: S15 to S17.
+
+Rows that were deleted or rewritten contradict what is left: counters, calls, lifecycle events, dead letters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from noonmark.core.transitions import VERDICTS
+from noonmark.core.vocabulary import BY_HANDLER, AttemptOutcome, RunState
+from noonmark.verify.case import Case, Violation, offence
+from noonmark.verify.history import Attempt, LifecycleRecord, Run
+
+_UNCOUNTED: Final = frozenset({AttemptOutcome.LOST, AttemptOutcome.HANDED_BACK, AttemptOutcome.SNOOZED})
+"""Outcomes that give the attempt back to the retry budget: the next one has the same number."""
+_HOLDING: Final = frozenset({RunState.RUNNING, RunState.CANCELLING, RunState.SUCCEEDED})
+"""States in which the newest attempt is counted and leaves no row."""
+_AFTER_A_ROW: Final = frozenset({RunState.RETRYING, RunState.DEAD, RunState.UNKNOWN, RunState.DISCARDED})
+"""States that a run enters together with the row of the attempt that did not succeed."""
+_EXPLAINED: Final = frozenset(
+    {AttemptOutcome.FAILED, AttemptOutcome.TIMED_OUT, AttemptOutcome.LOST, AttemptOutcome.REJECTED}
+)
+"""Outcomes that always come with an error."""
+_COMPARED: Final = 100
+"""Characters of an error that are compared: events and letters may cut it."""
+
+
+def attempts_are_whole(case: Case) -> Iterator[Violation]:
+    """S15: every attempt that did not succeed has its row, and the counters agree with the rows."""
+    for run in case.history.runs:
+        rows = sorted(case.attempts.get(run.id, ()), key=lambda row: row.fence)
+        yield from _numbers_follow(case, run, rows)
+        yield from _losses_agree(case, run, rows)
+        yield from _newest_row_fits(case, run, rows)
+        fences = {row.fence for row in rows}
+        for fence in sorted({call.fence for call in case.calls.get(run.id, ())} - fences):
+            # Cancelling a run that waits for a callback raises the fence and leaves no row.
+            unrecorded = run.state == RunState.CANCELLED and fence == run.fence - 1
+            if fence < run.fence and not unrecorded:
+                what = f"{case.title(run)} was called under fence {fence}, which no attempt records"
+                yield offence("S15", "attempt_gone", what, run)
+
+
+def _numbers_follow(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[Violation]:
+    deaths = _deaths(case, run)
+    counted = last = 0
+    for row in rows:
+        if any(last <= death < row.fence for death in deaths):
+            counted = 0  # redriven: the budget begins again
+        if row.attempt != counted + 1 and not (case.partway and row.attempt == 1):
+            what = f"{case.title(run)}: attempt {row.attempt} under fence {row.fence} follows {counted}"
+            yield offence("S15", "attempt_gone", what, run, row)
+        counted = row.attempt - (row.outcome in _UNCOUNTED)
+        last = row.fence
+    if rows and run.state == RunState.UNKNOWN and rows[-1].outcome == AttemptOutcome.LOST:
+        counted = rows[-1].attempt  # it is not made again, so it counts
+    if any(last <= death < run.fence for death in deaths):
+        counted = 0
+    allowed = {counted + 1} if run.state in _HOLDING else {counted}
+    if run.state == RunState.CANCELLED:
+        # An attempt that was asked to stop may leave a row or not.
+        allowed |= {counted + 1}
+    if case.partway:
+        # The event of a death before a redrive may not have been read yet.
+        allowed |= {0, 1}
+    if run.attempt not in allowed:
+        what = f"{case.title(run)}: the run says attempt {run.attempt}, its attempts say {min(allowed)}"
+        yield offence("S15", "attempt_count", what, run, *rows)
+
+
+def _losses_agree(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[Violation]:
+    """A worker that ends may record the loss of an at_most_once run itself: that is not counted."""
+    if case.partway:
+        return
+    # Only a redrive raises the fence above that of a death, and it sets the count to zero.
+    since = max((death for death in _deaths(case, run) if death < run.fence), default=0)
+    lost = sum(row.outcome == AttemptOutcome.LOST and row.fence > since for row in rows)
+    spare = run.state in {RunState.UNKNOWN, RunState.CANCELLED}
+    if not run.losses <= lost <= run.losses + spare:
+        what = f"{case.title(run)}: {run.losses} losses are counted, {lost} are recorded"
+        yield offence("S15", "losses", what, run, *rows)
+
+
+def _newest_row_fits(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[Violation]:
+    here = next((row for row in rows if row.fence == run.fence), None)
+    if here is not None and (run.state in _HOLDING - {RunState.CANCELLING} or run.state == RunState.QUEUED):
+        what = f"{case.title(run)} is {run.state}, and its attempt of fence {run.fence} {here.outcome}"
+        yield offence("S15", "outcome", what, run, here)
+    if run.state not in _AFTER_A_ROW:
+        return
+    found = _last_row(run, rows)
+    if found is None:
+        what = f"{case.title(run)} is {run.state}, and no attempt says why"
+        yield offence("S15", "attempt_gone", what, run)
+    elif found.outcome in {AttemptOutcome.HANDED_BACK, AttemptOutcome.CANCELLED, AttemptOutcome.SUCCEEDED}:
+        what = f"{case.title(run)} is {run.state}, and its attempt of fence {found.fence} {found.outcome}"
+        yield offence("S15", "outcome", what, run, found)
+
+
+def times_go_forwards(case: Case) -> Iterator[Violation]:
+    """S16: queued, started, finished, in this order, by the one clock of the database."""
+    for run in case.history.runs:
+        if run.started_at and run.finished_at and run.finished_at < run.started_at:
+            what = f"{case.title(run)} finished at {run.finished_at}, before its start at {run.started_at}"
+            yield offence("S16", "backwards", what, run)
+        # A run that was queued again keeps the start of its last attempt.
+        current = run.state in _HOLDING or run.state == RunState.RETRYING
+        if current and run.queued_at and run.started_at and run.started_at < run.queued_at:
+            what = f"{case.title(run)} started at {run.started_at}, before it was queued at {run.queued_at}"
+            yield offence("S16", "backwards", what, run)
+        if (run.finished_at is not None) != (RunState(run.state) in VERDICTS):
+            yield offence("S16", "undated", f"{case.title(run)} is {run.state}, end: {run.finished_at}", run)
+    for attempt in case.history.attempts:
+        if attempt.started_at is not None and attempt.finished_at < attempt.started_at:
+            what = f"run {attempt.run}: the attempt of fence {attempt.fence} finished before its start"
+            yield offence("S16", "backwards", what, attempt)
+
+
+def outcomes_stay_as_recorded(case: Case) -> Iterator[Violation]:
+    """S17: a run agrees with its event, its dead letter, its attempts and what its target returned."""
+    letters = {letter.run: letter for letter in case.history.dead_letters}
+    for run in case.history.runs:
+        rows = sorted(case.attempts.get(run.id, ()), key=lambda row: row.fence)
+        last = _last_row(run, rows)
+        for told in case.told.get(run.id, {}).values():
+            if told.fence == run.fence and told.state == run.state:
+                yield from _event_agrees(case, run, told, last)
+        letter = letters.get(run.id)
+        if letter is not None and letter.attempts is not None and run.state == RunState.DEAD:
+            counted = letter.attempts == run.attempt or _snoozed(last)
+            same = (letter.reason, letter.error) == (run.reason, run.error)
+            if not counted or not same:
+                yield offence("S17", "letter", f"{case.title(run)} and its dead letter differ", run, letter)
+        yield from _errors_are_kept(case, run, rows, last)
+        yield from _result_is_kept(case, run)
+
+
+def _event_agrees(case: Case, run: Run, told: LifecycleRecord, last: Attempt | None) -> Iterator[Violation]:
+    differ = []
+    if told.attempt is not None and told.attempt != run.attempt:
+        # A snooze gives its attempt back after it was announced; so may a cancel in that moment.
+        differ += [] if _snoozed(last) or run.state == RunState.CANCELLED else ["attempt"]
+    if run.state in {RunState.DEAD, RunState.UNKNOWN, RunState.SKIPPED, RunState.DISCARDED}:
+        differ += ["reason"] if told.reason is not None and told.reason != run.reason else []
+    # A run that is planned as skipped gets its date and its event from two statements.
+    dated = told.finished_at is not None and run.state != RunState.SKIPPED
+    if dated and told.finished_at != run.finished_at:
+        differ.append("finished_at")
+    if told.error is not None and not _same_error(told.error, run.error):
+        differ.append("error")
+    if differ:
+        what = f"{case.title(run)}: the ledger and the lifecycle event differ in {', '.join(differ)}"
+        yield offence("S17", "rewritten", what, run, told)
+
+
+def _errors_are_kept(
+    case: Case, run: Run, rows: Sequence[Attempt], last: Attempt | None
+) -> Iterator[Violation]:
+    for row in rows:
+        # A handler may discard its run without a reason.
+        by_handler = row.fence == run.fence and (
+            run.reason == BY_HANDLER or run.state in {RunState.CANCELLED, RunState.DISCARDED}
+        )
+        if row.outcome in _EXPLAINED and row.error is None and not by_handler:
+            what = f"{case.title(run)}: the attempt of fence {row.fence} {row.outcome} without an error"
+            yield offence("S17", "error_gone", what, run, row)
+    needed = run.state == RunState.UNKNOWN or (run.state == RunState.DEAD and not _snoozed(last))
+    if run.state in _AFTER_A_ROW and last is not None and last.error is not None:
+        needed = True
+    if needed and run.error is None:
+        yield offence("S17", "error_gone", f"{case.title(run)} is {run.state} without an error", run, last)
+
+
+def _result_is_kept(case: Case, run: Run) -> Iterator[Violation]:
+    if run.result is not None and run.state not in {RunState.SUCCEEDED, RunState.CANCELLED}:
+        yield offence("S17", "result", f"{case.title(run)} is {run.state}, and has a result", run)
+    if run.state != RunState.SUCCEEDED:
+        return
+    for call in case.calls.get(run.id, ()):
+        if call.fence != run.fence or call.returns is None:
+            continue
+        if json.loads(call.returns) != json.loads(run.result or "null"):
+            what = f"{case.title(run)}: its target returned {call.returns}, its result is {run.result}"
+            yield offence("S17", "result", what, run, call)
+
+
+def _deaths(case: Case, run: Run) -> list[int]:
+    """Fences under which the run was announced as dead."""
+    return [told.fence for told in case.told.get(run.id, {}).values() if told.state == RunState.DEAD]
+
+
+def _last_row(run: Run, rows: Sequence[Attempt]) -> Attempt | None:
+    """The row that was written with the run's state; a loss raises the fence after it."""
+    for row in rows:
+        after_loss = row.fence == run.fence - 1 and row.outcome == AttemptOutcome.LOST
+        if row.fence == run.fence or (after_loss and run.state != RunState.RETRYING):
+            return row
+    return None
+
+
+def _snoozed(row: Attempt | None) -> bool:
+    return row is not None and row.outcome == AttemptOutcome.SNOOZED
+
+
+def _same_error(told: str | None, kept: str | None) -> bool:
+    return told is None or (kept is not None and told[:_COMPARED] == kept[:_COMPARED])

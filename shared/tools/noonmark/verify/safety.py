@@ -1,0 +1,315 @@
+"""What must hold at every moment: S1 to S14. Each rule yields what breaks it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import pairwise
+from typing import Final
+
+from noonmark.core.schedules.schedule import TICK
+from noonmark.core.transitions import TERMINAL, VERDICTS
+from noonmark.core.vocabulary import RunState
+from noonmark.verify.case import EDGE, Case, Violation, Window, offence
+from noonmark.verify.history import Call, DeadLetter, LifecycleRecord, Message, Run
+
+_SHARE: Final = 0.35
+"""Part of all starts that lower lanes may have while a higher one waits: their guaranteed minimum, and what
+workers had taken before."""
+_PATIENCE: Final = timedelta(seconds=2)
+"""How long a run of a higher lane may be on its way to a worker before it counts as waiting."""
+_Line = tuple[str, str, str | None]
+_ENOUGH: Final = 20
+"""Starts from which on shares mean anything."""
+
+
+def one_run_per_instant(case: Case) -> Iterator[Violation]:
+    """S1: at most one run per key, and one job per submission."""
+    keys: dict[tuple[object, ...], list[Run]] = defaultdict(list)
+    for run in case.history.runs:
+        keys[run.job, run.scheduled_for, run.origin, run.request].append(run)
+    for runs in keys.values():
+        if len(runs) > 1:
+            yield offence("S1", "extra", f"{case.title(runs[0])}: {len(runs)} runs of one key", *runs)
+    names = Counter((job.namespace, job.name) for job in case.history.jobs)
+    for job in case.history.jobs:
+        if (job.namespace, job.name) in case.expected.instants and names[job.namespace, job.name] > 1:
+            yield offence("S1", "extra", f"{job.name}: more than one job of one submission", job)
+
+
+def submissions_are_kept(case: Case) -> Iterator[Violation]:
+    """S2: what was acknowledged is in Postgres, or refused with its reason."""
+    refused = {r.event for r in case.history.rejections if r.event is not None}
+    taken = case.history.known_events
+    for event in sorted(refused - case.expected.rejected - case.expected.refusable):
+        if event in case.expected.acknowledged:
+            yield Violation("S2", "refused", f"event {event} was refused", [])
+    if case.partway:
+        return
+    for event in sorted(case.expected.acknowledged - taken - refused):
+        yield Violation("S2", "lost", f"event {event} was acknowledged, and is nowhere", [])
+    for event in sorted(case.expected.rejected - refused):
+        yield Violation("S2", "not_refused", f"event {event} should have been refused with a reason", [])
+    names = {(job.namespace, job.name) for job in case.history.jobs}
+    for namespace, name in case.expected.instants.keys() - names:
+        yield Violation("S2", "lost", f"{namespace}/{name}: submitted, but there is no such job", [])
+
+
+def one_live_token(case: Case) -> Iterator[Violation]:
+    """S3: the attempts of a run follow one another, and their fences rise."""
+    for run_id, windows in case.windows.items():
+        run = case.runs[run_id]
+        for earlier, later in pairwise(windows):
+            if later.since < earlier.until or later.fence == earlier.fence:
+                what = f"{case.title(run)}: fences {earlier.fence} and {later.fence} were live at once"
+                yield offence("S3", "two_live", what, run, earlier, later)
+        if windows and windows[-1].fence > run.fence:
+            what = f"{case.title(run)} was held under {windows[-1].fence}, the ledger says {run.fence}"
+            yield offence("S3", "fence_fell", what, run)
+    for run_id, calls in case.calls.items():
+        for earlier_call, later_call in pairwise(calls):
+            # Nobody can prevent that a process which was stopped makes its call when it goes on.
+            excused = case.history.unreachable and case.outcome(run_id, later_call.fence) == "lost"
+            if later_call.fence < earlier_call.fence and not excused:
+                what = f"run {run_id} was called under {later_call.fence} after {earlier_call.fence}"
+                yield offence("S3", "fence_fell", what, earlier_call, later_call)
+        if (held := case.runs.get(run_id)) and max(c.fence for c in calls) > held.fence:
+            yield offence("S3", "fence_fell", f"{case.title(held)} was called under a fence of nobody", held)
+
+
+def one_verdict(case: Case) -> Iterator[Violation]:
+    """S4: a verdict is written once, by the newest token, and nothing changes it."""
+    for run_id, told in case.told.items():
+        run = case.runs.get(run_id)
+        final = [t for t in told.values() if t.state != RunState.DEAD]
+        # A dead run may be redriven, under a higher fence; nothing else comes after a verdict.
+        fences = Counter(t.fence for t in told.values())
+        if len(final) > 1 or max(fences.values()) > 1:
+            said = ", ".join(f"{t.state} under fence {t.fence}" for t in told.values())
+            yield offence("S4", "second_verdict", f"run {run_id} has verdicts: {said}", *told.values())
+        elif run is not None and max(fences) > run.fence:
+            yield offence("S4", "stale_write", f"{case.title(run)} was told under a fence of nobody", run)
+    yield from _repeated_calls(case)
+    yield from _changed_verdicts(case)
+    for write in case.history.writes or ():
+        run = case.runs.get(write.run)
+        if run is None or (run.state == RunState.SUCCEEDED and run.fence != write.fence):
+            yield offence(
+                "S4", "stale_write", f"run {write.run} has a row of fence {write.fence}", write, run
+            )
+
+
+def _repeated_calls(case: Case) -> Iterator[Violation]:
+    for run_id, calls in case.calls.items():
+        for fence, count in Counter(call.fence for call in calls).items():
+            if count > 1:
+                what = f"run {run_id} was called {count} times under fence {fence}"
+                yield offence("S4", "second_verdict", what, *(c for c in calls if c.fence == fence))
+        accepted = [call for call in calls if call.accepted]
+        for earlier, later in pairwise(accepted):
+            if later.fence < earlier.fence:
+                what = f"run {run_id}: fence {later.fence} was accepted after {earlier.fence}"
+                yield offence("S4", "stale_write", what, earlier, later)
+
+
+def _changed_verdicts(case: Case) -> Iterator[Violation]:
+    last: dict[str, tuple[str, int]] = {}
+    ends = [(run.id, run.state, run.fence) for run in case.history.runs]
+    for run_id, state, fence in [*(case.history.sightings or ()), *ends]:
+        seen, held = last.get(run_id, (state, fence))
+        if state != seen and RunState(seen) in TERMINAL:
+            what = f"run {run_id} was {seen}, and {state} later"
+            yield offence("S4", "second_verdict", what, case.runs.get(run_id))
+        if fence < held:
+            what = f"the fence of run {run_id} fell from {held} to {fence}"
+            yield offence("S3", "fence_fell", what, case.runs.get(run_id))
+        last[run_id] = state, fence
+
+
+def offsets_leave_no_hole(case: Case) -> Iterator[Violation]:
+    """S5: what lies below a committed offset has its fate in Postgres."""
+    places = {(r.topic, r.partition, r.offset) for r in case.history.rejections}
+    refused = {r.event for r in case.history.rejections if r.event is not None}
+    for passed in case.history.passed:
+        place = f"{passed.topic}[{passed.partition}]@{passed.offset}"
+        if passed.run is not None:
+            run = case.runs.get(passed.run)
+            if run is None:
+                yield offence("S5", "offset", f"{place} names run {passed.run}, which nobody knows", passed)
+            elif run.state == RunState.QUEUED and run.fence == passed.fence:
+                what = f"{place} was passed, but {case.title(run)} is still queued for it"
+                yield offence("S5", "offset", what, passed, run)
+        elif (
+            passed.event not in case.history.known_events
+            and passed.event not in refused
+            and (passed.topic, passed.partition, passed.offset) not in places
+        ):
+            yield offence("S5", "offset", f"{place} was passed, but event {passed.event} is nowhere", passed)
+
+
+def messages_are_written_with_runs(case: Case) -> Iterator[Violation]:
+    """S6: a run that is queued has its message in the outbox or in Kafka; so had one that was started."""
+    there = {(m.run, m.fence) for m in case.history.messages}
+    for run in case.history.runs:
+        fences = {window.fence for window in case.windows[run.id]}
+        fences |= {run.fence} if run.state == RunState.QUEUED else set()
+        for fence in sorted(fences):
+            if (run.id, fence) not in there:
+                what = f"{case.title(run)}: no message of fence {fence} in the outbox or in Kafka"
+                yield offence("S6", "no_message", what, run)
+    if case.partway:
+        return
+    for run in case.history.runs:
+        if RunState(run.state) not in VERDICTS:
+            continue
+        # A death before a redrive was announced under a lower fence.
+        told = {t.state for t in case.told.get(run.id, {}).values() if t.fence == run.fence}
+        if run.state not in told:
+            said = ", ".join(sorted(told)) or "nothing"
+            what = f"{case.title(run)} is {run.state}, and events of fence {run.fence} say {said}"
+            yield offence("S6", "unannounced", what, run)
+
+
+def starts_when_it_may(case: Case) -> Iterator[Violation]:
+    """S7: nothing begins before its instant, after its job's cancel, or while its job is paused."""
+    pauses = defaultdict(list)
+    for pause in case.history.pauses or ():
+        pauses[pause.job].append(pause)
+    for run in case.history.runs:
+        job = case.jobs.get(run.job)
+        for window in case.windows[run.id]:
+            if window.since < run.scheduled_for:
+                yield offence("S7", "early", f"{case.title(run)} started at {window.since}", run, window)
+            if job and job.state == "cancelled" and window.since > job.changed_at + EDGE:
+                yield offence(
+                    "S7", "cancelled", f"{case.title(run)} started after its job's cancel", run, job
+                )
+            for pause in pauses[run.job]:
+                if pause.since + EDGE < window.since and (pause.until is None or window.since < pause.until):
+                    yield offence("S7", "paused", f"{case.title(run)} started in a pause", run, window, pause)
+    for call in case.history.calls:
+        if (called := case.runs.get(call.run)) is not None and call.at < called.scheduled_for:
+            yield offence("S7", "early", f"{case.title(called)} was called at {call.at}", called, call)
+
+
+def overlap_and_limits_hold(case: Case) -> Iterator[Violation]:
+    """S8: no more leases at once than the job's overlap rule and its limits allow, counted by lease."""
+    lines: dict[_Line, list[tuple[Window, Run]]] = defaultdict(list)
+    rooms: dict[_Line, int] = {}
+    for run in case.history.runs:
+        version = case.version(run)
+        if version is None:
+            continue
+        keys: list[_Line] = [("overlap", run.job, None)] if version.overlap != "allow" else []
+        rooms.update(dict.fromkeys(keys, 1))
+        for name, key in version.limits:
+            if (room := case.history.limits.get((run.namespace, name))) is not None:
+                rooms[run.namespace, name, key] = room
+                keys.append((run.namespace, name, key))
+        for line in keys:
+            lines[line] += [(window, run) for window in case.windows[run.id]]
+    for line, held in lines.items():
+        live: list[tuple[Window, Run]] = []
+        for window, run in sorted(held, key=lambda pair: pair[0].since):
+            live = [pair for pair in live if pair[0].until > window.since]
+            live.append((window, run))
+            if len(live) > rooms[line]:
+                what = f"{case.title(run)}: {len(live)} at once, {rooms[line]} allowed ({line[0]})"
+                yield offence("S8", "overlap", what, *(pair[1] for pair in live))
+
+
+def cancelled_is_over(case: Case) -> Iterator[Violation]:
+    """S9: nothing of a run lives or begins once it is shown as cancelled."""
+    for run in case.history.runs:
+        if run.state != RunState.CANCELLED or run.finished_at is None:
+            continue
+        for call in case.calls.get(run.id, ()):
+            excused = case.history.unreachable and case.outcome(run.id, call.fence) in {"lost", "cancelled"}
+            if call.at > run.finished_at + EDGE and not excused:
+                what = f"{case.title(run)} was cancelled at {run.finished_at}, and called at {call.at}"
+                yield offence("S9", "cancelled", what, run, call)
+    for child in case.history.children or ():
+        over = case.runs.get(child.run)
+        if child.worker_lives and (over is None or over.finished_at is not None or over.fence > child.fence):
+            what = f"process {child.pid} still works for run {child.run} under fence {child.fence}"
+            yield offence("S9", "orphan", what, child, over)
+
+
+def attempts_are_bounded(case: Case) -> Iterator[Violation]:
+    """S11: no more attempts than allowed; a dead letter exactly where a run is dead."""
+    letters = {letter.run for letter in case.history.dead_letters}
+    for run in case.history.runs:
+        version = case.version(run)
+        if version is not None and version.max_attempts is not None and run.attempt > version.max_attempts:
+            what = f"{case.title(run)}: attempt {run.attempt} of {version.max_attempts}"
+            yield offence("S11", "attempts", what, run)
+        if run.state == RunState.DEAD and run.id not in letters:
+            yield offence("S11", "no_letter", f"{case.title(run)} is dead without a dead letter", run)
+    for letter in case.history.dead_letters:
+        run_of = case.runs.get(letter.run)
+        if run_of is None or run_of.state != RunState.DEAD:
+            yield offence("S11", "letter", f"run {letter.run} has a dead letter, and is not dead", run_of)
+
+
+def tenants_stay_apart(case: Case) -> Iterator[Violation]:
+    """S12: job, run, message, dead letter, event and call name one namespace."""
+    for run in case.history.runs:
+        job = case.jobs.get(run.job)
+        if job is not None and job.namespace != run.namespace:
+            yield offence("S12", "namespace", f"{case.title(run)}: its job is of {job.namespace}", run, job)
+    told = [t for events in case.told.values() for t in events.values()]
+    rows: tuple[Message | DeadLetter | LifecycleRecord | Call, ...] = (
+        *case.history.messages,
+        *case.history.dead_letters,
+        *told,
+        *case.history.calls,
+    )
+    for row in rows:
+        run_of = case.runs.get(row.run)
+        if run_of is not None and row.namespace != run_of.namespace:
+            what = f"{case.title(run_of)} is of {run_of.namespace}, and is named in {row.namespace}"
+            yield offence("S12", "namespace", what, run_of, row)
+
+
+def instants_equal_the_oracle(case: Case) -> Iterator[Violation]:
+    """S13: each run of a schedule stands for an instant that its job's version has, and is told so."""
+    for run in case.by_schedule():
+        given = case.expected.instants.get(case.name(run.job), ())
+        schedule = case.schedules.get((run.job, run.version))
+        known = run.last_scheduled_for is not None  # a range of skipped instants
+        if given:
+            known = known or run.scheduled_for in given
+        elif schedule is not None:
+            known = known or schedule.next(run.scheduled_for - TICK) == run.scheduled_for
+        else:
+            # Due on arrival: one run, at a time of the database's choice.
+            known = known or run is case.runs_of[run.job][0] or given == ()
+        if not known:
+            yield offence("S13", "extra", f"{case.title(run)} has no planned instant", run)
+    for call in case.history.calls:
+        called = case.runs.get(call.run)
+        if called is None:
+            continue
+        if call.scheduled_for != called.scheduled_for or not call.key.startswith(f"{called.job}/"):
+            what = f"{case.title(called)} was told {call.scheduled_for} with key {call.key}"
+            yield offence("S13", "mistaken", what, called, call)
+
+
+def higher_lanes_go_first(case: Case) -> Iterator[Violation]:
+    """S14: while a higher lane waits for long, lower ones start no more than their share."""
+    starts = sorted((window.since, run) for run in case.history.runs for window in case.windows[run.id][:1])
+    for run in case.history.runs:
+        windows = case.windows[run.id]
+        if run.lane > 1 or run.queued_at is None or len(windows) != 1 or windows[0].fence != 1:
+            continue
+        since, until = run.queued_at + _PATIENCE, windows[0].since
+        if until <= since or any(
+            f.since <= until and since <= f.until + case.bound for f in case.history.faults or ()
+        ):
+            continue
+        between = [other for at, other in starts if since <= at < until]
+        lower = sum(other.lane > run.lane for other in between)
+        if len(between) >= _ENOUGH and lower > _SHARE * len(between):
+            what = f"{case.title(run)} waited {until - run.queued_at} while {lower} lower ones started"
+            yield offence("S14", "inversion", what, run)
