@@ -10,7 +10,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -166,13 +167,13 @@ def start_postgres(
         if account is not None:
             binaries = reachable_binaries(binaries, say)
             let_pass(data_dir)
-        _initialise(binaries, data_dir, account, log_file)
-        _clear_stale_lock(data_dir / "pgdata")
-        chosen = free_port() if port is None else require_free(port, name="Postgres", option=_PORT_OPTION)
-        named = _named(data_dir / "pgdata", account)
-        marked = {**DEFAULT_SETTINGS, **(settings or {}), _MARK: str(data_dir / "pgdata")}
-        command = _command(binaries, named, chosen, marked)
-        process = _start(command, data_dir, account, log_file, chosen, tie_to_parent=tie_to_parent)
+        with _way_to(data_dir, account) as way:
+            _initialise(binaries, data_dir, way, log_file)
+            _clear_stale_lock(data_dir / "pgdata")
+            chosen = free_port() if port is None else require_free(port, name="Postgres", option=_PORT_OPTION)
+            marked = {**DEFAULT_SETTINGS, **(settings or {}), _MARK: str(data_dir / "pgdata")}
+            command = _command(binaries, way.folder / "pgdata", chosen, marked)
+            process = _start(command, data_dir, way, log_file, chosen, tie_to_parent=tie_to_parent)
     except OSError as error:
         raise explain_os_error(error, "starting Postgres") from error
     server = PostgresServer(_url(data_dir, chosen, DATABASE), chosen, data_dir, log_file, process)
@@ -184,20 +185,41 @@ def start_postgres(
     return server
 
 
-def _named(pgdata: Path, account: Account | None) -> str:
-    """How the server, started in the folder `pgdata`, is to name it.
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a server gets to its data.
 
-    Where the server's user cannot walk down to it, the server names it as its working folder, which a
-    process reaches without walking: root may enter it before it becomes that user.
+    Attributes:
+        account: The user it runs as, where that is another one.
+        folder: What it calls the folder that holds `pgdata`.
+        cwd: Where it starts, and can come back to: Postgres 15 and older leave it for a moment.
+        fds: Open folders that it inherits.
     """
-    return str(pgdata) if account is None or is_open(pgdata.parent) else "/proc/self/cwd"
+
+    account: Account | None
+    folder: Path
+    cwd: Path
+    fds: tuple[int, ...] = ()
 
 
-def _command(binaries: Path, pgdata: str, port: int, settings: Mapping[str, str]) -> list[str]:
+@contextmanager
+def _way_to(data_dir: Path, account: Account | None) -> Iterator[_Way]:
+    """Opens the data folder for a user that cannot search those above it, but can use it once it is open."""
+    if account is None or is_open(data_dir):
+        yield _Way(account, data_dir, data_dir)
+        return
+    opened = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield _Way(account, Path(f"/proc/self/fd/{opened}"), Path("/"), (opened,))
+    finally:
+        os.close(opened)
+
+
+def _command(binaries: Path, pgdata: Path, port: int, settings: Mapping[str, str]) -> list[str]:
     # Sockets are off: their path has a length limit that a deep project folder breaks.
     fixed = {"listen_addresses": LOOPBACK, "port": str(port), "unix_socket_directories": ""}
     flags = [part for name, value in {**settings, **fixed}.items() for part in ("-c", f"{name}={value}")]
-    return [str(binaries / "postgres"), "-D", pgdata, *flags]
+    return [str(binaries / "postgres"), "-D", str(pgdata), *flags]
 
 
 def _url(data_dir: Path, port: int, database: str) -> str:
@@ -205,7 +227,7 @@ def _url(data_dir: Path, port: int, database: str) -> str:
     return f"postgresql://{USER}:{password}@{LOOPBACK}:{port}/{database}"
 
 
-def _initialise(binaries: Path, data_dir: Path, account: Account | None, log_file: Path) -> None:
+def _initialise(binaries: Path, data_dir: Path, way: _Way, log_file: Path) -> None:
     """Runs initdb once, into a folder that gets its name only when it is complete."""
     pgdata = data_dir / "pgdata"
     if (pgdata / "PG_VERSION").exists():
@@ -215,19 +237,24 @@ def _initialise(binaries: Path, data_dir: Path, account: Account | None, log_fil
     descriptor = os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as output:
         output.write(secrets.token_urlsafe(24) + "\n")
-    hand_over(password_file, account)
+    hand_over(password_file, way.account)
     fresh = data_dir / "pgdata.new"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(mode=0o700)
-    hand_over(fresh, account)
+    hand_over(fresh, way.account)
     command = [
-        *(str(binaries / "initdb"), "-D", _named(fresh, account), "-U", USER),
-        *("--pwfile", os.path.relpath(password_file, fresh)),
+        *(str(binaries / "initdb"), "-D", str(way.folder / fresh.name), "-U", USER),
+        *("--pwfile", str(way.folder / password_file.name)),
         *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"),
     ]
     before = processes.log_size(log_file)
     code = processes.run(
-        command, log_file=log_file, timeout_seconds=_INITDB_SECONDS, account=account, cwd=fresh
+        command,
+        log_file=log_file,
+        timeout_seconds=_INITDB_SECONDS,
+        account=way.account,
+        cwd=way.cwd,
+        pass_fds=way.fds,
     )
     if code != 0:
         detail = processes.tail_since(log_file, before)
@@ -283,7 +310,7 @@ def _serves(pid: int, pgdata: Path) -> bool:
 def _start(
     command: list[str],
     data_dir: Path,
-    account: Account | None,
+    way: _Way,
     log_file: Path,
     port: int,
     *,
@@ -296,8 +323,9 @@ def _start(
         process = processes.spawn(
             command,
             log_file=log_file,
-            cwd=data_dir / "pgdata",
-            account=account,
+            cwd=way.cwd,
+            account=way.account,
+            pass_fds=way.fds,
             death_signal=signal.SIGINT if tie_to_parent else None,
         )
         try:

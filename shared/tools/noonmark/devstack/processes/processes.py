@@ -109,6 +109,7 @@ def spawn(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     account: Account | None = None,
+    pass_fds: Sequence[int] = (),
     death_signal: signal.Signals | None = signal.SIGTERM,
 ) -> Process:
     """Starts a command in its own process group, its output appended to a log file.
@@ -119,6 +120,7 @@ def spawn(
         env: The whole environment; the current one where None.
         cwd: Working folder.
         account: Another user to run as (only root can).
+        pass_fds: Open files that the command inherits under the same numbers.
         death_signal: What the command gets when the *thread* that calls this ends, even by SIGKILL
             of its process; None lets the command outlive it. Call from the main thread.
 
@@ -139,6 +141,7 @@ def spawn(
             stderr=subprocess.STDOUT,
             env=None if env is None else dict(env),
             cwd=cwd,
+            pass_fds=pass_fds,
             process_group=0,
         )
 
@@ -151,13 +154,14 @@ def run(
     env: Mapping[str, str] | None = None,
     account: Account | None = None,
     cwd: Path | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> int:
     """Runs a command to its end and returns its exit code; it never outlives the caller.
 
     Raises:
         subprocess.TimeoutExpired: It took longer than `timeout_seconds`, and was killed.
     """
-    process = spawn(command, log_file=log_file, env=env, account=account, cwd=cwd)
+    process = spawn(command, log_file=log_file, env=env, account=account, cwd=cwd, pass_fds=pass_fds)
     try:
         return process.wait(timeout_seconds)
     finally:
