@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 
 import psycopg
 
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.attempts.traces import record_spans
 from noonmark.core.faults import hit
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect
@@ -19,13 +21,16 @@ from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.runs import finish
 from noonmark.store.runs.finish import Outcome, Recorded
 from noonmark.store.runs.worker_lease import Identity
-from noonmark.telemetry.metrics import FENCED_WRITES
+from noonmark.telemetry.metrics import ATTEMPT_DURATION, FENCED_WRITES
 from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
-from noonmark.worker.engine.start_batches import StartBatches
+from noonmark.worker.engine.slots import SlotPlanner
+from noonmark.worker.in_flight import RunsInFlight, StartBatches
+from noonmark.worker.lanes.reader import LaneReader, settle_records
 
 _MOST = 1000
 _RETRY_HINT_SECONDS = 1.5
 _POLL_SECONDS = 0.5
+_DROPPED = "details could not be stored"
 
 
 class RecorderLoop:
@@ -211,4 +216,49 @@ class RecorderLoop:
         return outcomes
 
 
-_DROPPED = "details could not be stored"
+class SettledRuns:
+    """What follows in memory once Postgres has an outcome: the run ends here, and its offset can move."""
+
+    def __init__(
+        self,
+        service: Service,
+        readers: Sequence[LaneReader],
+        slots: SlotPlanner,
+        in_flight: RunsInFlight,
+        wake: Callable[[], None],
+    ) -> None:
+        """Create it.
+
+        Args:
+            service: the process.
+            readers: one per lane, in the order of the lanes.
+            slots: measures how fast runs finish.
+            in_flight: the runs in flight.
+            wake: wakes the engine, because slots are free.
+        """
+        self._service = service
+        self._readers = readers
+        self._slots = slots
+        self._in_flight = in_flight
+        self._wake = wake
+
+    def __call__(self, outcomes: Sequence[Outcome]) -> None:
+        """Settle outcomes that are in Postgres; called by the recorder, from any thread."""
+        now = time.monotonic()
+        ended: list[RunningAttempt] = []
+        durations: dict[tuple[str, str], list[float]] = {}
+        for outcome in outcomes:
+            attempt = self._in_flight.remove(outcome.key)
+            if attempt is None:
+                continue
+            ended.append(attempt)
+            if attempt.began_at:
+                labels = (attempt.run.kind or "", outcome.attempt_outcome.value)
+                durations.setdefault(labels, []).append(now - attempt.began_at)
+            if attempt.trace is not None and self._service.traces is not None:
+                record_spans(self._service.traces.tracer, attempt, outcome)
+        settle_records(self._readers, ended)
+        self._slots.completed(len(outcomes))
+        for (kind, result), seconds in durations.items():
+            ATTEMPT_DURATION.labels(kind, result).observe_many(seconds)
+        self._wake()

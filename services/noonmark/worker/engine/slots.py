@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from noonmark.attempts.running_attempt import Delivery, RunningAttempt
-from noonmark.core.vocabulary import Lane
-from noonmark.kafka.consumers.records import Record
+from noonmark.attempts.running_attempt import Delivery
 from noonmark.settings import Settings
 from noonmark.worker.lanes.reader import LaneReader
 
@@ -99,11 +97,3 @@ def _take(reader: LaneReader, most: int) -> list[Delivery]:
     # Also when all of them were another's: the buffer has shrunk, and a paused lane must go on.
     reader.taken()
     return taken
-
-
-def records_by_lane(items: Iterable[Delivery | RunningAttempt]) -> dict[Lane, list[Record]]:
-    """Sort the records of messages or runs by lane, for their consumers."""
-    records: dict[Lane, list[Record]] = {}
-    for item in items:
-        records.setdefault(item.lane, []).append(item.record)
-    return records

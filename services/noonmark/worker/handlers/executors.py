@@ -7,11 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from noonmark.attempts.context import context_of
+from noonmark.attempts.context import Services, context_of
 from noonmark.attempts.outcomes import cancelled, raised, rejected, succeeded, timed_out, too_late
 from noonmark.attempts.redaction import cleaned
 from noonmark.attempts.running_attempt import RunningAttempt
-from noonmark.attempts.services import Services
 from noonmark.core.vocabulary import DeliverySemantics
 from noonmark.handlers import Handler, Registry
 from noonmark.store.runs.finish import Outcome
@@ -20,7 +19,7 @@ from noonmark.worker.handlers.coroutines import LoopExecutor
 from noonmark.worker.handlers.event_loops import EventLoops
 from noonmark.worker.handlers.threads import ThreadExecutor
 from noonmark.worker.handlers.transactions import Transactions
-from noonmark.worker.kinds.protocol import Kind
+from noonmark.worker.in_flight import RunsInFlight
 from noonmark.worker.processes.executor import LOSSES_BEFORE_ISOLATION, Processes
 
 _log = get_logger()
@@ -40,6 +39,21 @@ class OutcomeSink(Protocol):
         """Take a batch; callable from any thread."""
 
 
+class Kind(Protocol):
+    """Executes attempts of one kind, on the event loop of the worker."""
+
+    async def run(self, attempt: RunningAttempt) -> Outcome:
+        """Execute one attempt.
+
+        It is cancelled at the end of the attempt's time, when the run is cancelled or handed back, and when
+        the lease is lost; it must not return before nothing of the attempt runs any more, and let the
+        cancellation through. What else it raises fails the attempt.
+        """
+
+    async def close(self) -> None:
+        """Release what the kind holds; called once nothing of it runs."""
+
+
 class Executors:
     """Sends each started run to the executor of its kind, and sees that each is ended once."""
 
@@ -52,9 +66,10 @@ class Executors:
         services: Services,
         *,
         threads: int,
+        in_flight: RunsInFlight,
         transactions: Transactions | None = None,
     ) -> None:
-        """Make the executors.
+        """Create the executors.
 
         Args:
             registry: the operator's handlers.
@@ -63,7 +78,8 @@ class Executors:
                 lives.
             sink: takes outcomes.
             services: what contexts of handlers work with.
-            threads: most sync handlers at once.
+            threads: number of sync handlers that can run at once.
+            in_flight: the runs in flight; the executors end each of them once.
             transactions: executes runs that are done exactly once; without it they are refused.
         """
         self._transactions = transactions
@@ -72,7 +88,7 @@ class Executors:
         self._processes = processes
         self._sink = sink
         self._services = services
-        self._open: dict[Any, RunningAttempt] = {}
+        self._in_flight = in_flight
         self.threads = ThreadExecutor(threads, self._run_sync, self._ended)
         self.handlers = EventLoops(self._await_handler, self._ended)
         # A loop of their own: no handler can block what ends children and speaks with other systems.
@@ -94,7 +110,7 @@ class Executors:
             if (refusal := self._refusal(attempt, handler)) is not None:
                 refused.append(refusal)
                 continue
-            self._open[attempt.key] = attempt
+            self._in_flight.open(attempt)
             if handler is None or handler.run == "process" or _is_suspect(attempt):
                 for_kinds.append(attempt)
             else:
@@ -111,15 +127,14 @@ class Executors:
     def cancel(self, keys: Sequence[Any]) -> None:
         """Stop runs that somebody cancelled. A sync handler is told: its verdict waits for it."""
         for key in keys:
-            if (attempt := self._open.get(key)) is not None:
+            if (attempt := self._in_flight.find_open(key)) is not None:
                 attempt.stop_requested = True
         self._cancel(keys, verdict=True)
 
     def abandon(self) -> None:
         """Forget everything: the lease is lost, and nothing that still runs may be recorded."""
         self.threads.withdraw()
-        keys = list(self._open)
-        self._open.clear()
+        keys = self._in_flight.end_all()
         self._services.notes.forget(keys)
         self._cancel(keys, verdict=False)
 
@@ -131,13 +146,19 @@ class Executors:
         """Return runs that wait for a process so long that another worker should have them."""
         most = _TAKEN_SECONDS - self._processes.grace_seconds
         waiting = list(self._processes.waiting.values())
-        return [attempt for attempt in waiting if now - attempt.taken_at > most and attempt.key in self._open]
+        return [
+            attempt
+            for attempt in waiting
+            if now - attempt.taken_at > most and self._in_flight.is_open(attempt)
+        ]
 
     def children(self) -> list[RunningAttempt]:
         """Return runs that are executed by child processes."""
         running = list(self.kinds.running.values())
         return [
-            attempt for attempt in running if attempt.run.kind in _BY_CHILDREN and attempt.key in self._open
+            attempt
+            for attempt in running
+            if attempt.run.kind in _BY_CHILDREN and self._in_flight.is_open(attempt)
         ]
 
     def are_ending(self, keys: Sequence[Any]) -> bool:
@@ -154,7 +175,7 @@ class Executors:
 
     def release(self, keys: Sequence[Any]) -> list[RunningAttempt]:
         """Forget runs that are handed back: what still runs of them is not recorded. Return those."""
-        unfinished = [attempt for key in keys if (attempt := self._open.pop(key, None)) is not None]
+        unfinished = [attempt for key in keys if (attempt := self._in_flight.end(key)) is not None]
         self._services.notes.forget(keys)
         self._cancel(keys, verdict=False)
         return unfinished
@@ -194,7 +215,7 @@ class Executors:
         """Pass on the outcomes of runs that nobody else has ended, handed back or abandoned meanwhile."""
         own = []
         for outcome in outcomes:
-            attempt = self._open.pop((outcome.run.id, outcome.fence), None)
+            attempt = self._in_flight.end((outcome.run.id, outcome.fence))
             if attempt is not None:
                 plain = attempt.extras is None and attempt.redactor is None and attempt.trace is None
                 own.append(outcome if plain else self._attempt_left(attempt, outcome))
@@ -212,7 +233,7 @@ class Executors:
 
     def _claim(self, attempt: RunningAttempt) -> bool:
         """Make the end of a run the caller's business; False where somebody else has ended it."""
-        return self._open.pop(attempt.key, None) is not None
+        return self._in_flight.end(attempt.key) is not None
 
     def _refusal(self, attempt: RunningAttempt, handler: Handler | None) -> Outcome | None:
         """Return the end of a run that is not begun here; None for one that is."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import psycopg
 from psycopg import Connection
 
-from noonmark.attempts.running_attempt import Delivery
+from noonmark.attempts.running_attempt import Delivery, RunningAttempt
 from noonmark.core.vocabulary import Lane
 from noonmark.kafka.consumers.consumer import BatchConsumer
 from noonmark.kafka.consumers.records import Record
@@ -246,3 +246,17 @@ class LaneReader:
         for delivery in deliveries:
             detail = "the run that it names has another job, version or namespace"
             self._refused.put(delivery.record, self.consumer, "mismatch", detail)
+
+
+def records_by_lane(items: Iterable[Delivery | RunningAttempt]) -> dict[Lane, list[Record]]:
+    """Sort the records of messages or runs by lane, for their consumers."""
+    records: dict[Lane, list[Record]] = {}
+    for item in items:
+        records.setdefault(item.lane, []).append(item.record)
+    return records
+
+
+def settle_records(readers: Sequence[LaneReader], items: Iterable[Delivery | RunningAttempt]) -> None:
+    """Let the offsets of these messages or runs move; `readers` has one reader per lane, in their order."""
+    for lane, records in records_by_lane(items).items():
+        readers[lane].consumer.settle(records)

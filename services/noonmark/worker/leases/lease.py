@@ -22,10 +22,8 @@ class Lease:
     """Who this worker is at the moment, and whether it still is."""
 
     def __init__(self, service: Service, pool: str) -> None:
-        """Prepare; `take` registers."""
+        """Prepare the lease; `take` registers the worker."""
         self._service = service
-        self.catalogue = "{}"
-        """What the worker can run, as it registers with it (`noonmark.store.cluster.catalogues`)."""
         self._log = service.log.bind(loop="lease")
         self._pool = pool
         self._helper: subprocess.Popen[str] | None = None
@@ -33,10 +31,16 @@ class Lease:
         self._beaten_at = time.monotonic()
         self.identity = Identity(0, 0)
         self.lost = threading.Event()
-        """Set when the lease has lapsed: everything in hand must be dropped and a new lease taken."""
+        """Set when the lease has lapsed: all runs in flight must be dropped, and a new lease taken."""
+        service.health.require("lease", "no lease yet")
 
-    def take(self, connection: psycopg.Connection) -> Identity:
-        """Register as a new worker and start the heartbeat."""
+    def take(self, connection: psycopg.Connection, catalogue: str) -> Identity:
+        """Register as a new worker and start the heartbeat.
+
+        Args:
+            connection: autocommit.
+            catalogue: what the worker can run (`noonmark.store.cluster.catalogues`).
+        """
         settings = self._service.settings
         self._end_helper()
         self.identity = worker_lease.register(
@@ -45,7 +49,7 @@ class Lease:
             host=socket.gethostname(),
             pid=os.getpid(),
             lease_seconds=settings.lease_seconds,
-            catalogue=self.catalogue,
+            catalogue=catalogue,
             slots=settings.worker_slots,
         )
         self.lost.clear()
