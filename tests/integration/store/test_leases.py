@@ -43,7 +43,7 @@ class Watch:
 @pytest.fixture
 def watch(world):
     watch = Watch(world)
-    watch.poll()
+    watch.look()
     return watch
 
 
@@ -175,7 +175,7 @@ def test_a_worker_that_left_in_good_order_is_waited_for_by_nobody(world, watch):
     (run,) = world.started(worker)
     worker_lease.leave(world.db, worker)
 
-    done = watch.poll()
+    done = watch.look()
 
     assert (done.lapsed, [run.id for run in done.lost]) == (0, [run.id])
     assert world.run(run.id)["state"] == "queued"
@@ -238,7 +238,7 @@ def test_batches_of_a_worker_whose_row_is_gone_are_taken_up(world, watch):
     (run,) = world.started(worker)
     world.db.execute("delete from workers")
 
-    assert [lost.id for lost in watch.poll().lost] == [run.id]
+    assert [lost.id for lost in watch.look().lost] == [run.id]
 
 
 def test_a_great_many_batches_are_taken_up_pass_by_pass(world, watch):
@@ -247,7 +247,7 @@ def test_a_great_many_batches_are_taken_up_pass_by_pass(world, watch):
         world.started(worker)
     worker_lease.leave(world.db, worker)
 
-    taken = [len(watch.poll().lost) for _ in range(4)]
+    taken = [len(watch.look().lost) for _ in range(4)]
 
     assert taken == [20, 20, 5, 0]
 
@@ -260,7 +260,7 @@ def test_two_triggers_that_look_at_once_take_up_each_run_once(world, watch):
     other = world.another()
     with other.transaction():
         first = leases._requeue_lost(other, TOPICS, shards=SHARDS, batches=6)
-        second = watch.poll().lost
+        second = watch.look().lost
 
     assert len(first) == 6
     assert len(second) == 4
