@@ -20,8 +20,8 @@ class RunsInFlight:
     """The registry of runs in flight, by key.
 
     A run is registered from its start until its outcome is in Postgres. It is open until it is ended by its
-    executor, its timeout, a hand-back or a lost lease. Exactly one of them succeeds, because taking a key out of
-    a dict is atomic; the others find nothing and record nothing.
+    executor, its timeout, a hand-back or a lost lease. Exactly one of them succeeds, because removing a key
+    from a dict is atomic; the others find nothing and record nothing.
 
     Attributes:
         batches: counts the runs in flight of each start batch.

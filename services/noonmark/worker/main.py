@@ -1,4 +1,4 @@
-"""`noonmark worker`: build the parts and run them."""
+"""`noonmark worker`: creates the parts and runs them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BUFFER_PER_SLOT = 8
 
 
 def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
-    """Create the worker's parts, each complete: one that is needed by another comes first."""
+    """Create the worker's parts, each one after those that it needs."""
     settings = service.settings
     _allow_many_files()
     registry = _handlers(settings, path)
@@ -99,7 +99,7 @@ def _readers(
 
 
 def _services(service: Service, lease: Lease) -> Services:
-    """Make what contexts of handlers work with."""
+    """Create what the contexts of handlers use."""
     settings = service.settings
     secrets = SecretResolver(Path(settings.secrets_dir) if settings.secrets_dir else None)
     mask_also(secrets.mask)
@@ -117,7 +117,7 @@ def _executors(
     in_flight: RunsInFlight,
     path: Path | None,
 ) -> Executors:
-    """Make what executes runs of every kind; children find handler modules in `path`, too."""
+    """Create the executors of all kinds of jobs; `path` is the folder of handler modules."""
     launcher = ChildLauncher()
     processes = Processes(
         launcher,
@@ -139,7 +139,7 @@ def _executors(
 
 
 def _kinds(settings: Settings, launcher: ChildLauncher, parts: Services, lease: Lease) -> Mapping[str, Kind]:
-    """Make all kinds but Python, by the name that jobs give as their type."""
+    """Create all kinds except Python, by their name in job documents (`type`)."""
     secrets, networks = parts.secrets, settings.http_allow_networks
     lookups = PostgresLookups(settings.dsn)
     tokens = CallbackTokens(lookups, lambda: lease.identity)
@@ -154,17 +154,17 @@ def _kinds(settings: Settings, launcher: ChildLauncher, parts: Services, lease: 
 
 
 def run(settings: Settings, path: Path | None = None) -> int:
-    """Run the service; return its exit code.
+    """Run the service and return its exit code.
 
     Args:
-        settings: read by the command line.
-        path: directory to import handler modules from.
+        settings: as the command line read them.
+        path: folder to import handler modules from.
     """
     return run_service("worker", settings, lambda service: build(service, path))
 
 
 def _allow_many_files() -> None:
-    """Raise the soft limit of open files to the hard one: each HTTP call in flight is a connection."""
+    """Raise the soft limit of open files to the hard limit: each HTTP call in flight uses a connection."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

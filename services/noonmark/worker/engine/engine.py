@@ -104,7 +104,7 @@ class Engine:
         self._stops = StopRequests()
 
     def run(self, stop: threading.Event) -> None:
-        """Start and look after runs until stopped, then drain."""
+        """Start and supervise runs until stopped, then drain."""
         backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
         drained = False
         while not drained:
@@ -137,7 +137,7 @@ class Engine:
         return self._drain(connection)
 
     def _supervise(self, connection: psycopg.Connection) -> None:
-        """Do what is due besides starting: stuck queues, overdue handlers, the books in Postgres."""
+        """Do everything that is due except starting: stuck queues, overdue handlers, cancels, the ledger."""
         self._executors.threads.tend()
         now = time.monotonic()
         if waiting := self._executors.waiting_too_long(now):
@@ -149,30 +149,30 @@ class Engine:
             WORKER_SLOTS.labels("busy").set(busy)
             WORKER_SLOTS.labels("free").set(max(0, self._service.settings.worker_slots - busy))
             HEARTBEAT_AGE.set(self._lease.age_seconds())
-        if unwanted := self._stops.poll(connection, self._lease.identity, self._in_flight):
-            self._executors.cancel(unwanted)
+        if to_cancel := self._stops.poll(connection, self._lease.identity, self._in_flight):
+            self._executors.cancel(to_cancel)
         if now >= self._reconcile_at:
             self._reconcile_at = now + _RECONCILE_SECONDS
             self._reconcile(connection)
 
     def _reconcile(self, connection: psycopg.Connection) -> None:
-        """Compare what Postgres believes that we run with what we do run."""
+        """Compare the runs that Postgres assigns to this worker with those in flight."""
         identity = self._lease.identity
         known = self._in_flight.batches.known()
         held = held_runs.read_worker_runs(connection, identity)
         if not held.batches:
             return
         mine = {attempt.run.id: attempt for attempt in self._in_flight.all()}
-        unwanted = [
+        to_cancel = [
             mine[run_id].key
             for run_id, live in held.live.items()
             if live.state == "cancelling" and run_id in mine and not mine[run_id].stop_requested
         ]
-        if unwanted:
-            self._executors.cancel(unwanted)
-        unheld = [(run_id, live) for run_id, live in held.live.items() if run_id not in mine]
-        if unheld:
-            self._forget_lost_lease(connection, identity, unheld)
+        if to_cancel:
+            self._executors.cancel(to_cancel)
+        unowned = [(run_id, live) for run_id, live in held.live.items() if run_id not in mine]
+        if unowned:
+            self._release_unowned(connection, identity, unowned)
         done = [
             batch
             for batch, run_ids in held.batches.items()
@@ -181,12 +181,12 @@ class Engine:
         if done:
             finish.delete_batches(connection, done)
 
-    def _forget_lost_lease(
-        self, connection: psycopg.Connection, identity: Identity, unheld: Sequence[tuple[UUID, LiveRun]]
+    def _release_unowned(
+        self, connection: psycopg.Connection, identity: Identity, unowned: Sequence[tuple[UUID, LiveRun]]
     ) -> None:
-        """Part with runs whose start we never heard of: nothing of them runs here."""
-        orphans = [(run_id, live.scheduled_for) for run_id, live in unheld if live.state == "running"]
-        ended = [(run_id, live.scheduled_for) for run_id, live in unheld if live.state == "cancelling"]
+        """Release runs whose start reply never arrived: none of them runs here."""
+        orphans = [(run_id, live.scheduled_for) for run_id, live in unowned if live.state == "running"]
+        ended = [(run_id, live.scheduled_for) for run_id, live in unowned if live.state == "cancelling"]
         if orphans:
             count = held_runs.requeue_unfinished(connection, identity, orphans)
             HANDED_BACK.inc(count)
@@ -196,7 +196,7 @@ class Engine:
             held_runs.cancel_unowned(connection, identity, self._topics, ended, shards=self._shards)
 
     def _renew(self, connection: psycopg.Connection) -> None:
-        """Take a lease; after a lost one, first drop everything: it belongs to somebody else now."""
+        """Take a lease; after a lost one, first drop all runs in flight: other workers own them now."""
         if self._lease.identity.worker:
             dropped = self._in_flight.all()
             self._log.error("runs_abandoned", count=len(self._in_flight), worker=self._lease.identity.worker)
@@ -206,17 +206,17 @@ class Engine:
         else:
             dropped = []
         self._lease.take(connection, self._catalogue)
-        # Their fate is in Postgres: the lapse takes them up from their start batches.
+        # Their offsets can move: the lapse of the old lease requeues these runs from their start batches.
         settle_records(self._readers, dropped)
 
     def _drain(self, connection: psycopg.Connection) -> bool:
-        """Finish what fits into the grace, hand back the rest, leave in good order."""
+        """Finish what fits into the drain time, hand back the rest, and release the lease."""
         for reader in self._readers:
             reader.stop_taking()
         held_runs.drain(connection, self._lease.identity)
         settings, hurry = self._service.settings, self._service.hurry
         until = time.monotonic() + settings.drain_seconds
-        # Children that will not be through by then get their grace before it, so that all is over in time.
+        # Children that cannot finish in time are stopped early enough for their grace to fit into the drain.
         children_until = until - min(settings.kill_grace_seconds, settings.drain_seconds / 2)
         self._hand_back(connection, self._executors.withdraw())
         while self._in_flight and not self._lease.lost.is_set() and not hurry.is_set():
@@ -241,15 +241,17 @@ class Engine:
     def _hand_back(
         self, connection: psycopg.Connection, attempts: Sequence[RunningAttempt], why: str = "drain"
     ) -> None:
-        """Hand runs back: the fence rises, the attempt is not burnt, and another worker takes them."""
+        """Hand runs back: the fence rises, no attempt is used up, and another worker starts them."""
         keys = [attempt.key for attempt in attempts]
-        unfinished_ones = self._executors.release(keys)
+        still_open = self._executors.release(keys)
         self._await_end(keys)
-        attempts = self._without_begun(connection, attempts, unfinished_ones)
+        attempts = self._without_begun(connection, attempts, still_open)
         if not attempts:
             return
         count = held_runs.requeue_unfinished(
-            connection, self._lease.identity, [(h.run.id, h.run.scheduled_for) for h in attempts]
+            connection,
+            self._lease.identity,
+            [(attempt.run.id, attempt.run.scheduled_for) for attempt in attempts],
         )
         HANDED_BACK.inc(count)
         self._log.info("runs_handed_back", count=count, why=why)
@@ -259,7 +261,7 @@ class Engine:
         settle_records(self._readers, attempts)
 
     def _await_end(self, keys: Sequence[Any]) -> None:
-        """Wait until no child of released runs is left: whoever takes them must not meet their old selves."""
+        """Wait until no child of released runs is left: none may run here and on another worker at once."""
         until = time.monotonic() + self._service.settings.kill_grace_seconds + _LAST_OUTCOMES_SECONDS
         while self._executors.are_ending(keys) and time.monotonic() < until:
             if self._service.hurry.is_set():
@@ -272,11 +274,15 @@ class Engine:
         self,
         connection: psycopg.Connection,
         attempts: Sequence[RunningAttempt],
-        unfinished_ones: Sequence[RunningAttempt],
+        still_open: Sequence[RunningAttempt],
     ) -> list[RunningAttempt]:
-        """Sort out what may not be begun a second time: it ends as `unknown`, or as the recorder has it."""
-        once = [h for h in attempts if h.began_at and h.delivery is DeliverySemantics.AT_MOST_ONCE]
-        outcomes = [unfinished(attempt) for attempt in once if attempt in unfinished_ones]
+        """Return the runs that may begin again; the others end as `unknown` or with their own outcome."""
+        once = [
+            attempt
+            for attempt in attempts
+            if attempt.began_at and attempt.delivery is DeliverySemantics.AT_MOST_ONCE
+        ]
+        outcomes = [unfinished(attempt) for attempt in once if attempt in still_open]
         if outcomes:
             with connection.transaction():
                 recorded = self._recorder.record_in(connection, self._lease.identity, outcomes, unsure=False)
@@ -288,7 +294,7 @@ class Engine:
         return [attempt for attempt in attempts if attempt not in once]
 
     def _close(self) -> None:
-        """End the parts in their order: executors, recorder, consumers with a last commit, heartbeat."""
+        """Stop the parts in order: executors, recorder, consumers with a last commit, heartbeat."""
         self._executors.close()
         self._recorder.close()
         for reader in self._readers:

@@ -1,4 +1,4 @@
-"""The worker's lease: registered here, renewed by the heartbeat process, and lost here."""
+"""The worker's lease: taken and released here, renewed by the heartbeat process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from noonmark.telemetry.metrics import HEARTBEAT_AGE
 
 
 class Lease:
-    """Who this worker is at the moment, and whether it still is."""
+    """The identity (worker id and epoch) of this worker, and whether its lease is still live."""
 
     def __init__(self, service: Service, pool: str) -> None:
         """Prepare the lease; `take` registers the worker."""
@@ -59,17 +59,17 @@ class Lease:
         return self.identity
 
     def leave(self, connection: psycopg.Connection) -> None:
-        """Give the lease up in good order; the heartbeat ends last."""
+        """Release the lease, then stop the heartbeat."""
         worker_lease.leave(connection, self.identity)
         self.close()
 
     def close(self) -> None:
-        """End the heartbeat."""
+        """Stop the heartbeat."""
         self._closing = True
         self._end_helper()
 
     def age_seconds(self) -> float:
-        """Return how long ago the last beat was taken."""
+        """Return the seconds since the last successful heartbeat."""
         return time.monotonic() - self._beaten_at
 
     def _start_helper(self) -> None:
@@ -81,9 +81,9 @@ class Lease:
         )
         assert helper.stdin is not None
         settings = self._service.settings
-        # The address holds a password: it goes through a pipe, never into argv.
-        orders = {**self.identity._asdict(), "dsn": settings.dsn, "beat_seconds": settings.beat_seconds}
-        helper.stdin.write(json.dumps(orders) + "\n")
+        # The database URL can contain a password: it goes through a pipe, never into argv.
+        config = {**self.identity._asdict(), "dsn": settings.dsn, "beat_seconds": settings.beat_seconds}
+        helper.stdin.write(json.dumps(config) + "\n")
         helper.stdin.flush()
         self._helper = helper
         threading.Thread(target=self._listen, args=(helper,), name="lease", daemon=True).start()
@@ -91,14 +91,14 @@ class Lease:
     def _listen(self, helper: subprocess.Popen[str]) -> None:
         assert helper.stdout is not None
         for line in helper.stdout:
-            said = json.loads(line)
-            if said["event"] == "beat":
+            report = json.loads(line)
+            if report["event"] == "beat":
                 self._beaten_at = time.monotonic()
                 HEARTBEAT_AGE.set(0)
-            elif said["event"] == "away":
-                self._log.warning("heartbeat_cannot_reach_database", reason=said["reason"])
+            elif report["event"] == "away":
+                self._log.warning("heartbeat_cannot_reach_database", reason=report["reason"])
                 HEARTBEAT_AGE.set(self.age_seconds())
-            elif said["event"] == "lapsed" and helper is self._helper:
+            elif report["event"] == "lapsed" and helper is self._helper:
                 self._log.error("lease_lapsed", worker=self.identity.worker)
                 self.lost.set()
         if helper is self._helper and not self._closing and not self.lost.is_set():
