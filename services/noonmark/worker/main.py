@@ -1,16 +1,17 @@
-"""`noonmark worker`: build the parts and run them."""
+"""`noonmark worker`: creates the parts and runs them."""
 
 from __future__ import annotations
 
 import os
 import resource
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from noonmark.attempts.context import Services
 from noonmark.attempts.emitter import Emitter
 from noonmark.attempts.notes import NoteWriter
 from noonmark.attempts.secrets import SecretResolver
-from noonmark.attempts.services import Services
 from noonmark.core.vocabulary import Lane
 from noonmark.handlers import HandlerLoadError, Registry, load_handlers
 from noonmark.kafka.topics import Topics
@@ -22,18 +23,19 @@ from noonmark.store.database.hints import HintSender
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.telemetry.logs import mask_also
 from noonmark.worker.engine.engine import Engine
-from noonmark.worker.engine.recorder import RecorderLoop
+from noonmark.worker.engine.recorder import RecorderLoop, SettledRuns
+from noonmark.worker.engine.slots import SlotPlanner
 from noonmark.worker.grpc.channels import GrpcChannels
 from noonmark.worker.grpc.kind import GrpcKind
-from noonmark.worker.handlers.executors import Executors
+from noonmark.worker.handlers.executors import Executors, Kind
 from noonmark.worker.handlers.transactions import Transactions
 from noonmark.worker.http.callback_tokens import CallbackTokens
 from noonmark.worker.http.client import HttpExecutor
 from noonmark.worker.http.kind import HttpKind
 from noonmark.worker.http.signing import SigningKeys
+from noonmark.worker.in_flight import RunsInFlight
 from noonmark.worker.kinds.kafka import KafkaKind
 from noonmark.worker.kinds.lookups import PostgresLookups
-from noonmark.worker.kinds.protocol import Kind
 from noonmark.worker.kinds.script import ScriptKind
 from noonmark.worker.lanes.reader import Keyring, LaneReader
 from noonmark.worker.lanes.rejected_messages import RefusedMessages
@@ -45,7 +47,7 @@ _BUFFER_PER_SLOT = 8
 
 
 def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
-    """Make the worker's parts and tie them together."""
+    """Create the worker's parts, each one after those that it needs."""
     settings = service.settings
     _allow_many_files()
     registry = _handlers(settings, path)
@@ -54,32 +56,50 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
     events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
     hints = HintSender(settings.dsn)
     lease = Lease(service, settings.pool)
-    engine = Engine(service, settings.pool, events, hints, lease, shards=install.shards)
+    wake = threading.Event()
+    keyring = Keyring(service, settings.pool)
+    refused = RefusedMessages(service)
+    readers = _readers(service, keyring, refused, wake)
+    slots = SlotPlanner(settings)
+    in_flight = RunsInFlight()
     recorder = RecorderLoop(
         service,
         events,
         hints,
-        engine.batches,
+        in_flight.batches,
         shards=install.shards,
         identity=lambda: lease.identity,
-        settled=engine.settled,
+        settled=SettledRuns(service, readers, slots, in_flight, wake.set),
     )
     parts = _services(service, lease)
-    executors = _executors(settings, registry, parts, recorder, lease, path=path)
-    lease.catalogue = catalogue_text(executors.kind_names, {entry.name: entry.run for entry in registry})
-    keyring = Keyring(service, settings.pool)
-    buffer = max(1000, settings.worker_slots * _BUFFER_PER_SLOT)
-    refused = RefusedMessages(service)
-    readers = [
-        LaneReader(service, settings.pool, lane, keyring, refused, buffer=buffer, wake=engine.wake)
-        for lane in Lane
-    ]
-    engine.attach(readers, executors, recorder)
+    executors = _executors(settings, registry, parts, recorder, lease, in_flight=in_flight, path=path)
+    engine = Engine(
+        service,
+        lease,
+        executors,
+        recorder,
+        readers=readers,
+        slots=slots,
+        in_flight=in_flight,
+        topics=events,
+        hints=hints,
+        wake=wake,
+        catalogue=catalogue_text(executors.kind_names, {entry.name: entry.run for entry in registry}),
+        shards=install.shards,
+    )
     return [*readers, keyring, refused, recorder, parts.notes, engine]
 
 
+def _readers(
+    service: Service, keyring: Keyring, refused: RefusedMessages, wake: threading.Event
+) -> Sequence[LaneReader]:
+    """Create one reader per lane."""
+    pool, buffer = service.settings.pool, max(1000, service.settings.worker_slots * _BUFFER_PER_SLOT)
+    return [LaneReader(service, pool, lane, keyring, refused, buffer=buffer, wake=wake.set) for lane in Lane]
+
+
 def _services(service: Service, lease: Lease) -> Services:
-    """Make what contexts of handlers work with."""
+    """Create what the contexts of handlers use."""
     settings = service.settings
     secrets = SecretResolver(Path(settings.secrets_dir) if settings.secrets_dir else None)
     mask_also(secrets.mask)
@@ -94,9 +114,10 @@ def _executors(
     recorder: RecorderLoop,
     lease: Lease,
     *,
+    in_flight: RunsInFlight,
     path: Path | None,
 ) -> Executors:
-    """Make what executes runs of every kind; children find handler modules in `path`, too."""
+    """Create the executors of all kinds of jobs; `path` is the folder of handler modules."""
     launcher = ChildLauncher()
     processes = Processes(
         launcher,
@@ -112,12 +133,13 @@ def _executors(
         recorder.put,
         parts,
         threads=settings.worker_slots,
+        in_flight=in_flight,
         transactions=Transactions(settings.dsn, recorder, lambda: lease.identity),
     )
 
 
 def _kinds(settings: Settings, launcher: ChildLauncher, parts: Services, lease: Lease) -> Mapping[str, Kind]:
-    """Make all kinds but Python, by the name that jobs give as their type."""
+    """Create all kinds except Python, by their name in job documents (`type`)."""
     secrets, networks = parts.secrets, settings.http_allow_networks
     lookups = PostgresLookups(settings.dsn)
     tokens = CallbackTokens(lookups, lambda: lease.identity)
@@ -132,17 +154,17 @@ def _kinds(settings: Settings, launcher: ChildLauncher, parts: Services, lease: 
 
 
 def run(settings: Settings, path: Path | None = None) -> int:
-    """Run the service; return its exit code.
+    """Run the service and return its exit code.
 
     Args:
-        settings: read by the command line.
-        path: directory to import handler modules from.
+        settings: as the command line read them.
+        path: folder to import handler modules from.
     """
     return run_service("worker", settings, lambda service: build(service, path))
 
 
 def _allow_many_files() -> None:
-    """Raise the soft limit of open files to the hard one: each HTTP call in flight is a connection."""
+    """Raise the soft limit of open files to the hard limit: each HTTP call in flight uses a connection."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

@@ -14,7 +14,7 @@ from noonmark.store.outcomes.extras import OutcomeExtras
 from noonmark.store.outcomes.notes import Note
 from noonmark.telemetry.logs import get_logger
 from noonmark.worker.engine.recorder import RecorderLoop
-from noonmark.worker.engine.start_batches import StartBatches
+from noonmark.worker.in_flight import StartBatches
 
 PATIENCE = 20
 

@@ -10,11 +10,11 @@ import orjson
 from tests.integration.store.world import SHARDS, TOPICS, World
 from tests.unit.worker.hands import record
 
+from noonmark.attempts.context import Services
 from noonmark.attempts.emitter import Emitter
 from noonmark.attempts.notes import NoteWriter
 from noonmark.attempts.running_attempt import Delivery, RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
-from noonmark.attempts.services import Services
 from noonmark.core.vocabulary import Lane
 from noonmark.handlers import Registry
 from noonmark.service.health import Health
@@ -26,9 +26,9 @@ from noonmark.store.runs.finish import Outcome
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.logs import get_logger
 from noonmark.worker.engine.recorder import RecorderLoop
-from noonmark.worker.engine.start_batches import StartBatches
 from noonmark.worker.handlers.executors import Executors
 from noonmark.worker.handlers.transactions import Transactions
+from noonmark.worker.in_flight import RunsInFlight
 from noonmark.worker.processes.executor import Processes
 from noonmark.worker.processes.spawning import ChildLauncher
 
@@ -46,7 +46,8 @@ class Desk:
         settings = Settings(database_url=world.url)
         service = Service("worker", settings, Health(), threading.Event(), get_logger())
         self.registry = Registry()
-        self.batches = StartBatches()
+        in_flight = RunsInFlight()
+        self.batches = in_flight.batches
         self.hints = HintSender(world.url)
         self.recorder = RecorderLoop(
             service,
@@ -66,6 +67,7 @@ class Desk:
                 SecretResolver(None, {}), NoteWriter(service, lambda: self.identity), Emitter(["paid"], "t")
             ),
             threads=4,
+            in_flight=in_flight,
             transactions=Transactions(handlers_url or world.url, self.recorder, lambda: self.identity),
         )
         self._thread = threading.Thread(target=self.recorder.run, args=(threading.Event(),), daemon=True)
@@ -113,5 +115,5 @@ class Desk:
 
     def _of(self, run: StartedRun) -> RunningAttempt:
         return RunningAttempt.of(
-            run, Delivery(self.world.ticket(run.id), record(), Lane(run.lane)), "default"
+            run, Delivery(self.world.start_request(run.id), record(), Lane(run.lane)), "default"
         )

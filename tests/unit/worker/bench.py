@@ -12,8 +12,8 @@ from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.vocabulary import DeliverySemantics
 from noonmark.handlers import Registry
 from noonmark.store.runs.finish import Outcome
-from noonmark.worker.handlers.executors import Executors
-from noonmark.worker.kinds.protocol import Kind
+from noonmark.worker.handlers.executors import Executors, Kind
+from noonmark.worker.in_flight import RunsInFlight
 from noonmark.worker.processes.executor import Processes
 from noonmark.worker.processes.spawning import ChildLauncher
 
@@ -40,7 +40,13 @@ class Bench:
         keeper = ChildLauncher()
         self.processes = Processes(keeper, modules, None, limit=processes, grace_seconds=grace_seconds)
         self.executors = Executors(
-            self.registry, kinds(keeper), self.processes, self._take, services(environment), threads=4
+            self.registry,
+            kinds(keeper),
+            self.processes,
+            self._take,
+            services(environment),
+            threads=4,
+            in_flight=RunsInFlight(),
         )
 
     def _take(self, outcomes: Sequence[Outcome]) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from noonmark.attempts.context import Services
 from noonmark.attempts.emitter import Emitter
 from noonmark.attempts.notes import NoteWriter
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
-from noonmark.attempts.services import Services
 from noonmark.core.ids import uuid7
 from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState
 from noonmark.kafka.consumers.records import Record

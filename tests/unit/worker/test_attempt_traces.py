@@ -6,7 +6,7 @@ import pytest
 from tests.unit.worker.hands import hand
 
 from noonmark.attempts.context import context_of
-from noonmark.attempts.traces import AttemptTrace
+from noonmark.attempts.running_attempt import AttemptTrace
 from noonmark.core.monitoring.trace_context import TraceContext
 from noonmark.core.vocabulary import Lane
 from noonmark.kafka.messages import Signer, encode_run

@@ -5,7 +5,7 @@ import threading
 from tests.unit.worker.hands import hand, started, success
 
 from noonmark.store.database.row_types import StartedRun
-from noonmark.worker.engine.start_batches import StartBatches
+from noonmark.worker.in_flight import StartBatches
 
 
 def outcomes(*runs: StartedRun):

@@ -146,7 +146,7 @@ def test_a_run_that_is_cancelled_before_its_first_step_is_not_forgotten(loop, ve
 
     assert [o.state for o in loop.outcomes] == ([RunState.CANCELLED] if verdict else [])
     assert loop.executor._tasks == {}
-    assert loop.executor._unwanted == set()
+    assert loop.executor._to_cancel == set()
 
 
 def test_a_cancellation_that_nobody_asked_for_is_a_failure_of_the_handler(loop):
@@ -168,7 +168,7 @@ def test_a_handler_that_clings_to_its_run_may_finish_it(loop):
 
     assert [o.state for o in loop.outcomes] == [RunState.SUCCEEDED]
     loop.settle()
-    assert loop.executor._unwanted == set()
+    assert loop.executor._to_cancel == set()
 
 
 def test_cancelling_what_is_over_or_unknown_does_nothing(loop):
@@ -180,7 +180,7 @@ def test_cancelling_what_is_over_or_unknown_does_nothing(loop):
     loop.settle()
 
     assert len(loop.outcomes) == 1
-    assert loop.executor._unwanted == set()
+    assert loop.executor._to_cancel == set()
 
 
 def test_a_run_that_somebody_else_ended_is_told_by_nobody(loop):

@@ -16,6 +16,7 @@ from noonmark.store.runs.starts import StartRequest
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.worker.engine import stop_requests
 from noonmark.worker.engine.stop_requests import StopRequests
+from noonmark.worker.in_flight import RunsInFlight
 from noonmark.worker.lanes.rejected_messages import Allowance
 
 
@@ -57,8 +58,10 @@ def test_a_handler_sees_that_its_run_was_cancelled():
     assert context.cancelled
 
 
-def by_key(*hands):
-    return {held.key: held for held in hands}
+def in_flight(*hands):
+    runs = RunsInFlight()
+    runs.add(hands)
+    return runs
 
 
 class Ledger:
@@ -88,12 +91,12 @@ def test_only_runs_that_are_in_hand_for_a_while_are_asked_about_and_each_is_stop
     long, short = hand(), hand()
     ledger.cancelling = {long.run.id}
 
-    assert watch.poll(db, nobody, by_key(long, short)) == []
+    assert watch.poll(db, nobody, in_flight(long, short)) == []
     assert ledger.asked == []
-    assert watch.poll(db, nobody, by_key(long)) == [long.key]
+    assert watch.poll(db, nobody, in_flight(long)) == [long.key]
     assert ledger.asked == [[long.run.id]]
     long.stop_requested = True
-    assert watch.poll(db, nobody, by_key(long)) == []
+    assert watch.poll(db, nobody, in_flight(long)) == []
     assert len(ledger.asked) == 1
 
 
@@ -102,6 +105,6 @@ def test_a_look_comes_at_its_time_only(ledger, monkeypatch):
     monkeypatch.setattr(stop_requests, "time", SimpleNamespace(monotonic=lambda: 5.0))
 
     for _ in range(4):
-        watch.poll(db, Identity(1, 1), by_key(one))
+        watch.poll(db, Identity(1, 1), in_flight(one))
 
     assert ledger.asked == []

@@ -1,4 +1,4 @@
-"""The recorder: finished outcomes, as many as there are, in one transaction; only then offsets may move."""
+"""The recorder: writes finished outcomes in batches, one transaction each; only then can offsets move."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 
 import psycopg
 
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.attempts.traces import record_spans
 from noonmark.core.faults import hit
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect
@@ -19,17 +21,20 @@ from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.runs import finish
 from noonmark.store.runs.finish import Outcome, Recorded
 from noonmark.store.runs.worker_lease import Identity
-from noonmark.telemetry.metrics import FENCED_WRITES
+from noonmark.telemetry.metrics import ATTEMPT_DURATION, FENCED_WRITES
 from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
-from noonmark.worker.engine.start_batches import StartBatches
+from noonmark.worker.engine.slots import SlotPlanner
+from noonmark.worker.in_flight import RunsInFlight, StartBatches
+from noonmark.worker.lanes.reader import LaneReader, settle_records
 
 _MOST = 1000
 _RETRY_HINT_SECONDS = 1.5
 _POLL_SECONDS = 0.5
+_DROPPED = "details could not be stored"
 
 
 class RecorderLoop:
-    """Writes outcomes for the identity they were earned under, through every outage of Postgres."""
+    """Writes outcomes in the name of the lease they belong to, and keeps trying while Postgres is down."""
 
     name = "recorder"
 
@@ -44,16 +49,16 @@ class RecorderLoop:
         identity: Callable[[], Identity],
         settled: Callable[[Sequence[Outcome]], None],
     ) -> None:
-        """Make the recorder.
+        """Create the recorder.
 
         Args:
             service: the process.
-            topics: where verdicts are announced.
+            topics: where verdicts are published.
             hints: wakes dispatcher and trigger.
-            batches: counts what is left of each start batch.
-            shards: of the installation.
-            identity: who the worker is at the moment.
-            settled: told outcomes whose fate is in Postgres.
+            batches: counts the runs in flight of each start batch.
+            shards: number of shards of the installation.
+            identity: returns the current lease of the worker.
+            settled: receives outcomes that are in Postgres.
         """
         self._service = service
         self._log = service.log.bind(loop=self.name)
@@ -69,22 +74,22 @@ class RecorderLoop:
         self.closed = threading.Event()
 
     def put(self, outcomes: Sequence[Outcome]) -> None:
-        """Take finished outcomes; callable from any thread."""
+        """Queue finished outcomes; callable from any thread."""
         self._inbox.extend(outcomes)
         self._wake.set()
 
     def close(self) -> None:
-        """End the recorder; called when nothing is in hand any more."""
+        """Stop the recorder; called when no run is in flight any more."""
         self.closed.set()
         self._wake.set()
 
     def forget(self) -> None:
-        """Drop outcomes of a lease that was lost: their runs belong to somebody else."""
+        """Drop the outcomes of a lost lease: their runs belong to other workers now."""
         self._inbox.clear()
 
     @property
     def waiting(self) -> int:
-        """Outcomes not yet recorded."""
+        """The number of outcomes not yet recorded."""
         return len(self._inbox)
 
     def run(self, stop: threading.Event) -> None:
@@ -116,7 +121,7 @@ class RecorderLoop:
     def _record(
         self, connection: psycopg.Connection | None, outcomes: list[Outcome]
     ) -> psycopg.Connection | None:
-        """Record one batch, however long the database is away; a lost lease ends the waiting."""
+        """Record one batch, however long the database is down; a lost lease ends the wait."""
         identity = self._identity()
         backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
         unsure = False
@@ -154,13 +159,13 @@ class RecorderLoop:
     def record_in(
         self, connection: psycopg.Connection, identity: Identity, outcomes: list[Outcome], *, unsure: bool
     ) -> Recorded:
-        """Record outcomes inside the caller's transaction; once it is committed, `committed` must be called.
+        """Record outcomes in the caller's transaction; the caller must call `committed` after the commit.
 
         Args:
-            connection: in that transaction.
-            identity: whom the outcomes were earned by.
-            outcomes: of runs that nobody else ends.
-            unsure: they may have been committed by an earlier try.
+            connection: in a transaction.
+            identity: the lease that the outcomes belong to.
+            outcomes: of runs whose end the caller has claimed.
+            unsure: an earlier try may have committed them.
         """
         ended = self._batches.would_end(outcomes)
         done = finish.already_recorded(connection, identity, outcomes) if unsure else set()
@@ -168,11 +173,11 @@ class RecorderLoop:
         return finish.record(connection, identity, self._topics, fresh, ended, shards=self._shards)
 
     def committed(self, outcomes: list[Outcome], recorded: Recorded) -> None:
-        """Tell everybody about outcomes whose fate is in Postgres; callable from any thread.
+        """Do what follows the commit of outcomes: settle runs, count, send hints; callable from any thread.
 
         Args:
             outcomes: each exactly once.
-            recorded: what the ledger took of them; nothing about those that an earlier try recorded.
+            recorded: what was written; it does not contain outcomes that an earlier try recorded.
         """
         self._batches.ended(outcomes)
         self._settled(outcomes)
@@ -195,7 +200,7 @@ class RecorderLoop:
             self._hints.freed()
 
     def _record_one_by_one(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:
-        """Strip what a handler returned or raised where Postgres cannot store it: the verdict counts more."""
+        """Drop details that Postgres cannot store, such as results and error texts, and keep the verdicts."""
         self._log.error("outcome_details_dropped", count=len(outcomes), error=str(error).strip())
         extras = [o.extras for o in outcomes if o.extras is not None]
         if all(o.result is None and o.error in {None, _DROPPED} for o in outcomes) and all(
@@ -211,4 +216,49 @@ class RecorderLoop:
         return outcomes
 
 
-_DROPPED = "details could not be stored"
+class SettledRuns:
+    """Receives outcomes that are in Postgres: their runs leave the registry, and their offsets can move."""
+
+    def __init__(
+        self,
+        service: Service,
+        readers: Sequence[LaneReader],
+        slots: SlotPlanner,
+        in_flight: RunsInFlight,
+        wake: Callable[[], None],
+    ) -> None:
+        """Create it.
+
+        Args:
+            service: the process.
+            readers: one per lane, in the order of the lanes.
+            slots: measures how fast runs finish.
+            in_flight: the runs in flight.
+            wake: wakes the engine, because slots are free.
+        """
+        self._service = service
+        self._readers = readers
+        self._slots = slots
+        self._in_flight = in_flight
+        self._wake = wake
+
+    def __call__(self, outcomes: Sequence[Outcome]) -> None:
+        """Settle outcomes that are in Postgres; called by the recorder, from any thread."""
+        now = time.monotonic()
+        ended: list[RunningAttempt] = []
+        durations: dict[tuple[str, str], list[float]] = {}
+        for outcome in outcomes:
+            attempt = self._in_flight.remove(outcome.key)
+            if attempt is None:
+                continue
+            ended.append(attempt)
+            if attempt.began_at:
+                labels = (attempt.run.kind or "", outcome.attempt_outcome.value)
+                durations.setdefault(labels, []).append(now - attempt.began_at)
+            if attempt.trace is not None and self._service.traces is not None:
+                record_spans(self._service.traces.tracer, attempt, outcome)
+        settle_records(self._readers, ended)
+        self._slots.completed(len(outcomes))
+        for (kind, result), seconds in durations.items():
+            ATTEMPT_DURATION.labels(kind, result).observe_many(seconds)
+        self._wake()

@@ -1,49 +1,48 @@
-"""Which of the runs in hand somebody asked to stop: known within a second, at next to no cost."""
+"""Which runs in flight must be stopped because a cancel was requested: known within a second, at low cost."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any, Final
 
 import psycopg
 
-from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.store.runs.held_runs import read_stop_requests
 from noonmark.store.runs.worker_lease import Identity
+from noonmark.worker.in_flight import RunsInFlight
 
-_LOOK_SECONDS: Final = 0.5
-"""Between two looks. A run that is not in hand at two in a row is over before anybody could cancel it."""
+_POLL_SECONDS: Final = 0.5
+"""Between two polls. A run that is not in flight at two polls in a row ends before anyone could cancel it."""
 
 
 class StopRequests:
-    """Asks Postgres about runs that are in hand for longer than a look; short ones cost nothing."""
+    """Polls Postgres about runs that are in flight for longer than one poll; short ones cost nothing."""
 
     def __init__(self) -> None:
         self._poll_at = 0.0
         self._seen: set[Any] = set()
 
     def poll(
-        self, connection: psycopg.Connection, identity: Identity, held: Mapping[Any, RunningAttempt]
+        self, connection: psycopg.Connection, identity: Identity, in_flight: RunsInFlight
     ) -> list[tuple[Any, int]]:
-        """Return the keys of runs that are to be stopped and were not asked before, if it is time for a look.
+        """Return the keys of runs that must be stopped and have not been asked to yet, if a poll is due.
 
         Args:
             connection: autocommit.
-            identity: who holds the runs.
-            held: all that is in hand, by key; other threads may take from it.
+            identity: of the worker that owns the runs.
+            in_flight: the runs in flight; other threads can remove some meanwhile.
         """
         now = time.monotonic()
         if now < self._poll_at:
             return []
-        self._poll_at = now + _LOOK_SECONDS
-        in_hand = dict(held)
+        self._poll_at = now + _POLL_SECONDS
+        running = in_flight.all()
         long = {
             attempt.run.id: attempt
-            for key, attempt in in_hand.items()
-            if key in self._seen and not attempt.stop_requested
+            for attempt in running
+            if attempt.key in self._seen and not attempt.stop_requested
         }
-        self._seen = set(in_hand)
+        self._seen = {attempt.key for attempt in running}
         if not long:
             return []
         runs = [(run_id, attempt.run.scheduled_for) for run_id, attempt in long.items()]

@@ -18,8 +18,10 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
+import grpc
+import grpc.aio
+
 from noonmark.core.kinds.grpc_call import GrpcTarget
-from noonmark.worker.grpc.library import grpc
 from noonmark.worker.http.address_guard import Guard
 from noonmark.worker.http.client import GuardedResolver, Lookup, system_lookup
 from noonmark.worker.http.tls import tls_context

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC
 from typing import Any, Final
 
+import grpc
+import grpc.aio
 import orjson
 import psycopg
 
@@ -23,7 +25,6 @@ from noonmark.core.vocabulary import AttemptOutcome
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.runs.finish import Outcome
 from noonmark.worker.grpc.channels import GrpcChannels
-from noonmark.worker.grpc.library import grpc
 from noonmark.worker.grpc.status import failure_of, was_sent
 from noonmark.worker.http.address_guard import AddressRefusedError
 from noonmark.worker.http.signing import signature_headers, trace_headers

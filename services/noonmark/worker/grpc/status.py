@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+import grpc
+import grpc.aio
 from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, duration_pb2, message_factory
 from google.protobuf.message import DecodeError, Message
 
 from noonmark.core.failures import Failure
-from noonmark.worker.grpc.library import grpc
 
 PASSING: Final = frozenset(
     {

@@ -1,4 +1,4 @@
-"""Runs async work on an event loop in a thread of its own."""
+"""Runs async work on an event loop in a separate thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = get_logger()
 
 
 class LoopExecutor:
-    """An event loop that takes whole batches of runs and gives back whole batches of outcomes."""
+    """An event loop that takes batches of runs and returns batches of outcomes."""
 
     def __init__(
         self,
@@ -33,8 +33,8 @@ class LoopExecutor:
         """Start the loop's thread.
 
         Args:
-            execute: runs one handler and never raises except when cancelled.
-            done: takes finished outcomes, called from the loop's thread.
+            execute: runs one handler; raises nothing but a cancellation.
+            done: receives finished outcomes; called from the loop's thread.
             closing: awaited on the loop when the executor is closed.
         """
         self._execute = execute
@@ -45,13 +45,13 @@ class LoopExecutor:
         self._limits: dict[RunningAttempt, asyncio.Timeout] = {}
         self._unbegun: dict[Any, RunningAttempt] = {}
         self._asked_at: float | None = None
-        self._unwanted: set[Any] = set()
+        self._to_cancel: set[Any] = set()
         self._released: set[Any] = set()
         self._finished: list[Outcome] = []
         self._flush_due = False
         self._closed = False
         self.running: dict[Any, RunningAttempt] = {}
-        """Whose first step has been taken, by key."""
+        """Runs whose task has begun, by key."""
 
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="coroutines", daemon=True)
@@ -64,23 +64,23 @@ class LoopExecutor:
         self._loop.call_soon_threadsafe(self._begin, attempts)
 
     def cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
-        """Cancel running handlers by the key of their run; with `verdict` each ends as `cancelled`."""
+        """Cancel runs by key; with `verdict`, each ends as `cancelled`, otherwise without an outcome."""
         self._loop.call_soon_threadsafe(partial(self._cancel, keys, verdict=verdict))
 
     def holds(self, key: Any) -> bool:
-        """Tell whether a run was submitted and is not over; callable from any thread."""
+        """Return whether a run was submitted and has not ended; callable from any thread."""
         return key in self._unbegun or key in self.running
 
     def take_unbegun(self) -> list[RunningAttempt]:
-        """Take back the runs whose first step has not been taken; they will not begin here any more."""
+        """Take back the runs whose task has not begun; they will not begin here any more."""
         taken = [self._unbegun.pop(key, None) for key in list(self._unbegun)]
         return [attempt for attempt in taken if attempt is not None]
 
     def blocked_seconds(self, now: float) -> float:
-        """Say for how long the loop has not answered; asks it at each call.
+        """Return for how many seconds the loop has not responded; each call sends it a request.
 
         Args:
-            now: monotonic seconds.
+            now: monotonic time in seconds.
         """
         asked_at = self._asked_at
         if asked_at is None:
@@ -90,7 +90,7 @@ class LoopExecutor:
         return now - asked_at
 
     def overdue(self, now: float, slack_seconds: float) -> list[RunningAttempt]:
-        """Return the runs that are longer past their limit than the loop needs to cancel them."""
+        """Return the runs that are past their timeout by more than the loop needs to cancel them."""
         return [
             attempt
             for attempt in list(self.running.values())
@@ -98,12 +98,12 @@ class LoopExecutor:
         ]
 
     def hold_clock(self, attempt: RunningAttempt) -> None:
-        """Let no time of a run's limit pass: it waits for its turn. Called on the loop."""
+        """Stop the timeout of a run while it waits for a process. Called on the loop."""
         attempt.began_at = 0.0
         self._limits[attempt].reschedule(None)
 
     def start_clock(self, attempt: RunningAttempt) -> None:
-        """Begin a run's limit anew: its turn has come. Called on the loop."""
+        """Start the timeout of a run from the beginning: it has a process now. Called on the loop."""
         attempt.began_at = time.monotonic()
         self._limits[attempt].reschedule(self._loop.time() + attempt.timeout_seconds)
 
@@ -112,7 +112,7 @@ class LoopExecutor:
         self._loop.call_soon_threadsafe(function)
 
     def close(self, timeout_seconds: float = 1.0) -> None:
-        """Cancel what still runs and end the loop."""
+        """Cancel what still runs and stop the loop."""
 
         async def end() -> None:
             self._cancel(list(self._tasks), verdict=False)
@@ -125,19 +125,19 @@ class LoopExecutor:
         self._thread.join(timeout_seconds)
 
     def _run(self) -> None:
-        """Run the loop until it is closed: a handler that stops it, or exits in a task, ends only itself."""
+        """Run the loop until it is closed, also if a handler stops it or calls exit in a task."""
         asyncio.set_event_loop(self._loop)
         while not self._closed:
             try:
                 self._loop.run_forever()
-            except BaseException as error:  # noqa: BLE001 - an exit in a task ends no loop
+            except BaseException as error:  # noqa: BLE001 - an exit in a task must not end the loop
                 _log.error("event_loop_interrupted", error=describe(error))
             else:
                 if not self._closed:
                     _log.error("event_loop_stopped", by="a handler")
 
     def end_fork(self) -> None:
-        """End this process, a fresh fork of the loop's thread, when it comes back to the loop."""
+        """Exit when this process, a fork of the loop's thread, returns to the loop."""
         if threading.current_thread() is self._thread:
             self._loop.call_soon(os._exit, 0)
 
@@ -153,12 +153,12 @@ class LoopExecutor:
         for key in keys:
             task = self._tasks.get(key)
             if task is not None:
-                (self._unwanted if verdict else self._released).add(key)
+                (self._to_cancel if verdict else self._released).add(key)
                 task.cancel()
 
     async def _one(self, attempt: RunningAttempt) -> Outcome | None:
         if self._unbegun.pop(attempt.key, None) is None:
-            return None  # taken back
+            return None  # taken back meanwhile
         attempt.began_at = time.monotonic()
         self.running[attempt.key] = attempt
         try:
@@ -166,16 +166,16 @@ class LoopExecutor:
                 self._limits[attempt] = limit
                 outcome = await self._execute(attempt)
                 if os.getpid() != self._process:
-                    # The handler forked and its child came back here: the other runs are the parent's.
+                    # The handler forked and its child returned here: the other runs belong to the parent.
                     os._exit(0)
                 return outcome
         except TimeoutError:
-            # `execute` turns a handler's own TimeoutError into an outcome: this one is the limit's.
+            # `execute` turns a handler's own TimeoutError into an outcome: this one is the attempt's timeout.
             assert limit.expired()
             return timed_out(attempt)
 
     def _finish(self, attempt: RunningAttempt, task: asyncio.Task[Outcome | None]) -> None:
-        """Take what a task left; called for one that was cancelled before its first step, too."""
+        """Collect the outcome of a task, also of one that was cancelled before it began."""
         self._tasks.pop(attempt.key, None)
         self._limits.pop(attempt, None)
         if task.cancelled():
@@ -185,8 +185,8 @@ class LoopExecutor:
             outcome = raised(attempt, error)
         else:
             outcome = task.result()
-        if self._unwanted or self._released:
-            self._unwanted.discard(attempt.key)
+        if self._to_cancel or self._released:
+            self._to_cancel.discard(attempt.key)
             self._released.discard(attempt.key)
         self.running.pop(attempt.key, None)
         if outcome is not None:
@@ -196,14 +196,12 @@ class LoopExecutor:
                 self._loop.call_soon(self._flush)
 
     def _cancelled(self, attempt: RunningAttempt) -> Outcome | None:
-        """Say what a cancelled task means: whoever cancels says why."""
-        if attempt.key in self._unwanted:
+        """Return the outcome of a cancelled task; None if its run was released."""
+        if attempt.key in self._to_cancel:
             return cancelled(attempt)
         if attempt.key in self._released:
             return None
-        return failed(
-            attempt, "CancelledError: the handler let a cancellation escape that nobody had asked for"
-        )
+        return failed(attempt, "CancelledError: the handler raised a cancellation that was not requested")
 
     def _flush(self) -> None:
         finished, self._finished = self._finished, []
@@ -212,7 +210,7 @@ class LoopExecutor:
 
 
 def _end_fork(executor: weakref.ref[LoopExecutor]) -> None:
-    """End a fork that a handler made as soon as its child gives the loop to other runs."""
+    """Make a fork that a handler created exit before it runs other runs of the loop."""
     loop = executor()
     if loop is not None:
         loop.end_fork()

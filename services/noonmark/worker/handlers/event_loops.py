@@ -1,4 +1,4 @@
-"""The loops of the users' async handlers: one, unless a handler blocks it."""
+"""The event loops of async handlers: one, unless a handler blocks it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from noonmark.telemetry.logs import get_logger
 from noonmark.worker.handlers.coroutines import LoopExecutor
 
 SLACK_SECONDS: Final = 1.0
-"""A loop that has not cancelled an overdue run after so long cannot, or the run does not let it."""
+"""If an overdue run was not cancelled after this time, its loop is blocked, or the run ignores the cancel."""
 
 _BLOCKED_SECONDS: Final = 30.0
-"""A loop that has answered nothing for so long is replaced even if no run on it is overdue."""
+"""A loop that does not respond for this time is replaced, even if no run on it is overdue."""
 
 _log = get_logger()
 
 
 class EventLoops:
-    """Takes runs for the newest loop; the older ones finish what they hold.
+    """Starts runs on the newest loop; older loops finish the runs that they have.
 
-    Objects that handlers share are often bound to a loop, so one that blocks is replaced only when that
-    has cost a run its time, or nothing at all has moved for long.
+    Objects that handlers share are often bound to a loop. So a blocked loop is replaced only if a run on it
+    has timed out, or if it has not responded for long.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class EventLoops:
         execute: Callable[[RunningAttempt], Awaitable[Outcome | None]],
         done: Callable[[Sequence[Outcome]], None],
     ) -> None:
-        """Start the first loop; the arguments are those of `LoopExecutor`."""
+        """Start the first loop; for the arguments see `LoopExecutor`."""
         self._execute = execute
         self._done = done
         self._loops = [self._make()]
@@ -41,12 +41,12 @@ class EventLoops:
         self._loops[-1].submit(attempts)
 
     def cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
-        """Cancel runs wherever they are; see `LoopExecutor.cancel`."""
+        """Cancel runs on any loop; see `LoopExecutor.cancel`."""
         for loop in self._loops:
             loop.cancel(keys, verdict=verdict)
 
     def overdue(self, now: float) -> list[RunningAttempt]:
-        """Return runs whose limit has passed without their end; where a loop is blocked, replace it."""
+        """Return runs that are past their timeout; replace the newest loop if it is blocked."""
         found: list[RunningAttempt] = []
         for loop in list(self._loops):
             late = loop.overdue(now, SLACK_SECONDS)
@@ -61,7 +61,7 @@ class EventLoops:
         return found
 
     def close(self) -> None:
-        """Cancel what still runs and end the loops; one that is blocked is not waited for."""
+        """Cancel what still runs and stop the loops, without waiting for a blocked one."""
         for loop in self._loops[:-1]:
             loop.close(0.0)
         self._loops[-1].close()
@@ -77,4 +77,4 @@ class EventLoops:
 
 
 async def _nothing() -> None:
-    """Nothing is held by handlers that a worker could close."""
+    """Close nothing: handlers own no resources of the worker."""

@@ -1,4 +1,4 @@
-"""One boundary around users' code: whatever it does, the run gets an outcome."""
+"""The boundary around users' code: whatever it does, its run gets one outcome."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from noonmark.attempts.context import context_of
+from noonmark.attempts.context import Services, context_of
 from noonmark.attempts.outcomes import cancelled, raised, rejected, succeeded, timed_out, too_late
 from noonmark.attempts.redaction import cleaned
 from noonmark.attempts.running_attempt import RunningAttempt
-from noonmark.attempts.services import Services
 from noonmark.core.vocabulary import DeliverySemantics
 from noonmark.handlers import Handler, Registry
 from noonmark.store.runs.finish import Outcome
@@ -20,28 +19,43 @@ from noonmark.worker.handlers.coroutines import LoopExecutor
 from noonmark.worker.handlers.event_loops import EventLoops
 from noonmark.worker.handlers.threads import ThreadExecutor
 from noonmark.worker.handlers.transactions import Transactions
-from noonmark.worker.kinds.protocol import Kind
+from noonmark.worker.in_flight import RunsInFlight
 from noonmark.worker.processes.executor import LOSSES_BEFORE_ISOLATION, Processes
 
 _log = get_logger()
 
 _SETTLE_SECONDS = 2.0
 _END_SECONDS = 10.0
-"""Our own kinds end what is overdue themselves, children after their grace; later something is wrong."""
+"""Kinds end their overdue runs themselves, child processes after their grace. After this, we do it."""
 
 _TAKEN_SECONDS = 50.0
-"""A run is taken from its worker 60 s past its limit, so none may wait nearly that long for its turn."""
+"""A run is taken from its worker 60 s past its timeout, so no run may wait that long for a process."""
 
 
 class OutcomeSink(Protocol):
-    """Where finished outcomes go."""
+    """Receives finished outcomes."""
 
     def __call__(self, outcomes: Sequence[Outcome]) -> None:
         """Take a batch; callable from any thread."""
 
 
+class Kind(Protocol):
+    """Executes attempts of one kind of job, on an event loop of the worker."""
+
+    async def run(self, attempt: RunningAttempt) -> Outcome:
+        """Execute one attempt.
+
+        The task is cancelled when the attempt times out, when the run is cancelled or handed back, and when
+        the lease is lost. It must not return before everything of the attempt has stopped, and must not
+        swallow the cancellation. Any other exception fails the attempt.
+        """
+
+    async def close(self) -> None:
+        """Release the resources of the kind; called once no attempt of it runs."""
+
+
 class Executors:
-    """Sends each started run to the executor of its kind, and sees that each is ended once."""
+    """Passes each started run to the executor of its kind, and ends each run once."""
 
     def __init__(
         self,
@@ -52,19 +66,21 @@ class Executors:
         services: Services,
         *,
         threads: int,
+        in_flight: RunsInFlight,
         transactions: Transactions | None = None,
     ) -> None:
-        """Make the executors.
+        """Create the executors.
 
         Args:
-            registry: the operator's handlers.
-            kinds: all kinds but Python, by name.
-            processes: runs handlers in children: those that ask for it, and those that cost workers their
-                lives.
-            sink: takes outcomes.
-            services: what contexts of handlers work with.
-            threads: most sync handlers at once.
-            transactions: executes runs that are done exactly once; without it they are refused.
+            registry: the registered handlers.
+            kinds: all kinds except Python, by name.
+            processes: runs handlers in child processes: those registered for it, and those of runs that were
+                lost repeatedly.
+            sink: receives outcomes.
+            services: what the contexts of handlers use.
+            threads: number of sync handlers that can run at once.
+            in_flight: the runs in flight; the executors end each of them once.
+            transactions: executes `exactly_once` runs; without it they are rejected.
         """
         self._transactions = transactions
         self._registry = registry
@@ -72,10 +88,10 @@ class Executors:
         self._processes = processes
         self._sink = sink
         self._services = services
-        self._open: dict[Any, RunningAttempt] = {}
+        self._in_flight = in_flight
         self.threads = ThreadExecutor(threads, self._run_sync, self._ended)
         self.handlers = EventLoops(self._await_handler, self._ended)
-        # A loop of their own: no handler can block what ends children and speaks with other systems.
+        # A separate loop: no handler can block the code that stops children and calls other systems.
         self.kinds = LoopExecutor(self._run_kind, self._ended, self._close_kinds)
 
     @property
@@ -94,7 +110,7 @@ class Executors:
             if (refusal := self._refusal(attempt, handler)) is not None:
                 refused.append(refusal)
                 continue
-            self._open[attempt.key] = attempt
+            self._in_flight.open(attempt)
             if handler is None or handler.run == "process" or _is_suspect(attempt):
                 for_kinds.append(attempt)
             else:
@@ -109,65 +125,70 @@ class Executors:
             self._sink(refused)
 
     def cancel(self, keys: Sequence[Any]) -> None:
-        """Stop runs that somebody cancelled. A sync handler is told: its verdict waits for it."""
+        """Stop runs whose cancel was requested. A sync handler must check `ctx.cancelled` and return."""
         for key in keys:
-            if (attempt := self._open.get(key)) is not None:
+            if (attempt := self._in_flight.find_open(key)) is not None:
                 attempt.stop_requested = True
         self._cancel(keys, verdict=True)
 
     def abandon(self) -> None:
-        """Forget everything: the lease is lost, and nothing that still runs may be recorded."""
+        """Drop all runs: the lease is lost, and nothing that still runs may be recorded."""
         self.threads.withdraw()
-        keys = list(self._open)
-        self._open.clear()
+        keys = self._in_flight.end_all()
         self._services.notes.forget(keys)
         self._cancel(keys, verdict=False)
 
     def withdraw(self) -> list[RunningAttempt]:
-        """Return runs that have not begun, as a drain hands them back at once."""
+        """Return the runs that have not begun; a drain hands them back at once."""
         return [*self.threads.withdraw(), *self._processes.waiting.values()]
 
     def waiting_too_long(self, now: float) -> list[RunningAttempt]:
-        """Return runs that wait for a process so long that another worker should have them."""
+        """Return runs that have waited too long for a process: another worker should execute them."""
         most = _TAKEN_SECONDS - self._processes.grace_seconds
         waiting = list(self._processes.waiting.values())
-        return [attempt for attempt in waiting if now - attempt.taken_at > most and attempt.key in self._open]
+        return [
+            attempt
+            for attempt in waiting
+            if now - attempt.taken_at > most and self._in_flight.is_open(attempt)
+        ]
 
     def children(self) -> list[RunningAttempt]:
         """Return runs that are executed by child processes."""
         running = list(self.kinds.running.values())
         return [
-            attempt for attempt in running if attempt.run.kind in _BY_CHILDREN and attempt.key in self._open
+            attempt
+            for attempt in running
+            if attempt.run.kind in _BY_CHILDREN and self._in_flight.is_open(attempt)
         ]
 
     def are_ending(self, keys: Sequence[Any]) -> bool:
-        """Tell whether something that was released still runs that could be waited for."""
+        """Return whether a released run still executes on the loop of the kinds."""
         return any(map(self.kinds.holds, keys))
 
     def kill_children(self) -> None:
-        """Kill all children now, and give none a grace from now on."""
+        """Kill all children now, and give no child a grace from now on."""
         self.kinds.call(self._processes.kill_all)
 
     def save_notes(self) -> None:
-        """Write what running handlers have told, while their runs are still this worker's."""
+        """Write progress and checkpoints of running handlers while this worker still owns their runs."""
         self._services.notes.settle(_SETTLE_SECONDS)
 
     def release(self, keys: Sequence[Any]) -> list[RunningAttempt]:
-        """Forget runs that are handed back: what still runs of them is not recorded. Return those."""
-        unfinished = [attempt for key in keys if (attempt := self._open.pop(key, None)) is not None]
+        """Release runs that are handed back; nothing of them is recorded. Return those still open."""
+        unfinished = [attempt for key in keys if (attempt := self._in_flight.end(key)) is not None]
         self._services.notes.forget(keys)
         self._cancel(keys, verdict=False)
         return unfinished
 
     def end_overdue(self, now: float) -> None:
-        """Give runs past their timeout the outcome that their handlers, or a blocked loop, will not give."""
+        """Time out runs whose handlers, or blocked loops, do not end them."""
         on_threads = [
             attempt
             for attempt in list(self.threads.running.values())
             if now - attempt.began_at > attempt.timeout_seconds and self._claim(attempt)
         ]
         if on_threads:
-            # The threads cannot be stopped; others take their place, so that slots stay usable.
+            # The threads cannot be stopped: others replace them, so that the slots stay usable.
             self.threads.replace_stuck(on_threads)
         slack = self._processes.grace_seconds + _END_SECONDS
         others = [*self.handlers.overdue(now), *self.kinds.overdue(now, slack)]
@@ -178,7 +199,7 @@ class Executors:
             _log.warning("handlers_overdue", count=len(stuck), handlers=handlers)
 
     def close(self) -> None:
-        """End the executors."""
+        """Stop the executors."""
         self.threads.close()
         self.handlers.close()
         self.kinds.close()
@@ -191,10 +212,10 @@ class Executors:
         self.kinds.cancel(keys, verdict=verdict)
 
     def _ended(self, outcomes: Sequence[Outcome]) -> None:
-        """Pass on the outcomes of runs that nobody else has ended, handed back or abandoned meanwhile."""
+        """Pass on the outcomes of runs that were not timed out, handed back or dropped meanwhile."""
         own = []
         for outcome in outcomes:
-            attempt = self._open.pop((outcome.run.id, outcome.fence), None)
+            attempt = self._in_flight.end((outcome.run.id, outcome.fence))
             if attempt is not None:
                 plain = attempt.extras is None and attempt.redactor is None and attempt.trace is None
                 own.append(outcome if plain else self._attempt_left(attempt, outcome))
@@ -202,7 +223,7 @@ class Executors:
             self._sink(own)
 
     def _attempt_left(self, attempt: RunningAttempt, outcome: Outcome) -> Outcome:
-        """Take over what an attempt leaves: no note of it is written apart any more, and no secret at all."""
+        """Complete an outcome: its notes are written with it, not separately, and secrets are removed."""
         if attempt.extras is not None and attempt.extras.note is not None:
             self._services.notes.forget([attempt.key])
         if attempt.trace is not None:
@@ -211,11 +232,11 @@ class Executors:
         return outcome if attempt.redactor is None else cleaned(outcome, attempt.redactor)
 
     def _claim(self, attempt: RunningAttempt) -> bool:
-        """Make the end of a run the caller's business; False where somebody else has ended it."""
-        return self._open.pop(attempt.key, None) is not None
+        """Claim the end of a run for the caller; False if it has ended already."""
+        return self._in_flight.end(attempt.key) is not None
 
     def _refusal(self, attempt: RunningAttempt, handler: Handler | None) -> Outcome | None:
-        """Return the end of a run that is not begun here; None for one that is."""
+        """Return the outcome of a run that is not executed here; None if it is."""
         if (late := too_late(attempt)) is not None:
             return late
         exactly_once = attempt.delivery is DeliverySemantics.EXACTLY_ONCE
@@ -226,16 +247,16 @@ class Executors:
         return None
 
     def _no_transaction(self, attempt: RunningAttempt, handler: Handler | None) -> str | None:
-        """Say why this worker cannot give a run a transaction with its outcome; None where it can."""
+        """Return why this worker cannot give a run a transaction with its outcome; None if it can."""
         if attempt.run.kind == "kafka" or (attempt.run.kind == "python" and handler is None):
             return None  # its events are committed with the outcome anyway; see `_why_refused`
         if attempt.run.kind != "python" or self._transactions is None:
-            return f"exactly_once is for Python handlers on threads, not for {attempt.run.kind!r}"
+            return f"exactly_once works only for Python handlers on threads, not for {attempt.run.kind!r}"
         if handler is not None and handler.run != "thread":
             where = "in a process" if handler.run == "process" else "on the event loop"
             return (
-                f"exactly_once is for handlers on threads, and {handler.name!r} runs {where}; make it a "
-                "plain function that runs on a thread, or use at_least_once with ctx.idempotency_key"
+                f"exactly_once works only for handlers on threads, but {handler.name!r} runs {where}; make "
+                "it a plain function that runs on a thread, or use at_least_once with ctx.idempotency_key"
             )
         return None
 
@@ -288,11 +309,11 @@ class Executors:
 
 
 _BY_CHILDREN = frozenset({"python", "script"})
-"""Kinds whose runs, on the loop of the kinds, are child processes."""
+"""Kinds whose runs on the loop of the kinds are child processes."""
 
 
 def _is_suspect(attempt: RunningAttempt) -> bool:
-    """Tell whether a run has cost so many workers that it must run alone; one in a transaction cannot."""
+    """Return whether a run was lost so often that it must run alone; one in a transaction cannot."""
     return (
         attempt.run.losses >= LOSSES_BEFORE_ISOLATION
         and attempt.delivery is not DeliverySemantics.EXACTLY_ONCE
@@ -302,8 +323,8 @@ def _is_suspect(attempt: RunningAttempt) -> bool:
 def _why_refused(attempt: RunningAttempt, registry: Registry) -> str:
     run = attempt.run
     if run.kind is None:
-        return "the job of this run is gone, and with it what it should do"
+        return "the job of this run does not exist any more"
     if run.kind != "python":
-        return f"this worker does not know the kind {run.kind!r}"
+        return f"this worker does not support the kind {run.kind!r}"
     known = ", ".join(registry.names()[:10]) or "none: start the worker with --handlers MODULE"
     return f"no handler is registered as {run.handler!r} in this worker; registered: {known}"

@@ -1,7 +1,7 @@
-"""Runs sync handlers on threads: one drains a queue of short ones, many share a queue of slow ones.
+"""Runs sync handlers on threads: one thread drains a queue of short runs, many share a queue of slow runs.
 
-Handing each run to a thread costs more than recording it does, so a thread takes the next run from
-the queue by itself, and further threads are woken only while the queue does not move.
+Passing each run to a thread costs more than recording it. So each thread takes the next run from the queue
+itself, and more threads are woken only while the queue does not move.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.store.runs.finish import Outcome
 
 _SHORT_SECONDS = 0.001
-"""Handlers that take less on average are run one after the other by a single thread."""
+"""Handlers that take less on average run one after the other on a single thread."""
 
 _FLUSH_SECONDS = 0.002
 _FLUSH_COUNT = 200
@@ -33,12 +33,12 @@ class ThreadExecutor:
         execute: Callable[[RunningAttempt], Outcome | None],
         done: Callable[[Sequence[Outcome]], None],
     ) -> None:
-        """Make the pool; threads are started when there is something to do.
+        """Create the pool; threads are started when there are runs.
 
         Args:
-            limit: most threads. Handlers that hang past their timeout are not counted.
-            execute: runs one handler and never raises; None where somebody else ended the run.
-            done: takes finished outcomes, called from any thread of the pool.
+            limit: maximum number of threads. Handlers that hang past their timeout are not counted.
+            execute: runs one handler and never raises; returns None if the run was ended elsewhere.
+            done: receives finished outcomes; called from any thread of the pool.
         """
         self.limit = limit
         self._execute = execute
@@ -56,15 +56,15 @@ class ThreadExecutor:
         self._step = 1
         self._finished: dict[int, deque[Outcome]] = {}
         self.running: dict[int, RunningAttempt] = {}
-        """What each thread executes at this moment, by thread id."""
+        """What each thread currently executes, by thread id."""
 
     @property
     def waiting(self) -> int:
-        """How many runs wait for a thread."""
+        """The number of runs that wait for a thread."""
         return len(self._queue)
 
     def submit(self, attempts: Sequence[RunningAttempt]) -> None:
-        """Queue runs; short ones go to a single thread, which comes back for them if it is at work."""
+        """Queue runs; a single thread takes short ones, one after the other."""
         self._queue.extend(attempts)
         if self._average_seconds >= _SHORT_SECONDS:
             self._call(len(attempts))
@@ -72,9 +72,10 @@ class ThreadExecutor:
             self._call(1)
 
     def tend(self) -> None:
-        """Wake more threads if the queue has not moved since the last look; called every few milliseconds.
+        """Wake more threads if the queue has not moved since the last call; called every few milliseconds.
 
-        Outcomes that a thread kept to itself and cannot tell, for its next run takes long, are told here.
+        Outcomes that a thread has collected but cannot report, because its next run takes long, are
+        reported here.
         """
         blocked_since = time.monotonic() - _FLUSH_SECONDS
         for thread, attempt in list(self.running.items()):
@@ -90,7 +91,7 @@ class ThreadExecutor:
         self._taken_before = self._taken
 
     def withdraw(self) -> list[RunningAttempt]:
-        """Take back what no thread has begun."""
+        """Take back the runs that no thread has begun."""
         taken = []
         while self._queue:
             try:
@@ -100,7 +101,7 @@ class ThreadExecutor:
         return taken
 
     def close(self) -> None:
-        """Let idle threads go. Threads inside a handler are daemons and end with the process."""
+        """Stop idle threads. Threads inside a handler are daemons and end with the process."""
         with self._wake:
             self._closed = True
             self._wake.notify_all()
@@ -125,7 +126,7 @@ class ThreadExecutor:
                 threading.Thread(target=self._work, name="handler", daemon=True).start()
 
     def _work(self) -> None:
-        """Run handlers until there is nothing to do; whatever happens, finished outcomes are told."""
+        """Run handlers until the queue is empty; whatever happens, finished outcomes are reported."""
         me = threading.get_ident()
         finished = self._finished[me] = deque()
         try:
@@ -153,7 +154,7 @@ class ThreadExecutor:
             self.running[me] = attempt
             outcome = self._execute(attempt)
             if os.getpid() != self._process:
-                # The handler forked and its child came back here: the queue is the parent's.
+                # The handler forked and its child returned here: the queue belongs to the parent.
                 os._exit(0)
             ended = time.monotonic()
             self.running.pop(me, None)
@@ -167,25 +168,25 @@ class ThreadExecutor:
                 flushed_at = ended
 
     def _unstick(self, attempt: RunningAttempt) -> None:
-        """Take back the place that was given for a run whose handler has ended after all."""
+        """Remove the extra thread that replaced the one of a run whose handler has ended after all."""
         with self._wake:
             if attempt.key in self._stuck:
                 self._stuck.remove(attempt.key)
                 self.limit -= 1
 
     def _report(self, finished: deque[Outcome]) -> None:
-        """Hand over what a thread has finished; whoever takes an outcome from the deque tells it."""
-        told: list[Outcome] = []
+        """Report what a thread has finished; the caller that takes an outcome from the deque reports it."""
+        reported: list[Outcome] = []
         while finished:
             try:
-                told.append(finished.popleft())
+                reported.append(finished.popleft())
             except IndexError:
                 break
-        if told:
-            self._done(told)
+        if reported:
+            self._done(reported)
 
     def _rest(self) -> bool:
-        """Wait for work; False when the thread is not needed any more."""
+        """Wait for work; False if the thread is not needed any more."""
         with self._wake:
             if self._closed:
                 return False

@@ -1,7 +1,7 @@
 """Handlers whose rows commit together with the outcome of their run, or not at all (`exactly_once`).
 
-The thread that executes the handler also records its success, in the handler's own transaction, with the
-guard of the run's row last. Every other end rolls back first and is recorded like any other outcome.
+The thread that executes the handler also records its success, in the handler's transaction, and checks the
+run's fence last. Any other outcome is recorded after a rollback, like that of any other run.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ _log = get_logger()
 
 
 class OutcomeRecorder(Protocol):
-    """The recorder, as far as it is needed here: the one place where outcomes are written and told."""
+    """The part of the recorder that is needed here."""
 
     closed: threading.Event
 
     def record_in(
         self, connection: psycopg.Connection, identity: Identity, outcomes: list[Outcome], *, unsure: bool
     ) -> Recorded:
-        """Record outcomes inside the caller's transaction."""
+        """Record outcomes in the caller's transaction."""
 
     def committed(self, outcomes: list[Outcome], recorded: Recorded) -> None:
-        """Tell everybody about outcomes whose fate is in Postgres."""
+        """Do what follows the commit of outcomes."""
 
     def put(self, outcomes: list[Outcome]) -> None:
-        """Take finished outcomes."""
+        """Queue finished outcomes."""
 
 
 class Connections:
-    """Connections for handlers: as many as there are transactions at once; idle ones are closed in time."""
+    """Connections for handlers, one per open transaction; idle ones are closed after a minute."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -65,12 +65,12 @@ class Connections:
         return connect(self._dsn, application="handler", autocommit=True)
 
     def take(self) -> psycopg.Connection | None:
-        """Take the connection that was used last, if one is idle."""
+        """Take the most recently used idle connection; None if there is none."""
         with self._lock:
             return self._idle.pop()[0] if self._idle else None
 
     def give_back(self, connection: psycopg.Connection) -> None:
-        """Keep a connection for the next transaction, unless it is of no use any more."""
+        """Keep a connection for the next transaction, unless it cannot be used any more."""
         if connection.broken or connection.info.transaction_status != TransactionStatus.IDLE:
             drop(connection)
             return
@@ -83,7 +83,7 @@ class Connections:
             drop(unused)
 
     def close(self) -> None:
-        """Close what is idle."""
+        """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection, _ in idle:
@@ -97,7 +97,7 @@ def drop(connection: psycopg.Connection) -> None:
 
 
 class HandlerTransaction:
-    """The transaction of one attempt, opened at its first use and ended by the worker."""
+    """The transaction of one attempt: opened at its first use, ended by the worker."""
 
     def __init__(self, connections: Connections, attempt: RunningAttempt) -> None:
         self._connections = connections
@@ -109,9 +109,9 @@ class HandlerTransaction:
 
     @contextmanager
     def block(self) -> Iterator[psycopg.Connection]:
-        """Give the handler the connection; what the block raises undoes the block."""
+        """Give the handler the connection; if the block raises, it is rolled back."""
         if self._over:
-            raise RuntimeError("the attempt is over, and its transaction with it")
+            raise RuntimeError("the attempt has ended, and its transaction with it")
         if self.connection is None:
             self.connection = self._begun()
         if self._leased is None:
@@ -120,7 +120,7 @@ class HandlerTransaction:
             yield self._leased
 
     def take_over(self) -> bool:
-        """Take the transaction from the handler; tell whether what it wrote can still be committed."""
+        """Take the transaction from the handler; return whether it can still be committed."""
         if self._leased is not None:
             self._leased.take_back()
         return self.connection is not None and handler_transactions.take_over(self.connection, self._mark)
@@ -146,7 +146,7 @@ class HandlerTransaction:
         if connection is not None:
             try:
                 handler_transactions.begin(connection, self._mark, seconds=left)
-            except psycopg.OperationalError:  # it was idle, and nothing has been done yet
+            except psycopg.OperationalError:  # it broke while it was idle; nothing has been written yet
                 drop(connection)
             else:
                 return connection
@@ -159,12 +159,12 @@ class Transactions:
     """Executes handlers of `exactly_once` runs, and records their success in their own transaction."""
 
     def __init__(self, dsn: str, recorder: OutcomeRecorder, identity: Callable[[], Identity]) -> None:
-        """Make the executor.
+        """Create the executor.
 
         Args:
             dsn: noonmark's database.
-            recorder: the recorder.
-            identity: who the worker is at the moment.
+            recorder: writes outcomes.
+            identity: returns the current lease of the worker.
         """
         self._recorder = recorder
         self._identity = identity
@@ -185,11 +185,11 @@ class Transactions:
             attempt: the run.
             context: of the attempt.
             function: the handler.
-            claim: makes the end of the run this thread's business; False where somebody else has ended it.
-            left: takes over what the attempt leaves, for an outcome that is not given back.
+            claim: claims the end of the run for this thread; returns False if it has ended already.
+            left: completes an outcome that is not returned, with the notes and log of its attempt.
 
         Returns:
-            An outcome for the recorder, or None where the run's fate is settled or somebody else's.
+            An outcome for the recorder; None if the run is recorded, or was ended elsewhere.
         """
         identity = self._identity()
         transaction = HandlerTransaction(self._connections, attempt)
@@ -199,7 +199,7 @@ class Transactions:
         except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end its thread
             outcome = raised(attempt, error)
         if os.getpid() != self._process:
-            os._exit(0)  # a fork that the handler made: the connection is the parent's
+            os._exit(0)  # a fork that the handler made: the connection belongs to the parent
         try:
             if transaction.connection is None or outcome.state is not RunState.SUCCEEDED:
                 return outcome
@@ -219,7 +219,7 @@ class Transactions:
         self._connections.close()
 
     def _finish(self, opened: _OpenAttempt) -> None:
-        """Record the success in the transaction and commit; see to it that the run gets its one outcome."""
+        """Record the success in the transaction and commit; make sure that the run gets one outcome."""
         connection, outcome = opened.connection, opened.outcome
         try:
             if not opened.transaction.take_over():
@@ -237,43 +237,43 @@ class Transactions:
             else:
                 self._fail(opened, describe(error), Failure(exception=exception_names(type(error))))
             return
-        except Exception as error:  # noqa: BLE001 - the run was claimed: nobody else gives it an outcome
+        except Exception as error:  # noqa: BLE001 - the run was claimed: nothing else gives it an outcome
             self._fail(opened, describe(error), Failure(exception=exception_names(type(error))))
             return
         opened.transaction.end()
         if taken or recorded.fenced:
             self._recorder.committed([outcome], recorded)
         else:
-            # Somebody cancelled the run meanwhile: nothing of it was committed, and that is its verdict.
+            # The run was cancelled meanwhile: nothing was committed, and the recorder writes that verdict.
             self._recorder.put([outcome])
 
     def _fail(self, opened: _OpenAttempt, error: str, failure: Failure) -> None:
-        """Record that nothing was committed; first the transaction ends, for it may hold the run's row."""
+        """Record that nothing was committed; first end the transaction, which may lock the run's row."""
         opened.transaction.end()
         attempt = opened.attempt
         self._recorder.put([opened.left(attempt, failed(attempt, error, failure=failure))])
 
     def _settle_unknown(self, opened: _OpenAttempt, error: psycopg.Error) -> None:
-        """Find out whether the COMMIT came about, however long the database is away.
+        """Find out whether the COMMIT succeeded, however long the database is down.
 
-        A commit that is still under way holds the row of the run: a failure that is recorded meanwhile waits
-        for it, and is refused if it comes about.
+        A commit that is still in progress locks the row of the run: a failure that is recorded meanwhile
+        waits for it, and is fenced if it succeeds.
         """
         opened.transaction.end()
         backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
         while self._identity() == opened.identity and not self._recorder.closed.is_set():
             try:
                 done = self._is_recorded(opened)
-            except psycopg.Error as trouble:
-                if classify(trouble) is DbFault.PERMANENT:
+            except psycopg.Error as fault:
+                if classify(fault) is DbFault.PERMANENT:
                     raise
                 time.sleep(backoff.next_seconds())
                 continue
             if done:
                 self._recorder.committed([opened.outcome], Recorded())
             else:
-                told = f"the connection was lost, and nothing was committed: {describe(error)}"
-                self._fail(opened, told, Failure(exception=exception_names(type(error))))
+                text = f"the connection was lost, and nothing was committed: {describe(error)}"
+                self._fail(opened, text, Failure(exception=exception_names(type(error))))
             return
         _log.warning("transaction_result_unknown", run_id=str(opened.attempt.run.id))
 
@@ -287,7 +287,7 @@ class Transactions:
 
 @dataclass(frozen=True, slots=True)
 class _OpenAttempt:
-    """A handler that has returned, with a transaction to be committed."""
+    """An attempt whose handler has returned, and whose transaction must be committed."""
 
     attempt: RunningAttempt
     identity: Identity
@@ -298,6 +298,6 @@ class _OpenAttempt:
 
 
 _NOT_OPEN: Final = (
-    "the handler ended its transaction itself, or went on after a statement of it had failed; leave COMMIT "
-    "and ROLLBACK to noonmark, and let errors of the database out of `with ctx.transaction()`"
+    "the handler ended its transaction itself, or continued after one of its statements had failed; leave "
+    "COMMIT and ROLLBACK to noonmark, and do not catch database errors inside `with ctx.transaction()`"
 )

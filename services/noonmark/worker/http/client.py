@@ -28,7 +28,6 @@ from yarl import URL
 from noonmark.core.kinds.http_request import BadRequestError, Target, parse_url
 from noonmark.handlers import Context
 from noonmark.worker.http.address_guard import AddressRefusedError, Guard
-from noonmark.worker.http.errors import sentence
 from noonmark.worker.http.request import Request, prepare
 from noonmark.worker.http.response import MAX_BODY_BYTES, HttpResult, judge, read_body
 from noonmark.worker.http.tls import tls_context
@@ -44,6 +43,18 @@ Sign = Callable[[bytes], Mapping[str, str]]
 
 Lookup = Callable[[str], Awaitable[Sequence[str]]]
 """Resolves a name to all its addresses, IPv4 and IPv6, in text."""
+
+_CONNECTION_ERRORS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    # The first class that matches decides, so subclasses come before their bases.
+    (aiohttp.ClientConnectorDNSError, "{host} cannot be resolved: {cause}"),
+    (aiohttp.ClientConnectorCertificateError, "the TLS certificate of {place} is not trusted: {cause}"),
+    (aiohttp.ClientConnectorSSLError, "no TLS connection to {place}: {cause}"),
+    (aiohttp.ClientConnectorError, "no connection to {place}: {cause}"),
+    (aiohttp.ServerDisconnectedError, "{place} closed the connection without an answer"),
+    (aiohttp.ClientPayloadError, "the answer of {place} broke off: {cause}"),
+    (aiohttp.ClientResponseError, "the answer of {place} is not proper HTTP: {cause}"),
+    (Exception, "the connection to {place} failed: {cause}"),
+)
 
 _parsed = lru_cache(maxsize=4096)(parse_url)
 
@@ -137,7 +148,7 @@ class HttpExecutor:
             return HttpResult(ok=False, error="not sent: the url cannot be called", refused=True)
         except (aiohttp.ClientError, OSError) as error:
             refused = isinstance(getattr(error, "os_error", error), AddressRefusedError)
-            text = sentence(error, target)[:1000]
+            text = _describe(error, target)[:1000]
             return HttpResult(ok=False, error=text, refused=refused, sent=sending.connected)
 
     async def _send(
@@ -304,3 +315,13 @@ def _own_headers(ctx: Context) -> dict[str, str]:
         "Noonmark-Fence": str(ctx.fence),
         "Noonmark-Scheduled-For": ctx.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z"),
     }
+
+
+def _describe(error: Exception, target: Target) -> str:
+    """Describe what went wrong between the worker and the target."""
+    cause: Any = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
+    if isinstance(cause, AddressRefusedError):
+        return f"not sent: {target.host} may not be called: {cause}"
+    words = next(words for kind, words in _CONNECTION_ERRORS if isinstance(error, kind))
+    detail = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
+    return words.format(host=target.host, place=f"{target.url_host}:{target.port}", cause=detail)

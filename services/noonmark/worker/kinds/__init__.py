@@ -1,4 +1,5 @@
-"""The protocol of all kinds of work but Python handlers, and the small kinds: scripts, Kafka events.
+"""The kinds of jobs that need little code: scripts and Kafka events; and their database look-ups.
 
-May import: `worker.processes`. Start with `protocol.py`.
+May import: `worker.processes`. Start with `script.py`; the protocol of all kinds is in
+`worker.handlers.executors`.
 """

@@ -1,4 +1,4 @@
-"""Kafka jobs: one event, committed with the success of the run, so that neither is without the other."""
+"""Kafka jobs: one event that commits together with the success of the run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from noonmark.store.runs.finish import Outcome
 
 
 class KafkaKind:
-    """Puts the event of each attempt among what its success takes along; the dispatcher sends it."""
+    """Adds the event of each attempt to its outcome; the dispatcher sends it after the commit."""
 
     def __init__(self, emitter: Emitter) -> None:
         self._emitter = emitter
@@ -28,4 +28,4 @@ class KafkaKind:
         return succeeded(attempt, {"topic": spec["topic"], "event": event_id})
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Close nothing."""

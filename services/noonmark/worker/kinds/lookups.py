@@ -1,4 +1,4 @@
-"""What kinds of work ask Postgres for while they run: from a thread of its own, never on their event loop."""
+"""Queries of running attempts to Postgres, in a separate thread so that they never block an event loop."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ T = TypeVar("T")
 
 
 class PostgresLookups:
-    """One connection, made at the first call and again after it broke. Belongs to one event loop."""
+    """One connection, opened at the first call and again after it broke. Belongs to one event loop."""
 
     def __init__(self, dsn: str) -> None:
-        """Take the database's address; nothing is opened yet."""
+        """Store the URL of the database; nothing is opened yet."""
         self._dsn = dsn
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lookups")
         self._connection: psycopg.Connection | None = None
 
-    async def call(self, ask: Callable[[psycopg.Connection], T]) -> T:
-        """Call with the connection, in autocommit mode.
+    async def call(self, query: Callable[[psycopg.Connection], T]) -> T:
+        """Call a function with the connection, in autocommit mode.
 
         Raises:
-            psycopg.Error: the database could not be asked.
+            psycopg.Error: the database is down, or refused the query.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._ask, ask)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._query, query)
 
     async def close(self) -> None:
         """Close the connection."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=False)
 
-    def _ask(self, ask: Callable[[psycopg.Connection], T]) -> T:
+    def _query(self, query: Callable[[psycopg.Connection], T]) -> T:
         fresh = self._connection is None
         try:
-            return ask(self._open())
+            return query(self._open())
         except psycopg.OperationalError:
             self._close()
             if fresh:
                 raise
-            # The connection had broken while it was idle; all that is asked here may be asked twice.
-            return ask(self._open())
+            # The connection broke while it was idle; every query here can be repeated.
+            return query(self._open())
 
     def _open(self) -> psycopg.Connection:
         if self._connection is None:

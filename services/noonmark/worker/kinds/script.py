@@ -1,4 +1,4 @@
-"""Script jobs: an executable of the worker's machine, where the operator allows it."""
+"""Script jobs: executables on the worker's machine that the operator allows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from noonmark.store.runs.finish import Outcome
 from noonmark.worker.processes.spawning import ChildLauncher, Ending, SpawnRequest, run_to_completion
 
 PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ", "HOME")
-"""Of the worker's own environment a script gets these, and nothing else."""
+"""The only variables of the worker's environment that a script receives."""
 
 _DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _LIMIT_WORDS: Final[Mapping[int, tuple[str, str]]] = {
@@ -34,7 +34,7 @@ _LIMIT_WORDS: Final[Mapping[int, tuple[str, str]]] = {
 
 
 class ScriptKind:
-    """Executes the command of each attempt and judges its exit. It is no sandbox: see docs/kinds.md."""
+    """Executes the command of each attempt and evaluates its exit code. Not a sandbox: see docs/kinds.md."""
 
     def __init__(
         self,
@@ -44,13 +44,13 @@ class ScriptKind:
         allowed: Sequence[str],
         grace_seconds: float,
     ) -> None:
-        """Make the kind.
+        """Create the kind.
 
         Args:
-            launcher: starts and ends children.
-            secrets: of jobs, for env and stdin.
-            allowed: executables and folders of them that may run, absolute; `*` for all; none for no script.
-            grace_seconds: between SIGTERM and SIGKILL.
+            launcher: starts and stops child processes.
+            secrets: resolves secrets in env and stdin.
+            allowed: absolute paths of executables that may run, or of their folders; `*` allows all.
+            grace_seconds: time between SIGTERM and SIGKILL.
         """
         self._launcher = launcher
         self._secrets = secrets
@@ -60,7 +60,7 @@ class ScriptKind:
         self._passed_on.setdefault("PATH", _DEFAULT_PATH)
 
     async def run(self, attempt: RunningAttempt) -> Outcome:
-        """Execute the command; return when nothing of it is left."""
+        """Execute the command; return when no process of it is left."""
         payload: Mapping[str, Any] = attempt.payload
         argv: list[str] = payload["argv"]
         path, refusal = self._executable(argv[0])
@@ -74,7 +74,7 @@ class ScriptKind:
             return failed(attempt, str(error), failure=Failure(retryable=error.retryable))
         folder = tempfile.mkdtemp(prefix="noonmark-")
         try:
-            order = SpawnRequest(
+            request = SpawnRequest(
                 path,
                 argv,
                 {**self._passed_on, "TMPDIR": folder, **env, **_about(attempt)},
@@ -82,22 +82,22 @@ class ScriptKind:
                 payload["limits"],
                 confined=True,
             )
-            return await self._execute(attempt, order, stdin)
+            return await self._execute(attempt, request, stdin)
         finally:
-            # This may take long, and the end of the run must not be told before it is done.
+            # This may take long, and the run must not be reported as ended before.
             await run_to_completion(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 
     async def close(self) -> None:
-        """Nothing is held between attempts."""
+        """Close nothing: the kind keeps nothing between attempts."""
 
-    async def _execute(self, attempt: RunningAttempt, order: SpawnRequest, stdin: bytes) -> Outcome:
-        # A file without a name: the script reads at its own pace, and nobody has to feed it.
+    async def _execute(self, attempt: RunningAttempt, request: SpawnRequest, stdin: bytes) -> Outcome:
+        # A file without a name: the script reads at its own pace, and no task has to write to a pipe.
         given = os.memfd_create("stdin")
         try:
             with os.fdopen(os.dup(given), "wb") as writer:
                 writer.write(stdin)
             os.lseek(given, 0, os.SEEK_SET)
-            child = self._launcher.spawn(order, given)
+            child = self._launcher.spawn(request, given)
         finally:
             os.close(given)
         try:
@@ -111,14 +111,14 @@ class ScriptKind:
         return _outcome(attempt, ending, last_line)
 
     def _executable(self, name: str) -> tuple[str | None, str]:
-        """Find an executable that may run; else say why it may not."""
+        """Find an executable that may run; otherwise return None and the reason."""
         if not self._allowed:
             return None, (
-                "this worker runs no scripts: NOONMARK_SCRIPTS names the executables, or folders of them, "
-                "that it may run"
+                "this worker runs no scripts: set NOONMARK_SCRIPTS to the executables that may run, or to "
+                "their folders"
             )
         if "/" in name and not name.startswith("/"):
-            return None, f"{name!r} is neither an absolute path nor a name to be sought in PATH"
+            return None, f"{name!r} is a relative path: use an absolute path, or a name that is in PATH"
         path = shutil.which(name, path=self._passed_on["PATH"])
         if path is None:
             return None, f"this worker has no executable {name!r}"
@@ -132,8 +132,8 @@ def _outcome(attempt: RunningAttempt, ending: Ending, last_line: str) -> Outcome
     payload: Mapping[str, Any] = attempt.payload
     if ending.code in payload["success_exit_codes"]:
         return succeeded(attempt, _result(ending.code, payload["result"], last_line))
-    told = ending.code is not None and ending.code >= 0
-    facts = Failure(exit_code=ending.code if told else None, unknown=ending.started and not told)
+    exited = ending.code is not None and ending.code >= 0
+    facts = Failure(exit_code=ending.code if exited else None, unknown=ending.started and not exited)
     return failed(attempt, f"the script {_reason(ending, payload['limits'])}", failure=facts)
 
 
@@ -142,7 +142,7 @@ def _result(code: int | None, wanted: str, last_line: str) -> dict[str, Any]:
     if wanted == "json":
         try:
             output = orjson.loads(last_line)
-            # The exit has said how the script ended: what cannot be kept does not make it a failure.
+            # The exit code decides the outcome: output that cannot be stored does not make it a failure.
             encode_result({**result, "output": output})
         except (orjson.JSONDecodeError, ResultError):
             return result
@@ -151,7 +151,7 @@ def _result(code: int | None, wanted: str, last_line: str) -> dict[str, Any]:
 
 
 def _reason(ending: Ending, limits: Mapping[str, int]) -> str:
-    """Say how a script failed, with the limit that it met."""
+    """Return how a script failed, with the limit that it exceeded."""
     if ending.crowded:
         return f"was killed: it had more than {limits['processes']} processes (limits.processes)"
     if ending.code is None or ending.code >= 0:
@@ -163,12 +163,12 @@ def _reason(ending: Ending, limits: Mapping[str, int]) -> str:
     if name in limits:
         return f"was killed: {words.format(limits[name])} (limits.{name})"
     if number == signal.SIGKILL:
-        return "was killed by SIGKILL, which is what the kernel does when memory runs out"
+        return "was killed by SIGKILL; the kernel does this when memory runs out"
     return ending.text()
 
 
 def _about(attempt: RunningAttempt) -> dict[str, str]:
-    """Return what a script is told about its run."""
+    """Return the variables that describe the run to a script."""
     context = context_of(attempt)
     trace = {} if context.traceparent is None else {"TRACEPARENT": context.traceparent}
     return trace | {

@@ -1,4 +1,4 @@
-"""Lane readers: one consumer and one thread per lane; messages that cannot be trusted are set apart.
+"""Lane readers: one consumer and one thread per lane; messages that fail their checks are stored as rejected.
 
-May import: nothing of the other rooms. Start with `reader.py`.
+May import: nothing from the other sub-packages of the worker. Start with `reader.py`.
 """

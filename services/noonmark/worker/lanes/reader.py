@@ -1,16 +1,16 @@
-"""The lane readers: one consumer and one thread per lane, checked messages into a buffer."""
+"""The lane readers: one consumer and one thread per lane, which check messages and buffer them."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import psycopg
 from psycopg import Connection
 
-from noonmark.attempts.running_attempt import Delivery
+from noonmark.attempts.running_attempt import Delivery, RunningAttempt
 from noonmark.core.vocabulary import Lane
 from noonmark.kafka.consumers.consumer import BatchConsumer
 from noonmark.kafka.consumers.records import Record
@@ -30,24 +30,24 @@ _SPARE_SECONDS = 30.0
 _COMMIT_SECONDS = 0.5
 _KEY_REFRESH_SECONDS = 1.0
 _KEY_LIFE_SECONDS = 60.0
-"""A retired key is believed for so long at the most."""
+"""A retired key is accepted for at most this time."""
 
-_MOST_UNSURE = 1000
-"""Messages with an unknown key that wait for the next look at the keys."""
+_MAX_UNVERIFIED = 1000
+"""Messages with an unknown key that wait until the keys are read again."""
 
 
 class Keyring:
-    """The keys that run messages of the pool may be signed with, read anew when one is unknown.
+    """The keys with which run messages of the pool are signed; read again when a key is unknown.
 
     Attributes:
-        signer: has the keys.
-        known_at: monotonic seconds of when they were last read.
+        signer: verifies signatures with the keys.
+        known_at: monotonic time of the last read, in seconds.
     """
 
     name = "keys"
 
     def __init__(self, service: Service, pool: str) -> None:
-        """Read the keys, waiting while the database is away.
+        """Read the keys, waiting while the database is down.
 
         Raises:
             StartError: the pool is not registered.
@@ -61,16 +61,16 @@ class Keyring:
         self.signer = await_read(service, self._keys)
 
     def run(self, stop: threading.Event) -> None:
-        """Read the keys now and then, so that one that was retired is not believed for long."""
+        """Read the keys regularly, so that a retired key is not accepted for long."""
         while not stop.wait(_KEY_LIFE_SECONDS / 2):
             self._progress.beat()
             self.refresh(older_than=_KEY_LIFE_SECONDS / 2)
 
     def refresh(self, *, older_than: float = _KEY_REFRESH_SECONDS) -> bool:
-        """Read the keys again, at most every second; the old ones stay if Postgres is away.
+        """Read the keys again, at most every second; keep the old ones if Postgres is down.
 
         Returns:
-            Whether they are as Postgres has them now.
+            Whether they were read.
         """
         with self._lock:
             if time.monotonic() - self._read_at < older_than:
@@ -98,7 +98,7 @@ class Keyring:
 
 
 class LaneReader:
-    """Polls one lane for as long as the worker has anything in hand, and moves its offsets."""
+    """Polls one lane as long as the worker has runs in flight, and moves its offsets."""
 
     def __init__(
         self,
@@ -111,16 +111,16 @@ class LaneReader:
         buffer: int,
         wake: Callable[[], None],
     ) -> None:
-        """Join the lane's group.
+        """Join the consumer group of the lane.
 
         Args:
             service: the process.
-            pool: whose runs.
-            lane: which lane of it.
+            pool: the worker's pool.
+            lane: the lane to read.
             keyring: checks signatures.
-            refused: takes messages that are not believed.
-            buffer: messages held in memory; beyond it the lane is paused.
-            wake: told when there is something to start.
+            refused: keeps messages that fail their checks.
+            buffer: number of messages kept in memory; when it is reached, the lane is paused.
+            wake: called when there are messages to start.
         """
         topics = Topics(service.settings.topic_prefix)
         self.name = f"lane_{lane.label}"
@@ -131,8 +131,8 @@ class LaneReader:
         self._pool = pool
         self._keyring = keyring
         self._refused = refused
-        self._unsure: list[Record] = []
-        self._unsure_since = 0.0
+        self._unverified: list[Record] = []
+        self._unverified_since = 0.0
         self._capacity = buffer
         self._wake = wake
         self._errors_counted = 0
@@ -148,8 +148,8 @@ class LaneReader:
         )
 
     def run(self, stop: threading.Event) -> None:
-        """Poll until `closed`: also while draining, so that membership holds and offsets move."""
-        del stop  # the engine decides when nothing is in hand any more
+        """Poll until `closed`, also while draining, to stay in the group and move offsets."""
+        del stop  # the engine sets `closed` when no run is in flight any more
         ready = False
         spare_at = time.monotonic() + _SPARE_SECONDS
         try:
@@ -157,12 +157,12 @@ class LaneReader:
                 records = self.consumer.poll_batch(_POLL_RECORDS, _POLL_SECONDS)
                 self._progress.beat()
                 self._count_errors()
-                self._retry_unsure()
+                self._retry_unverified()
                 if records:
-                    self._take(records)
+                    self._check(records)
                 if len(self.buffer) >= self._capacity:
                     self.consumer.pause()
-                # With more workers than partitions some have none: ready to take over is ready as well.
+                # With more workers than partitions, some have none: a spare worker is ready, too.
                 if ready != (bool(self.consumer.assigned) or time.monotonic() > spare_at):
                     ready = not ready
                     self._service.health.set_ready(self.name, ready=ready, missing="no partition is assigned")
@@ -171,7 +171,7 @@ class LaneReader:
             self._count_errors()
 
     def taken(self) -> None:
-        """Told by the engine after it took from the buffer."""
+        """Resume a paused lane if the buffer is half empty; called by the engine after it took messages."""
         if (
             self.consumer.is_paused
             and len(self.buffer) <= self._capacity // 2
@@ -180,7 +180,7 @@ class LaneReader:
             self.consumer.resume()
 
     def stop_taking(self) -> None:
-        """Take no more messages; what is buffered goes back to Kafka by not being committed."""
+        """Take no more messages. Buffered ones are not committed: Kafka delivers them to another worker."""
         self.consumer.pause()
         self.buffer.clear()
 
@@ -190,23 +190,23 @@ class LaneReader:
             OFFSET_COMMIT_ERRORS.inc(errors - self._errors_counted)
             self._errors_counted = errors
 
-    def _retry_unsure(self) -> None:
-        """Decide about messages with an unknown key, if the keys were read since they came."""
-        if not self._unsure:
+    def _retry_unverified(self) -> None:
+        """Check messages with an unknown key again, if the keys were read since they arrived."""
+        if not self._unverified:
             return
-        if self._keyring.refresh() or self._keyring.known_at > self._unsure_since:
-            unsure, self._unsure = self._unsure, []
-            self._take(unsure, sure=True)
+        if self._keyring.refresh() or self._keyring.known_at > self._unverified_since:
+            waiting, self._unverified = self._unverified, []
+            self._check(waiting, keys_current=True)
 
-    def _take(self, records: list[Record], *, sure: bool = False) -> None:
-        """Check messages and buffer the good ones; `sure`: the keys are as new as they can be."""
+    def _check(self, records: list[Record], *, keys_current: bool = False) -> None:
+        """Check messages and buffer the valid ones; `keys_current`: the keys were just read."""
         signer = self._keyring.signer
         for record in records:
             try:
                 message = open_run(record.value, signer)
             except UnknownKey as error:
-                if not sure:
-                    # Perhaps a new one that was not read yet: no genuine message is lost for that.
+                if not keys_current:
+                    # The key can be new and not read yet: no genuine message may be rejected for that.
                     signer = self._verify_again(record, error, signer)
                     continue
                 self._refuse(record, error)
@@ -217,15 +217,15 @@ class LaneReader:
         self._wake()
 
     def _verify_again(self, record: Record, error: UnknownKey, used: Signer) -> Signer:
-        """Look at a message again with the keys that there are now, or as soon as they may be read again."""
+        """Check a message again with the current keys, or as soon as they can be read again."""
         if self._keyring.refresh():
-            self._take([record], sure=True)
+            self._check([record], keys_current=True)
         elif self._keyring.signer is not used:
-            # Another lane has read them in between.
-            self._take([record])
-        elif len(self._unsure) < _MOST_UNSURE:
-            self._unsure.append(record)
-            self._unsure_since = time.monotonic()
+            # Another lane has read them meanwhile.
+            self._check([record])
+        elif len(self._unverified) < _MAX_UNVERIFIED:
+            self._unverified.append(record)
+            self._unverified_since = time.monotonic()
         else:
             self._refuse(record, error)
         return self._keyring.signer
@@ -235,14 +235,28 @@ class LaneReader:
             what = f"it is for pool {message.pool}, lane {message.lane}"
             self._refused.put(record, self.consumer, "wrong_topic", what)
             return
-        ticket = StartRequest(message.run_id, message.scheduled_for, message.fence)
-        self.buffer.append(Delivery(ticket, record, self.lane, message))
+        start_request = StartRequest(message.run_id, message.scheduled_for, message.fence)
+        self.buffer.append(Delivery(start_request, record, self.lane, message))
 
     def _refuse(self, record: Record, error: RunMessageError) -> None:
         self._refused.put(record, self.consumer, error.code, str(error))
 
     def refuse(self, deliveries: Sequence[Delivery]) -> None:
-        """Take back messages of which the ledger knows better; callable from any thread."""
+        """Reject messages that contradict the ledger; callable from any thread."""
         for delivery in deliveries:
             detail = "the run that it names has another job, version or namespace"
             self._refused.put(delivery.record, self.consumer, "mismatch", detail)
+
+
+def records_by_lane(items: Iterable[Delivery | RunningAttempt]) -> dict[Lane, list[Record]]:
+    """Sort the records of messages or runs by lane, for their consumers."""
+    records: dict[Lane, list[Record]] = {}
+    for item in items:
+        records.setdefault(item.lane, []).append(item.record)
+    return records
+
+
+def settle_records(readers: Sequence[LaneReader], items: Iterable[Delivery | RunningAttempt]) -> None:
+    """Let the offsets of these messages or runs move; `readers` has one reader per lane, in their order."""
+    for lane, records in records_by_lane(items).items():
+        readers[lane].consumer.settle(records)

@@ -1,6 +1,6 @@
-"""Run messages that were not believed, kept for people: a few a second, so that a flood fills nothing.
+"""Rejected run messages, stored for people: a few per second, so that a flood cannot fill the table.
 
-Every one is counted. Those that are kept are settled once their row is committed, the others at once.
+Each is counted. A stored one is settled when its row is committed, any other at once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from noonmark.store.jobs.rejections import RefusedMessage, keep_messages
 from noonmark.telemetry.metrics import MESSAGE_REJECTED
 
 BURST: Final = 100
-"""Messages that are kept in a row."""
+"""Number of messages that can be stored in one burst."""
 
 PER_SECOND: Final = 1.0
-"""What is kept of a flood after that: some 86,000 rows of a worker and day at the very most."""
+"""Messages stored per second after that: at most about 86,000 rows per worker and day."""
 
 _KEPT_BYTES: Final = 1024
-"""Of a message's value."""
+"""Bytes of a message's value that are stored."""
 
 _POLL_SECONDS: Final = 0.5
 _RETRY_SECONDS: Final = 2.0
@@ -39,7 +39,7 @@ class _Kept(NamedTuple):
 
 
 class Allowance:
-    """A bucket of `burst` that fills again by `per_second`. Used by one thread at a time."""
+    """A token bucket of size `burst`, refilled by `per_second`. Used by one thread at a time."""
 
     def __init__(self, burst: float, per_second: float) -> None:
         self._burst = burst
@@ -48,7 +48,7 @@ class Allowance:
         self._at: float | None = None
 
     def take(self, now: float) -> bool:
-        """Take one out, if there is one at this monotonic second."""
+        """Take a token; False if there is none at this monotonic time, in seconds."""
         if self._at is not None:
             self._left = min(self._burst, self._left + (now - self._at) * self._per_second)
         self._at = now
@@ -59,12 +59,12 @@ class Allowance:
 
 
 class RefusedMessages:
-    """Takes refused messages from the lanes, which do not wait for Postgres, and writes them in batches."""
+    """Writes rejected messages in batches, so that the lanes do not wait for Postgres."""
 
     name = "refused_messages"
 
     def __init__(self, service: Service) -> None:
-        """Make the loop."""
+        """Create the loop."""
         self._service = service
         self._log = service.log.bind(loop=self.name)
         self._progress = service.health.progress(self.name, 60.0)
@@ -74,12 +74,12 @@ class RefusedMessages:
         self._wake = threading.Event()
 
     def put(self, record: Record, consumer: BatchConsumer, reason: str, detail: str) -> None:
-        """Count a message that was refused, and keep it if there is room; callable from any thread.
+        """Count a rejected message, and store it if the allowance permits; callable from any thread.
 
         Args:
-            record: that held it; it is settled here, now or once it is kept.
-            consumer: that it came from.
-            reason: a word of `MESSAGE_REJECTION_REASONS`.
+            record: its record, which is settled here: now, or once the message is stored.
+            consumer: the consumer that received it.
+            reason: one of `MESSAGE_REJECTION_REASONS`.
             detail: what is wrong, for people.
         """
         MESSAGE_REJECTED.labels(reason).inc()
@@ -101,11 +101,11 @@ class RefusedMessages:
             self._log.warning("message_rejected", **place, reason=reason, detail=detail[:300])
             self._wake.set()
         else:
-            # Nothing a forged or broken message says is acted on: its fate is that it was counted.
+            # Nothing in a forged or broken message has an effect, so it is settled by being counted.
             consumer.settle([record])
 
     def run(self, stop: threading.Event) -> None:
-        """Write what comes until stopped. What is not written then is delivered again to another worker."""
+        """Write messages until stopped. Those that are not written are delivered to another worker."""
         while not stop.is_set():
             self._progress.beat()
             self._wake.wait(_POLL_SECONDS)

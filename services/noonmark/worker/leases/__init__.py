@@ -1,4 +1,4 @@
 """The worker's lease, and the process that renews it.
 
-May import: nothing of the other rooms. Start with `lease.py`.
+May import: nothing from the other sub-packages of the worker. Start with `lease.py`.
 """

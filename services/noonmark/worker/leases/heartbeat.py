@@ -1,8 +1,8 @@
-"""The heartbeat, in a process of its own, so that no handler's GIL or event loop can hold it up.
+"""The heartbeat: a separate process, so that no handler can delay it by blocking the GIL or an event loop.
 
-Started by the worker as `python -m noonmark.worker.leases.heartbeat`; reads requests from standard input
-and reports on standard output, a JSON line each. It ends with its parent, and does not beat for a parent
-that is stopped: a worker that is paused for longer than its lease must lose it.
+The worker starts it as `python -m noonmark.worker.leases.heartbeat`. It reads one JSON line from standard
+input and writes its reports to standard output, one JSON line each. It exits with its parent, and sends no
+heartbeat for a parent that is stopped: a worker that is paused for longer than its lease must lose it.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ _RETRY_SECONDS = 0.5
 
 
 def main() -> int:
-    """Beat until the parent closes our input, dies, or loses its lease."""
+    """Renew the lease until the parent closes our input, dies, or loses the lease."""
     parent = os.getppid()
-    # Signals of the terminal are the worker's business: it ends us last.
+    # The worker handles the signals of the terminal, and stops this process last.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    orders = json.loads(sys.stdin.readline())
-    identity = {"worker": orders["worker"], "epoch": orders["epoch"]}
-    pause = float(orders["beat_seconds"])
+    config = json.loads(sys.stdin.readline())
+    identity = {"worker": config["worker"], "epoch": config["epoch"]}
+    pause = float(config["beat_seconds"])
     while True:
         try:
             with connect(
-                orders["dsn"], application="beat", autocommit=True, statement_timeout_seconds=5
+                config["dsn"], application="beat", autocommit=True, statement_timeout_seconds=5
             ) as connection:
                 while True:
                     if not _stopped(parent):
                         if connection.execute(statement("renew_worker_lease"), identity).fetchone() is None:
-                            _say("lapsed")
+                            _report("lapsed")
                             return 0
-                        _say("beat")
+                        _report("beat")
                     if _parent_gone(parent, pause):
                         return 0
         except psycopg.Error as error:
-            _say("away", reason=str(error).strip().splitlines()[0] if str(error) else type(error).__name__)
+            _report("away", reason=str(error).strip().splitlines()[0] if str(error) else type(error).__name__)
             if _parent_gone(parent, _RETRY_SECONDS):
                 return 0
 
 
 def _parent_gone(parent: int, seconds: float) -> bool:
-    """Wait, and tell whether the parent closed our input or is not our parent any more."""
+    """Wait; return whether the parent closed our input or is gone."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         ready, _, _ = select.select([sys.stdin], [], [], left)
@@ -62,7 +62,7 @@ def _parent_gone(parent: int, seconds: float) -> bool:
 
 
 def _stopped(pid: int) -> bool:
-    """Tell whether a process is stopped (SIGSTOP, a debugger); False where that cannot be seen."""
+    """Return whether a process is stopped (SIGSTOP, a debugger); False if that is unknown."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -70,7 +70,7 @@ def _stopped(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] in {"T", "t", "Z", "X"}
 
 
-def _say(event: str, **more: str) -> None:
+def _report(event: str, **more: str) -> None:
     sys.stdout.write(json.dumps({"event": event, **more}) + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""The worker's lease: registered here, renewed by the heartbeat process, and lost here."""
+"""The worker's lease: taken and released here, renewed by the heartbeat process."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ from noonmark.telemetry.metrics import HEARTBEAT_AGE
 
 
 class Lease:
-    """Who this worker is at the moment, and whether it still is."""
+    """The identity (worker id and epoch) of this worker, and whether its lease is still live."""
 
     def __init__(self, service: Service, pool: str) -> None:
-        """Prepare; `take` registers."""
+        """Prepare the lease; `take` registers the worker."""
         self._service = service
-        self.catalogue = "{}"
-        """What the worker can run, as it registers with it (`noonmark.store.cluster.catalogues`)."""
         self._log = service.log.bind(loop="lease")
         self._pool = pool
         self._helper: subprocess.Popen[str] | None = None
@@ -33,10 +31,16 @@ class Lease:
         self._beaten_at = time.monotonic()
         self.identity = Identity(0, 0)
         self.lost = threading.Event()
-        """Set when the lease has lapsed: everything in hand must be dropped and a new lease taken."""
+        """Set when the lease has lapsed: all runs in flight must be dropped, and a new lease taken."""
+        service.health.require("lease", "no lease yet")
 
-    def take(self, connection: psycopg.Connection) -> Identity:
-        """Register as a new worker and start the heartbeat."""
+    def take(self, connection: psycopg.Connection, catalogue: str) -> Identity:
+        """Register as a new worker and start the heartbeat.
+
+        Args:
+            connection: autocommit.
+            catalogue: what the worker can run (`noonmark.store.cluster.catalogues`).
+        """
         settings = self._service.settings
         self._end_helper()
         self.identity = worker_lease.register(
@@ -45,7 +49,7 @@ class Lease:
             host=socket.gethostname(),
             pid=os.getpid(),
             lease_seconds=settings.lease_seconds,
-            catalogue=self.catalogue,
+            catalogue=catalogue,
             slots=settings.worker_slots,
         )
         self.lost.clear()
@@ -55,17 +59,17 @@ class Lease:
         return self.identity
 
     def leave(self, connection: psycopg.Connection) -> None:
-        """Give the lease up in good order; the heartbeat ends last."""
+        """Release the lease, then stop the heartbeat."""
         worker_lease.leave(connection, self.identity)
         self.close()
 
     def close(self) -> None:
-        """End the heartbeat."""
+        """Stop the heartbeat."""
         self._closing = True
         self._end_helper()
 
     def age_seconds(self) -> float:
-        """Return how long ago the last beat was taken."""
+        """Return the seconds since the last successful heartbeat."""
         return time.monotonic() - self._beaten_at
 
     def _start_helper(self) -> None:
@@ -77,9 +81,9 @@ class Lease:
         )
         assert helper.stdin is not None
         settings = self._service.settings
-        # The address holds a password: it goes through a pipe, never into argv.
-        orders = {**self.identity._asdict(), "dsn": settings.dsn, "beat_seconds": settings.beat_seconds}
-        helper.stdin.write(json.dumps(orders) + "\n")
+        # The database URL can contain a password: it goes through a pipe, never into argv.
+        config = {**self.identity._asdict(), "dsn": settings.dsn, "beat_seconds": settings.beat_seconds}
+        helper.stdin.write(json.dumps(config) + "\n")
         helper.stdin.flush()
         self._helper = helper
         threading.Thread(target=self._listen, args=(helper,), name="lease", daemon=True).start()
@@ -87,14 +91,14 @@ class Lease:
     def _listen(self, helper: subprocess.Popen[str]) -> None:
         assert helper.stdout is not None
         for line in helper.stdout:
-            said = json.loads(line)
-            if said["event"] == "beat":
+            report = json.loads(line)
+            if report["event"] == "beat":
                 self._beaten_at = time.monotonic()
                 HEARTBEAT_AGE.set(0)
-            elif said["event"] == "away":
-                self._log.warning("heartbeat_cannot_reach_database", reason=said["reason"])
+            elif report["event"] == "away":
+                self._log.warning("heartbeat_cannot_reach_database", reason=report["reason"])
                 HEARTBEAT_AGE.set(self.age_seconds())
-            elif said["event"] == "lapsed" and helper is self._helper:
+            elif report["event"] == "lapsed" and helper is self._helper:
                 self._log.error("lease_lapsed", worker=self.identity.worker)
                 self.lost.set()
         if helper is self._helper and not self._closing and not self.lost.is_set():

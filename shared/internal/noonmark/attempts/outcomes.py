@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 from typing import Final
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretError
 from noonmark.core.failures import NO_FACTS, Failure, exception_names
-from noonmark.core.retry import Dead, RetryIn, decide, snooze, within_age
-from noonmark.core.vocabulary import BY_HANDLER, AttemptOutcome, DeliverySemantics, RunState
+from noonmark.core.next_state import NextState, after_failure
+from noonmark.core.retry import Dead, snooze, within_age
+from noonmark.core.vocabulary import BY_HANDLER, AttemptOutcome, RunState
 from noonmark.handlers.exceptions import Cancel, Discard, Retry, RunSignal, Snooze
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.runs.finish import Outcome
@@ -57,17 +57,17 @@ def failed(
         failure: what is known about it, for the rules of the retry policy. With `unknown`, a run that is
             promised to be done at most once ends as `unknown`.
     """
-    if failure.unknown and attempt.delivery is DeliverySemantics.AT_MOST_ONCE:
-        ended = _plain(attempt, RunState.UNKNOWN, outcome)
-        ended.reason = outcome.value if outcome is not AttemptOutcome.FAILED else "no_answer"
-        ended.error = error
-        return ended
-    return _next(
-        attempt,
-        decide(attempt.retry_policy(), attempt.run.attempt, failure, rng=_rng, age=attempt.age()),
+    next_state = after_failure(
         outcome,
-        error,
+        failure,
+        policy=attempt.retry_policy(),
+        attempt=attempt.run.attempt,
+        delivery=attempt.delivery,
+        rng=_rng,
+        age=attempt.age(),
+        cancel_requested=attempt.stop_requested,
     )
+    return _next(attempt, next_state, outcome, error)
 
 
 def raised(attempt: RunningAttempt, error: BaseException, *, unknown: bool = False) -> Outcome:
@@ -100,7 +100,7 @@ def ordered(attempt: RunningAttempt, signal: RunSignal) -> Outcome:
         return failed(attempt, signal.reason or "the handler asked for a retry", failure=failure)
     if isinstance(signal, Snooze):
         decision = snooze(attempt.retry_policy(), signal.seconds or 0.0, age=attempt.age())
-        return _next(attempt, decision, AttemptOutcome.SNOOZED, signal.reason)
+        return _next(attempt, NextState.of(decision), AttemptOutcome.SNOOZED, signal.reason)
     if isinstance(signal, Cancel):
         ended = _plain(attempt, RunState.CANCELLED, AttemptOutcome.CANCELLED)
     else:
@@ -113,17 +113,7 @@ def ordered(attempt: RunningAttempt, signal: RunSignal) -> Outcome:
 
 def rejected(attempt: RunningAttempt, error: str) -> Outcome:
     """This worker cannot do such work. Another of its pool may, in a roll-out that brings new handlers."""
-    # Rules of the policy are about failures of the work, and nothing of it was tried.
-    policy = replace(attempt.retry_policy(), only_on=None, never_on=None)
-    outcome = _next(
-        attempt,
-        decide(policy, attempt.run.attempt, rng=_rng, age=attempt.age()),
-        AttemptOutcome.REJECTED,
-        error,
-    )
-    if outcome.state is RunState.DEAD:
-        outcome.reason = "rejected"
-    return outcome
+    return failed(attempt, error, outcome=AttemptOutcome.REJECTED)
 
 
 def too_late(attempt: RunningAttempt) -> Outcome | None:
@@ -136,9 +126,8 @@ def too_late(attempt: RunningAttempt) -> Outcome | None:
     what = (
         "its total deadline" if decision.reason == "deadline" else "the greatest age that its retries allow"
     )
-    return _next(
-        attempt, decision, AttemptOutcome.TIMED_OUT, f"was started after {what}; nothing was executed"
-    )
+    error = f"was started after {what}; nothing was executed"
+    return _next(attempt, NextState.of(decision), AttemptOutcome.TIMED_OUT, error)
 
 
 def awaited(attempt: RunningAttempt) -> Outcome:
@@ -165,15 +154,12 @@ def unfinished(attempt: RunningAttempt) -> Outcome:
 
 
 def _next(
-    attempt: RunningAttempt, decision: RetryIn | Dead, attempt_outcome: AttemptOutcome, error: str | None
+    attempt: RunningAttempt, next_state: NextState, attempt_outcome: AttemptOutcome, error: str | None
 ) -> Outcome:
-    """Say what was decided after an attempt that did not succeed."""
-    if isinstance(decision, Dead):
-        ended = _plain(attempt, RunState.DEAD, attempt_outcome)
-        ended.reason = decision.reason.value
-    else:
-        ended = _plain(attempt, RunState.RETRYING, attempt_outcome)
-        ended.retry_seconds = decision.seconds
+    """Return the outcome of an attempt that did not succeed."""
+    ended = _plain(attempt, next_state.state, attempt_outcome)
+    ended.reason = next_state.reason
+    ended.retry_seconds = next_state.retry_seconds
     ended.error = error
     return ended
 

@@ -7,15 +7,16 @@ import time
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 import orjson
 
 from noonmark.attempts.redaction import Redactor
-from noonmark.attempts.traces import AttemptTrace
+from noonmark.core.monitoring.trace_context import Hop, TraceContext, parse_traceparent, span_id_of
 from noonmark.core.retry import Age, RetryPolicy
 from noonmark.core.vocabulary import DeliverySemantics, Lane, Origin
 from noonmark.kafka.consumers.records import Record
-from noonmark.kafka.messages import RunMessage
+from noonmark.kafka.messages import RunMessage, traceparent_of
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.outcomes.extras import OutcomeExtras
 from noonmark.store.runs.starts import StartRequest
@@ -39,6 +40,32 @@ class Delivery:
             and said.job_version == run.job_version
             and said.namespace == run.namespace
         )
+
+
+@dataclass(slots=True)
+class AttemptTrace:
+    """Where an attempt stands in the trace of its run.
+
+    Attributes:
+        context: of its span; what its target is told.
+        parent: id of the span of the message that it came by.
+        taken: when the run was in the worker's hands, in seconds since 1970.
+        ended_at: when the handler had ended, on the clock of `time.monotonic`; 0 before.
+    """
+
+    context: TraceContext
+    parent: str
+    taken: float = field(default_factory=time.time)
+    ended_at: float = 0.0
+
+    @classmethod
+    def of(cls, message: bytes, run_id: UUID, fence: int) -> AttemptTrace | None:
+        """Read off its message whether an attempt is traced."""
+        text = traceparent_of(message)
+        given = parse_traceparent(text) if text is not None else None
+        if given is None or not given.sampled:
+            return None
+        return cls(TraceContext(given.trace_id, span_id_of(run_id, Hop.EXECUTE, fence)), given.span_id)
 
 
 @dataclass(slots=True, eq=False)

@@ -1,46 +1,14 @@
-"""The spans of attempts: `execute`, and `outcome` until it is recorded."""
+"""Sends the spans of an attempt: `execute`, then `outcome` until the outcome is recorded."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-from uuid import UUID
 
-from noonmark.core.monitoring.trace_context import Hop, TraceContext, parse_traceparent, span_id_of
-from noonmark.kafka.messages import traceparent_of
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.monitoring.trace_context import Hop, TraceContext, span_id_of
 from noonmark.service.run_traces import about
+from noonmark.store.runs.finish import Outcome
 from noonmark.telemetry.tracing import Tracer, wall_clock
-
-if TYPE_CHECKING:
-    from noonmark.attempts.running_attempt import RunningAttempt
-    from noonmark.store.runs.finish import Outcome
-
-
-@dataclass(slots=True)
-class AttemptTrace:
-    """Where an attempt stands in the trace of its run.
-
-    Attributes:
-        context: of its span; what its target is told.
-        parent: id of the span of the message that it came by.
-        taken: when the run was in the worker's hands, in seconds since 1970.
-        ended_at: when the handler had ended, on the clock of `time.monotonic`; 0 before.
-    """
-
-    context: TraceContext
-    parent: str
-    taken: float = field(default_factory=time.time)
-    ended_at: float = 0.0
-
-    @classmethod
-    def of(cls, message: bytes, run_id: UUID, fence: int) -> AttemptTrace | None:
-        """Read off its message whether an attempt is traced."""
-        text = traceparent_of(message)
-        given = parse_traceparent(text) if text is not None else None
-        if given is None or not given.sampled:
-            return None
-        return cls(TraceContext(given.trace_id, span_id_of(run_id, Hop.EXECUTE, fence)), given.span_id)
 
 
 def record_spans(tracer: Tracer, attempt: RunningAttempt, outcome: Outcome) -> None:

@@ -18,14 +18,13 @@ from uuid import UUID, uuid4
 
 import orjson
 
-from noonmark.attempts.context import context_of
+from noonmark.attempts.context import Services, context_of
 from noonmark.attempts.emitter import Emitter
 from noonmark.attempts.notes import NoteWriter
 from noonmark.attempts.outcomes import raised, succeeded, timed_out
 from noonmark.attempts.redaction import cleaned
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretError, SecretResolver
-from noonmark.attempts.services import Services
 from noonmark.core.retry import RetryPolicy
 from noonmark.core.vocabulary import DeliverySemantics, Lane
 from noonmark.handlers import Context, Handler, Registry, Saved

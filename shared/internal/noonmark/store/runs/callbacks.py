@@ -19,8 +19,9 @@ from uuid import UUID
 import orjson
 import psycopg
 
-from noonmark.core.failures import Failure
-from noonmark.core.retry import Age, Dead, RetryPolicy, decide
+from noonmark.core.failures import Failure, exception_names
+from noonmark.core.next_state import after_failure
+from noonmark.core.retry import Age, RetryPolicy
 from noonmark.core.vocabulary import AttemptOutcome, DeliverySemantics, Origin, RunState
 from noonmark.schemas.events.submissions import CompleteRun
 from noonmark.store.database.row_types import StartedRun
@@ -61,6 +62,7 @@ class OpenRun:
 
     token_hash: bytes
     is_over: bool
+    cancel_requested: bool
     fence: int
     identity: Identity
     pool: str
@@ -134,7 +136,16 @@ def _read(connection: psycopg.Connection, run_ids: set[UUID]) -> list[OpenRun]:
         return []
     rows = connection.execute(statement("read_callback_runs"), {"ids": list(run_ids)}).fetchall()
     return [
-        OpenRun(bytes(row[0]), row[1], row[2], Identity(row[3], row[4]), row[5], row[6], StartedRun(*row[7:]))
+        OpenRun(
+            bytes(row[0]),
+            row[1],
+            row[2],
+            row[3],
+            Identity(row[4], row[5]),
+            row[6],
+            row[7],
+            StartedRun(*row[8:]),
+        )
         for row in rows
     ]
 
@@ -173,30 +184,30 @@ def _reported(open_run: OpenRun, completion: CompleteRun) -> Outcome:
 def _overdue(open_run: OpenRun) -> Outcome:
     seconds = (open_run.now - open_run.run.started_at).total_seconds()
     error = f"the target answered 202 and has reported nothing {seconds:.0f} s after the attempt began"
-    failure = Failure(exception=("TimeoutError",), unknown=True)
+    failure = Failure(exception=exception_names(TimeoutError), unknown=True)
     return _failed(open_run, error, AttemptOutcome.TIMED_OUT, failure)
 
 
 def _failed(open_run: OpenRun, error: str, attempt: AttemptOutcome, failure: Failure) -> Outcome:
     run = open_run.run
     spec: dict[str, Any] = orjson.loads(run.work) if run.work else {}
-    if failure.unknown and spec.get("delivery") == DeliverySemantics.AT_MOST_ONCE:
-        outcome = _outcome(open_run, RunState.UNKNOWN, attempt)
-        outcome.reason = attempt.value
-    else:
-        age = Age(
-            (open_run.now - run.scheduled_for).total_seconds(),
-            spec.get("deadline_seconds"),
-            counts=run.origin != Origin.BACKFILL,
-        )
-        policy = RetryPolicy.of(spec.get("retry") or {})
-        decision = decide(policy, run.attempt, failure, rng=_rng, age=age)
-        if isinstance(decision, Dead):
-            outcome = _outcome(open_run, RunState.DEAD, attempt)
-            outcome.reason = decision.reason.value
-        else:
-            outcome = _outcome(open_run, RunState.RETRYING, attempt)
-            outcome.retry_seconds = decision.seconds
+    age = Age(
+        (open_run.now - run.scheduled_for).total_seconds(),
+        spec.get("deadline_seconds"),
+        counts=run.origin != Origin.BACKFILL,
+    )
+    next_state = after_failure(
+        attempt,
+        failure,
+        policy=RetryPolicy.of(spec.get("retry") or {}),
+        attempt=run.attempt,
+        delivery=DeliverySemantics(spec.get("delivery", DeliverySemantics.AT_LEAST_ONCE)),
+        rng=_rng,
+        age=age,
+        cancel_requested=open_run.cancel_requested,
+    )
+    outcome = _outcome(open_run, next_state.state, attempt)
+    outcome.reason, outcome.retry_seconds = next_state.reason, next_state.retry_seconds
     outcome.error = error
     return outcome
 

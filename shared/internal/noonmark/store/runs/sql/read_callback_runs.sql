@@ -1,7 +1,7 @@
 -- The live runs of callbacks, with what a verdict about them needs. A row whose fence is not the run's is of an attempt
 -- that is over. Without locks: `finish_detailed` looks again when it writes.
 select open.token_hash, open.deadline_at is not null and open.deadline_at <= noonmark_now() as is_over,
-       run.fence, run.owner, run.epoch, run.pool, noonmark_now() as now,
+       run.state = 'cancelling' as cancel_requested, run.fence, run.owner, run.epoch, run.pool, noonmark_now() as now,
        run.id, run.scheduled_for, run.job_id, run.job_version, run.origin, run.request_id, run.namespace, run.lane,
        run.attempt, run.losses, run.holds_slot, run.started_at, run.shard,
        coalesce(job.kind, old.kind), coalesce(job.handler, old.handler), coalesce(job.work::text, old.work::text), 0

@@ -1,0 +1,242 @@
+"""Starts batches of runs: from the buffered messages of the lanes to the executors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+
+from noonmark.attempts.running_attempt import AttemptTrace, Delivery, RunningAttempt
+from noonmark.core.faults import hit
+from noonmark.core.vocabulary import Lane, Origin
+from noonmark.service.database_loop import Pace
+from noonmark.service.runner import Service
+from noonmark.store.database.row_types import StartedRun
+from noonmark.store.outcomes.events import EventTopics
+from noonmark.store.outcomes.notes import checkpoints
+from noonmark.store.runs import held_runs, starts, worker_lease
+from noonmark.store.runs.starts import StartRequest
+from noonmark.telemetry.metrics import (
+    DUPLICATE_MESSAGES,
+    HANDED_BACK,
+    START_DELAY,
+    START_SLO,
+    START_SLO_GOOD,
+)
+from noonmark.telemetry.verdicts import count_start_deadline
+from noonmark.worker.engine.slots import SlotPlanner
+from noonmark.worker.handlers.executors import Executors
+from noonmark.worker.in_flight import RunsInFlight
+from noonmark.worker.lanes.reader import LaneReader, records_by_lane, settle_records
+from noonmark.worker.leases.lease import Lease
+
+_PAUSE_SECONDS: Final = 0.005
+"""The messages of one relay batch arrive partition by partition: after this pause they start together."""
+
+_RunKey = tuple[UUID, int]
+"""A run and its fence."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """The reply to a start statement.
+
+    Attributes:
+        runs: that are running now.
+        refused: requests whose start deadline has passed or whose lease is not live.
+        checkpoints: of earlier attempts, by run id.
+        lapsed: the requests were refused because this worker's lease has lapsed.
+    """
+
+    runs: list[StartedRun]
+    refused: Sequence[StartRequest]
+    checkpoints: Mapping[UUID, bytes]
+    lapsed: bool
+
+
+class Starter:
+    """Starts as many runs as have a slot. Used by the engine's thread."""
+
+    def __init__(
+        self,
+        service: Service,
+        lease: Lease,
+        executors: Executors,
+        *,
+        readers: Sequence[LaneReader],
+        slots: SlotPlanner,
+        in_flight: RunsInFlight,
+        topics: EventTopics,
+        shards: int,
+    ) -> None:
+        """Create the starter.
+
+        Args:
+            service: the process.
+            lease: the worker's lease.
+            executors: execute what was started.
+            readers: one per lane, in the order of the lanes.
+            slots: decides how many runs to start, and from which lane.
+            in_flight: the runs in flight.
+            topics: where verdicts are announced.
+            shards: number of shards of the installation.
+        """
+        self._service = service
+        self._log = service.log.bind(loop="engine")
+        self._pool = service.settings.pool
+        self._topics = topics
+        self._lease = lease
+        self._readers = readers
+        self._executors = executors
+        self._slots = slots
+        self._in_flight = in_flight
+        self._shards = shards
+        self._pace = Pace(_PAUSE_SECONDS)
+
+    def start_batch(self, connection: psycopg.Connection) -> bool:
+        """Start one batch, taken from the lanes by their shares; return whether there was one."""
+        if not any(reader.buffer for reader in self._readers):
+            return False
+        self._pace.hold(self._service.stop)
+        running = self._in_flight.all()
+        lower = sum(1 for attempt in running if attempt.lane is not Lane.HIGH)
+        picked = self._slots.pick(self._readers, in_flight=len(running), lower_in_flight=lower)
+        if not picked:
+            return False
+        fresh = self._without_duplicates(picked)
+        if not fresh:
+            return True
+        hit("worker.before_start")
+        started = self._request(connection, fresh)
+        if started.lapsed:
+            # The messages are good: they wait for the next lease.
+            self._lease.lost.set()
+            self._put_back(fresh)
+            return False
+        hit("worker.after_start")
+        refused = {(request.run_id, request.fence) for request in started.refused}
+        begun = {d.start_request.run_id: d for d in fresh if _key(d) not in refused}
+        runs = self._without_forged(connection, begun, started.runs)
+        self._begin(begun, runs, started.checkpoints)
+        if refused:
+            self._expire(connection, started.refused, [d for d in fresh if _key(d) in refused])
+        return True
+
+    def _without_duplicates(self, picked: Sequence[Delivery]) -> list[Delivery]:
+        """Drop copies of messages whose run is in flight already."""
+        fresh: dict[Any, Delivery] = {}
+        twice: list[Delivery] = []
+        for delivery in picked:
+            key = _key(delivery)
+            if key in self._in_flight or key in fresh:
+                twice.append(delivery)
+            else:
+                fresh[key] = delivery
+        settle_records(self._readers, twice)
+        _count_duplicates(twice)
+        return list(fresh.values())
+
+    def _request(self, connection: psycopg.Connection, fresh: Sequence[Delivery]) -> _Started:
+        """Run the start statement; if it fails, put the messages back."""
+        requests = [delivery.start_request for delivery in fresh]
+        try:
+            runs, refused = starts.start(connection, self._lease.identity, self._pool, requests)
+            again = [request.run_id for request in requests if request.fence > 1]
+            kept = checkpoints(connection, again) if again else {}
+            lapsed = bool(refused) and not worker_lease.beat(connection, self._lease.identity)
+        except psycopg.Error:
+            self._put_back(fresh)
+            raise
+        return _Started(runs, refused, kept, lapsed)
+
+    def _put_back(self, deliveries: Sequence[Delivery]) -> None:
+        """Return messages to the front of their buffers: whether they were started is unknown."""
+        for delivery in reversed(deliveries):
+            self._readers[delivery.lane].buffer.appendleft(delivery)
+
+    def _without_forged(
+        self, connection: psycopg.Connection, deliveries: Mapping[UUID, Delivery], runs: list[StartedRun]
+    ) -> list[StartedRun]:
+        """Return the runs whose message agrees with the ledger; hand back the others.
+
+        A signed message that names another job, version or namespace was created by someone who has the
+        pool's key. It is rejected as `mismatch`, and its run is queued again under a higher fence, with a
+        message created from its row: nothing of it was executed, and no attempt is used up.
+        """
+        forged = [run for run in runs if not deliveries[run.id].agrees(run)]
+        if not forged:
+            return runs
+        count = held_runs.requeue_unfinished(
+            connection, self._lease.identity, [(run.id, run.scheduled_for) for run in forged]
+        )
+        HANDED_BACK.inc(count)
+        self._log.error("messages_forged", count=len(forged), run_id=str(forged[0].id))
+        for run in forged:
+            delivery = deliveries[run.id]
+            self._readers[delivery.lane].refuse([delivery])
+        unfit = {run.id for run in forged}
+        return [run for run in runs if run.id not in unfit]
+
+    def _begin(
+        self, deliveries: Mapping[UUID, Delivery], runs: Sequence[StartedRun], kept: Mapping[UUID, bytes]
+    ) -> None:
+        """Pass started runs to the executors."""
+        attempts = [RunningAttempt.of(run, deliveries[run.id], self._pool) for run in runs]
+        if kept:
+            for attempt in attempts:
+                attempt.checkpoint = kept.get(attempt.run.id)
+        if self._service.traces is not None:
+            for attempt in attempts:
+                attempt.trace = AttemptTrace.of(attempt.record.value, attempt.run.id, attempt.fence)
+        self._in_flight.add(attempts)
+        self._executors.submit(attempts)
+        measure_starts(attempts, self._service.settings.start_objective_seconds)
+        for lane, begun in records_by_lane(deliveries.values()).items():
+            self._readers[lane].consumer.started(begun)
+
+    def _expire(
+        self, connection: psycopg.Connection, refused: Sequence[StartRequest], over: Sequence[Delivery]
+    ) -> None:
+        """Record the verdict of runs whose start deadline has passed, and settle all refused messages."""
+        for lane, count in starts.expire(connection, self._topics, refused, shards=self._shards).items():
+            count_start_deadline(lane, count)
+        settle_records(self._readers, over)
+        _count_duplicates(over)
+
+
+def measure_starts(attempts: Sequence[RunningAttempt], objectives: Sequence[float]) -> None:
+    """Measure the delay between the instants and the starts of runs; only first starts count.
+
+    Args:
+        attempts: started together.
+        objectives: seconds by lane within which a run must start.
+    """
+    delays: dict[Lane, list[float]] = {}
+    owed: dict[Lane, list[float]] = {}
+    for attempt in attempts:
+        run = attempt.run
+        if run.attempt == 1 and run.losses == 0:
+            delay = (run.started_at - run.scheduled_for).total_seconds()
+            delays.setdefault(attempt.lane, []).append(delay)
+            # The instants of a backfill lie in the past from the beginning: no objective applies to them.
+            if run.origin != Origin.BACKFILL:
+                owed.setdefault(attempt.lane, []).append(delay)
+    for lane, seconds in delays.items():
+        START_DELAY.labels(lane.label).observe_many(seconds)
+    for lane, seconds in owed.items():
+        START_SLO.labels(lane.label).inc(len(seconds))
+        START_SLO_GOOD.labels(lane.label).inc(sum(delay <= objectives[lane] for delay in seconds))
+
+
+def _key(delivery: Delivery) -> _RunKey:
+    return delivery.start_request.run_id, delivery.start_request.fence
+
+
+def _count_duplicates(deliveries: Sequence[Delivery]) -> None:
+    """Count messages that started nothing."""
+    for lane, count in Counter(delivery.lane for delivery in deliveries).items():
+        DUPLICATE_MESSAGES.labels(lane.label).inc(count)

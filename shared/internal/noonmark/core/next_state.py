@@ -1,0 +1,86 @@
+"""The retry rule: which state a run has after an attempt that did not succeed.
+
+The worker and the callbacks use this one rule. Two cases are decided elsewhere: an attempt whose worker
+vanished has its own budget (`requeue_lost_runs.sql`), and a cancel that is committed before the outcome is
+written always wins (`finish_detailed.sql`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final
+
+from noonmark.core.failures import Failure
+from noonmark.core.retry import NEW, Age, Dead, RetryIn, RetryPolicy, decide
+from noonmark.core.vocabulary import AttemptOutcome, DeliverySemantics, RunState
+
+REJECTED: Final = "rejected"
+"""Reason of a `dead` run that no worker could execute."""
+
+NO_ANSWER: Final = "no_answer"
+"""Reason of an `unknown` run whose attempt broke off without an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextState:
+    """The state of a run after an attempt.
+
+    Attributes:
+        state: of the run.
+        reason: why, if the state needs one.
+        retry_seconds: delay before the next attempt, if the state is `retrying`.
+    """
+
+    state: RunState
+    reason: str | None = None
+    retry_seconds: float = 0.0
+
+    @classmethod
+    def of(cls, decision: RetryIn | Dead) -> NextState:
+        """Turn a decision of the retry policy into a state."""
+        if isinstance(decision, Dead):
+            return cls(RunState.DEAD, decision.reason.value)
+        return cls(RunState.RETRYING, retry_seconds=decision.seconds)
+
+
+def after_failure(
+    outcome: AttemptOutcome,
+    failure: Failure,
+    *,
+    policy: RetryPolicy,
+    attempt: int,
+    delivery: DeliverySemantics,
+    rng: Random,
+    age: Age = NEW,
+    cancel_requested: bool = False,
+) -> NextState:
+    """Return the state of a run after an attempt that did not succeed.
+
+    The first case that applies decides:
+
+    1. A cancel was requested: `cancelled`.
+    2. Nobody can know whether the target acted, and the job is `at_most_once`: `unknown`.
+    3. The worker cannot execute such work (`rejected`): a retry without the rules of the policy, because no
+       work has failed; `dead` with the reason `rejected` once the budget or the time is used up.
+    4. Otherwise the retry policy decides: `retrying`, or `dead` with its reason.
+
+    Args:
+        outcome: how the attempt ended: failed, timed_out, lost or rejected.
+        failure: what is known about the failure.
+        policy: the retry policy of the job.
+        attempt: number of attempts against the retry budget, including this one.
+        delivery: what the job promises.
+        rng: source of the jitter.
+        age: of the run; the next attempt must begin within its bounds.
+        cancel_requested: a user or a cancelled job asked for the run to stop.
+    """
+    if cancel_requested:
+        return NextState(RunState.CANCELLED)
+    if failure.unknown and delivery is DeliverySemantics.AT_MOST_ONCE:
+        reason = NO_ANSWER if outcome is AttemptOutcome.FAILED else outcome.value
+        return NextState(RunState.UNKNOWN, reason)
+    if outcome is AttemptOutcome.REJECTED:
+        decision = decide(replace(policy, only_on=None, never_on=None), attempt, failure, rng=rng, age=age)
+        return NextState(RunState.DEAD, REJECTED) if isinstance(decision, Dead) else NextState.of(decision)
+    return NextState.of(decide(policy, attempt, failure, rng=rng, age=age))
