@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import cast
 from uuid import UUID
@@ -13,7 +13,6 @@ import psycopg
 
 from noonmark.core.faults import hit
 from noonmark.core.vocabulary import Lane
-from noonmark.dispatcher.pool_signers import PoolKeys
 from noonmark.dispatcher.refused_events import RefusedRound
 from noonmark.kafka.messages import Signer, encode_run
 from noonmark.kafka.producers.delivery import (
@@ -30,6 +29,7 @@ from noonmark.service.run_traces import Root, relay_context
 from noonmark.service.runner import Service
 from noonmark.service.startup import kafka_config
 from noonmark.store.cluster.members import Membership
+from noonmark.store.cluster.pools import read_keys
 from noonmark.store.database.row_types import OutboxRow
 from noonmark.store.outbox import relay
 from noonmark.store.outbox.relay import Parked
@@ -40,6 +40,7 @@ _EVENTS_SECONDS = 0.2
 """Run messages are hinted at and go at once; events go together, five times a second: cycles of their
 own would double the cost of light load."""
 
+_KEYS_SECONDS = 2.0
 _PARKED_RETRY_SECONDS = 60.0
 _NO_KEY = "pool {pool} has no signing key: run `noonmark pool create {pool}`"
 _STRUCTURED: list[Header] = [("content-type", b"application/cloudevents+json; charset=utf-8")]
@@ -53,7 +54,7 @@ class RelayLoop(DatabaseLoop):
         super().__init__(service, "relay", max_age_seconds=30.0)
         self._membership = membership
         self._topics = topics
-        self._keys = PoolKeys()
+        self._signers = PoolSigners()
         self._refused = RefusedRound()
         self._events_at = 0.0
         self._routes: dict[tuple[str, int], tuple[str, Lane]] = {}
@@ -96,10 +97,10 @@ class RelayLoop(DatabaseLoop):
 
     def _send(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:
         """Send a batch; return how many rows are dealt with."""
-        self._keys.know(connection, {row.pool for row in rows if row.pool is not None})
-        sendable = [row for row in rows if row.pool is None or self._keys.get(row.pool) is not None]
+        self._signers.refresh(connection, {row.pool for row in rows if row.pool is not None})
+        sendable = [row for row in rows if row.pool is None or self._signers.get(row.pool) is not None]
         if len(sendable) < len(rows):
-            unsigned = [row for row in rows if row.pool is not None and self._keys.get(row.pool) is None]
+            unsigned = [row for row in rows if row.pool is not None and self._signers.get(row.pool) is None]
             self._park(connection, [(row, _NO_KEY.format(pool=row.pool)) for row in unsigned])
         traced = self._traced(connection, sendable) if self._service.traces is not None else {}
         messages = [self._message(row, traced) for row in sendable]
@@ -130,7 +131,7 @@ class RelayLoop(DatabaseLoop):
         topic, lane = self._route(pool, row.lane)
         root = traced.get(row.run_id) if traced else None
         value = encode_run(
-            cast("Signer", self._keys.get(pool)),
+            cast("Signer", self._signers.get(pool)),
             run_id=row.run_id,
             job_id=job_id,
             namespace=cast("str", row.namespace),
@@ -215,6 +216,31 @@ class RelayLoop(DatabaseLoop):
         self._progress.beat()
         if seconds > 5:
             self._service.health.set_ready("kafka", ready=False, missing="not taking messages")
+
+
+class PoolSigners:
+    """Caches the signer of each pool, and reads the keys again every two seconds so that new ones are used soon."""
+
+    def __init__(self) -> None:
+        self._signers: dict[str, Signer] = {}
+        self._read_at: dict[str, float] = {}
+
+    def refresh(self, connection: psycopg.Connection, pools: Iterable[str]) -> None:
+        """Read the keys of pools that are not cached or were read too long ago."""
+        now = time.monotonic()
+        for pool in pools:
+            if now - self._read_at.get(pool, -_KEYS_SECONDS) < _KEYS_SECONDS:
+                continue
+            keys = read_keys(connection, pool)
+            self._read_at[pool] = now
+            if keys:
+                self._signers[pool] = Signer({key.key_id: key.secret for key in keys}, keys[0].key_id)
+            else:
+                self._signers.pop(pool, None)
+
+    def get(self, pool: str) -> Signer | None:
+        """Return the signer of a pool; None if it has no key, so that nothing can be sent to it."""
+        return self._signers.get(pool)
 
 
 def _any_slice_full(rows: Sequence[OutboxRow], most: int) -> bool:
