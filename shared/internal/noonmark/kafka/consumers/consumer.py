@@ -124,7 +124,7 @@ class BatchConsumer:
                 return records
 
     def flush(self, timeout_seconds: float = 5.0) -> bool:
-        """Apply all marks and commit them now. Returns whether the group has accepted them in time."""
+        """Apply all marks and commit them now. Return whether the group has accepted them in time."""
         self._apply_marks()
         deadline = time.monotonic() + timeout_seconds
         while not self._committer.commit_all(self._consumer):

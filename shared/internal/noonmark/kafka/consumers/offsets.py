@@ -157,7 +157,7 @@ class OffsetTracker:
         return epoch in self._by_epoch
 
     def started(self, epoch: int, offsets: Iterable[int]) -> bool:
-        """Mark records started; False (and nothing done) when the epoch is over."""
+        """Mark records as started; False (and nothing done) if the epoch is over."""
         tracker = self._by_epoch.get(epoch)
         if tracker is None:
             return False
@@ -165,7 +165,7 @@ class OffsetTracker:
         return True
 
     def settled(self, epoch: int, offsets: Collection[int]) -> bool:
-        """Mark records settled; False (and nothing done) when the epoch is over."""
+        """Mark records as settled; False (and nothing done) if the epoch is over."""
         tracker = self._by_epoch.get(epoch)
         if tracker is None:
             return False

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 from noonmark.kafka.config import KafkaConfig
 
 _CLASSIC: Final = {
-    # Cooperative from the first day: a group cannot change from eager to cooperative while it runs.
+    # Cooperative from the start: a running group cannot change from eager to cooperative.
     "partition.assignment.strategy": "cooperative-sticky",
     "session.timeout.ms": 10_000,
     "heartbeat.interval.ms": 3_000,

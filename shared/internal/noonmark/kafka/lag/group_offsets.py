@@ -25,11 +25,11 @@ class Committed:
     """The committed offsets of several groups.
 
     Attributes:
-        places: (group, topic, partition) to the commit; partitions without a commit are left out.
+        offsets: (group, topic, partition) to the commit; partitions without a commit are left out.
         errors: group to a sentence that says why it could not be read.
     """
 
-    places: Mapping[tuple[str, str, int], TopicPartition]
+    offsets: Mapping[tuple[str, str, int], TopicPartition]
     errors: Mapping[str, str]
 
 
@@ -64,7 +64,7 @@ class GroupOffsets:
             if group not in self._clients:
                 self._clients[group] = self._new_client(group)
             self._read_at[group] = started_at
-        places: dict[tuple[str, str, int], TopicPartition] = {}
+        offsets: dict[tuple[str, str, int], TopicPartition] = {}
         errors: dict[str, str] = {}
         least = min(_LEAST_SECONDS, self._timeout)
 
@@ -77,13 +77,13 @@ class GroupOffsets:
                 if isinstance(answer, str):
                     errors[group] = f"group {group}: {answer}"
                     continue
-                for place in answer:
-                    if place.error is not None:
-                        errors[group] = f"group {group}: {place.error.str()}"
-                    elif place.offset >= 0:
-                        places[group, place.topic, place.partition] = place
+                for tp in answer:
+                    if tp.error is not None:
+                        errors[group] = f"group {group}: {tp.error.str()}"
+                    elif tp.offset >= 0:
+                        offsets[group, tp.topic, tp.partition] = tp
         self._release([group for group, at in self._read_at.items() if at < started_at - _KEEP_SECONDS])
-        return Committed(places, errors)
+        return Committed(offsets, errors)
 
     def close(self) -> None:
         """Release the clients."""

@@ -153,7 +153,7 @@ class LagProbe:
                     partition=p,
                     begin=begins[topic, p],
                     end=ends[topic, p],
-                    commit=committed.places.get((group, topic, p)),
+                    commit=committed.offsets.get((group, topic, p)),
                 )
                 for p in range(count)
             ]
@@ -281,7 +281,7 @@ class LagProbe:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest",
-                # One record of each partition is all that is read: the smallest fetch holds it.
+                # Only one record of each partition is read: the smallest fetch contains it.
                 "fetch.message.max.bytes": 4096,
                 "queued.min.messages": 1,
                 "fetch.wait.max.ms": 100,

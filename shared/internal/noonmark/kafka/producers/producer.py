@@ -91,8 +91,8 @@ class RelayProducer:
             # The topic directory detects missing topics sooner; this bounds the case of a topic deleted
             # while it was in use.
             "topic.metadata.propagation.max.ms": 3_000,
-            # Acknowledgements then cost no callback: a flush that leaves nothing means that all
-            # messages without an error were acknowledged.
+            # Acknowledgements then cost no callback: after a complete flush, all messages without an
+            # error were acknowledged.
             "delivery.report.only.error": True,
             **(properties or {}),
         }

@@ -181,7 +181,7 @@ class _Pass:
         blocked = [d for d in decisions if d.blocked_by is not None]
         self._fill([key for d in decisions if d.candidate.run_id in queued for key in d.tokens])
         self._move_waits(blocked, rows)
-        # Whoever moved made room for others in the line: there may be more that can go.
+        # A moved run makes space for others in the queue: more of them may be able to go.
         moved = sum(
             d.blocked_by is not None and d.blocked_by.key != rows[d.candidate.run_id].key for d in blocked
         )
