@@ -15,7 +15,7 @@ from tests.support.publish import Load
 
 from noonmark.core.vocabulary import Lane
 from noonmark.kafka.messages import Signer, encode_run
-from noonmark.store.cluster.pool_keys import read_keys
+from noonmark.store.cluster.pools import read_keys
 
 
 def signer(noonmark: Cluster) -> Signer:

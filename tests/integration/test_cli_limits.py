@@ -51,13 +51,13 @@ def test_a_limit_is_set_listed_and_deleted(noonmark):
     ("arguments", "told"),
     [
         (["set", "x"], "a limit needs --max-running, --rate, or both"),
-        (["set", "X y", "--max-running", "1"], "is no name for a limit"),
-        (["set", "x", "--namespace", "A b", "--max-running", "1"], "is no name for a namespace"),
+        (["set", "X y", "--max-running", "1"], "is not a valid limit name"),
+        (["set", "x", "--namespace", "A b", "--max-running", "1"], "is not a valid namespace name"),
         (["set", "x", "--max-running", "0"], "whole numbers from 1"),
-        (["set", "x", "--rate", "fast"], "'fast' is no rate: use runs per time, such as 100/60s"),
-        (["set", "x", "--rate", "0/s"], "is no rate"),
-        (["set", "x", "--max-running", "1", "--burst", "3"], "--burst is about --rate, which is missing"),
-        (["set", "x", "--rate", "1/30d", "--burst", "9"], "would take 270 days to save up"),
+        (["set", "x", "--rate", "fast"], "'fast' is not a valid rate: use runs per time, such as 100/60s"),
+        (["set", "x", "--rate", "0/s"], "is not a valid rate"),
+        (["set", "x", "--max-running", "1", "--burst", "3"], "--burst needs --rate"),
+        (["set", "x", "--rate", "1/30d", "--burst", "9"], "takes 270 days to fill"),
     ],
 )
 def test_what_is_no_limit_is_refused_with_a_sentence(noonmark, arguments, told):
@@ -86,7 +86,7 @@ def test_listings_say_what_a_run_waits_for(noonmark, jobs):
     assert str(job_id) in noonmark("job", "show", "nightly")
     (row,) = json.loads(noonmark("limit", "list", "--json"))["items"]
     assert (row["in_use"], row["waiting"]) == (2, 2)
-    assert "is named by nightly, keyed" in noonmark("limit", "delete", "stripe", code=1)
+    assert "is used by nightly, keyed" in noonmark("limit", "delete", "stripe", code=1)
 
 
 def test_a_namespace_is_capped_and_uncapped(noonmark):

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from tests.support.cli import call
 
-from noonmark.store.cluster.pool_keys import read_keys
+from noonmark.store.cluster.pools import read_keys
 
 pytestmark = pytest.mark.usefixtures("command_line")
 

@@ -1,4 +1,4 @@
-"""Relays jobs that applications enqueued in their own databases: each taken in once, then deleted there."""
+"""Relays jobs that applications enqueued in their own databases: accepted once here, then deleted there."""
 
 from __future__ import annotations
 
@@ -35,22 +35,23 @@ from noonmark.telemetry.metrics import (
 
 _BATCH: Final = 500
 _BATCH_BYTES: Final = 8 * 1024 * 1024
-"""Of documents that are held at once; a larger one comes alone."""
+"""The most bytes of documents in one batch; a larger document is relayed alone."""
 
 _CHECK_SECONDS: Final = 1.0
-"""Spent on checking one batch: what is left then has the next one. Both transactions are idle meanwhile, and
-the databases end those that stay so for long."""
+"""The time for checking one batch; the rest goes into the next one. Both transactions are idle meanwhile, and
+the databases end transactions that are idle for long.
+"""
 
 _IDLE_SECONDS: Final = 0.25
 _MEASURE_SECONDS: Final = 5.0
 _CAP: Final = 100_000
-"""Rows that are counted at most."""
+"""Rows are counted up to this number."""
 
 _LONGEST_ERROR: Final = 4000
 
 
 class Row(NamedTuple):
-    """A row of an application's outbox; `document` is None where it is larger than any submission may be."""
+    """A row of an application's outbox; `document` is None if it is larger than a submission may be."""
 
     id: UUID
     namespace: str | None
@@ -59,11 +60,11 @@ class Row(NamedTuple):
 
 
 class AppOutboxLoop:
-    """Relays one application's outbox, on connections and in a thread of its own.
+    """Relays one application's outbox, in its own thread and on its own connections.
 
-    Rows are locked there, their jobs committed here, then the rows deleted there. Whatever dies in between,
-    the rows are relayed again, and the inbox knows them; where they come back after the inbox has forgotten
-    them, the job's idempotency key does. Trouble with one application's database is nobody else's.
+    Rows are locked in the application's database, their jobs committed here, then the rows deleted there.
+    After a crash in between, the rows are relayed again and the inbox recognises them; once the inbox has
+    deleted their ids, the job's idempotency key does. An outage of one database does not affect the others.
     """
 
     def __init__(
@@ -78,10 +79,10 @@ class AppOutboxLoop:
         self._acceptor = Acceptor(topics, hints, shards=shards, traces=service.traces)
         self._measure_at = 0.0
         self._most_rows = _BATCH
-        self._note("not reached yet")
+        self._note("not connected yet")
 
     def run(self, stop: threading.Event) -> None:
-        """Relay until `stop` is set, through every outage of either database."""
+        """Relay until `stop` is set, and reconnect after every outage of either database."""
         backoff = Backoff(first_seconds=0.2, cap_seconds=20.0)
         while not stop.is_set():
             try:
@@ -90,12 +91,12 @@ class AppOutboxLoop:
                     connect(self._service.settings.dsn, application=self.name, autocommit=True) as ours,
                 ):
                     self._passes(theirs, ours, stop, backoff)
-            except Exception as error:  # noqa: BLE001 - nothing here is a reason to end what others need
+            except Exception as error:  # noqa: BLE001 - no error here may stop the other loops
                 self._failed(error)
                 backoff.wait(stop)
 
     def run_once(self, theirs: psycopg.Connection, ours: psycopg.Connection) -> int:
-        """Relay one batch; return how many rows are dealt with."""
+        """Relay one batch; return the number of rows that were relayed or parked."""
         with theirs.transaction():
             rows = self._take(theirs)
             if not rows:
@@ -107,7 +108,7 @@ class AppOutboxLoop:
         return len(verdicts)
 
     def measure(self, theirs: psycopg.Connection) -> None:
-        """Show how far the application's rows are behind."""
+        """Show how far the relay of the application's rows is behind."""
         found = theirs.execute(app_statement("measure"), {"cap": _CAP}).fetchone()
         assert found is not None
         waiting, parked, oldest = found
@@ -139,7 +140,7 @@ class AppOutboxLoop:
         return [Row(*row) for row in theirs.execute(app_statement("take"), limits).fetchall()]
 
     def _relay(self, ours: psycopg.Connection, rows: Sequence[Row]) -> list[Result]:
-        """Commit the jobs of a batch; return verdicts, for each row or for the first of them."""
+        """Commit the jobs of a batch; return the results of all rows, or of the first ones."""
         checked: list[Request | Result] = []
 
         def read(moment: Moment) -> list[Request]:
@@ -151,13 +152,13 @@ class AppOutboxLoop:
             return [one for one in checked if isinstance(one, Request)]
 
         with ours.transaction():
-            taken = self._acceptor.accept_read(ours, read)
-        self._acceptor.record_accepted(taken)
-        accepted = iter(taken.results)
-        return [next(accepted) if isinstance(one, Request) else one for one in checked]
+            accepted = self._acceptor.accept_read(ours, read)
+        self._acceptor.record_accepted(accepted)
+        results = iter(accepted.results)
+        return [next(results) if isinstance(one, Request) else one for one in checked]
 
     def _check(self, row: Row, moment: Moment) -> Request | Result:
-        """Make the request of a row; what is wrong with it must not stop the others."""
+        """Create the request of a row; an error in it must not stop the others."""
         try:
             document = self._document(row)
             spec = parse_job(
@@ -165,17 +166,17 @@ class AppOutboxLoop:
             )
         except Refused as refused:
             return Result(Status.REJECTED, refused=refused)
-        except Exception as error:  # noqa: BLE001 - whatever one row does to us, the others are relayed
+        except Exception as error:  # noqa: BLE001 - an error in one row must not stop the others
             self._log.exception("row_not_checked", row=str(row.id))
             verdict = Refused([FieldError("", f"could not be checked: {type(error).__name__}")])
             return Result(Status.REJECTED, refused=verdict)
         return Request(CreateJob(spec), EventRef(f"outbox:{self._bound.name}", str(row.id), None))
 
     def _document(self, row: Row) -> dict[str, object]:
-        """Read the document of a row, and put it into the namespace that the outbox is bound to.
+        """Read the document of a row, and set the namespace that the outbox is bound to.
 
         Raises:
-            Refused: it is no document, or names another namespace.
+            Refused: it is not a document, or names another namespace.
         """
         if row.document is None:
             most = self._service.settings.max_submission_bytes
@@ -186,12 +187,12 @@ class AppOutboxLoop:
         bound = self._bound.namespace
         for named in (document.get("namespace"), row.namespace):
             if named is not None and named != bound:
-                told = f"{shown(named)} is not the namespace of this outbox"
-                raise Refused([FieldError("/namespace", told, f"{bound}, or the field left out")])
+                message = f"{shown(named)} is not the namespace of this outbox"
+                raise Refused([FieldError("/namespace", message, f"{bound}, or the field left out")])
         return {**document, "namespace": bound, "idempotency_key": row.idempotency_key}
 
     def _settle(self, theirs: psycopg.Connection, rows: Sequence[Row], verdicts: Sequence[Result]) -> None:
-        """Delete the rows whose jobs are committed, and set aside those that are refused."""
+        """Delete the rows whose jobs are committed, and park those that were refused."""
         parked = [
             (row.id, _storable(str(verdict.refused), theirs.info.encoding))
             for row, verdict in zip(rows, verdicts, strict=True)
@@ -209,27 +210,27 @@ class AppOutboxLoop:
             APP_OUTBOX_RELAYED.labels(self._bound.name, status.value).inc(count)
 
     def _failed(self, error: Exception) -> None:
-        """Keep on trying: neither database's trouble is a reason to end what the process does for others."""
+        """Record an error and continue: an outage of either database must not stop the other loops."""
         self._progress.beat()
-        self._note("not relayed at present: see the log")
-        # What was measured before it went away would look as if somebody still did.
+        self._note("not relaying: see the log")
+        # The last measurement would look like a current one.
         APP_OUTBOX_OLDEST.forget(self._bound.name)
         if isinstance(error, psycopg.Error):
             self._log.warning("outbox_not_relayed", error=str(error).strip(), sqlstate=error.sqlstate)
         else:
             self._log.error("outbox_not_relayed", exc_info=error)
 
-    def _note(self, trouble: str) -> None:
-        self._service.health.note(self.name, trouble)
-        APP_OUTBOX_REACHABLE.labels(self._bound.name).set(not trouble)
+    def _note(self, problem: str) -> None:
+        self._service.health.note(self.name, problem)
+        APP_OUTBOX_REACHABLE.labels(self._bound.name).set(not problem)
 
 
 def _next_size(rows: Sequence[Row], dealt_with: int) -> int:
-    """Return how many rows to lock next: those that are left over are only kept from other dispatchers."""
+    """Return how many rows to lock next: locking more than it relays only blocks other dispatchers."""
     is_large = sum(len(row.document or "") for row in rows) >= _BATCH_BYTES // 2
     return min(_BATCH, 2 * dealt_with) if is_large or dealt_with < len(rows) else _BATCH
 
 
 def _storable(text: str, encoding: str) -> str:
-    """Return a text that a database of any encoding can take."""
+    """Return a text that a database with this encoding can store."""
     return printable(text)[:_LONGEST_ERROR].encode(encoding, "backslashreplace").decode(encoding)

@@ -1,4 +1,4 @@
-"""Measures how far everybody is behind, also when no consumer is alive, and what has provably been passed."""
+"""Measures lag, also without any live consumer, and which messages the groups have provably passed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LagLoop(DatabaseLoop):
     """Each dispatcher measures its outbox slices; the leading one measures topics and groups for all."""
 
     def __init__(self, service: Service, membership: Membership, topics: Topics) -> None:
-        """Make the loop and its probe."""
+        """Create the loop and its probe."""
         super().__init__(service, "lag", max_age_seconds=60.0)
         self._membership = membership
         self._topics = topics
@@ -73,7 +73,7 @@ class LagLoop(DatabaseLoop):
                 self._probe.close()
                 show_nothing(_OF_THE_LEADER)
         except psycopg.Error:
-            # What was measured last says nothing about now, and another dispatcher may measure.
+            # The last measurements are outdated, and another dispatcher may measure.
             show_nothing((*_OF_THE_LEADER, *_OF_OWNERS))
             raise
         return 1.0
@@ -98,7 +98,7 @@ class LagLoop(DatabaseLoop):
 
     def _groups(self, connection: psycopg.Connection) -> None:
         lanes = [(pool, lane) for pool in progress.pools(connection) for lane in Lane]
-        # Before the offsets: what was acknowledged until then lies below the ends that are read next.
+        # Before the offsets: what was acknowledged until then is below the ends that are read next.
         until = progress.acknowledged_until(connection, lanes)
         now = time.time()
         report = self._probe.measure_all(
@@ -156,7 +156,7 @@ class LagLoop(DatabaseLoop):
     def _note_passed(
         self, connection: psycopg.Connection, topic: str, lags: list[PartitionLag], until: datetime
     ) -> None:
-        """Write down what the group has passed: the trigger resends queued runs older than that."""
+        """Store what the group has passed: the trigger resends queued runs older than that."""
         marks = self._marks.setdefault(topic, TopicMarks())
         lost = marks.observe(until, {lag.partition: lag.end for lag in lags}, lags[0].topic_id)
         lost = lost or any(lag.has_lost_records for lag in lags)

@@ -18,7 +18,7 @@ from noonmark.store.database.hints import OUTBOX_CHANNEL, HintListener, HintSend
 
 
 def build(service: Service) -> Sequence[Loop]:
-    """Make the dispatcher's loops."""
+    """Create the dispatcher's loops."""
     settings = service.settings
     install = await_install(service)
     topics = Topics(settings.topic_prefix)
@@ -36,7 +36,7 @@ def build(service: Service) -> Sequence[Loop]:
 
 
 def app_outboxes(service: Service, topics: Topics, *, shards: int) -> list[Loop]:
-    """Make a loop for each application's outbox: every dispatcher relays all of them, beside the others."""
+    """Create a loop for each application's outbox: every dispatcher relays all of them, by turns."""
     bindings = parse_bindings(service.settings.app_outboxes.get_secret_value())
     if not bindings:
         return []

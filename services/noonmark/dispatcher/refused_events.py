@@ -1,4 +1,4 @@
-"""Events that Kafka refused are tried again: all of them, once a minute, a few at a time."""
+"""Tries events that Kafka refused again: all of them, once a minute, a few at a time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from noonmark.store.outbox import relay
 ROUND_SECONDS: Final = 60.0
 SOON_SECONDS: Final = 2.0
 _STEP: Final = 100
-"""Events of one step: they travel with the others, and must not hold them up."""
+"""Events of one step: they are sent with the others and must not delay them."""
 
 
 class RefusedRound:
-    """Walks over the refused events of the owned slices, again and again.
+    """Goes through the refused events of the owned slices, again and again.
 
     Args:
         clock: monotonic seconds.
@@ -30,11 +30,11 @@ class RefusedRound:
         self._next_at = 0.0
 
     def soon(self) -> None:
-        """Begin the next round in a moment: something was refused that may have been judged too early."""
+        """Begin the next round in a moment: an event was refused that may have been judged too early."""
         self._next_at = min(self._next_at, self._clock() + SOON_SECONDS)
 
     def read(self, connection: psycopg.Connection, slices: Sequence[int]) -> list[OutboxRow]:
-        """Return the next refused events to try, nothing between two rounds."""
+        """Return the next refused events to try; empty between two rounds."""
         now = self._clock()
         if now < self._next_at:
             return []

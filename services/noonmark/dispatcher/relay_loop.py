@@ -1,10 +1,10 @@
-"""The relay loop: read the outbox, send, await acknowledgements, delete exactly what was acknowledged."""
+"""The relay loop: read the outbox, send, wait for acknowledgements, delete exactly what was acknowledged."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import cast
 from uuid import UUID
@@ -13,7 +13,6 @@ import psycopg
 
 from noonmark.core.faults import hit
 from noonmark.core.vocabulary import Lane
-from noonmark.dispatcher.pool_signers import PoolKeys
 from noonmark.dispatcher.refused_events import RefusedRound
 from noonmark.kafka.messages import Signer, encode_run
 from noonmark.kafka.producers.delivery import (
@@ -30,6 +29,7 @@ from noonmark.service.run_traces import Root, relay_context
 from noonmark.service.runner import Service
 from noonmark.service.startup import kafka_config
 from noonmark.store.cluster.members import Membership
+from noonmark.store.cluster.pools import read_keys
 from noonmark.store.database.row_types import OutboxRow
 from noonmark.store.outbox import relay
 from noonmark.store.outbox.relay import Parked
@@ -37,23 +37,28 @@ from noonmark.store.outcomes.emitted_events import headers_of
 from noonmark.telemetry.metrics import PARKED_RUNS, RELAY_BATCH_SIZE, RELAY_SECONDS
 
 _EVENTS_SECONDS = 0.2
-"""Run messages are hinted at and go at once; events go together, five times a second: cycles of their
-own would double the cost of light load."""
+"""Run messages are sent at once, on a hint; events are sent together, five times a second: separate cycles
+for them would double the cost of a light load.
+"""
 
+_KEYS_SECONDS = 2.0
 _PARKED_RETRY_SECONDS = 60.0
 _NO_KEY = "pool {pool} has no signing key: run `noonmark pool create {pool}`"
 _STRUCTURED: list[Header] = [("content-type", b"application/cloudevents+json; charset=utf-8")]
 
 
 class RelayLoop(DatabaseLoop):
-    """Sends what the owned slices hold. A crash before the delete sends again; workers drop the copy."""
+    """Sends the outbox rows of the owned slices.
+
+    After a crash before the delete they are sent again; workers drop the copy.
+    """
 
     def __init__(self, service: Service, membership: Membership, topics: Topics) -> None:
-        """Make the loop and its producer."""
+        """Create the loop and its producer."""
         super().__init__(service, "relay", max_age_seconds=30.0)
         self._membership = membership
         self._topics = topics
-        self._keys = PoolKeys()
+        self._signers = PoolSigners()
         self._refused = RefusedRound()
         self._events_at = 0.0
         self._routes: dict[tuple[str, int], tuple[str, Lane]] = {}
@@ -61,14 +66,14 @@ class RelayLoop(DatabaseLoop):
             kafka_config(service.settings),
             should_stop=service.stop.is_set,
             on_wait=self._while_waiting,
-            # Jobs name topics: one that nobody has made must not hold up everybody's batch.
+            # Jobs name topics: one that does not exist must not delay the whole batch.
             hold_unseen=False,
         )
-        service.health.require("kafka", "nothing has been asked of it yet")
+        service.health.require("kafka", "no request sent yet")
         service.health.set_ready("kafka", ready=True)
 
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Relay one batch; return at once for more when the batch was full."""
+        """Relay one batch; return at once for more if the batch was full."""
         owned = self._membership.owned
         if not owned:
             return 0.2
@@ -90,16 +95,16 @@ class RelayLoop(DatabaseLoop):
         return 0.0 if sent else 0.2
 
     def ending(self, connection: psycopg.Connection) -> None:
-        """Release the client; nothing is under way between batches."""
+        """Release the client; nothing is in flight between batches."""
         del connection
         self._producer.close()
 
     def _send(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:
-        """Send a batch; return how many rows are dealt with."""
-        self._keys.know(connection, {row.pool for row in rows if row.pool is not None})
-        sendable = [row for row in rows if row.pool is None or self._keys.get(row.pool) is not None]
+        """Send a batch; return the number of rows that were deleted, parked or refused."""
+        self._signers.refresh(connection, {row.pool for row in rows if row.pool is not None})
+        sendable = [row for row in rows if row.pool is None or self._signers.get(row.pool) is not None]
         if len(sendable) < len(rows):
-            unsigned = [row for row in rows if row.pool is not None and self._keys.get(row.pool) is None]
+            unsigned = [row for row in rows if row.pool is not None and self._signers.get(row.pool) is None]
             self._park(connection, [(row, _NO_KEY.format(pool=row.pool)) for row in unsigned])
         traced = self._traced(connection, sendable) if self._service.traces is not None else {}
         messages = [self._message(row, traced) for row in sendable]
@@ -115,8 +120,8 @@ class RelayLoop(DatabaseLoop):
                 self._record_spans(acknowledged, traced, began)
         if not result.all_acknowledged:
             self._deal_with_failures(connection, sendable, result)
-        transient = any(map(_says_brokers_are_away, result.failed.values()))
-        self._service.health.set_ready("kafka", ready=not transient, missing="not taking messages")
+        transient = any(map(_is_broker_outage, result.failed.values()))
+        self._service.health.set_ready("kafka", ready=not transient, missing="not accepting messages")
         return len(rows) - sum(not _is_settled(sendable[i], f) for i, f in result.failed.items())
 
     def _message(self, row: OutboxRow, traced: Mapping[UUID, Root]) -> OutboundMessage:
@@ -125,12 +130,12 @@ class RelayLoop(DatabaseLoop):
             assert row.value is not None
             headers = _STRUCTURED if row.headers is None else headers_of(row.headers)
             return OutboundMessage(row.topic, row.key, row.value, headers)
-        # The table's check constraint and the run that the row came from: all of these are there.
+        # The table's check constraint and the row's run guarantee that all of these are set.
         pool, job_id = cast("str", row.pool), cast("UUID", row.job_id)
         topic, lane = self._route(pool, row.lane)
         root = traced.get(row.run_id) if traced else None
         value = encode_run(
-            cast("Signer", self._keys.get(pool)),
+            cast("Signer", self._signers.get(pool)),
             run_id=row.run_id,
             job_id=job_id,
             namespace=cast("str", row.namespace),
@@ -152,7 +157,7 @@ class RelayLoop(DatabaseLoop):
         return self._service.traces.roots(connection, runs)
 
     def _record_spans(self, rows: Sequence[OutboxRow], traced: Mapping[UUID, Root], began: float) -> None:
-        """Send the spans of messages that Kafka has acknowledged."""
+        """Record the spans of messages that Kafka has acknowledged."""
         assert self._service.traces is not None
         self._service.traces.relayed(
             (
@@ -165,14 +170,14 @@ class RelayLoop(DatabaseLoop):
         )
 
     def _route(self, pool: str, lane: int) -> tuple[str, Lane]:
-        """Return the topic of a pool's lane, remembered."""
+        """Return the topic of a pool's lane; cached."""
         route = self._routes.get((pool, lane))
         if route is None:
             route = self._routes[pool, lane] = (self._topics.runs(pool, Lane(lane)), Lane(lane))
         return route
 
     def _park(self, connection: psycopg.Connection, refused: Sequence[tuple[OutboxRow, str]]) -> None:
-        """Make runs wait whose message cannot be sent as things are."""
+        """Let runs wait whose message cannot be sent at the moment."""
         parked = relay.park(
             connection,
             [row for row, _ in refused],
@@ -185,20 +190,20 @@ class RelayLoop(DatabaseLoop):
     def _deal_with_failures(
         self, connection: psycopg.Connection, rows: Sequence[OutboxRow], result: BatchResult
     ) -> None:
-        """Set aside what Kafka refuses as it is; leave the rest where it is, to be sent again."""
+        """Park or move what Kafka refuses permanently; leave the rest in place, to be sent again."""
         permanent = [(rows[i], failure) for i, failure in result.failed.items() if failure.is_permanent]
         runs = [(row, failure) for row, failure in permanent if row.run_id is not None]
         if runs:
             self._park(connection, [(row, failure.reason) for row, failure in runs])
         self._refuse_failed(connection, [(rows[i], failure) for i, failure in result.failed.items()])
-        transient = [f.reason for f in result.failed.values() if _says_brokers_are_away(f)]
+        transient = [f.reason for f in result.failed.values() if _is_broker_outage(f)]
         if transient:
             self._log.warning("messages_not_acknowledged", count=len(transient), reason=transient[0])
 
     def _refuse_failed(
         self, connection: psycopg.Connection, failed: Sequence[tuple[OutboxRow, DeliveryFailure]]
     ) -> None:
-        """Take refused events out of the way; they have no run to wait in."""
+        """Move refused events to the lane of refused events; they have no run to park."""
         events = [
             (row, failure.reason)
             for row, failure in failed
@@ -211,29 +216,54 @@ class RelayLoop(DatabaseLoop):
             self._log.error("events_refused", count=len(events), topics=topics[:20], reason=events[0][1])
 
     def _while_waiting(self, seconds: float) -> None:
-        """Show that the loop lives while the brokers are away; it works as soon as they are back."""
+        """Report that the loop is alive while the brokers are away; it continues as soon as they are back."""
         self._progress.beat()
         if seconds > 5:
-            self._service.health.set_ready("kafka", ready=False, missing="not taking messages")
+            self._service.health.set_ready("kafka", ready=False, missing="not accepting messages")
+
+
+class PoolSigners:
+    """Caches the signer of each pool, and reads its keys every two seconds so that new keys are used soon."""
+
+    def __init__(self) -> None:
+        self._signers: dict[str, Signer] = {}
+        self._read_at: dict[str, float] = {}
+
+    def refresh(self, connection: psycopg.Connection, pools: Iterable[str]) -> None:
+        """Read the keys of pools that are not cached or were read too long ago."""
+        now = time.monotonic()
+        for pool in pools:
+            if now - self._read_at.get(pool, -_KEYS_SECONDS) < _KEYS_SECONDS:
+                continue
+            keys = read_keys(connection, pool)
+            self._read_at[pool] = now
+            if keys:
+                self._signers[pool] = Signer({key.key_id: key.secret for key in keys}, keys[0].key_id)
+            else:
+                self._signers.pop(pool, None)
+
+    def get(self, pool: str) -> Signer | None:
+        """Return the signer of a pool; None if it has no key, so that nothing can be sent to it."""
+        return self._signers.get(pool)
 
 
 def _any_slice_full(rows: Sequence[OutboxRow], most: int) -> bool:
-    """Tell whether more events wait than were read."""
+    """Return whether a slice has more events than were read."""
     slices = [row.slice for row in rows if row.lane == relay.EVENT_LANE]
     return len(slices) >= most and max(Counter(slices).values()) >= most
 
 
-def _says_brokers_are_away(failure: DeliveryFailure) -> bool:
+def _is_broker_outage(failure: DeliveryFailure) -> bool:
     return not failure.is_permanent and failure.code != UNCONFIRMED_TOPIC
 
 
 def _is_settled(row: OutboxRow, failure: DeliveryFailure) -> bool:
-    """Tell whether a message that failed is out of the way: parked, or set aside."""
-    return failure.is_permanent or _names_a_strange_topic(row, failure)
+    """Return whether a failed message no longer blocks the slice: it was parked or refused."""
+    return failure.is_permanent or _has_unseen_topic(row, failure)
 
 
-def _names_a_strange_topic(row: OutboxRow, failure: DeliveryFailure) -> bool:
-    """Tell whether a job named a topic that nobody has seen: the slice does not wait to be sure of it."""
+def _has_unseen_topic(row: OutboxRow, failure: DeliveryFailure) -> bool:
+    """Return whether a job named a topic that was never seen: the slice does not wait to be sure."""
     return row.headers is not None and failure.code == UNCONFIRMED_TOPIC
 
 

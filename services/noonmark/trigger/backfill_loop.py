@@ -1,4 +1,4 @@
-"""The backfill loop: past instants that somebody asked to run, a bite at a time, in the lowest lane."""
+"""The backfill loop: runs requested past instants, a few at a time, in the lowest lane."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from noonmark.store.outbox import relay
 from noonmark.telemetry.metrics import BACKFILL_RUNS
 
 _STEP_SECONDS = 0.2
-"""Between two steps of a backfill that queues runs: with the runs of a step this is its pace."""
+"""Between two steps of a backfill that queue runs; with the runs of a step this determines its rate."""
 
-_LOOK_SECONDS = 0.02
-"""Between two steps that found nothing to queue: only Postgres is asked."""
+_SCAN_SECONDS = 0.02
+"""Between two steps that found nothing to queue: only Postgres is queried."""
 
 _IDLE_SECONDS = 1.0
 _PRESSURE_SECONDS = 1.0
@@ -32,10 +32,10 @@ _PAGE = 20
 
 
 class BackfillLoop(DatabaseLoop):
-    """Works off the backfills of the owned shards. Every step is a transaction of its own."""
+    """Executes the backfills of the owned shards. Every step is a separate transaction."""
 
     def __init__(self, service: Service, membership: Membership, hints: HintSender) -> None:
-        """Make the loop; it idles before the membership owns a shard."""
+        """Create the loop; it is idle until the membership owns a shard."""
         super().__init__(service, "backfill")
         settings = service.settings
         self._membership = membership
@@ -52,7 +52,7 @@ class BackfillLoop(DatabaseLoop):
         self._pressure_at = 0.0
 
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Take each backfill of a page on by one step."""
+        """Advance each backfill of a page by one step."""
         owned = self._membership.owned
         if not owned:
             return _IDLE_SECONDS
@@ -67,13 +67,13 @@ class BackfillLoop(DatabaseLoop):
         self._after = page[-1][0] if len(page) == _PAGE else None
         if self._after is not None:
             return 0.0
-        # What this round did not see has ended, or another trigger owns it now.
+        # Backfills that this round did not see have ended, or another trigger owns them now.
         self._not_before, self._seen = self._seen, {}
         first = min(self._not_before.values(), default=math.inf)
         return max(0.001, min(first - time.monotonic(), _IDLE_SECONDS))
 
     def _check_pressure(self, connection: psycopg.Connection, owned: tuple[int, ...]) -> None:
-        """Find the shards whose low lane is far behind in the relay, as the claims of that lane judge it."""
+        """Find the shards whose low lane is far behind in the relay, by the rule of that lane's claims."""
         now = time.monotonic()
         if now < self._pressure_at:
             return
@@ -90,20 +90,20 @@ class BackfillLoop(DatabaseLoop):
         )
 
     def _step(self, connection: psycopg.Connection, backfill_id: UUID, shard: int) -> float:
-        """Take one backfill on; return the seconds to its next step."""
+        """Advance one backfill; return the seconds to its next step."""
         done = backfill_steps.step(
             connection, backfill_id, self._texts, self._limits, held_back=shard in self._held_back
         )
         self._log_step(backfill_id, done)
         if done.queued or (done.waits_for and done.soon):
             return _STEP_SECONDS
-        return _IDLE_SECONDS if done.waits_for else _LOOK_SECONDS
+        return _IDLE_SECONDS if done.waits_for else _SCAN_SECONDS
 
     def _log_step(self, backfill_id: UUID, done: Step) -> None:
         if done.queued:
             BACKFILL_RUNS.inc(done.queued)
             self._hints.outbox()
-            self._hints.freed()  # its runs may wait for room, which only a look can tell
+            self._hints.freed()  # its runs may wait for capacity, which only a promotion pass finds out
         if done.state is BackfillState.FAILED:
             self._log.error("backfill_failed", backfill_id=str(backfill_id), reason=done.waits_for)
         elif done.state is not BackfillState.RUNNING:

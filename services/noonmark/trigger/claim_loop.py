@@ -1,4 +1,4 @@
-"""The claim loop: what is due now, high lane first, then sleep to the next due instant."""
+"""The claim loop: claims what is due, high lane first, then sleeps until the next due instant."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from noonmark.trigger.zone_watch import ZoneWatch
 _PRESSURE_SECONDS = 1.0
 _SMALL_ROUND = 8
 _SMALL_STRETCH = 3.0
-"""Light load costs by the round, not by the run: rounds of a few runs come a third as often."""
+"""Under a light load each round costs more than its runs: rounds with few runs come a third as often."""
 
 _WITHOUT_ZONE = (TimerKind.ONCE, TimerKind.RETRY, TimerKind.DEADLINE, TimerKind.PLANNED)
 _KINDS = (*_WITHOUT_ZONE, TimerKind.ZONED)
 
 
 class ClaimLoop(DatabaseLoop):
-    """Moves due timers of the owned shards into runs and outbox rows."""
+    """Turns due timers of the owned shards into runs and outbox rows."""
 
     def __init__(
         self,
@@ -43,15 +43,15 @@ class ClaimLoop(DatabaseLoop):
         shards: int,
         waiting_runs: Callable[[], None] = lambda: None,
     ) -> None:
-        """Make the loop; it claims nothing before the membership owns a shard.
+        """Create the loop; it claims nothing until the membership owns a shard.
 
         Args:
             service: the process.
-            membership: which shards it owns.
+            membership: the shards that it owns.
             topics: where verdicts are announced.
             hints: wakes the dispatcher.
-            shards: of the installation.
-            waiting_runs: called after a claim whose runs wait for room.
+            shards: the number of shards of the installation.
+            waiting_runs: called after a claim whose runs wait for capacity.
         """
         super().__init__(service, "claim")
         settings = service.settings
@@ -68,7 +68,7 @@ class ClaimLoop(DatabaseLoop):
         self._stretch = 1.0
 
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Claim one batch of each lane and kind that has something due."""
+        """Claim one batch of each lane and kind that has due timers."""
         owned = self._membership.owned
         if not owned:
             return 0.2
@@ -99,7 +99,7 @@ class ClaimLoop(DatabaseLoop):
         try:
             result = self._claim_kind(connection, lane, kind, shards)
         except psycopg.errors.CheckViolation:
-            # The instant lies on a day without a ledger partition: make the day, then claim again.
+            # The instant is on a day without a ledger partition: create the day, then claim again.
             if not claims.missing_days(connection, shards, self._service.settings.claim_batch):
                 raise
             result = self._claim_kind(connection, lane, kind, shards)
@@ -129,7 +129,7 @@ class ClaimLoop(DatabaseLoop):
     ) -> ClaimResult:
         limit = self._service.settings.claim_batch
         if lane is Lane.LOW:
-            # Smaller bites: what comes due meanwhile in a higher lane waits for less.
+            # Smaller batches: what comes due in a higher lane meanwhile waits less.
             limit = max(1, limit // 2)
         named = self._service.traces is not None
         if kind is TimerKind.ONCE:

@@ -20,7 +20,7 @@ from noonmark.trigger.sweep_loop import HousekeepingLoop, LeaseLoop
 
 
 def build(service: Service) -> Sequence[Loop]:
-    """Make the trigger's loops."""
+    """Create the trigger's loops."""
     settings = service.settings
     install = await_install(service)
     topics = Topics(settings.topic_prefix)

@@ -1,4 +1,4 @@
-"""What the leading trigger measures for all and shows: seldom, and in a few statements each time."""
+"""Measurements that the leading trigger shows for all: rare, and a few statements each time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MeasureLoop(DatabaseLoop):
     """Shows backlog, workers, namespaces and the state of the database while this trigger leads."""
 
     def __init__(self, service: Service, membership: Membership, *, shards: int) -> None:
-        """Make the loop; it shows nothing while this trigger does not lead."""
+        """Create the loop; it shows nothing while this trigger does not lead."""
         super().__init__(service, "measure", max_age_seconds=60.0)
         self._membership = membership
         self._shards = shards
@@ -55,7 +55,7 @@ class MeasureLoop(DatabaseLoop):
                 self._seldom_at = now + _SELDOM_SECONDS
                 self._show_seldom(connection)
         except psycopg.Error:
-            # What was measured last says nothing about now, and another trigger may lead.
+            # The last measurements are outdated, and another trigger may lead.
             self._forget()
             raise
         return 1.0

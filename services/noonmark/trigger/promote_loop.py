@@ -1,4 +1,4 @@
-"""The promotion loop: runs that wait for a limit, a cap or another run are queued when there is room."""
+"""The promotion loop: queues runs that wait for a limit, a cap or another run when there is capacity."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _COUNT_SECONDS = 5.0
 
 
 class PromoteLoop(DatabaseLoop):
-    """Looks when it is told that there is room, and every second.
+    """Runs a pass on a hint that capacity was released, and every second.
 
-    It works for all shards: a limit counts the runs of all. Passes exclude each other in Postgres, so any
-    number of triggers may have this loop.
+    It works for all shards, because a limit counts the runs of all. Passes exclude each other in Postgres, so
+    any number of triggers may run this loop.
     """
 
     def __init__(
         self, service: Service, membership: Membership, topics: EventTopics, hints: HintSender, *, shards: int
     ) -> None:
-        """Make the loop; it idles before the membership owns a shard."""
+        """Create the loop; it is idle until the membership owns a shard."""
         super().__init__(service, "promote")
         self._membership = membership
         self._topics = topics
@@ -43,7 +43,7 @@ class PromoteLoop(DatabaseLoop):
         self._count_at = 0.0
 
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Do one pass; return when the next token comes that a run waits for."""
+        """Run one pass; return the time until the next token that a run waits for."""
         if not self._membership.owned:
             return 0.2
         self._pace.hold(self._service.stop)
@@ -69,7 +69,7 @@ class PromoteLoop(DatabaseLoop):
         )
 
     def _count(self, connection: psycopg.Connection) -> None:
-        """Show now and then how many runs wait, and for what; one trigger does it for all."""
+        """Show now and then how many runs wait, by reason; the leading trigger does it for all."""
         now = time.monotonic()
         if now < self._count_at:
             return

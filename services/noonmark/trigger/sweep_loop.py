@@ -1,4 +1,4 @@
-"""What the leading trigger does once for all: lapse leases, resend vanished runs, keep house."""
+"""What the leading trigger does for all: lapse leases, resend vanished messages, housekeeping."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
 from noonmark.trigger.failure_watch import FailureWatch
 
 _LEASE_GAP_SECONDS = 5.0
-"""Passes come every second; a longer gap means that beats may have been refused as well."""
+"""Passes come every second; after a longer gap, heartbeats may have been refused too."""
 
 _HOUSEKEEPING_SECONDS = 60.0
 
 
 class LeaseLoop(DatabaseLoop):
-    """Finds workers whose lease has lapsed and takes up their runs.
+    """Finds workers whose lease has lapsed and requeues their runs.
 
     Every statement is guarded, so a second leader for a moment does no harm.
     """
@@ -34,7 +34,7 @@ class LeaseLoop(DatabaseLoop):
     def __init__(
         self, service: Service, membership: Membership, topics: EventTopics, hints: HintSender, *, shards: int
     ) -> None:
-        """Make the loop; it idles while this trigger does not lead."""
+        """Create the loop; it is idle while this trigger does not lead."""
         super().__init__(service, "leases")
         self._membership = membership
         self._topics = topics
@@ -43,7 +43,7 @@ class LeaseLoop(DatabaseLoop):
         self._failures = FailureWatch(topics, shards=shards)
 
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Look at all leases once, and at what has died."""
+        """Check all leases once, and the jobs of runs that died."""
         if not self._membership.leads:
             return 1.0
         self._failures.check(connection)
@@ -62,10 +62,10 @@ class LeaseLoop(DatabaseLoop):
 
 
 class HousekeepingLoop(DatabaseLoop):
-    """Makes and drops ledger days, prunes what has served its time, resends what provably vanished."""
+    """Creates and drops ledger days, prunes old rows, resends messages that provably vanished."""
 
     def __init__(self, service: Service, membership: Membership, topics: Topics, hints: HintSender) -> None:
-        """Make the loop; it idles while this trigger does not lead."""
+        """Create the loop; it is idle while this trigger does not lead."""
         super().__init__(service, "housekeeping", max_age_seconds=120.0)
         self._membership = membership
         self._topics = topics
@@ -75,7 +75,7 @@ class HousekeepingLoop(DatabaseLoop):
         self._resend_at = time.monotonic() + self._resend_seconds
 
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Do what is due of the slow duties."""
+        """Do the slow duties that are due."""
         if not self._membership.leads:
             return 1.0
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Whether this trigger plans with the zone data that are active: with others it claims no zoned job."""
+"""Whether this trigger plans with the active zone data: if not, it claims no job with a time zone."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from structlog.typing import FilteringBoundLogger
 from noonmark.store.schedules.time_facts import active_zone_data
 from noonmark.telemetry.metrics import ZONE_DATA_INFO
 
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 
 
 class ZoneWatch:
-    """Compares the active version with this process's own, now and then, and tells of changes.
+    """Compares the active version with this process's own now and then, and logs changes.
 
-    It saves vain claims and tells the operator; what keeps a claim right is the claim's own look.
+    It saves useless claims and informs the operator; the claim itself checks the version again.
     """
 
     def __init__(self, version: str, log: FilteringBoundLogger) -> None:
-        """Take the version that this process plans with."""
+        """Set the version that this process plans with."""
         self._version = version
         self._log = log
         self._active: str | None = version
@@ -29,10 +29,10 @@ class ZoneWatch:
         self._show()
 
     def agrees(self, connection: psycopg.Connection) -> bool:
-        """Whether the versions were the same at the last look, at most a second ago."""
+        """Whether the versions were equal at the last check, at most a second ago."""
         now = time.monotonic()
         if now >= self._check_at:
-            self._check_at = now + _LOOK_SECONDS
+            self._check_at = now + _CHECK_SECONDS
             active = active_zone_data(connection)
             if active != self._active:
                 self._active = active

@@ -115,7 +115,7 @@ def test_figures_that_are_none_are_told_with_their_place(api):
 def test_a_limit_that_a_job_names_stays(api):
     api("PUT", "/v1/limits/stripe", 200, json={"max_running": 5})
     api("POST", "/v1/jobs", 202, json={**JOB, "name": "charge", "limits": ["stripe"]})
-    assert "is named by charge" in api("DELETE", "/v1/limits/stripe", 409).json()["detail"]
+    assert "is used by charge" in api("DELETE", "/v1/limits/stripe", 409).json()["detail"]
 
 
 # namespaces

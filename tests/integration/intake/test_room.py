@@ -214,7 +214,7 @@ def test_a_manual_run_cancels_the_one_under_way_but_not_while_the_job_is_paused(
 def test_a_limit_goes_only_when_nothing_that_may_run_names_it(world: World, one_at_a_time: None) -> None:
     del one_at_a_time
     world.job_id(nightly(limits=["api"]))
-    with pytest.raises(LimitInUseError, match="is named by nightly"):
+    with pytest.raises(LimitInUseError, match="is used by nightly"):
         delete_limit(world.connection, "default", "api")
 
     world.one(event("cancel", name="nightly"))

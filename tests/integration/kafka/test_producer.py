@@ -45,7 +45,7 @@ def test_a_message_for_an_unknown_topic_fails_alone_and_soon(kafka, monkeypatch)
     assert time.monotonic() - started < 30
     assert list(result.failed) == [500]
     assert result.failed[500].is_permanent
-    assert "no such topic" in result.failed[500].reason
+    assert "topic does not exist" in result.failed[500].reason
     # The second time the topic is known to be absent: nothing waits.
     held = []
     monkeypatch.setattr(producer, "_send_held", lambda *these: held.append(these))

@@ -223,7 +223,7 @@ def test_a_step_takes_a_bite_and_no_more_runs_than_may_be_unfinished(world, begi
     assert step(world, backfill_id, queue=3, unfinished=4).queued == 1
     waiting = step(world, backfill_id, queue=3, unfinished=4)
     assert waiting.queued == 0
-    assert waiting.waits_for == "4 of its runs are unfinished, and no more may be"
+    assert waiting.waits_for == "4 of its runs are unfinished, which is the limit"
     assert row(world, backfill_id)["state_reason"] == waiting.waits_for
 
     world.db.execute(
@@ -265,7 +265,7 @@ def test_runs_of_a_job_that_must_not_overlap_go_one_after_the_other(world, begin
     assert first.queued == 1
     blocked = step(world, backfill_id)
     assert (blocked.queued, blocked.soon) == (0, True)
-    assert blocked.waits_for == "a run of its job is under way, and its runs may not overlap"
+    assert blocked.waits_for == "a run of its job is unfinished, and its runs may not overlap"
     (run,) = world.runs_of(job_id)
     assert run["holds_slot"]
     assert world.column("select run_id from slots where key = %s", job_id) == [run["id"]]
@@ -308,7 +308,7 @@ def test_instants_that_the_trigger_has_still_to_plan_are_waited_for(world, begin
     assert step(world, backfill_id).queued == 3
     waiting = step(world, backfill_id)
     assert waiting.waits_for == (
-        f"the schedule is planned up to {text(begin + 3 * HOUR)} only: what comes then goes first"
+        f"the schedule is planned only up to {text(begin + 3 * HOUR)}: the backfill waits for it"
     )
     # The trigger comes back, runs the third and skips the rest of what it had missed.
     put(world, job_id, begin + 3 * HOUR, "queued")
@@ -425,7 +425,7 @@ def test_a_second_backfill_of_the_same_instants_waits_until_the_first_is_done(wo
     job_id = hourly(world, begin)
     first = start(world, job_id, begin, 4)
 
-    with pytest.raises(BackfillError, match=f"backfill {first} .* is under way"):
+    with pytest.raises(BackfillError, match=f"backfill {first} .* is running"):
         start(world, job_id, begin + 3 * HOUR)
     start(world, job_id, begin + 4 * HOUR)
     work_off(world, first)
@@ -439,7 +439,7 @@ def test_a_job_that_was_edited_since_the_plan_was_shown_is_planned_anew(world, b
     planned = order(world, job_id, begin)
     world.db.execute("update jobs set version = 2")
 
-    with pytest.raises(BackfillError, match="look at the plan again"):
+    with pytest.raises(BackfillError, match="check the plan again"):
         backfill_requests.start(world.db, planned)
 
 
@@ -584,7 +584,9 @@ def test_steps_claims_and_orders_about_one_job_end_one_after_the_other(world, be
 
     world.db.execute("update jobs set state = 'active'")
     world.db.execute("update timers set fire_at = now() + interval '1 hour'")
-    assert step(world, backfill_id).waits_for == "a run of its job is under way, and its runs may not overlap"
+    assert (
+        step(world, backfill_id).waits_for == "a run of its job is unfinished, and its runs may not overlap"
+    )
 
 
 def wait_until_blocked(world, holder):

@@ -1,4 +1,4 @@
-"""Requests of an admin client that end the process: librdkafka's, not ours to mend."""
+"""Requests of an admin client that end the process: a bug of librdkafka, which we avoid."""
 
 import re
 from pathlib import Path

@@ -44,9 +44,11 @@ def test_what_may_pass_is_transient(code):
     assert not classify(KafkaError(code), "runs").is_permanent
 
 
-def test_the_clients_last_trouble_is_part_of_the_reason():
-    trouble = KafkaError(KafkaError._ALL_BROKERS_DOWN, "2/2 brokers are down")
-    assert "2/2 brokers are down" in classify(KafkaError(KafkaError._MSG_TIMED_OUT), "runs", trouble).reason
+def test_the_clients_last_error_is_part_of_the_reason():
+    client_error = KafkaError(KafkaError._ALL_BROKERS_DOWN, "2/2 brokers are down")
+    assert (
+        "2/2 brokers are down" in classify(KafkaError(KafkaError._MSG_TIMED_OUT), "runs", client_error).reason
+    )
 
 
 def test_a_batch_result_names_what_was_acknowledged():

@@ -1,10 +1,10 @@
-"""Record headers come from whoever may publish: what cannot be read must not stop the partition."""
+"""Any publisher can send headers that cannot be decoded: they must not stop the partition."""
 
 from noonmark.kafka.consumers.records import UNREADABLE_HEADERS, read_headers
 
 
 class Message:
-    """What the client gives for a record; reading its headers does what it is told."""
+    """A client's message whose headers return, or raise, a given answer."""
 
     def __init__(self, answer):
         self._answer = answer
@@ -24,5 +24,5 @@ def test_headers_are_given_as_they_are():
 def test_headers_with_a_key_that_is_not_utf_8_are_marked():
     broken = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
     assert read_headers(Message(broken)) is UNREADABLE_HEADERS
-    # What the C extension raises once the error came up inside one of its own calls.
+    # What the C extension raises if the error occurred inside one of its own calls.
     assert read_headers(Message(SystemError("returned a result with an exception set"))) is UNREADABLE_HEADERS

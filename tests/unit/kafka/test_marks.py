@@ -97,7 +97,7 @@ class Commit:
 
 
 def lag(begin, end, held) -> PartitionLag:
-    return lag_of(topic="t", topic_id="i", group="g", partition=0, begin=begin, end=end, held=held)
+    return lag_of(topic="t", topic_id="i", group="g", partition=0, begin=begin, end=end, commit=held)
 
 
 def test_a_group_that_never_committed_has_everything_before_it():

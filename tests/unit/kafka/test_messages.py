@@ -47,7 +47,7 @@ def data_of(value):
 
 
 def altered(**changes):
-    """A message whose data was changed by somebody without a key."""
+    """A message whose data was changed without a key."""
     document = json.loads(encoded())
     document["data"].update(changes)
     return json.dumps(document).encode()

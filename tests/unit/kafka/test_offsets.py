@@ -103,7 +103,7 @@ def test_the_positions_equal_those_of_a_naive_model(steps, moves):
     polled, settled, started = [], set(), set()
 
     def named(places):
-        """Offsets in hand, settled long ago, and some that no record ever had."""
+        """Offsets in flight, settled long ago, and some that no record ever had."""
         return [polled[at] if 0 <= at < len(polled) else 10_000 + at for at in places]
 
     for move, what in moves:

@@ -26,59 +26,59 @@ class Cluster:
 def test_a_topic_seen_once_is_not_asked_for_again():
     cluster = Cluster("a", "b")
     directory = cluster.directory()
-    assert directory.look_up(["a", "b"]) == {"a": Presence.PRESENT, "b": Presence.PRESENT}
-    directory.look_up(["a", "b"])
+    assert directory.lookup(["a", "b"]) == {"a": Presence.PRESENT, "b": Presence.PRESENT}
+    directory.lookup(["a", "b"])
     assert cluster.requests == 1
 
 
 def test_a_missing_topic_is_suspect_for_the_grace_period_only():
     cluster = Cluster("a")
     directory = cluster.directory()
-    assert directory.look_up(["a", "new"])["new"] is Presence.SUSPECT
+    assert directory.lookup(["a", "new"])["new"] is Presence.SUSPECT
     assert 0 < directory.wait_seconds(["new"]) <= GRACE_SECONDS
     cluster.now += GRACE_SECONDS
     assert directory.wait_seconds(["new"]) <= 0
-    assert directory.look_up(["new"])["new"] is Presence.ABSENT
+    assert directory.lookup(["new"])["new"] is Presence.ABSENT
 
 
 def test_a_topic_that_appears_within_the_grace_period_is_present():
     cluster = Cluster()
     directory = cluster.directory()
-    directory.look_up(["new"])
+    directory.lookup(["new"])
     cluster.topics.add("new")
     cluster.now += GRACE_SECONDS
-    assert directory.look_up(["new"])["new"] is Presence.PRESENT
+    assert directory.lookup(["new"])["new"] is Presence.PRESENT
 
 
 def test_an_absent_topic_is_looked_for_again_at_intervals():
     cluster = Cluster()
     directory = cluster.directory()
-    directory.look_up(["new"])
+    directory.lookup(["new"])
     cluster.now += GRACE_SECONDS
-    directory.look_up(["new"])
+    directory.lookup(["new"])
     for _ in range(100):
-        assert directory.look_up(["new"])["new"] is Presence.ABSENT
+        assert directory.lookup(["new"])["new"] is Presence.ABSENT
     assert cluster.requests == 2
     cluster.now += ABSENT_RECHECK_SECONDS
-    assert directory.look_up(["new"])["new"] is Presence.ABSENT
+    assert directory.lookup(["new"])["new"] is Presence.ABSENT
     cluster.topics.add("new")
     cluster.now += ABSENT_RECHECK_SECONDS
-    assert directory.look_up(["new"])["new"] is Presence.PRESENT
+    assert directory.lookup(["new"])["new"] is Presence.PRESENT
 
 
 def test_a_cluster_that_does_not_answer_says_nothing_about_topics():
     cluster = Cluster("a")
     cluster.answers = False
     directory = cluster.directory()
-    assert directory.look_up(["a"]) == {"a": Presence.UNCHECKED}
+    assert directory.lookup(["a"]) == {"a": Presence.UNCHECKED}
     cluster.answers = True
-    assert directory.look_up(["a"]) == {"a": Presence.PRESENT}
+    assert directory.lookup(["a"]) == {"a": Presence.PRESENT}
 
 
 def test_a_doubted_topic_is_asked_for_anew():
     cluster = Cluster("a")
     directory = cluster.directory()
-    directory.look_up(["a"])
+    directory.lookup(["a"])
     cluster.topics.clear()
     directory.doubt("a")
-    assert directory.look_up(["a"])["a"] is Presence.SUSPECT
+    assert directory.lookup(["a"])["a"] is Presence.SUSPECT

@@ -33,9 +33,9 @@ def test_any_other_name_is_no_runs_topic(topic):
 
 @pytest.mark.parametrize("pool", ["", "a.b", "A", "-a", "x" * 49, "a b", "a\n"])
 def test_a_pool_name_that_would_break_topic_names_is_refused(pool):
-    with pytest.raises(ValueError, match="no pool name"):
+    with pytest.raises(ValueError, match="not a valid pool name"):
         Topics().runs(pool, Lane.NORMAL)
-    with pytest.raises(ValueError, match="no pool name"):
+    with pytest.raises(ValueError, match="not a valid pool name"):
         Topics().group_worker(pool, Lane.NORMAL)
 
 

@@ -1,4 +1,4 @@
-"""Addresses, and what every session is opened with."""
+"""Connection URLs, and the options that every session is opened with."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a worker reports, made storable."""
+"""Texts that a worker reports become storable."""
 
 import orjson
 from hypothesis import given

@@ -18,7 +18,7 @@ from noonmark.kafka.messages import RunMessage, RunMessageError, Signer, Unknown
 from noonmark.kafka.topics import Topics
 from noonmark.service.runner import Service, StartError
 from noonmark.service.startup import await_read, kafka_config
-from noonmark.store.cluster.pool_keys import read_keys
+from noonmark.store.cluster.pools import read_keys
 from noonmark.store.database.connect import connect
 from noonmark.store.runs.starts import StartRequest
 from noonmark.telemetry.metrics import OFFSET_COMMIT_ERRORS

@@ -1,4 +1,4 @@
-"""Creating topics. Safe to call from every process at every start."""
+"""Creating topics. Every process may call this at every start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HINTS: Final = {
     KafkaError.INVALID_REPLICATION_FACTOR: "lower the replication factor, or start more brokers",
     KafkaError.INVALID_PARTITIONS: "set a partition count of at least 1",
     KafkaError.TOPIC_EXCEPTION: "choose a topic prefix of letters, digits, '.', '_' and '-'",
-    KafkaError.POLICY_VIOLATION: "the brokers' policy refused it; create it by hand as the policy wants",
+    KafkaError.POLICY_VIOLATION: "the brokers' policy refused it; create it by hand as the policy requires",
 }
 
 
@@ -29,12 +29,12 @@ class TopicError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EnsuredTopics:
-    """What `ensure_topics` found and did.
+    """What `ensure_topics` found and created.
 
     Attributes:
-        created: names made by this call.
-        existing: names that were there before, or that another process made meanwhile.
-        narrower: existing topics with fewer partitions than wanted: name to (has, wanted).
+        created: names of topics that this call created.
+        existing: names that existed before, or that another process created meanwhile.
+        narrower: existing topics with fewer partitions than requested: name to (actual, requested).
     """
 
     created: tuple[str, ...]
@@ -45,12 +45,12 @@ class EnsuredTopics:
 def ensure_topics(
     config: KafkaConfig, specs: Iterable[TopicSpec], *, timeout_seconds: float = 30.0
 ) -> EnsuredTopics:
-    """Create the topics that are missing and wait until every partition has a leader.
+    """Create the missing topics and wait until every partition has a leader.
 
     Existing topics are never changed. Several processes may do this at once.
 
     Raises:
-        TopicError: no broker answered in time, or a topic was refused.
+        TopicError: no broker answered in time, or Kafka refused to create a topic.
     """
     deadline = time.monotonic() + timeout_seconds
     client = AdminClient(config.client(client_id="noonmark-admin"))
@@ -72,9 +72,9 @@ def ensure_topics(
 
 
 def _partition_counts(client: AdminClient, config: KafkaConfig, timeout_seconds: float) -> dict[str, int]:
-    """Return partitions with a leader per topic; 0 while some partition has none."""
+    """Return the number of partitions per topic; 0 while a partition has no leader."""
     try:
-        # All topics: asking for one by name could create it where brokers create topics on demand.
+        # All topics: a request for one by name could create it if brokers create topics on demand.
         metadata = client.list_topics(timeout=max(timeout_seconds, 0.1))
     except KafkaException as error:
         raise TopicError(
@@ -131,6 +131,6 @@ def _await_leaders(
             return present
         if time.monotonic() >= deadline:
             raise TopicError(
-                f"created, but without a leader so far: {', '.join(waiting)}; check the brokers' state"
+                f"topics created, but still without a leader: {', '.join(waiting)}; check the brokers' state"
             )
         time.sleep(0.05)

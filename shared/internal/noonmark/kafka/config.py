@@ -1,4 +1,4 @@
-"""How to reach Kafka: one frozen value, and the librdkafka properties every client shares."""
+"""The connection to Kafka: one frozen value, and the librdkafka properties that all clients share."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class KafkaConfig:
     ssl_key_location: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no client could work with.
+        """Refuse values that no client could use.
 
         Raises:
-            ValueError: empty bootstrap, or an unknown group protocol.
+            ValueError: the bootstrap is empty, or the group protocol unknown.
         """
         if not self.bootstrap.strip():
             raise ValueError("Kafka bootstrap is empty; set it to host:port of at least one broker")
@@ -63,7 +63,7 @@ class KafkaConfig:
             "bootstrap.servers": self.bootstrap,
             "client.id": "noonmark",
             "security.protocol": self.security_protocol,
-            # A peer that vanished without a FIN is noticed by the kernel, not after hours of silence.
+            # The kernel notices a peer that vanished without a FIN, instead of waiting for hours.
             "socket.keepalive.enable": True,
             "socket.nagle.disable": True,
             "socket.timeout.ms": 10_000,

@@ -1,13 +1,13 @@
 """Run messages: a signed pointer to a run, as a CloudEvents 1.0 JSON document.
 
-A worker executes what the database returns for the pointer, never what a message says. The signature
-keeps strangers from making workers ask; the start statement decides.
+A worker executes what the database returns for the pointer, never what a message contains. The signature
+keeps unauthorised publishers from making workers query the database; the start statement decides.
 
-Signed are the bytes of `data` exactly as they stand in the message, with HMAC-SHA256; the extension
-attributes `keyid` and `signature` say by which key, and the result. Nothing outside `data` is believed.
+The signature is an HMAC-SHA256 of the bytes of `data` exactly as they are in the message. The extension
+attribute `keyid` names the key, `signature` has the result. Nothing outside `data` is trusted.
 
-Receivers ignore members they do not know (CloudEvents extensions, later fields), so that workers and
-dispatchers of neighbouring versions understand each other. The major version is in `type`.
+Receivers ignore unknown members (CloudEvents extensions, later fields), so that workers and dispatchers of
+neighbouring versions understand each other. The major version is in `type`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RUN_TYPE: Final = "noonmark.run.queued.v1"
 RUN_SOURCE: Final = "noonmark/dispatcher"
 MAX_RUN_BYTES: Final = 4096
-"""A run message is far smaller; anything larger is none of ours."""
+"""A run message is far smaller; anything larger is not a run message of noonmark."""
 
 _Label = Literal["high", "normal", "low"]
 _LANES: Final = {lane.label: lane for lane in Lane}
@@ -51,26 +51,26 @@ class RunMessageError(Exception):
     code = "invalid"
 
 
-class MalformedMessage(RunMessageError):  # noqa: N818 - the names say what arrived
-    """The bytes are no run message."""
+class MalformedMessage(RunMessageError):  # noqa: N818 - the names say what was received
+    """The bytes are not a run message."""
 
     code = "malformed"
 
 
 class OversizedMessage(MalformedMessage):
-    """More bytes than a run message can have; they were not read."""
+    """More bytes than a run message can have; they were not parsed."""
 
     code = "too_large"
 
 
 class BadSignature(RunMessageError):  # noqa: N818
-    """The signature does not belong to the content."""
+    """The signature does not match the content."""
 
     code = "bad_signature"
 
 
 class UnknownKey(RunMessageError):  # noqa: N818
-    """The signature names a key that this process does not have."""
+    """The message is signed with a key that this process does not have."""
 
     code = "unknown_key"
 
@@ -82,11 +82,11 @@ class RunMessage(msgspec.Struct, frozen=True, gc=False):
         run_id: the run.
         job_id: its job.
         namespace: the job's namespace.
-        pool: the worker pool it was queued for.
+        pool: the worker pool that it was queued for.
         lane: its lane, by label.
         scheduled_for: the nominal instant, aware UTC, to the microsecond.
-        fence: the number of this queueing.
-        job_version: the job's version the run was planned with.
+        fence: the fence under which it was queued.
+        job_version: the job version that the run was planned with.
     """
 
     run_id: UUID
@@ -110,17 +110,17 @@ class _Envelope(msgspec.Struct, frozen=True, gc=False):
 
 
 class Signer:
-    """Signs and checks the data of run messages with the keys of a pool.
+    """Signs and verifies the data of run messages with the keys of a pool.
 
     Args:
-        keys: key id to secret. Old keys stay until their last message has expired.
-        current: the key that signs.
+        keys: key id to secret. Keep old keys until their last message has expired.
+        current: the id of the key that signs.
 
     Attributes:
         current: id of the key that signs; letters, digits, `-`, `_` and `.` only.
 
     Raises:
-        ValueError: no such current key, or a secret or key id that cannot work.
+        ValueError: the current key is not among the keys, or a secret or key id is invalid.
     """
 
     __slots__ = ("_current", "_keyed", "current")
@@ -154,7 +154,7 @@ class Signer:
         """Check a signature in constant time.
 
         Raises:
-            UnknownKey: its key is not among ours.
+            UnknownKey: the key is not among the signer's keys.
             BadSignature: the data is not what was signed.
         """
         keyed = self._keyed.get(key_id)
@@ -162,13 +162,13 @@ class Signer:
             raise UnknownKey(f"signed with key {key_id!r}, which this process lacks")
         # As bytes: text that is not ASCII cannot be compared in constant time.
         if not hmac.compare_digest(_hmac(keyed, data).encode(), signature.encode()):
-            raise BadSignature(f"the signature is not the one that key {key_id!r} makes of the data")
+            raise BadSignature(f"the signature of key {key_id!r} does not match the data")
 
 
 def _keyed(secret: bytes) -> tuple[_Hash, _Hash]:
-    """Return the inner and the outer hash of HMAC (RFC 2104), each having read the padded key.
+    """Return the inner and the outer hash of HMAC (RFC 2104), each after reading the padded key.
 
-    To copy these for each message costs 0.6 of what copying an `hmac.HMAC` does, and half of keying anew.
+    Copying these for each message takes 0.6 of the time of copying an `hmac.HMAC`, and half of keying again.
     """
     if len(secret) > _BLOCK_BYTES:
         secret = hashlib.sha256(secret).digest()
@@ -205,12 +205,12 @@ def encode_run(
         run_id: the run.
         job_id: its job.
         namespace: the job's namespace.
-        pool: the worker pool it is queued for.
+        pool: the worker pool that it is queued for.
         lane: its lane there.
         scheduled_for: the nominal instant, aware; it is written in UTC.
-        fence: the number of this queueing.
-        job_version: the job's version the run was planned with.
-        traceparent: of a run that is traced; not signed, for nothing depends on it.
+        fence: the fence under which it is queued.
+        job_version: the job version that the run was planned with.
+        traceparent: of a traced run; not signed, because nothing depends on it.
 
     Raises:
         ValueError: `scheduled_for` is naive.
@@ -219,7 +219,7 @@ def encode_run(
         offset = scheduled_for.utcoffset()
         if offset is None:
             raise ValueError(f"run {run_id}: scheduled_for {scheduled_for} has no zone; it must be aware")
-        if offset:  # msgspec writes every zone that is at zero as `Z`
+        if offset:  # msgspec writes every zone with offset zero as `Z`
             scheduled_for = scheduled_for.astimezone(UTC)
     data = _encode(
         RunMessage(run_id, job_id, namespace, pool, _LABELS[lane], scheduled_for, fence, job_version)
@@ -231,7 +231,7 @@ def encode_run(
 
 
 def traceparent_of(value: bytes) -> str | None:
-    """Return the `traceparent` of a run message that `open_run` has read; None of one that is not traced."""
+    """Return the `traceparent` of a run message that `open_run` has read; None if it is not traced."""
     found = _TRACED.search(value, 0, 512)
     return found[1].decode() if found else None
 
@@ -244,21 +244,21 @@ _ENVELOPE: Final = (
     f'{{"specversion":"1.0","type":"{RUN_TYPE}","id":"%b.%d","source":"{RUN_SOURCE}",'
     '"datacontenttype":"application/json","keyid":"%b","signature":"%b","data":%b}'
 ).encode()
-"""Nothing that is put in needs escaping: an id, a number, a key id that `Signer` checked, hex, JSON."""
+"""No inserted value needs escaping: an id, a number, a key id that `Signer` checked, hex, JSON."""
 
 _TRACED_ENVELOPE: Final = _ENVELOPE.replace(b'"keyid"', b'"traceparent":"%b","keyid"')
 _TRACED: Final = re.compile(rb'"traceparent":"([0-9a-f-]{55})","keyid"')
 
 _RUN_ID: Final = slice(len('{"run_id":"'), len('{"run_id":"') + 36)
-"""Where the data has the run id, its first member: to cut it out costs a tenth of formatting it again."""
+"""The position of the run id, the first member of the data: slicing costs a tenth of formatting it again."""
 
 
 def open_run(value: bytes, signer: Signer) -> RunMessage:
-    """Read a run message, checking its signature before anything it says is looked at.
+    """Parse a run message; its signature is checked before any of its content is used.
 
     Raises:
-        MalformedMessage: too large, no JSON, or a missing or mistyped member.
-        UnknownKey: signed with a key that `signer` lacks; it may have been added since.
+        MalformedMessage: too large, not JSON, or a missing or mistyped member.
+        UnknownKey: signed with a key that `signer` lacks; the key may be new.
         BadSignature: the data is not what was signed.
     """
     if len(value) > MAX_RUN_BYTES:

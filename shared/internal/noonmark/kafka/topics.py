@@ -1,4 +1,4 @@
-"""The one place of topic and group names, and of the settings topics are created with."""
+"""The only place that defines topic and group names, and the settings that topics are created with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from noonmark.core.vocabulary import Lane
 
 POOL_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
-"""A pool's name. It has no dots, so a runs topic can be taken apart again."""
+"""A pool's name. It has no dots, so that the name of a runs topic can be parsed."""
 
 _LANES: Final = {lane.label: lane for lane in Lane}
 _DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -28,7 +28,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class PartitionCounts:
-    """Partitions per kind of topic. More can be added later; fewer never."""
+    """Partitions per kind of topic. You can add partitions later, but not remove them."""
 
     submissions: int = 6
     submissions_bulk: int = 6
@@ -40,7 +40,7 @@ class PartitionCounts:
 
 
 class Topics:
-    """Every topic and consumer group name below one prefix."""
+    """Every topic and consumer group name with one prefix."""
 
     __slots__ = (
         "_runs_prefix",
@@ -82,29 +82,29 @@ class Topics:
         return pool, lane
 
     def further_submissions(self, bound: Iterable[str]) -> list[str]:
-        """Return which of the bound topics, by their full names, are not the two that there are always.
+        """Return those of the bound topics, by full name, that are not one of the two standard topics.
 
         Raises:
-            ValueError: one of them is written by noonmark itself: what it says would come back as orders.
+            ValueError: noonmark itself writes to one of them: its events would come back as submissions.
         """
         further = [name for name in bound if name not in {self.submissions, self.submissions_bulk}]
         for name in further:
             if name in {self.lifecycle, self.rejections, self.dead, self.alerts} or name.startswith(
                 self._runs_prefix
             ):
-                raise ValueError(f"topic {name!r} is written by noonmark itself and carries no submissions")
+                raise ValueError(f"topic {name!r} is written by noonmark itself and cannot carry submissions")
         return further
 
     def submission_specs(
         self, names: Iterable[str], *, counts: PartitionCounts | None = None, replication: int = 1
     ) -> list[TopicSpec]:
-        """Return further topics of submissions as they should be created."""
+        """Return the specs of additional submission topics."""
         partitions = (counts or PartitionCounts()).submissions
         return [_spec(name, partitions, replication, days=7, stamped=True) for name in names]
 
     @property
     def group_intake(self) -> str:
-        """The consumer group of all topics of submissions."""
+        """The consumer group of all submission topics."""
         return f"{self.prefix}.intake"
 
     @property
@@ -121,7 +121,7 @@ class Topics:
         return f"{self.prefix}.worker.{_checked(pool)}.{lane.label}"
 
     def base_specs(self, *, counts: PartitionCounts | None = None, replication: int = 1) -> list[TopicSpec]:
-        """Return the topics that exist once per installation."""
+        """Return the specs of the topics that exist once per installation."""
         counts = counts or PartitionCounts()
         return [
             _spec(self.submissions, counts.submissions, replication, days=7, stamped=True),
@@ -135,14 +135,14 @@ class Topics:
     def pool_specs(
         self, pool: str, *, counts: PartitionCounts | None = None, replication: int = 1
     ) -> list[TopicSpec]:
-        """Return the runs topics of one pool, one per lane."""
+        """Return the specs of the runs topics of one pool, one per lane."""
         partitions = (counts or PartitionCounts()).runs
         return [_spec(self.runs(pool, lane), partitions, replication, days=7, stamped=True) for lane in Lane]
 
     def topic_specs(
         self, pools: Iterable[str], *, counts: PartitionCounts | None = None, replication: int = 1
     ) -> list[TopicSpec]:
-        """Return every topic an installation with these pools needs."""
+        """Return the specs of all topics that an installation with these pools needs."""
         specs = self.base_specs(counts=counts, replication=replication)
         for pool in pools:
             specs += self.pool_specs(pool, counts=counts, replication=replication)
@@ -152,7 +152,8 @@ class Topics:
 def _checked(pool: str) -> str:
     if not POOL_PATTERN.fullmatch(pool):
         raise ValueError(
-            f"{pool!r} is no pool name; use 1 to 48 of a-z, 0-9, '-' and '_', the first a letter or digit"
+            f"{pool!r} is not a valid pool name; use 1 to 48 of a-z, 0-9, '-' and '_',"
+            " the first a letter or digit"
         )
     return pool
 
@@ -160,6 +161,6 @@ def _checked(pool: str) -> str:
 def _spec(name: str, partitions: int, replication: int, *, days: int, stamped: bool = False) -> TopicSpec:
     config = {"retention.ms": str(days * _DAY_MS)}
     if stamped:
-        # Ages of waiting records are measured from the broker's clock, not from the publishers'.
+        # The age of waiting records is measured by the broker's clock, not by the publishers'.
         config["message.timestamp.type"] = "LogAppendTime"
     return TopicSpec(name, partitions, replication, config)

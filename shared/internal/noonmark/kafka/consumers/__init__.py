@@ -1,4 +1,4 @@
-"""The batch consumer: records in, settled records back, offsets committed only past settled records.
+"""The batch consumer: returns records, takes marks for settled ones, commits offsets only past these.
 
 May import: `kafka` top level. Start with `consumer.py`; `offsets.py` decides how far a partition may be
 committed, `commits.py` commits.

@@ -1,4 +1,4 @@
-"""Committing offsets: when, with which metadata, and what to do when the group refuses."""
+"""Committing offsets: when, with which metadata, and what to do if the group refuses."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from noonmark.kafka.consumers.records import ConsumerCounters
 
 _log = logging.getLogger(__name__)
 
-_ANSWER_SECONDS: Final = 60.0
-"""A commit without any answer for so long is taken as failed; librdkafka answers long before."""
+_TIMEOUT_SECONDS: Final = 60.0
+"""A commit without an answer for this long counts as failed; librdkafka answers long before."""
 
 _MOVED_ON: Final = frozenset(
     {
@@ -28,8 +28,9 @@ _MOVED_ON: Final = frozenset(
         KafkaError._NO_OFFSET,  # noqa: SLF001
     }
 )
-"""The group's membership changed under the commit. Nothing is lost by dropping it: what is still ours
-is committed at the next interval, what is not is delivered again and recognised as settled."""
+"""The group's membership changed during the commit. Nothing is lost by dropping it: partitions that are still
+ours are committed at the next interval; the records of others are delivered again and recognised as settled.
+"""
 
 _NEXT: Final = re.compile(r"(?:^|;)next=(\d{1,18})(?:;|$)")
 
@@ -40,16 +41,16 @@ def encode_next(offset: int) -> str:
 
 
 def decode_next(metadata: str | None) -> int | None:
-    """Return the first offset not yet started from commit metadata; None when it says nothing of it."""
+    """Return the first offset not yet started from commit metadata; None if it is not in there."""
     match = _NEXT.search(metadata) if metadata else None
     return int(match[1]) if match else None
 
 
 class Committer:
-    """Sends commits of a consumer's contiguous marks, one request on its way at a time.
+    """Sends commits of a consumer's contiguous marks, one request in flight at a time.
 
-    A partition is committed when its offset has moved since `interval_seconds`, or when only its
-    metadata has since `metadata_interval_seconds`.
+    A partition is committed if its offset has changed since `interval_seconds`, or if only its metadata has
+    changed since `metadata_interval_seconds`.
     """
 
     __slots__ = (
@@ -94,15 +95,15 @@ class Committer:
         if now < self._sent_at + self._interval:
             return
         if self._pending:
-            # Two on their way could arrive in the wrong order and move an offset back.
-            if now - self._pending_since < _ANSWER_SECONDS:
+            # Two requests in flight could arrive in the wrong order and move an offset back.
+            if now - self._pending_since < _TIMEOUT_SECONDS:
                 return
             self._forget(self._pending.values())
             self._pending.clear()
         self._send(consumer, [mark for mark in self._changed(self._tracker) if self._is_due(mark, now)])
 
     def commit_all(self, consumer: Consumer) -> bool:
-        """Send all that has changed, without regard to intervals. Returns whether everything is accepted."""
+        """Send all changes, without regard to intervals. Return whether everything has been accepted."""
         if self._pending:
             return False
         marks = list(self._changed(self._tracker))
@@ -121,20 +122,20 @@ class Committer:
             return
         self._pending = {(mark.topic, mark.partition, mark.offset): mark for mark in marks}
         self._pending_since = now
-        self._remember(marks, now)
+        self._note_sent(marks, now)
 
     def commit_now(self, consumer: Consumer, partitions: Iterable[tuple[str, int]]) -> None:
         """Commit these partitions' marks and wait for the answer. Refusals are counted, not raised."""
         marks = list(self._changed(partitions))
         if self._pending:
-            # Its answer may still come out of order: send these partitions again in any case.
-            known = {(mark.topic, mark.partition) for mark in marks}
-            asked = set(partitions)
+            # The pending answer may come out of order: send these partitions again in any case.
+            included = {(mark.topic, mark.partition) for mark in marks}
+            requested = set(partitions)
             marks += [
                 mark
                 for topic, partition, _ in self._pending
-                if (topic, partition) in asked
-                and (topic, partition) not in known
+                if (topic, partition) in requested
+                and (topic, partition) not in included
                 and (mark := self._tracker.mark(topic, partition)) is not None
             ]
         if not marks:
@@ -151,24 +152,24 @@ class Committer:
             )
         accepted = [mark for mark in marks if (mark.topic, mark.partition) not in refused]
         self._counters.commits += len(accepted)
-        self._remember(accepted, time.monotonic())
+        self._note_sent(accepted, time.monotonic())
 
     def answered(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
-        """Take the answer to an asynchronous commit (librdkafka's callback, on the owner's thread).
+        """Process the answer to an asynchronous commit (librdkafka's callback, on the owner's thread).
 
-        Matched by offset: an answer that was given up on may still come after a newer commit was sent.
+        Matched by offset: the answer to a commit that timed out may arrive after a newer commit was sent.
         """
         refused: list[CommitMark] = []
         reason = error
-        for held in partitions:
-            mark = self._pending.pop((held.topic, held.partition, held.offset), None)
+        for tp in partitions:
+            mark = self._pending.pop((tp.topic, tp.partition, tp.offset), None)
             if mark is None:
                 continue
-            if error is None and held.error is None:
+            if error is None and tp.error is None:
                 self._counters.commits += 1
                 continue
             refused.append(mark)
-            reason = reason or held.error
+            reason = reason or tp.error
         if reason is not None and refused:
             self._refused(reason, refused)
 
@@ -191,7 +192,7 @@ class Committer:
             return True
         return now - self._sent_at_of[mark.topic, mark.partition] >= self._metadata_interval
 
-    def _remember(self, marks: Iterable[CommitMark], now: float) -> None:
+    def _note_sent(self, marks: Iterable[CommitMark], now: float) -> None:
         for mark in marks:
             self._sent[mark.topic, mark.partition] = mark
             self._sent_at_of[mark.topic, mark.partition] = now

@@ -1,4 +1,4 @@
-"""The lane consumer: batches in, marks back, offsets moved only past settled records."""
+"""The batch consumer: returns batches, takes marks, commits offsets only past settled records."""
 
 from __future__ import annotations
 
@@ -15,41 +15,36 @@ from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.consumers.commits import Committer
 from noonmark.kafka.consumers.offsets import OffsetTracker
 from noonmark.kafka.consumers.properties import consumer_properties, hint
-from noonmark.kafka.consumers.records import (
-    ConsumerCounters,
-    ConsumerFailed,
-    Record,
-    read_headers,
-)
+from noonmark.kafka.consumers.records import ConsumerCounters, ConsumerFailed, Record, read_headers
 
 _log = logging.getLogger(__name__)
 
 _LOG_EVERY_SECONDS: Final = 10.0
-_ANSWER_STEP_SECONDS: Final = 0.05
+_FLUSH_STEP_SECONDS: Final = 0.05
 
 
 class BatchConsumer:
     """Consumes topics as a member of a group.
 
-    One thread owns it; `settle`, `started`, `pause`, `resume`, `is_current` and the properties may be
-    used from any.
+    One thread owns it; any thread may use `settle`, `started`, `pause`, `resume`, `is_current` and the
+    properties.
 
-    Records are tracked from the moment they are received. A partition's offset is committed up to its
-    first record that is not settled, never further; nothing is committed for a partition that was lost.
+    Records are tracked from the moment they are received. A partition's offset is committed up to its first
+    record that is not settled, never further; nothing is committed for a partition that was lost.
 
     Args:
         config: the cluster; its `group_protocol` chooses between KIP-848 and classic groups.
         topics: one topic or several.
         group: the consumer group.
-        max_in_flight: cap of a partition's window (records polled and not yet passed by the commit
-            position): a partition that reaches it is paused until half of it is free. Overshot by at
-            most one batch.
-        commit_interval_seconds: at most one commit in this time, if any offset has moved.
-        pause_grace_seconds: a pause shorter than this only leaves the records where they are. A longer
-            one stops fetching, which throws the client's buffer away and fetches it anew on resume.
-        max_poll_interval_seconds: a consumer not polled for so long loses its partitions.
-        headers: whether records carry their headers.
-        properties: further librdkafka properties.
+        max_in_flight: the cap of a partition's window (records polled and not yet passed by the commit
+            position): a partition that reaches it is paused until half of it is free. Exceeded by at most
+            one batch.
+        commit_interval_seconds: at most one commit in this time, if an offset has changed.
+        pause_grace_seconds: a shorter pause leaves the records in the client's buffer. A longer one stops
+            fetching, which discards the buffer; it is fetched again on resume.
+        max_poll_interval_seconds: a consumer that is not polled for this long loses its partitions.
+        headers: whether records include their headers.
+        properties: additional librdkafka properties.
     """
 
     def __init__(
@@ -102,10 +97,10 @@ class BatchConsumer:
     # -- for the owner thread ------------------------------------------------------------------------
 
     def poll_batch(self, max_records: int, timeout_seconds: float) -> list[Record]:
-        """Return what is there, at most `max_records`, waiting up to `timeout_seconds` for the first.
+        """Return available records, at most `max_records`, waiting up to `timeout_seconds` for the first.
 
-        Applies marks, commits and serves rebalances on the way, so it must be called often, also while
-        paused or with `max_records` 0 (it then returns nothing).
+        It also applies marks, commits and serves rebalances, so call it often, also while paused or with
+        `max_records` 0 (it then returns nothing).
 
         Raises:
             ConsumerFailed: the client reported a fatal error.
@@ -121,7 +116,7 @@ class BatchConsumer:
             records = self._receive(max_records, wait_seconds) if taking else self._idle(wait_seconds)
             if self._fatal is not None:
                 raise ConsumerFailed(
-                    f"the Kafka client of group {self.group} failed for good: {self._fatal.str()}"
+                    f"the Kafka client of group {self.group} has a fatal error: {self._fatal.str()}"
                     f" ({self._fatal.name()})" + hint(self._fatal)
                 )
             if records or time.monotonic() >= deadline:
@@ -129,62 +124,67 @@ class BatchConsumer:
                 return records
 
     def flush(self, timeout_seconds: float = 5.0) -> bool:
-        """Apply all marks and commit them now. Returns whether the group has accepted them in time."""
+        """Apply all marks and commit them now. Return whether the group has accepted them in time."""
         self._apply_marks()
         deadline = time.monotonic() + timeout_seconds
         while not self._committer.commit_all(self._consumer):
             if time.monotonic() >= deadline or self._fatal is not None:
                 return False
-            # Answers come through the client's poll, which may hand out a record: kept, not dropped.
-            message = self._consumer.poll(_ANSWER_STEP_SECONDS)
+            # Answers come through the client's poll, which may return a record: it is kept.
+            message = self._consumer.poll(_FLUSH_STEP_SECONDS)
             if message is not None:
                 self._take((message,), self._stash)
         return True
 
     def close(self, timeout_seconds: float = 5.0) -> None:
-        """Commit what is settled and leave the group. Marks that come later are ignored.
+        """Commit what is settled and leave the group. Later marks are ignored.
 
-        Each of the two steps is given up after `timeout_seconds`: with no coordinator to talk to, the
-        client alone would try for minutes. What could not be committed is delivered again.
+        Each of the two steps is given up after `timeout_seconds`: without a coordinator, the client would try
+        for minutes. Records that could not be committed are delivered again.
         """
         if self._closed:
             return
         self._closed = True
         if not self.flush(timeout_seconds):
-            _log.warning("group %s: closing without the last commit; its records come again", self.group)
+            _log.warning(
+                "group %s: closing without the last commit; its records will be delivered again", self.group
+            )
         for topic, partition in self._tracker:
             self._drop(topic, partition)
         leaving = threading.Thread(target=self._consumer.close, name=f"leave {self.group}", daemon=True)
         leaving.start()
         leaving.join(timeout_seconds)
         if leaving.is_alive():
-            _log.warning("group %s: left without goodbye; it frees the partitions by itself", self.group)
+            _log.warning(
+                "group %s: could not leave in time; its session times out and frees the partitions",
+                self.group,
+            )
 
     # -- for any thread ------------------------------------------------------------------------------
 
     def settle(self, records: Sequence[Record]) -> None:
-        """Hand in records whose fate is durable. Applied by the owner thread at its next poll."""
+        """Mark records whose outcome is durable. The owner thread applies the marks at its next poll."""
         self._settled_queue.append(records)
 
     def started(self, records: Sequence[Record]) -> None:
-        """Hand in records that were started. Settled implies started."""
+        """Mark records that were started. Settled implies started."""
         self._started_queue.append(records)
 
     def pause(self) -> None:
-        """Take no more records from now on; membership and marks go on. Holds through rebalances."""
+        """Return no more records from now on; membership and marks continue. It lasts through rebalances."""
         self._running.clear()
 
     def resume(self) -> None:
-        """Take records again. Wakes a poll that waits in a pause."""
+        """Return records again. Wakes a poll that waits in a pause."""
         self._running.set()
 
     @property
     def is_paused(self) -> bool:
-        """Whether `pause` holds."""
+        """Whether the consumer is paused."""
         return not self._running.is_set()
 
     def is_current(self, record: Record) -> bool:
-        """Whether the assignment this record came under is still held. If not, another consumer gets it."""
+        """Whether the record's assignment is still held. If not, another consumer receives the record."""
         return self._tracker.is_current(record.epoch)
 
     @property
@@ -194,17 +194,17 @@ class BatchConsumer:
 
     @property
     def in_flight(self) -> int:
-        """Records received and not settled (as far as marks have been applied)."""
+        """Records received and not settled (by the marks applied so far)."""
         return self._tracker.in_flight
 
     # -- receiving -----------------------------------------------------------------------------------
 
     def _receive(self, max_records: int, timeout_seconds: float) -> list[Record]:
         if self._stash:
-            taken, self._stash = self._stash, []
-            return [record for record in taken if self._tracker.is_current(record.epoch)]
+            stashed, self._stash = self._stash, []
+            return [record for record in stashed if self._tracker.is_current(record.epoch)]
         records: list[Record] = []
-        # consume(n, t) would wait for n records or t; poll takes the first as soon as it is there. It is
+        # consume(n, t) would wait for n records or t; poll returns the first as soon as it arrives. It is
         # tracked before the rest is fetched: a rebalance in between must find it.
         first = self._consumer.poll(timeout_seconds)
         if first is None:
@@ -215,13 +215,13 @@ class BatchConsumer:
         return records
 
     def _idle(self, timeout_seconds: float) -> list[Record]:
-        """Take nothing, for at most `timeout_seconds`."""
+        """Receive nothing, for at most `timeout_seconds`."""
         if self._fetch_stopped:
             message = self._consumer.poll(0)
             if message is not None:
-                # Received between two partitions' pauses, or from one just assigned: kept, not dropped.
+                # Received between the pauses of two partitions, or from one just assigned: it is kept.
                 self._take((message,), self._stash)
-        # In a short pause the client is not polled: its buffer stays, rebalances wait for a moment.
+        # In a short pause the client is not polled: its buffer stays, and rebalances wait for a moment.
         if self._running.is_set():
             time.sleep(timeout_seconds)
         else:
@@ -229,7 +229,7 @@ class BatchConsumer:
         return []
 
     def _take(self, messages: Iterable[Any], records: list[Record]) -> None:
-        """Track messages and append their records. Runs of one partition are tracked together."""
+        """Track messages and append their records; messages of one partition are tracked together."""
         topic, partition, epoch = "", -1, 0
         offsets: list[int] = []
         position = 0
@@ -264,13 +264,13 @@ class BatchConsumer:
         self._track(topic, partition, offsets)
 
     def _epoch(self, topic: str, partition: int, offset: int) -> int:
-        """Return the epoch a record counts under; 0 when the partition is not held."""
+        """Return the epoch that a record belongs to; 0 if the partition is not held."""
         tracker = self._tracker.get(topic, partition)
         if tracker is None:
             return 0
         position = tracker.position
         if position is not None and offset < position:
-            # The topic was made anew, or its offsets were reset: what is in hand is another history.
+            # The topic was created again, or its offsets were reset: records in flight belong to the old one.
             _log.warning(
                 "%s[%d]: offsets went back from %d to %d; starting over there",
                 topic,
@@ -289,14 +289,14 @@ class BatchConsumer:
             tracker.polled_many(offsets)
 
     def _slice_seconds(self, deadline: float) -> float:
-        """How long one wait may last: marks and commits of records in hand are served in between."""
+        """How long one wait may last: in between, marks and commits of records in flight are processed."""
         left = max(deadline - time.monotonic(), 0.0)
         return min(left, self._commit_interval)
 
     # -- marks and pauses ------------------------------------------------------------------------------
 
     def _apply_marks(self) -> None:
-        # Started first: a record both started and settled needs no second look.
+        # Started first: a record that is both started and settled needs no second check.
         if self._started_queue:
             for epoch, offsets in _drain_queue(self._started_queue).items():
                 if not self._tracker.started(epoch, offsets):
@@ -307,7 +307,7 @@ class BatchConsumer:
                     self.counters.late_marks += len(offsets)
 
     def _pause_and_resume(self, *, taking: bool) -> None:
-        """Bring the client's paused partitions in line with what is wanted."""
+        """Pause and resume partitions of the client as needed."""
         if taking:
             self._not_taking_since = None
             self._fetch_stopped = False
@@ -316,56 +316,56 @@ class BatchConsumer:
             if self._not_taking_since is None:
                 self._not_taking_since = now
             self._fetch_stopped = now - self._not_taking_since >= self._pause_grace
-        self._full = {held for held in self._tracker if self._is_full(held)}
-        wanted = set(self._tracker) if self._fetch_stopped else self._full
-        if wanted == self._paused:
+        self._full = {partition for partition in self._tracker if self._is_full(partition)}
+        to_pause = set(self._tracker) if self._fetch_stopped else self._full
+        if to_pause == self._paused:
             return
-        if pausing := wanted - self._paused:
-            self._consumer.pause([TopicPartition(*held) for held in pausing])
-        if resuming := self._paused - wanted:
-            self._consumer.resume([TopicPartition(*held) for held in resuming])
-        self._paused = set(wanted)
+        if pausing := to_pause - self._paused:
+            self._consumer.pause([TopicPartition(*partition) for partition in pausing])
+        if resuming := self._paused - to_pause:
+            self._consumer.resume([TopicPartition(*partition) for partition in resuming])
+        self._paused = set(to_pause)
 
-    def _is_full(self, held: tuple[str, int]) -> bool:
-        tracker = self._tracker.get(*held)
+    def _is_full(self, partition: tuple[str, int]) -> bool:
+        tracker = self._tracker.get(*partition)
         if tracker is None:
             return False
         # Half of the window must be free before it opens again: each pause costs a fetch.
-        return tracker.is_full or (held in self._full and tracker.window_size > tracker.window // 2)
+        return tracker.is_full or (partition in self._full and tracker.window_size > tracker.window // 2)
 
     # -- the client's callbacks, all on the owner's thread ---------------------------------------------
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         consumer.incremental_assign(partitions)
-        for held in partitions:
-            self._drop(held.topic, held.partition)
-            self._tracker.assign(held.topic, held.partition)
+        for tp in partitions:
+            self._drop(tp.topic, tp.partition)
+            self._tracker.assign(tp.topic, tp.partition)
         self.counters.assigned += len(partitions)
         if not partitions:
             return
         _log.info("group %s: assigned %s", self.group, _names(partitions))
-        # A partition can come back with the pause it left with, and would never be read again.
+        # A partition can come back paused as it left, and would never be read again.
         consumer.resume(partitions)
         if self._fetch_stopped:
             consumer.pause(partitions)
-            self._paused.update((held.topic, held.partition) for held in partitions)
+            self._paused.update((tp.topic, tp.partition) for tp in partitions)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._apply_marks()
-        self._committer.commit_now(consumer, [(held.topic, held.partition) for held in partitions])
+        self._committer.commit_now(consumer, [(tp.topic, tp.partition) for tp in partitions])
         self._forget(partitions)
         self.counters.revoked += len(partitions)
         _log.info("group %s: revoked %s", self.group, _names(partitions))
 
     def _on_lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        # Somebody else may own them already: nothing of ours may be committed.
+        # Another consumer may own them already: nothing of ours may be committed.
         self._forget(partitions)
         self.counters.lost += len(partitions)
         _log.warning("group %s: lost %s", self.group, _names(partitions))
 
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
-        for held in partitions:
-            self._drop(held.topic, held.partition)
+        for tp in partitions:
+            self._drop(tp.topic, tp.partition)
 
     def _drop(self, topic: str, partition: int) -> None:
         self._tracker.drop(topic, partition)
@@ -393,4 +393,4 @@ def _drain_queue(box: deque[Sequence[Record]]) -> dict[int, list[int]]:
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(f"{held.topic}[{held.partition}]" for held in partitions) or "nothing"
+    return ", ".join(f"{tp.topic}[{tp.partition}]" for tp in partitions) or "nothing"

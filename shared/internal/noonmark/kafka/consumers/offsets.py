@@ -1,7 +1,7 @@
-"""Which records of a partition are in hand, started and settled, and how far its offset may move.
+"""Which records of a partition are in flight, started and settled, and how far its offset may move.
 
-Pure bookkeeping: no client, no clock, no locks. One thread owns a tracker. Every operation works on
-whole batches and costs amortised constant time per record.
+Only bookkeeping: no client, no clock, no locks. One thread owns a tracker. Every operation works on whole
+batches and costs amortised constant time per record.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import NamedTuple
 class PartitionTracker:
     """The records of one partition during one assignment.
 
-    `epoch` numbers the assignment: what was polled under another epoch means nothing here. The window is
-    everything polled that the commit position has not passed: records in flight plus those settled
-    behind one that is not.
+    `epoch` numbers the assignment: records polled under another epoch are ignored. The window is everything
+    polled that the commit position has not passed: records in flight, and those settled behind one that is
+    not.
     """
 
     __slots__ = ("_order", "_position", "_start_order", "_unsettled", "_unstarted", "epoch", "window")
@@ -33,9 +33,9 @@ class PartitionTracker:
         self._position: int | None = None
 
     def polled_many(self, offsets: Collection[int]) -> None:
-        """Take up records in the order they were polled.
+        """Add records in the order in which they were polled.
 
-        Gaps are fine (compaction, transaction markers); they belong to no record and hold nothing up.
+        Gaps are fine (compaction, transaction markers); they belong to no record and block nothing.
 
         Raises:
             ValueError: an offset is not above all polled before it; the caller must begin a new epoch.
@@ -67,9 +67,9 @@ class PartitionTracker:
         self.settled_many((offset,))
 
     def settled_many(self, offsets: Collection[int]) -> None:
-        """Mark records as settled (their fate is durable), in any order.
+        """Mark records as settled (their outcome is durable), in any order.
 
-        It implies started. Unknown ones are ignored.
+        Settled implies started. Unknown records are ignored.
         """
         self._unsettled.difference_update(offsets)
         order, unsettled = self._order, self._unsettled
@@ -80,12 +80,12 @@ class PartitionTracker:
     def commit_position(self) -> int | None:
         """Return the offset to commit: the first unsettled one, or one past the last polled.
 
-        None when nothing was polled under this epoch.
+        None if nothing was polled under this epoch.
         """
         return self._order[0] if self._order else self._position
 
     def next_unstarted(self) -> int | None:
-        """Return the first offset that was not started; None when nothing was polled."""
+        """Return the first offset that was not started; None if nothing was polled."""
         return self._start_order[0] if self._start_order else self._position
 
     @property
@@ -105,7 +105,7 @@ class PartitionTracker:
 
     @property
     def is_full(self) -> bool:
-        """Whether the window has reached its cap: nothing more should be polled."""
+        """Whether the window has reached its cap: no more records should be polled."""
         return len(self._order) >= self.window
 
 
@@ -119,10 +119,10 @@ class CommitMark(NamedTuple):
 
 
 class OffsetTracker:
-    """The trackers of all partitions one consumer holds, found by partition or by epoch.
+    """The trackers of all partitions that one consumer holds, by partition or by epoch.
 
-    Epochs rise by one with each assignment of any partition and are never used twice, so an epoch alone
-    says whether a record in somebody's hands still counts.
+    Epochs rise by one with each assignment of any partition and are never used twice, so an epoch alone shows
+    whether a record in flight still counts.
     """
 
     __slots__ = ("_by_epoch", "_by_partition", "_last_epoch", "_window")
@@ -134,7 +134,7 @@ class OffsetTracker:
         self._by_epoch: dict[int, PartitionTracker] = {}
 
     def assign(self, topic: str, partition: int) -> PartitionTracker:
-        """Begin a new epoch for a partition. What an earlier one held is forgotten."""
+        """Begin a new epoch for a partition. Records of an earlier epoch are forgotten."""
         self.drop(topic, partition)
         self._last_epoch += 1
         tracker = PartitionTracker(self._last_epoch, self._window)
@@ -143,21 +143,21 @@ class OffsetTracker:
         return tracker
 
     def drop(self, topic: str, partition: int) -> None:
-        """Forget a partition: marks under its epoch are ignored from here on."""
+        """Forget a partition: marks under its epoch are ignored from now on."""
         tracker = self._by_partition.pop((topic, partition), None)
         if tracker is not None:
             del self._by_epoch[tracker.epoch]
 
     def get(self, topic: str, partition: int) -> PartitionTracker | None:
-        """Return the partition's tracker; None when it is not held."""
+        """Return the partition's tracker; None if the partition is not held."""
         return self._by_partition.get((topic, partition))
 
     def is_current(self, epoch: int) -> bool:
-        """Whether the assignment with this epoch is still held. May be asked from any thread."""
+        """Whether the assignment with this epoch is still held. Any thread may call this."""
         return epoch in self._by_epoch
 
     def started(self, epoch: int, offsets: Iterable[int]) -> bool:
-        """Mark records started; False (and nothing done) when the epoch is over."""
+        """Mark records as started; False (and nothing done) if the epoch is over."""
         tracker = self._by_epoch.get(epoch)
         if tracker is None:
             return False
@@ -165,7 +165,7 @@ class OffsetTracker:
         return True
 
     def settled(self, epoch: int, offsets: Collection[int]) -> bool:
-        """Mark records settled; False (and nothing done) when the epoch is over."""
+        """Mark records as settled; False (and nothing done) if the epoch is over."""
         tracker = self._by_epoch.get(epoch)
         if tracker is None:
             return False
@@ -173,7 +173,7 @@ class OffsetTracker:
         return True
 
     def mark(self, topic: str, partition: int) -> CommitMark | None:
-        """Return what could be committed for a partition; None when nothing was polled."""
+        """Return what can be committed for a partition; None if nothing was polled."""
         tracker = self._by_partition.get((topic, partition))
         if tracker is None:
             return None

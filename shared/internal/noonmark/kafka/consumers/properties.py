@@ -1,4 +1,4 @@
-"""The librdkafka properties of a lane consumer, for both group protocols."""
+"""The librdkafka properties of a batch consumer, for both group protocols."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from confluent_kafka import KafkaError
 from noonmark.kafka.config import KafkaConfig
 
 _CLASSIC: Final = {
-    # Cooperative from the first day: a group cannot change from eager to cooperative while it runs.
+    # Cooperative from the start: a running group cannot change from eager to cooperative.
     "partition.assignment.strategy": "cooperative-sticky",
     "session.timeout.ms": 10_000,
     "heartbeat.interval.ms": 3_000,
 }
-"""With KIP-848 the assignor and both times belong to the broker, and the client refuses them."""
+"""With KIP-848 the broker sets the assignor and both times, and the client refuses them."""
 
 
 def consumer_properties(config: KafkaConfig, group: str, max_poll_interval_seconds: float) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def consumer_properties(config: KafkaConfig, group: str, max_poll_interval_secon
         "enable.auto.offset.store": False,
         "auto.offset.reset": "earliest",
         "max.poll.interval.ms": round(max_poll_interval_seconds * 1000),
-        # Enough for several batches; a pause or a rebalance throws what is buffered away.
+        # Enough for several batches; a pause or a rebalance discards what is buffered.
         "queued.min.messages": 10_000,
         "queued.max.messages.kbytes": 16_384,
         "fetch.queue.backoff.ms": 20,
@@ -37,7 +37,7 @@ def consumer_properties(config: KafkaConfig, group: str, max_poll_interval_secon
 
 
 def hint(error: KafkaError) -> str:
-    """Return what to do about a fatal error, where there is something to do."""
+    """Return what to do about a fatal error, if anything can be done."""
     if error.code() in (KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE):  # noqa: SLF001
         return "; brokers before 4.0 need the group protocol classic"
     return ""

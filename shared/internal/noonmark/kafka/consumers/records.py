@@ -1,4 +1,4 @@
-"""What a consumer hands to its user."""
+"""What a consumer returns: records, counters, errors."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from confluent_kafka import Message
 Headers = list[tuple[str, bytes | str | None]]
 
 UNREADABLE_HEADERS: Final[Headers] = [("", None)]
-"""Stands for headers that the client cannot give out: a key that is not UTF-8. Compare by identity."""
+"""Replaces headers that the client cannot decode: a key that is not UTF-8. Compare by identity."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
     """One consumed record.
 
     Attributes:
-        topic: where it came from.
+        topic: its topic.
         partition: its partition.
-        offset: its place there.
-        epoch: the assignment it was polled under; unique within a process's consumer.
+        offset: its offset there.
+        epoch: the assignment under which it was polled; unique within a process's consumer.
         key: its key, if any.
         value: its body; empty for a tombstone.
-        timestamp_ms: milliseconds since 1970 as the broker stamped it; 0 when there is none.
-        headers: its headers, where the consumer was asked for them and there are any;
-            `UNREADABLE_HEADERS` where they cannot be read.
-        is_stamped: the time stamp is the broker's own (LogAppendTime), not the publisher's.
+        timestamp_ms: milliseconds since 1970 as the broker stamped it; 0 if there is no timestamp.
+        headers: its headers, if the consumer reads headers and there are any; `UNREADABLE_HEADERS` if they
+            cannot be decoded.
+        is_stamped: whether the timestamp is the broker's (LogAppendTime), not the publisher's.
     """
 
     topic: str
@@ -41,25 +41,25 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     is_stamped: bool = False
 
 
-class ConsumerFailed(Exception):  # noqa: N818 - it names what happened, like the domain's other conditions
-    """The client is beyond repair (fatal error); the process must start a new one, or end."""
+class ConsumerFailed(Exception):  # noqa: N818 - the name says what happened, like the domain's other conditions
+    """The client has a fatal error; the process must create a new one, or stop."""
 
 
 @dataclass(slots=True)
 class ConsumerCounters:
-    """What a consumer has counted since it was made. Written by its owner thread, read by any.
+    """What a consumer has counted since it was created. Written by its owner thread, read by any.
 
     Attributes:
-        records: records handed out.
+        records: records returned.
         commits: commits that the group accepted.
-        commits_dropped: commits refused because membership had moved on; sent again if still ours.
+        commits_dropped: commits refused because membership had changed; sent again if still ours.
         commit_errors: commits that failed otherwise; sent again.
-        assigned: partitions received.
-        revoked: partitions given back in order.
-        lost: partitions taken away without notice.
+        assigned: partitions assigned.
+        revoked: partitions revoked in order.
+        lost: partitions lost without notice.
         late_marks: settled or started marks for records of a past assignment.
-        rewinds: partitions whose offsets went backwards (topic made anew, or offsets reset).
-        errors: other errors the client reported.
+        rewinds: partitions whose offsets went backwards (topic created again, or offsets reset).
+        errors: other errors that the client reported.
     """
 
     records: int = 0
@@ -75,7 +75,7 @@ class ConsumerCounters:
 
 
 def read_headers(message: Message) -> Headers | None:
-    """Return a record's headers; any client that may publish can send a key that the client cannot decode."""
+    """Return a record's headers; any publisher can send a key that the client cannot decode."""
     try:
         return cast("Headers | None", message.headers())
     except (UnicodeDecodeError, SystemError):

@@ -1,4 +1,4 @@
-"""What consumer groups have committed, asked from outside."""
+"""The committed offsets of consumer groups, read from outside."""
 
 from __future__ import annotations
 
@@ -22,68 +22,68 @@ _EVENTS_AT_ONCE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """An answer about many groups.
+    """The committed offsets of several groups.
 
     Attributes:
-        places: (group, topic, partition) to the commit; without those that never had one.
+        offsets: (group, topic, partition) to the commit; partitions without a commit are left out.
         errors: group to a sentence that says why it could not be read.
     """
 
-    places: Mapping[tuple[str, str, int], TopicPartition]
+    offsets: Mapping[tuple[str, str, int], TopicPartition]
     errors: Mapping[str, str]
 
 
 class GroupOffsets:
     """Reads committed offsets; joins no group and commits nothing. One thread owns it.
 
-    Every group has a client of its own, kept while somebody asks for the group. `AdminClient` would do
-    with one for all, but its `list_consumer_group_offsets` must not be used: when a broker answers that
-    it does not coordinate the group (any more), as it may after every restart or move of a coordinator,
-    librdkafka reaches for the consumer group that an admin client has not got, and the process ends by
-    SIGSEGV (`rd_kafka_cgrp_op`, called by `rd_kafka_handle_OffsetFetch`; 2.16 still does).
+    Every group has its own client, which is kept while the group is read. One `AdminClient` could serve all,
+    but its `list_consumer_group_offsets` must not be used: when a broker answers that it does not coordinate
+    the group (any more), as it may after every restart or move of a coordinator, librdkafka dereferences the
+    consumer group that an admin client does not have, and the process ends by SIGSEGV (`rd_kafka_cgrp_op`,
+    called by `rd_kafka_handle_OffsetFetch`; 2.16 still does).
 
     Args:
         config: the cluster.
-        timeout_seconds: how long each group may take; together they are bounded too, see `read`.
+        timeout_seconds: the timeout of each group; `read` bounds the total, too.
     """
 
     def __init__(self, config: KafkaConfig, *, timeout_seconds: float = 5.0) -> None:
         self._config = config
         self._timeout = timeout_seconds
         self._clients: dict[str, Consumer] = {}
-        self._asked_at: dict[str, float] = {}
+        self._read_at: dict[str, float] = {}
 
     def read(self, wanted: Mapping[str, Sequence[TopicPartition]]) -> Committed:
-        """Ask for some partitions of each group. One that fails stops no other.
+        """Read some partitions of each group. A group that fails stops no other.
 
-        Groups that do not answer cost the timeout once, and half a second for every eight of them beyond
-        those that were asked first.
+        Groups that do not answer cost the timeout once, and half a second for every eight of them after
+        the first ones.
         """
         started_at = time.monotonic()
         for group in wanted:
             if group not in self._clients:
                 self._clients[group] = self._new_client(group)
-            self._asked_at[group] = started_at
-        places: dict[tuple[str, str, int], TopicPartition] = {}
+            self._read_at[group] = started_at
+        offsets: dict[tuple[str, str, int], TopicPartition] = {}
         errors: dict[str, str] = {}
         least = min(_LEAST_SECONDS, self._timeout)
 
-        def ask(group: str) -> list[TopicPartition] | str:
+        def fetch(group: str) -> list[TopicPartition] | str:
             left = started_at + self._timeout - time.monotonic()
             return _committed(self._clients[group], wanted[group], max(left, least))
 
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="group-offsets") as pool:
-            for group, answer in zip(wanted, pool.map(ask, wanted), strict=True):
+            for group, answer in zip(wanted, pool.map(fetch, wanted), strict=True):
                 if isinstance(answer, str):
                     errors[group] = f"group {group}: {answer}"
                     continue
-                for place in answer:
-                    if place.error is not None:
-                        errors[group] = f"group {group}: {place.error.str()}"
-                    elif place.offset >= 0:
-                        places[group, place.topic, place.partition] = place
-        self._release([group for group, at in self._asked_at.items() if at < started_at - _KEEP_SECONDS])
-        return Committed(places, errors)
+                for tp in answer:
+                    if tp.error is not None:
+                        errors[group] = f"group {group}: {tp.error.str()}"
+                    elif tp.offset >= 0:
+                        offsets[group, tp.topic, tp.partition] = tp
+        self._release([group for group, at in self._read_at.items() if at < started_at - _KEEP_SECONDS])
+        return Committed(offsets, errors)
 
     def close(self) -> None:
         """Release the clients."""
@@ -91,7 +91,7 @@ class GroupOffsets:
 
     def _release(self, groups: Sequence[str]) -> None:
         for group in groups:
-            self._asked_at.pop(group, None)
+            self._read_at.pop(group, None)
             self._clients.pop(group).close()
 
     def _new_client(self, group: str) -> Consumer:
@@ -104,7 +104,7 @@ class GroupOffsets:
 def _committed(
     client: Consumer, partitions: Sequence[TopicPartition], timeout_seconds: float
 ) -> list[TopicPartition] | str:
-    """Return the commits of a client's group, or the reason why they are not known."""
+    """Return the commits of a client's group, or the reason why they could not be read."""
     try:
         return client.committed(list(partitions), timeout=timeout_seconds)
     except KafkaException as error:

@@ -1,4 +1,4 @@
-"""Measuring consumer groups from outside: in messages and in age, whether or not a consumer is alive."""
+"""Lag of consumer groups, measured from outside in messages and in age, also without live consumers."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ Subscription = tuple[str, str]
 """A (group, topic) pair."""
 
 
-class LagUnavailable(Exception):  # noqa: N818 - it names what happened
-    """A lag could not be measured; the message says of what, and why."""
+class LagUnavailable(Exception):  # noqa: N818 - the name says what happened
+    """A lag could not be measured; the message says which one, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """What one group has before it in one partition.
+    """The lag of one group in one partition.
 
     Attributes:
         topic: the topic.
-        topic_id: its id; a topic deleted and made anew has another.
+        topic_id: its id; a topic that was deleted and created again has another.
         group: the consumer group.
         partition: the partition.
         begin: first offset still stored.
         end: one past the last readable offset.
-        committed: the group's committed offset; None when it never committed.
-        next: first offset not yet started, as the consumer said with its commit, within what is stored.
+        committed: the group's committed offset; None if it never committed.
+        next: first offset not yet started, from the consumer's commit metadata, within what is stored.
         start_backlog: messages not yet started.
-        commit_lag: messages not yet committed; one long run can hold it.
+        commit_lag: messages not yet committed; one long run can block the commit.
         oldest_unstarted_timestamp_ms: when the record at `next` was appended, milliseconds since 1970;
-            None when nothing waits or it could not be read in time.
+            None if nothing waits or it could not be read in time.
     """
 
     topic: str
@@ -71,12 +71,12 @@ class PartitionLag:
 
     @property
     def is_reset(self) -> bool:
-        """Whether the commit lies past the end: it belongs to an earlier history of the topic."""
+        """Whether the commit is past the end: it belongs to an earlier topic of this name."""
         return self.committed is not None and self.committed > self.end
 
     @property
     def position(self) -> int:
-        """Where the group stands: nothing below is still to be delivered to it."""
+        """The group's position: nothing below is still to be delivered to it."""
         if self.committed is None or self.is_reset:
             return self.begin
         return max(self.committed, self.begin)
@@ -89,11 +89,11 @@ class PartitionLag:
 
 @dataclass(frozen=True, slots=True)
 class LagReport:
-    """One measurement of many subscriptions.
+    """One measurement of several subscriptions.
 
     Attributes:
         lags: (group, topic) to its partitions, in order.
-        failed: (group, topic) to the reason it could not be measured.
+        failed: (group, topic) to the reason why it could not be measured.
     """
 
     lags: Mapping[Subscription, Sequence[PartitionLag]]
@@ -101,15 +101,14 @@ class LagReport:
 
 
 class LagProbe:
-    """Asks the brokers where groups and partitions stand. One thread owns it.
+    """Reads from the brokers the offsets of groups and partitions. One thread owns it.
 
-    It joins no group and commits nothing. Clients are made when something is measured, so that a probe at
-    rest has none. The age of a backlog is read from the record at `next`, once
-    per position.
+    It joins no group and commits nothing. Clients are created when something is measured, so an idle probe
+    has none. The age of a backlog is read from the record at `next`, once per position.
 
     Args:
         config: the cluster.
-        timeout_seconds: bound of each of the few requests of a measurement.
+        timeout_seconds: the timeout of each of the few requests of a measurement.
     """
 
     def __init__(self, config: KafkaConfig, *, timeout_seconds: float = 5.0) -> None:
@@ -118,14 +117,14 @@ class LagProbe:
         self._client: AdminClient | None = None
         self._groups = GroupOffsets(config, timeout_seconds=timeout_seconds)
         self._reader: Consumer | None = None
-        # (topic id, partition) to (next, end when read in vain, timestamp)
+        # (topic id, partition) to (next, end at the last read, timestamp or None if not found)
         self._ages: dict[tuple[str, int], tuple[int, int, int | None]] = {}
 
     def measure(self, group: str, topic: str) -> list[PartitionLag]:
         """Return the lag of each partition of a topic for a group.
 
         Raises:
-            LagUnavailable: no broker answered in time, or there is no such topic.
+            LagUnavailable: no broker answered in time, or the topic does not exist.
         """
         report = self.measure_all([(group, topic)])
         if reason := report.failed.get((group, topic)):
@@ -133,7 +132,7 @@ class LagProbe:
         return list(report.lags[group, topic])
 
     def measure_all(self, subscriptions: Iterable[Subscription]) -> LagReport:
-        """Measure many (group, topic) pairs with a handful of requests. One that fails stops no other."""
+        """Measure several (group, topic) pairs with a few requests. A pair that fails stops no other."""
         wanted = list(dict.fromkeys(subscriptions))
         failed: dict[Subscription, str] = {}
         topics, topic_errors = self._describe({topic for _, topic in wanted})
@@ -154,20 +153,20 @@ class LagProbe:
                     partition=p,
                     begin=begins[topic, p],
                     end=ends[topic, p],
-                    held=committed.places.get((group, topic, p)),
+                    commit=committed.offsets.get((group, topic, p)),
                 )
                 for p in range(count)
             ]
         self._add_ages(lags)
-        # Log lines wait in a client until it is polled.
+        # Log lines stay in a client until it is polled.
         self._admin.poll(0)
         if failed:
-            # A client that lost its broker can stay with the connection it lost: the next one is new.
+            # A client that lost its broker may keep the broken connection: create a new one next time.
             self._client = None
         return LagReport(lags, failed)
 
     def close(self) -> None:
-        """Release the clients; a later measurement makes new ones."""
+        """Release the clients; a later measurement creates new ones."""
         self._client = None
         self._groups.close()
         if self._reader is not None:
@@ -184,14 +183,14 @@ class LagProbe:
         return self._client
 
     def _describe(self, names: set[str]) -> tuple[dict[str, tuple[str, int]], dict[str, str]]:
-        """Return (topic id, partitions) per topic, and reasons for those that have none."""
+        """Return (topic id, number of partitions) per topic, and the reasons for topics that failed."""
         found: dict[str, tuple[str, int]] = {}
         errors: dict[str, str] = {}
         if not names:
             return found, errors
         futures = self._admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._timeout)
         for name, future in futures.items():
-            answer = _answer(future, f"topic {name}", errors, name)
+            answer = _result(future, f"topic {name}", errors, name)
             if answer is not None:
                 found[name] = (str(answer.topic_id), len(answer.partitions))
         return found, errors
@@ -210,18 +209,18 @@ class LagProbe:
         errors: dict[str, str] = {}
         if not partitions:
             return {}, {}, errors
-        # Ends last: a commit read before them cannot lie past them unless the topic was made anew.
-        asked = [
+        # Ends last: a commit read before them cannot be past them unless the topic was created again.
+        requests = [
             self._admin.list_offsets(dict.fromkeys(partitions, spec), request_timeout=self._timeout)
             for spec in (OffsetSpec.earliest(), OffsetSpec.latest())  # type: ignore[no-untyped-call]
         ]
         begins, ends = (
             {
-                (held.topic, held.partition): answer.offset
-                for held, future in futures.items()
-                if (answer := _answer(future, f"topic {held.topic}", errors, held.topic)) is not None
+                (tp.topic, tp.partition): answer.offset
+                for tp, future in futures.items()
+                if (answer := _result(future, f"topic {tp.topic}", errors, tp.topic)) is not None
             }
-            for futures in asked
+            for futures in requests
         )
         return begins, ends, errors
 
@@ -232,10 +231,10 @@ class LagProbe:
         unread = {(lag.topic, lag.partition): lag for lag in waiting if not self._is_known(lag)}
         if unread:
             stamps = self._read_first(unread)
-            for held, lag in unread.items():
-                self._ages[lag.topic_id, lag.partition] = (lag.next, lag.end, stamps.get(held))
+            for key, lag in unread.items():
+                self._ages[lag.topic_id, lag.partition] = (lag.next, lag.end, stamps.get(key))
         if len(self._ages) > _AGES_KEPT:
-            # Topics made anew leave entries behind.
+            # Topics that were created again leave entries behind.
             self._ages = {key: self._ages[key] for key in {(lag.topic_id, lag.partition) for lag in waiting}}
         for subscription, partitions in lags.items():
             lags[subscription] = [
@@ -250,13 +249,13 @@ class LagProbe:
         return position == lag.next and (stamp is not None or end == lag.end)
 
     def _read_first(self, lags: Mapping[tuple[str, int], PartitionLag]) -> dict[tuple[str, int], int]:
-        """Read a record of each partition: that at `next`, or the first after it. Late ones are missing."""
+        """Read a record of each partition: at `next`, or the first after it. Late ones are missing."""
         reader = self._reader or self._new_reader()
         self._reader = reader
         stamps: dict[tuple[str, int], int] = {}
         wanted = [TopicPartition(lag.topic, lag.partition, lag.next) for lag in lags.values()]
         reader.assign(wanted)
-        # A partition stays paused over its assignments: without this each would be read once and never again.
+        # A partition stays paused across assignments: without this each would be read only once.
         reader.resume(wanted)
         deadline = time.monotonic() + _READ_SECONDS
         try:
@@ -264,11 +263,11 @@ class LagProbe:
                 message = reader.poll(left)
                 if message is None or message.error() is not None:
                     continue
-                held: Any = (message.topic(), message.partition())
-                if held not in stamps:
-                    stamps[held] = message.timestamp()[1]
-                    # The rest of what was fetched from there only stands before the others.
-                    reader.pause([TopicPartition(*held)])
+                key: Any = (message.topic(), message.partition())
+                if key not in stamps:
+                    stamps[key] = message.timestamp()[1]
+                    # The other records of this partition would only delay those of the others.
+                    reader.pause([TopicPartition(*key)])
         finally:
             reader.unassign()
         return stamps
@@ -277,12 +276,12 @@ class LagProbe:
         return Consumer(
             self._config.client(client_id="noonmark-lag-reader")
             | {
-                # librdkafka wants a name; without a subscription it joins no group.
+                # librdkafka requires a group id; without a subscription it joins no group.
                 "group.id": f"{self._config.topic_prefix}.lag-probe",
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest",
-                # One record of each partition is all that is read: the smallest fetch holds it.
+                # Only one record of each partition is read: the smallest fetch contains it.
                 "fetch.message.max.bytes": 4096,
                 "queued.min.messages": 1,
                 "fetch.wait.max.ms": 100,
@@ -290,13 +289,13 @@ class LagProbe:
         )
 
 
-def _answer(future: Future[Any], what: str, errors: dict[str, str], key: str) -> Any:
-    """Return a future's result; None, and the reason under `key`, when the request failed."""
+def _result(future: Future[Any], what: str, errors: dict[str, str], key: str) -> Any:
+    """Return a future's result; None, and the reason under `key`, if the request failed."""
     try:
         return future.result()
     except KafkaException as error:
         errors[key] = f"{what}: {error.args[0].str()}"
-        _log.debug("lag of %s not measured: %s", what, error)
+        _log.debug("cannot measure the lag of %s: %s", what, error)
         return None
 
 
@@ -308,13 +307,13 @@ def lag_of(
     partition: int,
     begin: int,
     end: int,
-    held: TopicPartition | None,
+    commit: TopicPartition | None,
 ) -> PartitionLag:
-    """Compute a partition's lag from what the brokers say; `held` is the group's commit, if any."""
-    committed = None if held is None else held.offset
+    """Compute a partition's lag from the brokers' answers; `commit` is the group's commit, if any."""
+    committed = None if commit is None else commit.offset
     position = begin if committed is None or committed > end else max(committed, begin)
-    following = decode_next(held.metadata) if held is not None and position == committed else None
-    # What a consumer said cannot lie behind its commit, nor beyond what is stored.
+    following = decode_next(commit.metadata) if commit is not None and position == committed else None
+    # The consumer's metadata cannot be behind its commit, nor beyond what is stored.
     start = min(max(following or position, position), end)
     return PartitionLag(
         topic=topic,

@@ -1,4 +1,4 @@
-"""Proof that a consumer group has passed everything published before an instant. Pure bookkeeping."""
+"""Proof that a consumer group has passed everything published before an instant. Only bookkeeping."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Passage:
     """How far a group has come, in publishing time.
 
     Attributes:
-        until: every message acknowledged before this instant has been passed by the group, or is gone
-            with its topic. None while there is no proof of anything.
-        lost: the last observation showed that the topic was made anew, or had lost records.
+        until: every message acknowledged before this instant has been passed by the group, or is gone with
+            its topic. None while nothing is proved.
+        lost: whether the last observation showed that the topic was created again, or has lost records.
     """
 
     until: datetime | None
@@ -23,15 +23,15 @@ class Passage:
 
 
 class TopicMarks:
-    """Remembers where a topic's partitions ended at certain instants.
+    """Stores the end offsets of a topic's partitions at certain instants.
 
-    A message acknowledged before `marked_at` lies below the end offsets read after it. Once a group's
-    position has reached those ends in every partition, that message is behind the group: a run that
-    still waits for it will wait for ever. Age alone proves nothing.
+    A message acknowledged before `marked_at` is below the end offsets read after it. Once a group's
+    position has reached those ends in every partition, the group has passed that message: a run that still
+    waits for it will wait for ever. Age alone proves nothing.
 
     Args:
-        capacity: marks kept. When there are more, every second one is dropped: the proof then comes in
-            larger steps, never wrongly.
+        capacity: the number of marks kept. If there are more, every second one is dropped: the proof then
+            comes in larger steps, but stays correct.
     """
 
     __slots__ = ("_capacity", "_last_ends", "_last_marked_at", "_lost", "_marks", "_topic_id", "_until")
@@ -46,11 +46,11 @@ class TopicMarks:
         self._lost = False
 
     def observe(self, marked_at: datetime, ends: Mapping[int, int], topic_id: str | None = None) -> bool:
-        """Remember the end offsets per partition. Returns whether the topic has lost what it held before.
+        """Store the end offsets per partition. Return whether the topic has lost records.
 
-        `marked_at` must have been read before the ends were, from the clock that dates acknowledgements.
-        A topic with another id, a partition fewer, or an end that went back has lost records: what was
-        acknowledged before the last good observation counts as passed from then on.
+        Read `marked_at` before the ends, from the clock that dates acknowledgements. A topic with another id,
+        a missing partition, or an end that went back has lost records: what was acknowledged before the last
+        good observation counts as passed from then on.
         """
         self._lost = self._has_lost(ends, topic_id)
         if self._lost:
@@ -67,7 +67,7 @@ class TopicMarks:
         return self._lost
 
     def passed(self, positions: Mapping[int, int]) -> Passage:
-        """Take a group's positions (`PartitionLag.position`) and return what they prove.
+        """Return what a group's positions (`PartitionLag.position`) prove.
 
         A partition without a position has not been passed.
         """

@@ -1,4 +1,4 @@
-"""The relay's producer: every message of a batch comes back acknowledged or with a reason.
+"""The relay's producer: returns for every message of a batch whether it was acknowledged, or why not.
 
 May import: `kafka` top level. Start with `producer.py`.
 """

@@ -1,4 +1,4 @@
-"""What a batch of messages came to: which were acknowledged, which were not, and why."""
+"""The result of sending a batch: which messages were acknowledged, which were not, and why."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class DeliveryFailure:
     """Why a message was not acknowledged.
 
     Attributes:
-        kind: permanent failures will fail again; transient ones are to be sent again.
-        code: the short name of the cause, from a fixed set (fit for a metric's label).
+        kind: permanent failures will fail again; messages with transient ones are to be sent again.
+        code: the short name of the cause, from a fixed set (usable as a metric label).
         reason: a sentence for people.
     """
 
@@ -45,7 +45,7 @@ class DeliveryFailure:
 
     @property
     def is_permanent(self) -> bool:
-        """Whether sending it again is pointless."""
+        """Whether sending the message again is pointless."""
         return self.kind is FailureKind.PERMANENT
 
 
@@ -55,7 +55,7 @@ class BatchResult:
 
     Attributes:
         count: messages in the batch.
-        failed: position to failure. Every position that is not here was acknowledged by the brokers.
+        failed: position to failure. All other messages were acknowledged by the brokers.
     """
 
     count: int
@@ -63,7 +63,7 @@ class BatchResult:
 
     @property
     def all_acknowledged(self) -> bool:
-        """Whether nothing failed: the hot path, which needs no look at single positions."""
+        """Whether nothing failed: the hot path, which needs no check of single positions."""
         return not self.failed
 
     def acknowledged(self) -> Iterator[int]:
@@ -73,7 +73,7 @@ class BatchResult:
 
 
 UNCONFIRMED_TOPIC: Final = "UNCONFIRMED_TOPIC"
-"""Code of the one transient failure that says nothing against the brokers."""
+"""Code of the one transient failure that does not indicate a problem of the brokers."""
 
 UNKNOWN_TOPIC_CODES: Final = frozenset(
     {
@@ -82,7 +82,7 @@ UNKNOWN_TOPIC_CODES: Final = frozenset(
         KafkaError.UNKNOWN_TOPIC_OR_PART,
     }
 )
-"""What a client says when it knows no such topic; its knowledge may be out of date."""
+"""What a client reports if it does not know the topic; its metadata may be out of date."""
 
 WHOLE_BATCH_CODES: Final = frozenset(
     {
@@ -91,7 +91,7 @@ WHOLE_BATCH_CODES: Final = frozenset(
         KafkaError._INVALID_DIFFERENT_RECORD,  # noqa: SLF001
     }
 )
-"""What a broker says of every message of a request when one of them is at fault."""
+"""What a broker reports for every message of a request if one of them is invalid."""
 
 _PERMANENT: Final = {
     KafkaError.MSG_SIZE_TOO_LARGE: "larger than the topic or this client allows",
@@ -102,15 +102,15 @@ _PERMANENT: Final = {
 
 
 def classify(error: KafkaError, topic: str, client_error: KafkaError | None = None) -> DeliveryFailure:
-    """Say what an error means for a message to this topic; `client_error` is the client's last trouble."""
+    """Return what an error means for a message to this topic; `client_error` is the client's last error."""
     code = error.code()
     if code in _PERMANENT:
         return DeliveryFailure(
             FailureKind.PERMANENT, error.name(), f"{topic}: {_PERMANENT[code]} ({error.str()})"
         )
-    trouble = f"; the client's last trouble: {client_error.str()}" if client_error is not None else ""
+    cause = f"; the client's last error: {client_error.str()}" if client_error is not None else ""
     return DeliveryFailure(
-        FailureKind.TRANSIENT, error.name(), f"{topic}: not acknowledged ({error.str()}){trouble}"
+        FailureKind.TRANSIENT, error.name(), f"{topic}: not acknowledged ({error.str()}){cause}"
     )
 
 
@@ -119,16 +119,17 @@ def absent_topic(topic: str, bootstrap: str) -> DeliveryFailure:
     return DeliveryFailure(
         FailureKind.PERMANENT,
         "UNKNOWN_TOPIC_OR_PART",
-        f"{topic}: no such topic at {bootstrap}, or this client may not see it; create it or grant DESCRIBE",
+        f"{topic}: topic does not exist at {bootstrap}, or this client may not see it; create it or grant"
+        " DESCRIBE",
     )
 
 
 def unconfirmed_topic(topic: str, bootstrap: str) -> DeliveryFailure:
-    """Return the failure of a message to a topic that was missing for too short a time to be sure."""
+    """Return the failure of a message to a topic that has been missing too briefly to be sure."""
     return DeliveryFailure(
         FailureKind.TRANSIENT,
         UNCONFIRMED_TOPIC,
-        f"{topic}: not found at {bootstrap} so far, which may be too soon to tell; it is looked up again",
+        f"{topic}: topic not found at {bootstrap} yet, it may be new; it is looked up again",
     )
 
 

@@ -1,4 +1,4 @@
-"""The relay's producer: a batch goes out, every message of it comes back acknowledged or with a reason."""
+"""The relay's producer: sends a batch; returns for each message that it was acknowledged, or why not."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ def _ignore(_seconds: float) -> None:
 class RelayProducer:
     """Sends batches with the idempotent producer and waits for their acknowledgements.
 
-    One thread owns it. Messages of one topic and key are acknowledged in the order of the batch. When one
-    of them fails for a passing reason, those after it are reported as failed too, even if a broker has
-    taken them: sent again they are duplicates, which consumers drop, instead of a silent change of order.
+    One thread owns it. Messages of one topic and key are acknowledged in the order of the batch. If one of
+    them fails for a transient reason, those after it are reported as failed too, even if a broker has written
+    them: sent again they are duplicates, which consumers drop, instead of a silent change of order.
 
     Args:
         config: the cluster.
-        delivery_timeout_seconds: a message without acknowledgement for so long has failed (transient).
-        linger_seconds: how long librdkafka gathers while a batch is being handed over; the wait for the
+        delivery_timeout_seconds: a message without acknowledgement for this long has failed (transient).
+        linger_seconds: how long librdkafka gathers messages while a batch is enqueued; the wait for the
             acknowledgements sends at once.
-        should_stop: asked at every step of a wait; True ends it, and what was not acknowledged is
-            reported as transient.
+        should_stop: called at every step of a wait; True ends the wait, and messages that were not
+            acknowledged are reported as transient failures.
         on_wait: called at every step of a wait with the seconds waited in this `send_batch`, so that the
-            caller can show that it is alive, and how long the brokers have been away.
-        hold_unseen: a batch with a message for a topic that the cluster does not show waits a moment, in
-            case the topic was made just now. Without it that message fails as transient at once, and
-            nobody else's batch waits for it.
-        properties: further librdkafka properties.
+            caller can report that it is alive, and how long the brokers have been away.
+        hold_unseen: a batch with a message for a topic that the cluster does not list waits a moment, in
+            case the topic was just created. If False, that message fails as transient at once, and the rest
+            of the batch does not wait.
+        properties: additional librdkafka properties.
     """
 
     def __init__(
@@ -84,15 +84,15 @@ class RelayProducer:
             "compression.type": "lz4",
             "linger.ms": linger_seconds * 1000,
             "message.timeout.ms": round(delivery_timeout_seconds * 1000),
-            # Keys land where the Java clients would put them, so that tools of both kinds agree.
+            # Keys go to the same partitions as with the Java clients, so that both kinds of tools agree.
             "partitioner": "murmur2_random",
             "queue.buffering.max.messages": 100_000,
             "queue.buffering.max.kbytes": 131_072,
-            # The directory of topics judges absence sooner; this bounds the case of a topic deleted
+            # The topic directory detects missing topics sooner; this bounds the case of a topic deleted
             # while it was in use.
             "topic.metadata.propagation.max.ms": 3_000,
-            # Acknowledgements then cost no callback: a flush that leaves nothing means that all
-            # messages without an error were acknowledged.
+            # Acknowledgements then cost no callback: after a complete flush, all messages without an
+            # error were acknowledged.
             "delivery.report.only.error": True,
             **(properties or {}),
         }
@@ -111,8 +111,8 @@ class RelayProducer:
     def send_batch(self, messages: Sequence[OutboundMessage]) -> BatchResult:
         """Send a batch and wait until every message is acknowledged or has failed.
 
-        Bounded by the delivery timeout (twice, where single messages must be tried again) and by
-        `should_stop`. Raises nothing for what happens to a message.
+        Bounded by the delivery timeout (twice, if single messages must be tried again) and by `should_stop`.
+        Failures of messages are returned, not raised.
         """
         self._started_at = time.monotonic()
         self._errors.clear()
@@ -130,7 +130,7 @@ class RelayProducer:
         if self._errors:
             self._resolve_errors(messages, failed)
         if self._unresolved:
-            # No report came for some: without one, silence means nothing, so all are sent again.
+            # Some delivery reports are missing: without an error nothing is known, so all are sent again.
             failed.update(
                 (index, unknown_outcome(message.topic))
                 for index, message in enumerate(messages)
@@ -141,12 +141,12 @@ class RelayProducer:
         return BatchResult(len(messages), failed)
 
     def close(self, timeout_seconds: float = 5.0) -> None:
-        """Wait a little for what is still out and release the client. Nothing is out between batches."""
+        """Wait briefly for messages in flight and release the client. Between batches there are none."""
         if self._producer.flush(timeout_seconds):
             self._producer.purge()
         self._producer.close()
 
-    # -- handing over ------------------------------------------------------------------------------
+    # -- enqueueing --------------------------------------------------------------------------------
 
     def _enqueue_all(self, messages: Sequence[OutboundMessage]) -> None:
         """The hot path: no test per message beyond the exceptions librdkafka raises."""
@@ -180,11 +180,11 @@ class RelayProducer:
     def _hold_back(
         self, messages: Sequence[OutboundMessage], failed: dict[int, DeliveryFailure]
     ) -> dict[int, str]:
-        """Return the messages whose topic was not found at the first look; fail those known as absent."""
+        """Return the messages whose topic was not found at first; fail those whose topic is absent."""
         unseen = {message.topic for message in messages} - self._directory.present
         if not unseen:
             return {}
-        presence = self._directory.look_up(unseen)
+        presence = self._directory.lookup(unseen)
         held: dict[int, str] = {}
         for index, message in enumerate(messages):
             match presence.get(message.topic):
@@ -199,12 +199,12 @@ class RelayProducer:
     def _send_held(
         self, messages: Sequence[OutboundMessage], held: dict[int, str], failed: dict[int, DeliveryFailure]
     ) -> None:
-        """Look once more for topics that were absent, after the grace period; the others are out."""
+        """Look up topics that were absent once more, after the grace period; the other messages are sent."""
         topics = frozenset(held.values())
         while (left := self._directory.wait_seconds(topics)) > 0 and not self._stopping():
             self._on_wait(time.monotonic() - self._started_at)
             time.sleep(min(left, _STEP_SECONDS))
-        presence = self._directory.look_up(topics)
+        presence = self._directory.lookup(topics)
         sending = []
         for index, topic in held.items():
             if presence[topic] is Presence.ABSENT:
@@ -227,7 +227,7 @@ class RelayProducer:
                 return
 
     def _step_polling(self) -> bool:
-        """Make room in the local queue; False when the caller should give up."""
+        """Free space in the local queue; False if the caller should give up."""
         self._producer.poll(_STEP_SECONDS)
         self._on_wait(time.monotonic() - self._started_at)
         return not self._stopping()
@@ -242,7 +242,7 @@ class RelayProducer:
     def _resolve_errors(
         self, messages: Sequence[OutboundMessage], failed: dict[int, DeliveryFailure]
     ) -> None:
-        # Everything that failed at first loses its place in its key's order, also what a second try saves.
+        # A message that failed at first loses its place in its key's order, even if a second try succeeds.
         displaced = sorted(self._errors)
         self._retry_unknown_topics(messages, failed)
         self._isolate(messages)
@@ -254,7 +254,7 @@ class RelayProducer:
     def _retry_unknown_topics(
         self, messages: Sequence[OutboundMessage], failed: dict[int, DeliveryFailure]
     ) -> None:
-        """Librdkafka may have forgotten a topic that was made again: ask the cluster, send once more."""
+        """Send once more if the cluster has the topic: librdkafka may have forgotten one created again."""
         again = {
             i: messages[i].topic for i, e in sorted(self._errors.items()) if e.code() in UNKNOWN_TOPIC_CODES
         }
@@ -262,7 +262,7 @@ class RelayProducer:
             return
         for topic in set(again.values()):
             self._directory.doubt(topic)
-        presence = self._directory.look_up(set(again.values()))
+        presence = self._directory.lookup(set(again.values()))
         if Presence.SUSPECT in presence.values():
             for index in again:
                 del self._errors[index]
@@ -279,7 +279,7 @@ class RelayProducer:
         self._await_acknowledgements()
 
     def _isolate(self, messages: Sequence[OutboundMessage]) -> None:
-        """Find the guilty of a request that was refused as a whole, by sending its messages one by one."""
+        """Find the invalid message of a request refused as a whole, by sending its messages one by one."""
         suspects = sorted(i for i, e in self._errors.items() if e.code() in WHOLE_BATCH_CODES)
         if len(suspects) < 2:
             return
@@ -300,10 +300,10 @@ class RelayProducer:
         self._last_error = error
 
     def _replace(self) -> None:
-        """Start over with a new producer: after a fatal error, or when a batch was abandoned on the way."""
+        """Create a new producer: after a fatal error, or if a batch was abandoned while in flight."""
         if self._fatal:
             _log.error(
-                "producer: fatal error; starting a new producer, what was not acknowledged is sent again"
+                "producer: fatal error; creating a new producer, unacknowledged messages are sent again"
             )
         self._producer.purge()
         self._producer.close()
@@ -313,7 +313,7 @@ class RelayProducer:
     # -- helpers -----------------------------------------------------------------------------------
 
     def _prepare_callbacks(self, count: int) -> None:
-        """Callbacks are made once per position and used again in every batch: produce then allocates none."""
+        """Create one callback per position, used again in every batch: `produce` then allocates none."""
         for index in range(len(self._callbacks), count):
             self._callbacks.append(_recorder(self._errors, index))
 
@@ -336,9 +336,9 @@ def _recorder(errors: Errors, index: int) -> Callable[[KafkaError | None, Any], 
 def _restore_order(
     messages: Sequence[OutboundMessage], displaced: Sequence[int], failed: dict[int, DeliveryFailure]
 ) -> None:
-    """Report what follows a displaced message under the same topic and key as to be sent again.
+    """Report messages that follow a displaced one under the same topic and key as to be sent again.
 
-    A message that failed for good is out of the order; it displaces nothing.
+    A message that failed permanently is out of the order; it displaces nothing.
     """
     displaced_first: dict[tuple[str, bytes], int] = {}
     failed_first: dict[tuple[str, bytes], int] = {}
@@ -355,7 +355,7 @@ def _restore_order(
     for index, message in enumerate(messages):
         if message.key is None or index in failed:
             continue
-        # The displaced went out again in their own order: among them only a failure breaks it.
+        # Displaced messages were sent again in their own order: among them only a failure breaks it.
         first = failed_first if index in second_round else displaced_first
         start = first.get((message.topic, message.key))
         if start is not None and index > start:

@@ -1,7 +1,7 @@
-"""Which topics exist, asked of the cluster as seldom as possible.
+"""Which topics exist, read from the cluster as rarely as possible.
 
-librdkafka alone lets a message for an absent topic wait for its whole timeout, and the batch with it.
-The producer therefore asks here first.
+librdkafka alone keeps a message for an absent topic for its whole timeout, and the batch with it. So the
+producer checks here first.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from enum import Enum, auto
 from typing import Final
 
 ABSENT_RECHECK_SECONDS: Final = 5.0
-"""For so long an absent topic stays absent without being asked for again."""
+"""An absent topic is not looked up again for this long."""
 
 GRACE_SECONDS: Final = 1.0
-"""A topic just created can be unknown to some broker for a moment: absence must hold for this long."""
+"""A topic just created can be unknown to some broker for a moment: absence counts only after this time."""
 
 
 class Presence(Enum):
@@ -24,16 +24,16 @@ class Presence(Enum):
     PRESENT = auto()
     ABSENT = auto()
     SUSPECT = auto()
-    """Not listed, but for less than the grace period: ask again."""
+    """Not listed, but for less than the grace period: look it up again."""
     UNCHECKED = auto()
     """No broker answered."""
 
 
 class TopicDirectory:
-    """Remembers which topics were seen. One thread owns it.
+    """Caches which topics exist. One thread owns it.
 
     Args:
-        list_topics: returns the names of all topics, or None when no broker answered in time.
+        list_topics: returns the names of all topics, or None if no broker answered in time.
         clock: monotonic seconds.
     """
 
@@ -49,29 +49,29 @@ class TopicDirectory:
         self._recheck_at: dict[str, float] = {}
 
     def doubt(self, topic: str) -> None:
-        """A client said that it does not know this topic: ask the cluster at the next look-up."""
+        """Look up this topic in the cluster next time, because a client reported that it does not know it."""
         self.present.discard(topic)
 
-    def look_up(self, topics: Iterable[str]) -> dict[str, Presence]:
+    def lookup(self, topics: Iterable[str]) -> dict[str, Presence]:
         """Return what is known of each topic; at most one request for all of them."""
         now = self._clock()
-        answer: dict[str, Presence] = {}
-        asking: list[str] = []
+        result: dict[str, Presence] = {}
+        unknown: list[str] = []
         for topic in topics:
             if topic in self.present:
-                answer[topic] = Presence.PRESENT
+                result[topic] = Presence.PRESENT
             elif now < self._recheck_at.get(topic, 0.0):
-                answer[topic] = Presence.ABSENT
+                result[topic] = Presence.ABSENT
             else:
-                asking.append(topic)
-        if asking:
+                unknown.append(topic)
+        if unknown:
             listed = self._list_topics()
-            for topic in asking:
-                answer[topic] = Presence.UNCHECKED if listed is None else self._note(topic, listed)
-        return answer
+            for topic in unknown:
+                result[topic] = Presence.UNCHECKED if listed is None else self._note(topic, listed)
+        return result
 
     def wait_seconds(self, topics: Iterable[str]) -> float:
-        """Return how long until the suspects among these topics may be judged."""
+        """Return how long until the suspects among these topics may be decided."""
         now = self._clock()
         since = [self._absent_since[topic] for topic in topics if topic in self._absent_since]
         return max((start + GRACE_SECONDS - now for start in since), default=0.0)

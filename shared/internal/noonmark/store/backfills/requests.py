@@ -1,4 +1,4 @@
-"""Backfills as people order them: planned for a look, started, cancelled. Steps: `backfill_steps`."""
+"""Requests for backfills: a dry run, start, cancel. `steps.py` executes them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PLAN_CHUNK: Final = 1000
 """Instants that a dry run compares with the ledger at once."""
 
 _NOT_IN: Final = {
-    JobState.CANCELLED: "a cancelled job runs no more: create it anew",
-    JobState.BROKEN: "correct its schedule first, then ask again",
+    JobState.CANCELLED: "a cancelled job runs no more: create it again",
+    JobState.BROKEN: "correct its schedule first, then try again",
 }
 
 
 class BackfillBounds(NamedTuple):
-    """What bounds every backfill: the database's time, the ledger's floor, the zone data in force."""
+    """The bounds of every backfill: the database's time, the ledger floor, the active zone data."""
 
     now: datetime
     ledger_floor: datetime
@@ -47,15 +47,15 @@ class BackfillPlan:
 
     Attributes:
         job_id: the job.
-        job_version: that its runs would have.
-        schedule: of that version.
-        range: what was asked for.
-        mode: likewise.
+        job_version: the job version that its runs would have.
+        schedule: the schedule of that version.
+        range: the requested range.
+        mode: the requested mode.
         total: instants in the range.
-        to_run: those of them that would run.
-        listed: of these the first ones after the place where the page begins.
-        next: the place where the next page begins; None where nothing follows.
-        job_state: of the job; one that `max_runs` completed has instants after its last run all the same.
+        to_run: the number of these that would run.
+        listed: the first of these after the position where the page begins.
+        next: the position where the next page begins; None if nothing follows.
+        job_state: the state of the job; one completed by `max_runs` still has instants after its last run.
     """
 
     job_id: UUID
@@ -71,7 +71,7 @@ class BackfillPlan:
 
     @property
     def note(self) -> str | None:
-        """What is counted that the schedule would not have run, in a sentence."""
+        """A sentence about counted instants that the schedule would not have run."""
         if self.job_state != JobState.COMPLETED or self.schedule.max_runs is None:
             return None
         return (
@@ -95,7 +95,7 @@ class _Job(NamedTuple):
 
 
 class Cancelled(NamedTuple):
-    """What a cancel did: whether it ended the backfill, runs that it ended, and that it asked to stop."""
+    """What a cancel did: whether it ended the backfill, runs that ended, runs that were asked to stop."""
 
     done: bool
     ended: int = 0
@@ -112,19 +112,19 @@ def plan(
     limit: int = 50,
     most: int = MOST_INSTANTS,
 ) -> BackfillPlan:
-    """Tell what a backfill would run. Nothing is written.
+    """Return what a backfill would run. Nothing is written.
 
     Args:
-        connection: autocommit: reading a schedule may take longer than a transaction should be open.
-        job_id: of the job.
+        connection: in autocommit mode, because reading a schedule may take longer than a transaction should.
+        job_id: the id of the job.
         asked: the range.
         mode: which instants run.
         after: list only instants after this one.
-        limit: list at most so many.
-        most: instants of the range; more are refused.
+        limit: the most instants to list.
+        most: the most instants of the range; larger ranges are refused.
 
     Raises:
-        BackfillError: no such backfill can be started; the message says why and what is right.
+        BackfillError: the backfill cannot be started; the message says why and what to do.
     """
     job = _read_job(connection, job_id)
     schedule = _schedule_of(connection, job, asked)
@@ -132,17 +132,17 @@ def plan(
     listed: list[datetime] = []
     running = 0
     more = False
-    place = asked.from_at
-    while instants := asked.instants(schedule, place, _PLAN_CHUNK):
+    position = asked.from_at
+    while instants := asked.instants(schedule, position, _PLAN_CHUNK):
         chosen = to_run(mode, instants, read_ledger(connection, job_id, instants))
         running += len(chosen)
-        wanted = [at for at in chosen if after is None or at > after]
-        room = limit - len(listed)
-        more = more or len(wanted) > room
-        listed += wanted[:room]
+        following = [at for at in chosen if after is None or at > after]
+        capacity = limit - len(listed)
+        more = more or len(following) > capacity
+        listed += following[:capacity]
         if len(instants) < _PLAN_CHUNK:
             break
-        place = instants[-1] + TICK
+        position = instants[-1] + TICK
     return BackfillPlan(
         job_id,
         job.version,
@@ -158,22 +158,22 @@ def plan(
 
 
 def start(connection: psycopg.Connection, planned: BackfillPlan, *, requested_by: str | None = None) -> UUID:
-    """Make a backfill; the trigger that owns the job's shard works it off. Return its id.
+    """Create a backfill and return its id; the trigger that owns the job's shard executes it.
 
     Args:
-        connection: no transaction open.
-        planned: what was shown to whoever confirmed it.
-        requested_by: for people.
+        connection: no transaction is open.
+        planned: the plan that was shown for confirmation.
+        requested_by: who requested it, for people.
 
     Raises:
-        BackfillError: the job or the ledger's floor changed since the plan was made, or another backfill of
-            the job is under way in a part of the range.
+        BackfillError: the job or the ledger floor changed since the plan was made, or another backfill of the
+            job is running in a part of the range.
     """
     backfill_id = uuid7()
     with connection.transaction():
         job = lock_job(connection, JobRef(planned.job_id, "", None))
         if job is None or job.state in _NOT_IN or job.version != planned.job_version:
-            raise BackfillError(f"job {planned.job_id} was changed meanwhile: look at the plan again")
+            raise BackfillError(f"job {planned.job_id} was changed meanwhile: check the plan again")
         asked = planned.range
         bounds = read_bounds(connection)
         asked.check(now=bounds.now, floor=bounds.ledger_floor)
@@ -183,7 +183,7 @@ def start(connection: psycopg.Connection, planned: BackfillPlan, *, requested_by
         ).fetchone()
         if other is not None:
             raise BackfillError(
-                f"backfill {other[0]} of {job} is under way in a part of this range: wait until it is done,"
+                f"backfill {other[0]} of {job} is running in a part of this range: wait until it is done,"
                 " or cancel it"
             )
         connection.execute(
@@ -213,17 +213,17 @@ def cancel(
     reason: str | None = None,
     runs_in: tuple[EventTopics, int] | None = None,
 ) -> Cancelled:
-    """End a backfill: nothing more of it is queued.
+    """End a backfill: it queues no more runs.
 
     Args:
-        connection: no transaction open.
-        backfill_id: of the backfill.
-        reason: for people.
-        runs_in: end its unfinished runs too, also of one that is done: where verdicts are announced, and the
-            number of shards. None: what it has queued runs.
+        connection: no transaction is open.
+        backfill_id: the id of the backfill.
+        reason: the reason, for people.
+        runs_in: cancel its unfinished runs too, even if the backfill is done: where verdicts are announced,
+            and the number of shards. None: queued runs still run.
 
     Raises:
-        BackfillError: there is no such backfill.
+        BackfillError: the backfill does not exist.
     """
     with connection.transaction():
         # First the backfill, then timers, job and runs: as a step of it does.
@@ -246,7 +246,7 @@ def cancel(
 
 
 def read_bounds(connection: psycopg.Connection) -> BackfillBounds:
-    """Read what bounds every backfill."""
+    """Read the bounds of every backfill."""
     with connection.cursor(row_factory=row_of(BackfillBounds)) as cursor:
         found = cursor.execute(statement("read_backfill_bounds")).fetchone()
     assert found is not None
@@ -256,7 +256,7 @@ def read_bounds(connection: psycopg.Connection) -> BackfillBounds:
 def read_ledger(
     connection: psycopg.Connection, job_id: UUID, instants: Sequence[datetime]
 ) -> dict[datetime, str]:
-    """Return the state of the newest run that was not skipped, of those instants that have one."""
+    """Return, for each instant that has a run that was not skipped, the state of the newest one."""
     if not instants:
         return {}
     rows = connection.execute(
@@ -267,12 +267,12 @@ def read_ledger(
 
 
 def zone_data_problem(schedule: Schedule, zone_data: str | None) -> str | None:
-    """Return why this process cannot tell the instants of a schedule; None where it can."""
+    """Return why this process cannot compute the instants of a schedule; None if it can."""
     if schedule.zone is None or zone_data == zone_data_version():
         return None
     return (
         f"this process has zone data {zone_data_version()}, the installation plans with"
-        f" {zone_data or 'none'}: use a noonmark with the same"
+        f" {zone_data or 'none'}: use a noonmark with the same zone data"
     )
 
 
@@ -287,7 +287,7 @@ def _read_job(connection: psycopg.Connection, job_id: UUID) -> _Job:
 
 
 def _schedule_of(connection: psycopg.Connection, job: _Job, asked: BackfillRange) -> Schedule:
-    """Return the schedule whose instants the range is about, where a backfill of the job is possible."""
+    """Return the schedule whose instants are in the range, if a backfill of the job is possible."""
     stored = orjson.loads(job.schedule) if job.schedule is not None else None
     if stored is None or "run_at" in stored:
         raise BackfillError(
@@ -315,9 +315,9 @@ def _stop_runs(
     backfill_id: UUID,
     job_id: UUID,
     asked: BackfillRange,
-    told: tuple[EventTopics, int],
+    announced_to: tuple[EventTopics, int],
 ) -> dict[str, int]:
-    """End the unfinished runs of a backfill, as a cancel of their job would."""
+    """Cancel the unfinished runs of a backfill, as a cancel of their job would."""
     job = lock_job(connection, JobRef(job_id, "", None))
     if job is None:
         return {}
@@ -338,6 +338,6 @@ def _stop_runs(
         stopped = cursor.execute(statement("cancel_runs"), which).fetchall()
     ended = [run for run in stopped if run.state == RunState.CANCELLED]
     release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
-    topics, shards = told
+    topics, shards = announced_to
     announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
     return {"ended": len(ended), "stopping": len(stopped) - len(ended)}

@@ -1,8 +1,8 @@
-"""Working off a backfill, a step at a time: each step is one transaction that may be repeated.
+"""Executing a backfill step by step: each step is one transaction that may be repeated.
 
-A step never overtakes the schedule: instants that the trigger has still to plan are waited for. It honours
-the job as it is now (paused, cancelled, runs that may not overlap) and the pool, version and schedule that
-the job had when the backfill was asked for.
+A step never overtakes the schedule: it waits for instants that the trigger has yet to plan. It respects the
+current state of the job (paused, cancelled, no overlapping runs), and the pool, version and schedule that
+the job had when the backfill was requested.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from noonmark.core.faults import hit
 from noonmark.core.ids import uuid7_batch
 from noonmark.core.instants import format_instant
 from noonmark.core.planning.backfill import BackfillRange, courtesy, to_run
-from noonmark.core.planning.promotion import gates_of
+from noonmark.core.planning.promotion import Gate, gates_of
 from noonmark.core.schedules.schedule import TICK, Schedule
 from noonmark.core.vocabulary import BackfillMode, BackfillState, JobState, Lane, Origin, Overlap, RunState
 from noonmark.store.backfills.requests import BackfillBounds, read_bounds, read_ledger, zone_data_problem
@@ -36,7 +36,7 @@ _FIRST_ID: Final = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """What one step does at most.
+    """The most that one step does.
 
     Attributes:
         queue: runs that it queues.
@@ -53,11 +53,11 @@ class Step(NamedTuple):
     """What a step did.
 
     Attributes:
-        examined: instants that have been dealt with, those that need no run included.
-        queued: runs that it made.
-        state: of the backfill now.
-        waits_for: why it did not go on; None where it did.
-        soon: it waits for something that may be over within a second.
+        examined: instants that were dealt with, including those that need no run.
+        queued: runs that it created.
+        state: the state of the backfill now.
+        waits_for: why it did not continue; None if it did.
+        soon: whether it waits for something that may be over within a second.
     """
 
     examined: int = 0
@@ -95,20 +95,22 @@ class _Job(NamedTuple):
 
 
 class _QueueCapacity(NamedTuple):
-    """How many runs a step may queue, why no more, and before which instant every run has ended."""
+    """How many runs a step may queue, why no more, and before which instant every run has finished."""
 
     runs: int
     ended_to: datetime
     reason: str
 
 
-_BUSY: Final = Step(waits_for="somebody else works on it, or changes its job or the zone data", soon=True)
+_BUSY: Final = Step(
+    waits_for="another process is working on it, or is changing its job or the zone data", soon=True
+)
 
 
 def running(
     connection: psycopg.Connection, shards: Sequence[int], *, after: UUID | None = None, limit: int = 50
 ) -> list[tuple[UUID, int]]:
-    """Return id and shard of the backfills that are under way in owned shards, after the page before."""
+    """Return id and shard of the running backfills in owned shards, after the previous page."""
     rows = connection.execute(
         statement("list_due_backfills"), {"shards": list(shards), "after": after or _FIRST_ID, "limit": limit}
     ).fetchall()
@@ -123,13 +125,13 @@ def step(
     *,
     held_back: bool = False,
 ) -> Step:
-    """Take a backfill on by one step.
+    """Advance a backfill by one step.
 
     Args:
-        connection: no transaction open.
-        backfill_id: of the backfill.
-        texts: schedules that were read before.
-        limits: of the step.
+        connection: no transaction is open.
+        backfill_id: the id of the backfill.
+        texts: the cache of schedules.
+        limits: the limits of the step.
         held_back: the relay of the low lane of its shard is far behind: nothing is queued.
 
     Raises:
@@ -138,7 +140,7 @@ def step(
     try:
         with connection.transaction():
             connection.execute(f"set local lock_timeout = '{_LOCK_TIMEOUT}'")
-            # In the order of everybody: the facts, the backfill, the job's timers, the job, its runs.
+            # The common lock order: time facts, the backfill, the job's timers, the job, its runs.
             if not share_time_facts(connection):
                 return _BUSY
             with connection.cursor(row_factory=row_of(_Backfill)) as cursor:
@@ -149,7 +151,7 @@ def step(
             if done.examined or done.queued:
                 hit("trigger.before_commit")
     except (psycopg.errors.LockNotAvailable, psycopg.errors.CheckViolation):
-        # Its job is being changed; or a day of the ledger was dropped in this moment: the floor has risen.
+        # Its job is being changed; or a day of the ledger was just dropped: the floor has risen.
         return _BUSY
     if done.examined or done.queued:
         hit("trigger.after_commit")
@@ -178,8 +180,8 @@ class _Stepper:
         bounds = read_bounds(self._connection)
         if job is None or job.state == JobState.CANCELLED:
             return self._end(BackfillState.CANCELLED, "its job was cancelled")
-        if (held := self._paused_verdicts(job, bounds, planned_to)) is not None:
-            return held
+        if (blocked := self._blocked_step(job, bounds, planned_to)) is not None:
+            return blocked
         try:
             self._texts.learn(self._connection, [backfill.schedule])
             schedule = self._texts.read(backfill.schedule)
@@ -189,7 +191,7 @@ class _Stepper:
             instants = self._instants(schedule, high)
         except psycopg.Error:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not stop the others
+        except Exception as error:  # noqa: BLE001 - an error in one must not stop the others
             return self._end(BackfillState.FAILED, f"cannot be planned: {type(error).__name__}: {error}")
         chosen = to_run(
             BackfillMode(backfill.mode), instants, read_ledger(self._connection, backfill.job_id, instants)
@@ -197,16 +199,16 @@ class _Stepper:
         capacity = self._capacity(job, schedule, fires_at, held_back=held_back) if chosen else None
         return self._advance(job, instants, chosen, capacity, high)
 
-    def _paused_verdicts(self, job: _Job, bounds: BackfillBounds, planned_to: datetime | None) -> Step | None:
-        """Return what becomes of a step that cannot look at instants now; None where it can."""
+    def _blocked_step(self, job: _Job, bounds: BackfillBounds, planned_to: datetime | None) -> Step | None:
+        """Return the result of a step that cannot process instants now; None if it can."""
         if planned_to is None and self._has_timer():
-            return _BUSY  # an edit or a calendar has just replaced it, and it is not locked
+            return _BUSY  # an edit or a calendar change has just replaced the timer, which is not locked
         if job.state in (JobState.PAUSED, JobState.BROKEN):
             return self._wait(f"its job is {job.state}")
         return self._below_floor(bounds) if self._backfill.next_at < bounds.ledger_floor else None
 
     def _instants(self, schedule: Schedule, high: datetime) -> list[datetime]:
-        """Return the next instants that have their verdict from the schedule, or never will."""
+        """Return the next instants that have their verdict from the schedule, or will never have one."""
         low = self._backfill.next_at
         return BackfillRange(low, high).instants(schedule, low, self._limits.lookahead) if high > low else []
 
@@ -218,18 +220,18 @@ class _Stepper:
         capacity: _QueueCapacity | None,
         high: datetime,
     ) -> Step:
-        """Queue what there is room for, and move on to the first instant that must wait."""
+        """Queue the runs for which there is capacity, and move to the first instant that must wait."""
         backfill = self._backfill
-        taking = chosen[: capacity.runs] if capacity else []
-        queued = self._queue(taking, job)
+        queueing = chosen[: capacity.runs] if capacity else []
+        queued = self._queue(queueing, job)
         reason: str | None = None
         ended_to = capacity.ended_to if capacity else backfill.ended_to
         if capacity is not None and queued is None:
-            taking, queued, reason = [], 0, "a run of its job is under way, and its runs may not overlap"
-        elif capacity is not None and len(chosen) > len(taking):
+            queueing, queued, reason = [], 0, "a run of its job is unfinished, and its runs may not overlap"
+        elif capacity is not None and len(chosen) > len(queueing):
             reason = capacity.reason
-        stop = chosen[len(taking)] if len(chosen) > len(taking) else None
-        looked = len(instants) if stop is None else instants.index(stop)
+        stop = chosen[len(queueing)] if len(chosen) > len(queueing) else None
+        examined = len(instants) if stop is None else instants.index(stop)
         state = BackfillState.RUNNING
         if stop is not None:
             next_at: datetime | None = stop
@@ -237,18 +239,18 @@ class _Stepper:
             next_at = instants[-1] + TICK
         elif high < backfill.until_at:
             next_at = max(high, backfill.next_at)
-            reason = f"the schedule is planned up to {format_instant(high)} only: what comes then goes first"
+            reason = f"the schedule is planned only up to {format_instant(high)}: the backfill waits for it"
         else:
             next_at, state = None, BackfillState.DONE
         return self._note(
-            Step(looked, queued or 0, state, None if looked else reason, soon=stop is not None),
+            Step(examined, queued or 0, state, None if examined else reason, soon=stop is not None),
             next_at=next_at,
             ended_to=ended_to,
             reason=None if state is BackfillState.DONE else reason if not queued else None,
         )
 
     def _lock_timer(self) -> tuple[datetime | None, datetime | None]:
-        """Return from which instant on the job's schedule is not planned yet, and when that fires."""
+        """Return the first instant that the job's schedule has not planned yet, and when that fires."""
         rows = self._connection.execute(
             statement("lock_backfill_timer"), {"job_id": self._backfill.job_id}
         ).fetchall()
@@ -267,7 +269,7 @@ class _Stepper:
     def _capacity(
         self, job: _Job, schedule: Schedule, fires_at: datetime | None, *, held_back: bool
     ) -> _QueueCapacity:
-        """Tell how many runs may be queued now."""
+        """Return how many runs may be queued now."""
         backfill = self._backfill
         row = self._connection.execute(
             statement("count_backfill_unfinished"),
@@ -286,7 +288,7 @@ class _Stepper:
             return _QueueCapacity(0, ended_to, "the relay of the low lane is behind")
         left = self._limits.unfinished - unfinished
         if left <= 0:
-            return _QueueCapacity(0, ended_to, f"{unfinished} of its runs are unfinished, and no more may be")
+            return _QueueCapacity(0, ended_to, f"{unfinished} of its runs are unfinished, which is the limit")
         if not job.one_by_one:
             return _QueueCapacity(min(left, self._limits.queue), ended_to, "its pace")
         left_alone = courtesy(schedule.period_seconds(backfill.now))
@@ -297,20 +299,36 @@ class _Stepper:
         return _QueueCapacity(1, ended_to, "its runs may not overlap")
 
     def _queue(self, instants: Sequence[datetime], job: _Job) -> int | None:
-        """Write runs and their messages, or their places in line; None where the slot of the job is taken."""
+        """Write runs with their messages or wait rows; None if the slot of the job is not free."""
         if not instants:
             return 0
-        backfill, in_slot = self._backfill, job.one_by_one
+        backfill, needs_slot = self._backfill, job.one_by_one
         ids = uuid7_batch(len(instants))
-        if in_slot and not acquire_slots(self._connection, [(ids[0], backfill.job_id)]):
+        if needs_slot and not acquire_slots(self._connection, [(ids[0], backfill.job_id)]):
             return None
         days = sorted({at.astimezone(UTC).date() for at in instants})
         self._connection.execute("select noonmark_make_day(day) from unnest(%s::date[]) as u (day)", [days])
-        count = len(instants)
         gates = gates_of(
             backfill.job_id, backfill.namespace, Lane.LOW, job.limits or (), Overlap.ALLOW, capped=job.capped
         )
-        state, reason = (RunState.WAITING, gates[0].reason.value) if gates else (RunState.QUEUED, None)
+        inserted = self._insert(ids, instants, gates[0] if gates else None, holds_slot=needs_slot)
+        enqueue_waiting(
+            self._connection,
+            [
+                WaitingRun(run_id, at, backfill.job_id, Lane.LOW, gates[0], None)
+                for run_id, at in zip(ids, instants, strict=True)
+                if gates and run_id in inserted
+            ],
+        )
+        if needs_slot and not inserted:
+            release_slots(self._connection, [(ids[0], backfill.job_id)])
+        return len(inserted)
+
+    def _insert(
+        self, ids: Sequence[UUID], instants: Sequence[datetime], gate: Gate | None, *, holds_slot: bool
+    ) -> set[UUID]:
+        """Insert runs that are queued, or wait for a gate; return those that the ledger did not have yet."""
+        backfill, count = self._backfill, len(instants)
         inserted = self._connection.execute(
             statement("insert_runs"),
             {
@@ -320,10 +338,10 @@ class _Stepper:
                 "instants": [1] * count,
                 "job_ids": [backfill.job_id] * count,
                 "job_versions": [backfill.job_version] * count,
-                "states": [state.value] * count,
-                "reasons": [reason] * count,
+                "states": [(RunState.WAITING if gate else RunState.QUEUED).value] * count,
+                "reasons": [gate.reason.value if gate else None] * count,
                 "start_by": [None] * count,
-                "holds_slot": [in_slot] * count,
+                "holds_slot": [holds_slot] * count,
                 "shards": [backfill.shard] * count,
                 "lanes": [int(Lane.LOW)] * count,
                 "namespaces": [backfill.namespace] * count,
@@ -332,16 +350,7 @@ class _Stepper:
                 "request_ids": [backfill.id.hex] * count,
             },
         ).fetchall()
-        made = {row[0] for row in inserted}
-        waiting = [
-            WaitingRun(run_id, at, backfill.job_id, Lane.LOW, gates[0], None)
-            for run_id, at in zip(ids, instants, strict=True)
-            if gates and run_id in made
-        ]
-        enqueue_waiting(self._connection, waiting)
-        if in_slot and not inserted:
-            release_slots(self._connection, [(ids[0], backfill.job_id)])
-        return len(inserted)
+        return {row[0] for row in inserted}
 
     def _wait(self, reason: str) -> Step:
         return self._note(
@@ -362,12 +371,12 @@ class _Stepper:
     def _below_floor(self, bounds: BackfillBounds) -> Step:
         return self._end(
             BackfillState.FAILED,
-            f"the ledger's floor has risen to {format_instant(bounds.ledger_floor)}, above the next instant"
-            f" from {format_instant(self._backfill.next_at)} on: start another backfill from the floor",
+            f"the ledger floor has risen to {format_instant(bounds.ledger_floor)}, after the next instant to"
+            f" run, {format_instant(self._backfill.next_at)}: start another backfill from the floor",
         )
 
     def _note(self, done: Step, *, next_at: datetime | None, ended_to: datetime, reason: str | None) -> Step:
-        """Write down what changed; a backfill that only waits on is left alone."""
+        """Store what changed; a backfill that only continues to wait is left alone."""
         backfill = self._backfill
         unchanged = (
             done.state is BackfillState.RUNNING
@@ -382,7 +391,7 @@ class _Stepper:
                     "id": backfill.id,
                     "next_at": next_at,
                     "ended_to": ended_to,
-                    "looked": done.examined,
+                    "examined": done.examined,
                     "queued": done.queued,
                     "state": done.state.value,
                     "reason": reason,

@@ -1,7 +1,7 @@
 """The trigger's claim: due timers become runs and outbox rows, each lane in one transaction.
 
-One-time instants without rules never leave Postgres. The others are locked, planned in Python
-(`noonmark.core.planning.plan`, memoised), and written back set-based.
+One-time instants without rules are claimed in Postgres alone. The others are locked, planned in Python
+(`noonmark.core.planning.plan`, cached), and written back in batches.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _PLANNING_SECONDS: Final = 0.25
 
 
 class Probe(NamedTuple):
-    """What is due at the database's `now`, and when the next timer is."""
+    """What is due at the database's `now`, and when the next timer fires."""
 
     now: datetime
     due: dict[tuple[int, int], list[int]]
-    """Shards with something due, by (lane, timer kind)."""
+    """Shards that have due timers, by (lane, timer kind)."""
     next_at: datetime | None
 
 
 def probe(connection: psycopg.Connection, shards: Sequence[int]) -> Probe | None:
-    """Look at the next timer of each owned shard, lane and kind; None when there is none at all."""
+    """Read the next timer of each owned shard, lane and kind; None if there is no timer at all."""
     rows = connection.execute(statement("read_next_timers"), {"shards": list(shards)}).fetchall()
     if not rows:
         return None
@@ -55,7 +55,7 @@ def probe(connection: psycopg.Connection, shards: Sequence[int]) -> Probe | None
 
 
 def missing_days(connection: psycopg.Connection, shards: Sequence[int], limit: int) -> int:
-    """Make the ledger's days that due timers need; return how many were made."""
+    """Create the ledger days that due timers need; return how many were created."""
     days = connection.execute(
         statement("list_missing_days"), {"shards": list(shards), "limit": limit}
     ).fetchall()
@@ -69,7 +69,10 @@ def missing_days(connection: psycopg.Connection, shards: Sequence[int], limit: i
 def claim_once(
     connection: psycopg.Connection, lane: Lane, shards: Sequence[int], limit: int, *, named: bool = False
 ) -> ClaimResult:
-    """Claim due one-time jobs of a lane: one statement, one commit; `named`: it tells which runs it made."""
+    """Claim due one-time jobs of a lane in one statement and one commit.
+
+    With `named` the result lists the new runs.
+    """
     with connection.transaction():
         row = connection.execute(
             statement("claim_once"),
@@ -83,25 +86,25 @@ def claim_once(
         hit("trigger.before_commit")
     hit("trigger.after_commit")
     assert row is not None
-    made = [(run_id, job_id) for run_id, job_id in row[2] or ()]
-    return ClaimResult(claimed=row[0], queued=row[1], made=made)
+    created = [(run_id, job_id) for run_id, job_id in row[2] or ()]
+    return ClaimResult(claimed=row[0], queued=row[1], made=created)
 
 
 def claim_retries(
     connection: psycopg.Connection, lane: Lane, shards: Sequence[int], limit: int
 ) -> ClaimResult:
-    """Queue runs again whose retry is due.
+    """Requeue runs whose retry is due.
 
-    Those of paused jobs wait for the resume instead, and those of jobs with limits for room: each attempt
-    counts.
+    Runs of paused jobs wait for the resume instead. Runs of jobs with limits wait for capacity, because each
+    attempt counts against the limits.
     """
     result = ClaimResult()
     with connection.transaction():
-        taken = _take(connection, TimerKind.RETRY, lane, shards, limit)
-        result.claimed = len(taken)
-        rows = _without_waiting(connection, taken, result)
+        claimed = _take(connection, TimerKind.RETRY, lane, shards, limit)
+        result.claimed = len(claimed)
+        rows = _without_waiting(connection, claimed, result)
         if rows:
-            told = connection.execute(
+            requeued = connection.execute(
                 statement("requeue_runs"),
                 {
                     "ids": [row[0] for row in rows],
@@ -110,7 +113,7 @@ def claim_retries(
                     "reason": "undeliverable",
                 },
             ).fetchone()
-            result.queued = told[0] if told else 0
+            result.queued = requeued[0] if requeued else 0
         hit("trigger.before_commit")
     hit("trigger.after_commit")
     return result
@@ -128,9 +131,9 @@ def claim_deadlines(
     """End attempts whose target has not reported in time: they are retried, dead or `unknown`."""
     result = ClaimResult()
     with connection.transaction():
-        taken = _take(connection, TimerKind.DEADLINE, lane, shards, limit)
-        result.claimed = len(taken)
-        settled = callbacks.expire(connection, topics, [row[0] for row in taken], shards=install_shards)
+        claimed = _take(connection, TimerKind.DEADLINE, lane, shards, limit)
+        result.claimed = len(claimed)
+        settled = callbacks.expire(connection, topics, [row[0] for row in claimed], shards=install_shards)
         result.settled = dict(Counter(settled.states.values()))
         hit("trigger.before_commit")
     hit("trigger.after_commit")
@@ -140,7 +143,7 @@ def claim_deadlines(
 def _take(
     connection: psycopg.Connection, kind: TimerKind, lane: Lane, shards: Sequence[int], limit: int
 ) -> list[tuple[Any, ...]]:
-    """Take due timers of runs that exist; return run, instant, job and shard of each."""
+    """Delete due timers of existing runs; return run, instant, job and shard of each."""
     share = max(1, limit // len(shards))
     params = {"shards": list(shards), "lane": int(lane), "kind": int(kind), "limit": share}
     return connection.execute(statement("claim_run_timers"), params).fetchall()
@@ -149,32 +152,34 @@ def _take(
 def _without_waiting(
     connection: psycopg.Connection, rows: Sequence[tuple[Any, ...]], result: ClaimResult
 ) -> Sequence[tuple[Any, ...]]:
-    """Let the runs of paused jobs, and of those with limits, wait; return the others.
+    """Let runs of paused jobs and of jobs with limits wait; return the others.
 
-    Rows are run, instant, job and shard.
+    Rows contain run, instant, job and shard.
     """
     if not rows:
         return rows
     found = connection.execute(
         statement("lock_paused_jobs"), {"ids": list({row[2] for row in rows})}
     ).fetchall()
-    paused = {job_id for job_id, is_held in found if is_held}
-    limited = {job_id for job_id, is_held in found if not is_held}
-    held = [row for row in rows if row[2] in paused]
-    if held:
+    paused = {job_id for job_id, is_paused in found if is_paused}
+    limited = {job_id for job_id, is_paused in found if not is_paused}
+    deferred = [row for row in rows if row[2] in paused]
+    if deferred:
         connection.execute(
             statement("pause_runs"),
             {
-                "ids": [row[0] for row in held],
-                "first": min(row[1] for row in held),
-                "last": max(row[1] for row in held),
-                "shards": list({row[3] for row in held}),
+                "ids": [row[0] for row in deferred],
+                "first": min(row[1] for row in deferred),
+                "last": max(row[1] for row in deferred),
+                "shards": list({row[3] for row in deferred}),
             },
         )
-    # A parked message among them took its token before: it is not `retrying`, and is queued.
-    lined = enqueue_gated(connection, [(row[0], row[1]) for row in rows if row[2] in limited], waiting_for="")
-    result.waiting = len(lined)
-    return [row for row in rows if row[2] not in paused and row[0] not in lined]
+    # A run whose message was parked has taken its token already: it is not `retrying`, and is queued.
+    waiting = enqueue_gated(
+        connection, [(row[0], row[1]) for row in rows if row[2] in limited], waiting_for=""
+    )
+    result.waiting = len(waiting)
+    return [row for row in rows if row[2] not in paused and row[0] not in waiting]
 
 
 def claim_planned(
@@ -192,19 +197,19 @@ def claim_planned(
     """Claim due timers that need planning.
 
     Args:
-        connection: no transaction open.
-        lane: whose timers.
-        kind: `PLANNED`, or `ZONED`: nothing is claimed unless `plan.zone_data` is the active version.
-        shards: owned shards that have some.
-        limit: most timers taken.
-        plan: gives each timer its plan.
+        connection: no transaction is open.
+        lane: the lane of the timers.
+        kind: `PLANNED`, or `ZONED`: claims nothing unless `plan.zone_data` is the active version.
+        shards: owned shards that have due timers.
+        limit: the most timers to claim.
+        plan: returns the plan of each timer.
         topics: where verdicts are announced.
-        install_shards: shards of the installation.
-        named: the result is to tell which runs were made.
+        install_shards: the number of shards of the installation.
+        named: whether the result lists the new runs.
     """
     with connection.transaction():
         if kind is TimerKind.ZONED and not share_time_facts(connection):
-            return ClaimResult()  # zone data or a calendar are being changed: soon
+            return ClaimResult()  # zone data or a calendar is being changed: claimed in the next round
         with connection.cursor(row_factory=row_of(DueTimer)) as cursor:
             timers = cursor.execute(
                 statement("lock_planned_timers"),
@@ -225,10 +230,10 @@ def claim_planned(
 
 
 def _plan_some(timers: Sequence[DueTimer], plan: Planning) -> list[tuple[DueTimer, TimerPlan]]:
-    """Plan timers until the claim is large enough; the others stay as they are, and are claimed next.
+    """Plan timers until the claim is large enough; the others stay unchanged and are claimed next.
 
-    After an outage each timer may stand for a thousand rows. A claim that took all of them would hold up the
-    higher lanes, and end by the server's limit on idle transactions before it wrote anything.
+    After an outage each timer may need a thousand rows. A claim of all of them would delay the higher lanes,
+    and the server's limit on idle transactions would end it before it wrote anything.
     """
     plans: list[tuple[DueTimer, TimerPlan]] = []
     rows = 0

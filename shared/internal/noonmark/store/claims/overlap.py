@@ -1,7 +1,7 @@
-"""What a new run does while another run of its job is unfinished: the overlap rule, whoever makes the run.
+"""The overlap rule: what happens to a new run while another run of its job is unfinished.
 
-Claims, manual triggers and backfills of one job exclude each other by the locks on its timers and its row;
-the slot itself has a unique key, so exactly one run holds it whatever happens.
+Claims, manual triggers and backfills of one job exclude each other by the locks on its timers and its row.
+The slot itself has a unique key, so exactly one run holds it in any case.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from noonmark.store.limits.slots import acquire_slots, release_slots
 from noonmark.store.outcomes.events import EventTopics, announce, settled_of
 
 _MAX_QUEUED = 1
-"""Runs that wait for the slot of their job while another holds it."""
+"""The number of runs that may wait for the slot of their job while another run holds it."""
 
 
 class SlotRequest(NamedTuple):
-    """A run to be made that needs the slot of its job; `patient`: it rather comes later than be skipped."""
+    """A new run that needs the slot of its job; `patient`: it is postponed rather than skipped."""
 
     run_id: UUID
     job_id: UUID
@@ -38,7 +38,7 @@ class SlotRequest(NamedTuple):
 
 
 class SlotDecision(Enum):
-    """What becomes of a wish."""
+    """What is decided about a slot request."""
 
     HAS_SLOT = auto()
     QUEUED_FOR_SLOT = auto()
@@ -48,7 +48,7 @@ class SlotDecision(Enum):
 
 @dataclass(slots=True)
 class _SlotQueue:
-    """Who holds the slot of a job, and the runs that wait without it, the newest first."""
+    """The run that holds the slot of a job, and the runs that wait without it, newest first."""
 
     holder: UUID | None = None
     waiting: list[tuple[UUID, datetime]] = field(default_factory=list)
@@ -62,23 +62,23 @@ def decide_slots(
     topics: EventTopics,
     install_shards: int,
 ) -> dict[UUID, SlotDecision]:
-    """Tell what becomes of each run, and clear the way for those that cancel the run before them.
+    """Decide about each run, and cancel or skip the older runs that newer ones replace.
 
     Args:
-        connection: in the transaction that makes the runs and has locked their jobs' timers.
+        connection: in the transaction that creates the runs and has locked the timers of their jobs.
         requests: in the order of their instants.
         topics: where the verdicts of cancelled and replaced runs are announced.
-        install_shards: shards of the installation.
+        install_shards: the number of shards of the installation.
     """
     queues = _read_queues(
         connection, [request.job_id for request in requests if request.overlap in QUEUEING_OVERLAPS]
     )
-    # Who waits already goes first: a slot that is free this moment is his.
+    # Runs that wait already go first: a slot that is free now is for them.
     ready = [
         w for w in requests if w.job_id not in queues or not queues[w.job_id].waiting or w.overlap is _NEWEST
     ]
     granted = acquire_slots(connection, [(request.run_id, request.job_id) for request in ready])
-    # Read again: a promotion that this waited for may have given the slot to one of those that waited.
+    # Read again: a promotion that this waited for may have given the slot to a waiting run.
     queues |= _read_queues(connection, [request.job_id for request in requests if request.overlap is _NEWEST])
     decisions: dict[UUID, SlotDecision] = {}
     newest: dict[UUID, UUID] = {}
@@ -125,7 +125,7 @@ def _read_queues(connection: psycopg.Connection, jobs: Sequence[UUID]) -> dict[U
 
 
 def _enqueue(queue: _SlotQueue) -> SlotDecision:
-    """Join the line, or be skipped where it is full. While the slot is free its first run is about to go."""
+    """Queue for the slot; skip if the queue is full. If the slot is free, the first run is about to leave."""
     capacity = _MAX_QUEUED + (queue.holder is None)
     if len(queue.waiting) + queue.joined >= capacity:
         return SlotDecision.SKIPPED
@@ -139,11 +139,11 @@ def _skip(
     topics: EventTopics,
     install_shards: int,
 ) -> None:
-    """Give runs that waited for the slot their verdict: a newer one of their job is there."""
+    """Skip runs that waited for the slot, because a newer run of their job replaces them."""
     if not waiting:
         return
-    # Locked first: a promotion under way may be replacing their rows in `waits`, and the statement that ends
-    # them must see those that come of it.
+    # Locked first: a running promotion may be replacing their rows in `waits`, and the statement that ends
+    # them must see the new rows.
     locked = connection.execute(
         statement("lock_runs_in_states"), {**span(waiting), "states": [RunState.WAITING.value]}
     ).fetchall()
@@ -161,7 +161,7 @@ def _skip(
 def _cancel(
     connection: psycopg.Connection, holders: Sequence[UUID], topics: EventTopics, install_shards: int
 ) -> None:
-    """Ask the runs that hold slots to stop; those that no worker has end at once, and free theirs."""
+    """Cancel the runs that hold slots; runs without a worker end at once and release their slots."""
     if not holders:
         return
     found = connection.execute(statement("lock_slot_holders"), {"ids": list(holders)}).fetchall()

@@ -1,4 +1,4 @@
-"""Writing what was planned for due timers: ledger, outbox, slots, verdicts told, timers moved. Set-based."""
+"""Writing what was planned for due timers, in batches: ledger, outbox, slots, skip events, timers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from noonmark.store.limits.wait_queue import WaitingRun, enqueue_waiting
 from noonmark.store.outcomes.events import EventTopics, announce
 
 _SLOT_RETRY: Final = timedelta(seconds=1)
-"""How soon a run that is caught up is planned again while another run of its job is under way."""
+"""How soon a catch-up run is planned again while another run of its job is unfinished."""
 
 
-# Two of these are made per claimed run; frozen ones take three times as long to make.
+# Two of these are created per claimed run; frozen ones take three times as long to create.
 @dataclass(slots=True)
 class PlannedRun:
-    """A ledger row to write: an instant with its verdict, or a range of skipped ones."""
+    """A ledger row to write: an instant with its verdict, or a range of skipped instants."""
 
     scheduled_for: datetime
     state: RunState
@@ -38,25 +38,25 @@ class PlannedRun:
     start_by: datetime | None = None
     wants_slot: bool = False
     patient: bool = False
-    """Without a slot it is not written, and planned again a moment later."""
+    """If it gets no slot, it is not written, and is planned again a moment later."""
     overlap: Overlap = Overlap.SKIP
-    """What it does without a slot, if it wants one."""
+    """What it does if it needs a slot and gets none."""
     limits: Limits = ()
-    """It waits for room under each of these."""
+    """It waits for capacity under each of these."""
 
 
 @dataclass(slots=True)
 class TimerPlan:
-    """What becomes of a locked timer.
+    """What happens to a locked timer.
 
     Attributes:
         runs: ledger rows to write.
-        next_at: the nominal instant that it goes to; None: it goes.
-        fire_at: when that may fire; None: at `next_at`.
-        after_at: the last instant with a verdict, kept where zone data or calendars decide what follows.
+        next_at: the nominal instant to which the timer advances; None: the timer is deleted.
+        fire_at: when that instant may fire; None: at `next_at`.
+        after_at: the last instant with a verdict, stored if zone data or calendars decide what follows.
         after_offset: seconds from UTC of the wall clock at `after_at`.
-        runs_left: before this plan, under the job's `max_runs`.
-        completed: a recurring job has no further instant.
+        runs_left: runs left under the job's `max_runs` before this plan.
+        completed: whether a recurring job has no further instant.
         broken: why the job cannot be planned.
     """
 
@@ -71,26 +71,26 @@ class TimerPlan:
 
 
 class Planning(Protocol):
-    """Gives timers their plans.
+    """Plans timers.
 
     Attributes:
-        zone_data: version of the time zone data that it plans with.
+        zone_data: the version of the time zone data that it plans with.
     """
 
     zone_data: str
 
     def prepare(self, connection: psycopg.Connection, timers: Sequence[DueTimer]) -> None:
-        """Read what the plans of these timers need from the database, if it is not known yet."""
+        """Read from the database what the plans of these timers need, unless it is cached."""
 
     def __call__(self, timer: DueTimer) -> TimerPlan:
-        """Return what becomes of a due timer; a failure is a plan with `broken` set, never an exception."""
+        """Return the plan of a due timer; a failure is a plan with `broken` set, never an exception."""
 
 
 @dataclass(slots=True)
 class ClaimResult:
-    """Counts of one claim, for metrics.
+    """The counts of one claim, for metrics.
 
-    `waiting` are runs that wait for room, `postponed` those that are planned again when another run ends.
+    `waiting` counts runs that wait for capacity, `postponed` those planned again when another run ends.
     """
 
     claimed: int = 0
@@ -100,14 +100,14 @@ class ClaimResult:
     broken: list[tuple[UUID, str]] = field(default_factory=list)
     postponed: int = 0
     settled: dict[str, int] = field(default_factory=dict)
-    """By state, the runs whose target had not reported in time."""
+    """Runs whose target had not reported in time, by state."""
     made: list[tuple[UUID, UUID]] = field(default_factory=list)
-    """Runs that go on from here, with their jobs; only where that was asked for."""
+    """New runs that were queued or wait, with their jobs; only filled on request."""
 
 
 @dataclass(slots=True)
 class _Row:
-    """A planned run with everything the ledger row needs."""
+    """A planned run with everything that its ledger row needs."""
 
     id: UUID
     timer: DueTimer
@@ -131,18 +131,18 @@ def carry_out(
 
     Args:
         connection: in the transaction that locked the timers.
-        lane: of the timers.
+        lane: the lane of the timers.
         plans: each timer with its plan.
         topics: where verdicts are announced.
-        install_shards: shards of the installation.
-        named: it is to be told which runs were made.
+        install_shards: the number of shards of the installation.
+        named: whether the result lists the new runs.
     """
     result = ClaimResult(claimed=len(plans))
     rows: Sequence[_Row] = _rows(plans)
     _make_days(connection, rows)
-    wished = len(rows)
+    requested = len(rows)
     rows, plans = _grant_slots(connection, rows, plans, topics, install_shards)
-    result.postponed = wished - len(rows)
+    result.postponed = requested - len(rows)
     _find_gates(lane, rows)
     inserted = _insert(connection, lane, rows)
     _enqueue_waiting(connection, lane, rows, inserted)
@@ -176,7 +176,7 @@ def _rows(plans: Sequence[tuple[DueTimer, TimerPlan]]) -> list[_Row]:
 
 
 def _make_days(connection: psycopg.Connection, rows: Sequence[_Row]) -> None:
-    """Make the days that a gap over midnight reaches into: nobody may have kept house in the meantime."""
+    """Create the days of a gap over midnight: there may have been no housekeeping meanwhile."""
     if not rows:
         return
     midnight = rows[0].timer.now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -193,23 +193,22 @@ def _grant_slots(
     topics: EventTopics,
     install_shards: int,
 ) -> tuple[Sequence[_Row], Sequence[tuple[DueTimer, TimerPlan]]]:
-    """Take the overlap slot of each run that needs one; a run without does what its job's rule says.
+    """Acquire the overlap slot of each run that needs one; otherwise apply the overlap rule of its job.
 
-    One that is caught up waits instead: its timer stays with it and comes again soon. Returns what is to be
-    written.
+    A catch-up run waits instead: its timer stays and fires again soon. Returns the rows and plans to write.
     """
-    wishes = [row for row in rows if row.run.wants_slot]
-    if not wishes:
+    requests = [row for row in rows if row.run.wants_slot]
+    if not requests:
         return rows, plans
-    fates = decide_slots(
+    decisions = decide_slots(
         connection,
-        [SlotRequest(row.id, row.timer.job_id, row.run.overlap, row.run.patient) for row in wishes],
+        [SlotRequest(row.id, row.timer.job_id, row.run.overlap, row.run.patient) for row in requests],
         topics=topics,
         install_shards=install_shards,
     )
     waiting: dict[str, _Row] = {}
-    for row in wishes:
-        decision = fates[row.id]
+    for row in requests:
+        decision = decisions[row.id]
         if decision is SlotDecision.HAS_SLOT:
             row.holds_slot = True
         elif decision is SlotDecision.POSTPONED:
@@ -232,7 +231,7 @@ def _replan_soon(timer: DueTimer, p: TimerPlan, row: _Row) -> TimerPlan:
         runs=[run for run in p.runs if run is not row.run],
         next_at=row.run.scheduled_for,
         fire_at=timer.now + _SLOT_RETRY,
-        # From where it was found before; what was skipped since is in the ledger, and stays what it is.
+        # As it was before this claim; what was skipped since is in the ledger and stays there.
         after_at=timer.after_at,
         after_offset=timer.after_offset,
         completed=False,
@@ -240,7 +239,7 @@ def _replan_soon(timer: DueTimer, p: TimerPlan, row: _Row) -> TimerPlan:
 
 
 def _find_gates(lane: Lane, rows: Sequence[_Row]) -> None:
-    """Have runs wait that need room: without the slot of their job, under limits, or under a cap."""
+    """Set the gate of runs that need capacity: without their job's slot, under limits, or under a cap."""
     for row in rows:
         if row.state is not RunState.QUEUED:
             continue
@@ -301,7 +300,7 @@ def _insert(connection: psycopg.Connection, lane: Lane, rows: Sequence[_Row]) ->
 
 
 def _release_slots(connection: psycopg.Connection, rows: Sequence[_Row], inserted: Collection[UUID]) -> None:
-    """Free slots of instants that were in the ledger already."""
+    """Release the slots of instants that were in the ledger already."""
     release_slots(
         connection,
         [(row.id, row.timer.job_id) for row in rows if row.holds_slot and row.id not in inserted],
@@ -337,7 +336,7 @@ def _announce_skips(
 def _count_down(
     plans: Sequence[tuple[DueTimer, TimerPlan]], rows: Sequence[_Row], inserted: Collection[UUID]
 ) -> tuple[Sequence[tuple[DueTimer, TimerPlan]], set[UUID]]:
-    """Take the runs that came about off `runs_left`; return the plans as they are now, and ended jobs."""
+    """Subtract the inserted runs from `runs_left`; return the new plans, and the jobs that are used up."""
     limited = {timer.job_id: p.runs_left for timer, p in plans if p.runs_left is not None}
     if not limited:
         return plans, set()

@@ -1,4 +1,4 @@
-"""From a locked timer to its plan: stored schedule and policy in, verdicts out. Memoised, never raising."""
+"""Planning a locked timer: from the stored schedule and policy to verdicts. Cached; it never raises."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ACTIVE: Final = JobState.ACTIVE.value
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What decides over an instant besides its schedule."""
+    """What decides about an instant in addition to its schedule."""
 
     misfire: Misfire
     overlap: Overlap
@@ -41,7 +41,7 @@ class Policy:
 
 @lru_cache(maxsize=4096)
 def read_policy(text: str) -> Policy:
-    """Read a stored policy, remembered by its text."""
+    """Parse a stored policy; cached by its text."""
     stored = json.loads(text)
     misfire = stored.get("misfire") or {}
     return Policy(
@@ -57,23 +57,23 @@ def read_policy(text: str) -> Policy:
 
 
 class Planner:
-    """Plans timers one by one; a job that cannot be planned is set aside with the reason."""
+    """Plans timers one by one; a job that cannot be planned is marked broken, with the reason."""
 
     def __init__(self, *, catch_up_cap: int, ledger_cap: int) -> None:
-        """Take the caps of one planning step: runs per job, and rows before a gap is summed up."""
+        """Set the caps of one planning step: runs per job, and rows before a gap is summarised."""
         self.zone_data = zone_data_version()
         self._caps = Caps(catch_up_cap, ledger_cap)
         self._schedules = ScheduleTexts()
 
     def prepare(self, connection: psycopg.Connection, timers: Sequence[DueTimer]) -> None:
-        """Read the contents of calendars that were not seen before."""
+        """Read the calendars that are not cached yet."""
         self._schedules.learn(connection, (timer.schedule for timer in timers if timer.schedule))
 
     def __call__(self, timer: DueTimer, *, at_once: bool = False) -> TimerPlan:
-        """Return what becomes of a due timer; `at_once`: it does not wait for its jitter."""
+        """Return the plan of a due timer; `at_once`: without waiting for its jitter."""
         try:
             return self._plan(timer, at_once=at_once)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one job must not stop the others
+        except Exception as error:  # noqa: BLE001 - an error in one job must not stop the others
             return TimerPlan(broken=f"cannot be planned: {type(error).__name__}: {error}")
 
     def _plan(self, timer: DueTimer, *, at_once: bool) -> TimerPlan:
@@ -95,7 +95,7 @@ class Planner:
             policy.misfire,
             due=timer.scheduled_for,
             now=timer.now,
-            held=_held(timer),
+            held=_pause_window(timer),
             jitter=None if at_once else jitter,
             start_deadline_seconds=policy.start_deadline_seconds,
             runs_left=timer.runs_left,
@@ -112,7 +112,7 @@ class Planner:
         )
 
     def _owed(self, timer: DueTimer, schedule: Schedule) -> TimerPlan:
-        """Skip a step of what came due before a job was cancelled, and was too much for the cancel itself."""
+        """Skip a step of what came due before the job was cancelled; it was too much for the cancel."""
         assert timer.updated_at is not None
         if isinstance(schedule, Once):
             return TimerPlan()
@@ -127,15 +127,15 @@ class Planner:
 def _of_a_paused_job(timer: DueTimer, schedule: Schedule) -> TimerPlan:
     if isinstance(schedule, Once):
         return TimerPlan([_waiting(timer)])
-    # The timer was made while the pause came about: it waits for the resume like any other.
+    # The timer was written while the job was being paused: it waits for the resume like any other.
     return _move(timer, schedule, timer.scheduled_for, timer.after_at, fire_at=NEVER)
 
 
 def _from_the_floor(timer: DueTimer, schedule: Schedule) -> TimerPlan:
-    """Go on where the ledger begins: what lies below is dropped with its days, and gets no verdict."""
+    """Continue at the ledger floor: earlier instants were dropped with their days and get no verdict."""
     jitter = Jitter(schedule, timer.job_id.bytes) if schedule.jitter_seconds else None
     _log.warning(
-        "job %s: instants from %s on lie below the ledger's floor %s and get no verdict any more",
+        "job %s: instants from %s on are before the ledger floor %s and get no verdict",
         timer.job_id,
         timer.scheduled_for,
         timer.floor,
@@ -144,20 +144,20 @@ def _from_the_floor(timer: DueTimer, schedule: Schedule) -> TimerPlan:
 
 
 def _waiting(timer: DueTimer) -> PlannedRun:
-    """Return the run of a paused one-time job; its start deadline goes on counting."""
+    """Return the run of a paused one-time job; its start deadline continues to count."""
     deadline = read_policy(timer.policy or "{}").start_deadline_seconds
     start_by = _start_by(timer.scheduled_for, deadline, None) if deadline is not None else None
     return PlannedRun(timer.scheduled_for, RunState.WAITING, WaitReason.PAUSED, start_by=start_by)
 
 
-def _held(timer: DueTimer) -> PauseWindow | None:
+def _pause_window(timer: DueTimer) -> PauseWindow | None:
     if timer.resumed_at is None or timer.scheduled_for >= timer.resumed_at:
-        return None  # `plan` looks at the moment of the start, which jitter may have moved behind the resume
+        return None  # `plan` compares the start, which jitter may have moved after the resume
     return PauseWindow(timer.resumed_at, ResumeChoice(timer.resume_choice or ResumeChoice.SKIP))
 
 
 def _replanned(timer: DueTimer, schedule: Schedule) -> TimerPlan:
-    """Find the instant after the last one with a verdict, under the zone data and calendars of today."""
+    """Find the instant after the last one with a verdict, under the current zone data and calendars."""
     assert timer.after_at is not None
     after = timer.after_at
     if timer.after_offset is None:
@@ -178,7 +178,7 @@ def _move(
     jitter: Jitter | None = None,
     runs: Sequence[PlannedRun] = (),
 ) -> TimerPlan:
-    if next_at is None and after_at is not None and _may_go_on(schedule, timer.now):
+    if next_at is None and after_at is not None and _may_get_instants(schedule, timer.now):
         next_at, fire_at = after_at, NEVER
     elif jitter is not None and next_at is not None:
         fire_at = jitter.fire_at(next_at)
@@ -196,8 +196,8 @@ def _move(
     )
 
 
-def _may_go_on(schedule: Schedule, now: datetime) -> bool:
-    """Whether a change of its calendars can give a schedule instants again: its timer stays for that."""
+def _may_get_instants(schedule: Schedule, now: datetime) -> bool:
+    """Whether a change of its calendars can give the schedule instants again: its timer is kept for that."""
     return schedule.calendars is not None and (schedule.end is None or schedule.end > now)
 
 
@@ -206,7 +206,7 @@ def _runs_of(planned: Plan, policy: Policy, jitter: Jitter | None) -> list[Plann
     wants_slot = policy.overlap is not Overlap.ALLOW
     if len(planned.runs) == 1 and deadline is None and not planned.summary:
         (only,) = planned.runs
-        if only.skipped is None:  # nearly every claim ends here
+        if only.skipped is None:  # the usual case
             return [
                 PlannedRun(
                     only.scheduled_for,
@@ -244,7 +244,7 @@ def _start_by(at: datetime, deadline_seconds: float, jitter: Jitter | None) -> d
 
 
 def _offset_at(timer: DueTimer, zone: Zone | None, after_at: datetime | None) -> int | None:
-    """Return how far the wall clock is from UTC; where it was read before, what it showed then."""
+    """Return the offset of the wall clock from UTC; the stored offset if the instant is unchanged."""
     if zone is None or after_at is None:
         return None
     if after_at == timer.after_at and timer.after_offset is not None:

@@ -1,4 +1,4 @@
-"""What the live workers of each pool can run, as they said at their start; asked when a job is submitted."""
+"""Catalogues: what the live workers of each pool can run, as registered; read when a job is submitted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_NEAR: Final = 3
 
 
 class Misfit(NamedTuple):
-    """Why no live worker of a pool can run a job: pointer into its document, what is wrong, what would do."""
+    """Why no live worker of a pool can run a job: JSON pointer, what is wrong, what is possible."""
 
     pointer: str
     message: str
@@ -34,7 +34,7 @@ class Catalogue:
     Attributes:
         kinds: kinds of jobs.
         handlers: names of Python handlers.
-        complete: whether each of the workers has said what it can; older versions do not.
+        complete: whether each of the workers registered what it can run; older versions do not.
     """
 
     kinds: frozenset[str]
@@ -42,12 +42,12 @@ class Catalogue:
     complete: bool
 
     def misfit(self, pool: str, kind: str, handler: str | None) -> Misfit | None:
-        """Say why no worker here can run a job; None where one can, or none has said that it cannot."""
+        """Return why no worker of the pool can run a job; None if one can, or if that is not known."""
         if not self.complete:
             return None
         if kind not in self.kinds:
-            known = _names(self.kinds)
-            return Misfit("/type", f"no live worker of pool {pool!r} runs jobs of type {kind!r}", known)
+            kinds = _names(self.kinds)
+            return Misfit("/type", f"no live worker of pool {pool!r} runs jobs of type {kind!r}", kinds)
         if kind != "python" or handler is None or handler in self.handlers:
             return None
         near = get_close_matches(handler[:200], self.handlers, n=_MOST_NEAR, cutoff=0.6)
@@ -57,7 +57,7 @@ class Catalogue:
 
 
 class Catalogues:
-    """The catalogues of all pools, read anew every two seconds, and before anything is refused."""
+    """The catalogues of all pools, read again every two seconds, and before anything is refused."""
 
     def __init__(self) -> None:
         self._pools: Mapping[str, Catalogue] = {}
@@ -66,20 +66,20 @@ class Catalogues:
     def misfit(
         self, connection: psycopg.Connection, pool: str, kind: str, handler: str | None
     ) -> Misfit | None:
-        """Say why no live worker of a pool can run a job; None where one can, or none is alive."""
+        """Return why no live worker of a pool can run a job; None if one can, or if none is live."""
         if time.monotonic() - self._read_at >= _FRESH_SECONDS:
             self.read(connection)
         catalogue = self._pools.get(pool)
         return catalogue.misfit(pool, kind, handler) if catalogue is not None else None
 
     def read(self, connection: psycopg.Connection) -> None:
-        """Read what the workers that live now have said."""
+        """Read the catalogues of the live workers."""
         self._pools = live_catalogues(connection)
         self._read_at = time.monotonic()
 
 
 def live_catalogues(connection: psycopg.Connection) -> Mapping[str, Catalogue]:
-    """Return what the workers that live now have said, by pool; pools without one are left out."""
+    """Return the catalogues of the live workers by pool; pools without live workers are left out."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for pool, said in connection.execute(statement("read_live_catalogues")).fetchall():
         found.setdefault(pool, []).append(said)
@@ -87,7 +87,7 @@ def live_catalogues(connection: psycopg.Connection) -> Mapping[str, Catalogue]:
 
 
 def catalogue_text(kinds: Sequence[str], handlers: Mapping[str, str]) -> str:
-    """Return what a worker registers with: JSON with its kinds, and each handler's mode."""
+    """Return the catalogue that a worker registers: JSON with its kinds, and the mode of each handler."""
     return orjson.dumps({"kinds": list(kinds), "handlers": dict(sorted(handlers.items()))}).decode()
 
 
@@ -102,4 +102,4 @@ def _together(said: list[Mapping[str, Any]]) -> Catalogue:
 def _names(names: frozenset[str]) -> str:
     listed = sorted(names)
     more = f" and {len(listed) - _MOST_NAMES} more" if len(listed) > _MOST_NAMES else ""
-    return f"one of: {', '.join(listed[:_MOST_NAMES])}{more}" if listed else "none is registered there"
+    return f"one of: {', '.join(listed[:_MOST_NAMES])}{more}" if listed else "no live worker registered any"

@@ -1,7 +1,7 @@
-"""Who owns which shard: beats in Postgres and rendezvous hashing, without session locks.
+"""Ownership of shards: heartbeats in Postgres and rendezvous hashing, without session locks.
 
 Ownership only saves work. Two owners of a shard for a moment do no harm: claims skip each other's
-locks, the run key makes a double insert nothing, and a message sent twice is dropped by its fence.
+locks, the run key turns a double insert into nothing, and the fence refuses a message sent twice.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ def owner_of(shard: int, members: list[UUID]) -> UUID | None:
 
 
 class Membership:
-    """One instance's place among the live members of its role."""
+    """The membership of one process in its role, and the shards that it owns."""
 
     def __init__(self, role: str, *, shards: int, timeout_seconds: float) -> None:
-        """Make an instance; it is nobody until its first `beat`.
+        """Create a member; it owns nothing before its first `beat`.
 
         Args:
             role: `trigger` or `dispatcher`.
-            shards: how many shards (or slices) are shared out.
-            timeout_seconds: a member silent for longer has lost its shards.
+            shards: the number of shards (or slices) to distribute.
+            timeout_seconds: a member without a heartbeat for longer loses its shards.
         """
         self.id = uuid7()
         self.role = role
@@ -45,7 +45,7 @@ class Membership:
         self._timeout_seconds = timeout_seconds
 
     def beat(self, connection: psycopg.Connection) -> bool:
-        """Renew the membership and share out anew; tell whether what is owned has changed."""
+        """Renew the membership and compute the owned shards; return whether they have changed."""
         connection.execute(
             statement("renew_member"),
             {"role": self.role, "id": self.id, "host": socket.gethostname(), "pid": os.getpid()},
@@ -61,7 +61,7 @@ class Membership:
         return changed
 
     def leave(self, connection: psycopg.Connection) -> None:
-        """Hand everything over at once."""
+        """Give up all shards at once."""
         connection.execute(statement("delete_member"), {"role": self.role, "id": self.id})
         self.owned = ()
         self.leads = False

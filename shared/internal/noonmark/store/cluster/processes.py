@@ -1,4 +1,4 @@
-"""What processes say of their own progress, and what stands still although somebody should move it."""
+"""The progress that processes report, and work that is stuck although a process should do it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Mark = tuple[int, ...]
 
 
 class Process(NamedTuple):
-    """A process; how many seconds ago it said something, and made progress; what stands still in it."""
+    """A process: how many seconds ago it reported, and made progress; what is stuck in it."""
 
     service: str
     host: str
@@ -27,7 +27,7 @@ class Process(NamedTuple):
 
 
 def note(connection: psycopg.Connection, service: str, process: UUID, stuck: str | None) -> None:
-    """Say that this process is alive, and makes progress where nothing is stuck."""
+    """Record that this process is alive, and that it makes progress unless something is stuck."""
     connection.execute(
         statement("upsert_process_progress"),
         {
@@ -41,12 +41,12 @@ def note(connection: psycopg.Connection, service: str, process: UUID, stuck: str
 
 
 def leave(connection: psycopg.Connection, service: str, process: UUID) -> None:
-    """Say that this process ends as it was asked to."""
+    """Record that this process stops on request."""
     connection.execute(statement("delete_process"), {"service": service, "id": process})
 
 
 def read(connection: psycopg.Connection) -> Sequence[Process]:
-    """Return all processes that lately said something."""
+    """Return all processes that reported lately."""
     return [Process(*row) for row in connection.execute(statement("read_processes")).fetchall()]
 
 

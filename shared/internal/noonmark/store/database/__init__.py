@@ -1,4 +1,4 @@
-"""Tools for every other room: connections, named statements, columns, row types, hints, tenant scope.
+"""Tools for the whole store: connections, named statements, columns, row types, hints, tenant scope.
 
-May import: nothing of the other rooms. Start with `statements.py` and `connect.py`.
+May import: nothing of the other sub-packages. Start with `statements.py` and `connect.py`.
 """

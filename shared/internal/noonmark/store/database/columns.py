@@ -1,4 +1,4 @@
-"""Batches as columns of binary arrays, made cheap: equal values travel once, keys as bytes."""
+"""Batches as columns of binary arrays, encoded cheaply: equal values are sent once, keys as bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folded(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
 
 
 class UuidBytes:
-    """An array of uuids given as 16 bytes each, without a UUID object for every one."""
+    """An array of uuids given as 16 bytes each, without creating a UUID object for each."""
 
     __slots__ = ("values",)
 
@@ -59,13 +59,13 @@ psycopg.adapters.register_dumper(UuidBytes, _UuidBytesDumper)
 
 
 def span(rows: Sequence[tuple[UUID, datetime]]) -> dict[str, object]:
-    """Give ids with the range of their days, so that partitions are pruned."""
+    """Return ids with the range of their days, so that partitions are pruned."""
     days = [day for _, day in rows]
     return {"ids": [run_id for run_id, _ in rows], "first": min(days), "last": max(days)}
 
 
 def clean_text(text: str | None) -> str | None:
-    """Make text storable: NUL and lone surrogates become escapes, length is bounded to 4,000 characters."""
+    """Return storable text: NUL and lone surrogates become escapes; at most 4,000 characters are kept."""
     if text is None:
         return None
     safe = text[:4000].replace("\x00", "\\x00")

@@ -1,4 +1,4 @@
-"""Connections to Postgres: every one bounded in time and able to notice a dead peer."""
+"""Connections to Postgres: every one has timeouts and notices a dead peer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _KEEPALIVE = {
 }
 
 _SERVER_KEEPALIVE = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
-"""The server notices as well: the session of a host that is gone keeps its locks until then."""
+"""The server must notice a dead host too: the session of that host keeps its locks until then."""
 
 _IDLE_IN_TRANSACTION_MS = 5000
-"""A process that is stopped inside its transaction holds locks that the next owner of its shards skips:
-they go with the session, so that the work moves within seconds."""
+"""A process stopped inside its transaction holds locks that the next owner of its shards skips. The server
+ends its session, which releases them, so that the work continues within seconds.
+"""
 
 
 def connect(
@@ -29,15 +30,14 @@ def connect(
 ) -> psycopg.Connection:
     """Open a connection.
 
-    Statements are never prepared by name: each is planned with the values and table sizes of its
-    moment (no generic plan made while a queue was empty survives), and any transaction pooler may
-    stand in between.
+    Statements are never prepared by name: each is planned with the current values and table sizes (no generic
+    plan from a time when a queue was empty survives), and any transaction pooler may be used.
 
     Args:
-        dsn: libpq URL; `options` in it count as well.
+        dsn: libpq URL; `options` in it are kept.
         application: shown in `pg_stat_activity`.
-        autocommit: True where each statement is a transaction of its own.
-        statement_timeout_seconds: the server ends a statement after this.
+        autocommit: True if each statement is its own transaction.
+        statement_timeout_seconds: the server cancels a statement after this.
     """
     given = conninfo_to_dict(dsn).get("options") or ""
     return psycopg.connect(
@@ -55,7 +55,7 @@ def connect(
 
 
 def sqlalchemy_url(dsn: str) -> str:
-    """Name the psycopg 3 driver in a libpq URL."""
+    """Add the psycopg 3 driver to a libpq URL."""
     for scheme in ("postgresql://", "postgres://"):
         if dsn.startswith(scheme):
             return "postgresql+psycopg://" + dsn.removeprefix(scheme)

@@ -1,7 +1,7 @@
 """Hints between services over LISTEN and NOTIFY: they save waiting, and nothing depends on one arriving.
 
-Whoever listens also polls. A hint travels on a connection of its own, never in the transaction it tells of:
-NOTIFY takes one lock for the whole database at commit.
+Every listener also polls. A hint is sent on a separate connection, never in the transaction that it is
+about: NOTIFY takes one lock for the whole database at commit.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from noonmark.store.database.connect import connect
 _log = logging.getLogger(__name__)
 
 DUE_CHANNEL: Final = "noonmark_due"
-"""A timer was written that is due within a second: triggers look again."""
+"""A timer was written that is due within a second: triggers check their timers."""
 
 FREED_CHANNEL: Final = "noonmark_freed"
-"""A run ended that others wait for: triggers look at the runs that wait for room."""
+"""A slot was released that runs wait for: triggers check the wait queues."""
 
 OUTBOX_CHANNEL: Final = "noonmark_outbox"
-"""The outbox has gained run messages: dispatchers look again."""
+"""Run messages were added to the outbox: dispatchers read it."""
 
 _FIRST_RETRY_SECONDS: Final = 0.1
 _LAST_RETRY_SECONDS: Final = 5.0
 
 
 class HintSender:
-    """Sends hints from a thread and a connection of its own, many calls in one notification.
+    """Sends hints from its own thread and connection, combining many calls into one notification.
 
-    Calls never wait and never raise. While the database is away hints are dropped: the listeners' polls
-    find what they told of.
+    Calls never wait and never raise. During an outage of the database, hints are dropped: the polls of the
+    listeners find the work.
 
     Args:
         dsn: libpq URL.
@@ -46,35 +46,35 @@ class HintSender:
     def __init__(self, dsn: str, *, min_interval_seconds: float = 0.005) -> None:
         self._dsn = dsn
         self._min_interval_seconds = min_interval_seconds
-        self._wanted: set[str] = set()
+        self._pending: set[str] = set()
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def due(self) -> None:
-        """Say that a timer is due soon."""
-        self._want(DUE_CHANNEL)
+        """Report that a timer is due soon."""
+        self._request(DUE_CHANNEL)
 
     def freed(self) -> None:
-        """Say that there is room which runs wait for."""
-        self._want(FREED_CHANNEL)
+        """Report that capacity was released that runs wait for."""
+        self._request(FREED_CHANNEL)
 
     def outbox(self) -> None:
-        """Say that run messages wait in the outbox."""
-        self._want(OUTBOX_CHANNEL)
+        """Report that run messages are in the outbox."""
+        self._request(OUTBOX_CHANNEL)
 
     def close(self) -> None:
-        """End the thread; hints not sent yet are dropped."""
+        """Stop the thread; hints not sent yet are dropped."""
         self._closing.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join(timeout=_LAST_RETRY_SECONDS)
 
-    def _want(self, channel: str) -> None:
+    def _request(self, channel: str) -> None:
         with self._lock:
-            self._wanted.add(channel)
-            # Started with the first hint, so that a sender made before a fork or never used costs nothing.
+            self._pending.add(channel)
+            # Started with the first hint, so that a sender created before a fork or never used costs nothing.
             if self._thread is None and not self._closing.is_set():
                 self._thread = threading.Thread(target=self._run, name="hints-sender", daemon=True)
                 self._thread.start()
@@ -89,7 +89,7 @@ class HintSender:
                     self._send_until_closed(connection)
             except psycopg.Error as error:
                 failures += 1
-                _log.debug("hints are not sent: %s", str(error).strip())
+                _log.debug("cannot send hints: %s", str(error).strip())
                 self._closing.wait(_retry_seconds(failures))
 
     def _send_until_closed(self, connection: psycopg.Connection) -> None:
@@ -97,10 +97,10 @@ class HintSender:
             self._wake.wait()
             if self._closing.is_set():
                 return
-            # Cleared before the wishes are read: one made in between wakes the next round.
+            # Cleared before the pending channels are read: a request in between wakes the next round.
             self._wake.clear()
             with self._lock:
-                channels, self._wanted = list(self._wanted), set()
+                channels, self._pending = list(self._pending), set()
             if channels:
                 connection.execute(
                     "select pg_notify(channel, '') from unnest(%s::text[]) as t (channel)", [channels]
@@ -111,11 +111,11 @@ class HintSender:
 class HintListener:
     """Sets events when hints arrive. A loop of a service, on a direct connection: poolers lose LISTEN.
 
-    Every event is also set after each connect, for a hint may have been missed before it.
+    Every event is also set after each connect, because a hint may have been missed before.
 
     Args:
         dsn: libpq URL of the server itself.
-        channels: which event a channel sets.
+        channels: the event that each channel sets.
     """
 
     def __init__(self, dsn: str, channels: Mapping[str, threading.Event]) -> None:
@@ -124,7 +124,7 @@ class HintListener:
         self._channels = dict(channels)
 
     def run(self, stop: threading.Event) -> None:
-        """Listen until `stop` is set, through every outage of the database."""
+        """Listen until `stop` is set, and reconnect after every outage of the database."""
         failures = 0
         while not stop.is_set():
             try:
@@ -134,7 +134,7 @@ class HintListener:
                     self._receive(connection, stop)
             except psycopg.Error as error:
                 failures += 1
-                _log.warning("hints are not received, polling goes on: %s", str(error).strip())
+                _log.warning("cannot receive hints, polling continues: %s", str(error).strip())
                 stop.wait(_retry_seconds(failures))
 
     def _listen(self, connection: psycopg.Connection) -> None:
@@ -145,7 +145,7 @@ class HintListener:
 
     def _receive(self, connection: psycopg.Connection, stop: threading.Event) -> None:
         while not stop.is_set():
-            # The time-out bounds how long a stop takes; a dead peer is the keepalives' business.
+            # The timeout bounds how long a stop takes; the keepalives detect a dead peer.
             for notification in connection.notifies(timeout=0.5, stop_after=1):
                 event = self._channels.get(notification.channel)
                 if event is not None:

@@ -15,7 +15,7 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 def row_of(kind: type[T]) -> BaseRowFactory[T]:
-    """Make a row factory that builds a NamedTuple by position, without a Python call per row."""
+    """Return a row factory that builds a NamedTuple by position, without a Python call per row."""
     make = partial(tuple.__new__, kind)
 
     def factory(_cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], T]:
@@ -25,7 +25,7 @@ def row_of(kind: type[T]) -> BaseRowFactory[T]:
 
 
 class OutboxRow(NamedTuple):
-    """A row of `read_outbox`: a run message where `run_id` is set, else an event with its own value."""
+    """A row of `read_outbox`: a run message if `run_id` is set, otherwise an event with its own value."""
 
     place: str
     seq: int
@@ -45,7 +45,7 @@ class OutboxRow(NamedTuple):
 
 
 class StartedRun(NamedTuple):
-    """A run that `start_runs` gave to this worker. `work` is JSON text: payload, timeout, retry."""
+    """A run that `start_runs` returned to this worker. `work` is JSON text: payload, timeout, retry."""
 
     id: UUID
     scheduled_for: datetime
@@ -67,7 +67,7 @@ class StartedRun(NamedTuple):
 
 
 class ChangedRun(NamedTuple):
-    """A run whose state was changed by somebody other than its worker: ended, lost, or asked to stop."""
+    """A run whose state was changed by another process than its worker: ended, lost, or asked to stop."""
 
     id: UUID
     scheduled_for: datetime
@@ -89,9 +89,10 @@ class ChangedRun(NamedTuple):
 
 
 class DueTimer(NamedTuple):
-    """A locked timer and its job, for planning; `schedule` and `policy` are JSON text, `state` None: gone.
+    """A locked timer and its job, for planning.
 
-    `capped`: its namespace has a cap.
+    `schedule` and `policy` are JSON text. `state` is None if the job was deleted. `capped`: the namespace
+    has a cap.
     """
 
     place: str

@@ -1,7 +1,7 @@
-"""The second wall between tenants: row-level security, for the length of one transaction.
+"""Row-level security between tenants, in addition to the API's own checks, for the length of one transaction.
 
-The services own the tables and are not bound. Whatever the API does for somebody, it does as the role
-`noonmark_api`, which sees and changes the rows of the namespaces that it was given, and no others.
+The services own the tables and are not restricted. Everything that the API does for a caller, it does as the
+role `noonmark_api`, which reads and changes only the rows of the namespaces that were set.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ API_ROLE: Final = "noonmark_api"
 
 
 def enter_scope(connection: psycopg.Connection, namespaces: Collection[str] | None) -> None:
-    """Bind the rest of the caller's transaction to namespaces; its end takes that back.
+    """Restrict the rest of the caller's transaction to namespaces; its end removes the restriction.
 
-    A savepoint that is rolled back to a point before takes it back too: call this first of all.
+    A rollback to an earlier savepoint removes it too: call this first in the transaction.
 
     Args:
         connection: its transaction is open, and was begun as the owner.
-        namespaces: whose rows exist from now on; None: those of all, none of them: no rows.
+        namespaces: whose rows are visible from now on; None: all namespaces; empty: no rows.
     """
     named = None if namespaces is None else sorted(namespaces)
     connection.execute(statement("enter_scope"), {"role": API_ROLE, "namespaces": named})
@@ -32,10 +32,9 @@ def enter_scope(connection: psycopg.Connection, namespaces: Collection[str] | No
 
 @contextmanager
 def outside_scope(connection: psycopg.Connection) -> Iterator[None]:
-    """Read something as the owner, whatever the open transaction is bound to; afterwards it is bound again.
+    """Read as the owner, whatever the open transaction is restricted to; afterwards it is restricted again.
 
-    For facts that a process keeps for all its callers. If the block raises, the transaction is to be rolled
-    back.
+    For facts that a process caches for all its callers. If the block raises, roll the transaction back.
     """
     row = connection.execute("select current_setting('role'), set_config('role', 'none', true)").fetchone()
     assert row is not None

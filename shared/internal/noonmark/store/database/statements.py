@@ -1,4 +1,4 @@
-"""Named SQL: each statement that locks or moves rows lives in a file with its rationale."""
+"""Named SQL: each statement that locks or moves rows is in its own file, with its rationale."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STORE: Final = Path(__file__).parents[1]
 
 @cache
 def _files() -> dict[str, Path]:
-    """Return the file of each statement; every package below the store has its own folder `sql`."""
+    """Return the file of each statement; every package of the store has its own folder `sql`."""
     return {path.stem: path for path in sorted(_STORE.glob("*/sql/*.sql"))}
 
 
@@ -23,7 +23,7 @@ def statement(name: str) -> LiteralString:
         FileNotFoundError: no statement has this name.
     """
     if name not in _files():
-        raise FileNotFoundError(f"no folder sql of the store has a file {name}.sql")
+        raise FileNotFoundError(f"there is no file {name}.sql in any folder sql of the store")
     lines = _files()[name].read_text().splitlines()
     # These files are part of the program; no input reaches them.
     return "\n".join(line for line in lines if not line.lstrip().startswith("--"))

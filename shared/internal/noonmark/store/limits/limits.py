@@ -1,4 +1,4 @@
-"""Limits of a namespace: how many runs of the jobs that name one may be under way, and begin in a time."""
+"""Limits of a namespace: how many runs of the jobs that name one may run at a time and start per period."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from noonmark.store.database.statements import statement
 from noonmark.store.schedules.time_facts import change_time_facts
 
 LONGEST_FILL_DAYS: Final = 30
-"""How long an empty bucket may take to fill; a bucket that nobody touched for longer is forgotten as full."""
+"""The longest time that an empty bucket may take to fill; buckets unused for longer are deleted as full."""
 
 MOST: Final = 1_000_000_000
 _RATE_PATTERN: Final = re.compile(r"(\d{1,10})/(\d+(?:\.\d+)?)?(ms|s|m|h|d)")
@@ -24,21 +24,21 @@ _NAMED: Final = 5
 
 
 class LimitError(Exception):
-    """What was asked for is not possible; the text says why."""
+    """A limit cannot be set as requested; the message says why."""
 
 
 class LimitInUseError(LimitError):
-    """A limit cannot go while jobs name it."""
+    """A limit cannot be deleted while jobs name it."""
 
 
 class Figures(NamedTuple):
     """What a limit allows.
 
     Attributes:
-        max_running: runs under way at a time; None: any number.
-        rate_count: runs that may begin in `rate_seconds`; None: any number.
-        rate_seconds: the time that `rate_count` is about.
-        burst: runs that may begin at once after a quiet time; None: `rate_count`.
+        max_running: runs in flight at a time; None: any number.
+        rate_count: runs that may start in `rate_seconds`; None: any number.
+        rate_seconds: the period of `rate_count`.
+        burst: runs that may start at once after a quiet time; None: `rate_count`.
     """
 
     max_running: int | None = None
@@ -48,7 +48,7 @@ class Figures(NamedTuple):
 
 
 class LimitRow(NamedTuple):
-    """A limit as it is listed: over all its keys, the slots that are held and the runs that wait."""
+    """A limit as it is listed, with its held slots and waiting runs over all its keys."""
 
     namespace: str
     name: str
@@ -62,30 +62,30 @@ class LimitRow(NamedTuple):
 
 
 def parse_rate(text: str) -> tuple[int, float]:
-    """Read a rate such as `100/60s`, `5/s` or `1000/h`: runs, and seconds.
+    """Parse a rate such as `100/60s`, `5/s` or `1000/h` into runs and seconds.
 
     Raises:
-        LimitError: it is none.
+        LimitError: the text is not a valid rate.
     """
     found = _RATE_PATTERN.fullmatch(text.strip())
     count = int(found[1]) if found else 0
     seconds = float(found[2] or 1) * _UNITS[found[3]] if found else 0.0
     if not found or not 0 < count <= MOST or not 0 < seconds <= LONGEST_FILL_DAYS * 86400:
-        raise LimitError(f"{text!r} is no rate: use runs per time, such as 100/60s, 5/s or 1000/h")
+        raise LimitError(f"{text!r} is not a valid rate: use runs per time, such as 100/60s, 5/s or 1000/h")
     return count, seconds
 
 
 def set_limit(connection: psycopg.Connection, namespace: str, name: str, figures: Figures) -> bool:
-    """Make a limit, or give it other figures; False if it had these. Runs that wait see them at once.
+    """Create or update a limit; False if nothing changed. Waiting runs use the new limit at once.
 
     Args:
-        connection: no transaction open.
-        namespace: whose jobs may name it.
-        name: of the limit.
-        figures: all that it allows; what is None it does not bound.
+        connection: no transaction is open.
+        namespace: the namespace whose jobs may name it.
+        name: the name of the limit.
+        figures: what it allows; None means no bound.
 
     Raises:
-        LimitError: name or figures are not possible.
+        LimitError: name or figures are invalid.
     """
     check_limit(namespace, name, figures)
     with connection.transaction():
@@ -97,7 +97,7 @@ def set_limit(connection: psycopg.Connection, namespace: str, name: str, figures
 
 
 def delete_limit(connection: psycopg.Connection, namespace: str, name: str) -> bool:
-    """Delete a limit; False if there is none.
+    """Delete a limit; False if it does not exist.
 
     Raises:
         LimitInUseError: jobs that may still run name it.
@@ -111,43 +111,47 @@ def delete_limit(connection: psycopg.Connection, namespace: str, name: str) -> b
             more = " and others" if len(users) > _NAMED else ""
             shown = ", ".join(job_name or str(job_id) for job_id, job_name in users[:_NAMED])
             raise LimitInUseError(
-                f"limit {name} of namespace {namespace} is named by {shown}{more}:"
-                " update or cancel them first"
+                f"limit {name} of namespace {namespace} is used by {shown}{more}: update or cancel them first"
             )
-        gone = connection.execute("delete from limits where namespace = %s and name = %s", [namespace, name])
-        return gone.rowcount == 1
+        deleted = connection.execute(
+            "delete from limits where namespace = %s and name = %s", [namespace, name]
+        )
+        return deleted.rowcount == 1
 
 
 def list_limits(connection: psycopg.Connection, namespace: str | None = None) -> list[LimitRow]:
-    """List limits, of one namespace or of all."""
+    """List the limits of one namespace or of all."""
     with connection.cursor(row_factory=row_of(LimitRow)) as cursor:
         return cursor.execute(statement("list_limits"), {"namespace": namespace}).fetchall()
 
 
 def check_limit(namespace: str, name: str, figures: Figures) -> None:
-    """Refuse what is no limit.
+    """Refuse an invalid limit.
 
     Raises:
-        LimitError: name or figures are not possible.
+        LimitError: name or figures are invalid.
     """
     if not re.fullmatch(NAMESPACE_PATTERN, namespace):
-        raise LimitError(f"{namespace!r} is no name for a namespace")
+        raise LimitError(
+            f"{namespace!r} is not a valid namespace name: use 1 to 63 of a-z, 0-9, '-' and '_',"
+            " the first a letter or digit"
+        )
     if not re.fullmatch(NAMESPACE_PATTERN, name):
         raise LimitError(
-            f"{name!r} is no name for a limit: use 1 to 63 of a-z, 0-9, '-' and '_',"
+            f"{name!r} is not a valid limit name: use 1 to 63 of a-z, 0-9, '-' and '_',"
             " the first a letter or digit"
         )
     if figures.max_running is None and figures.rate_count is None:
         raise LimitError("a limit needs --max-running, --rate, or both")
     if any(number is not None and not 0 < number <= MOST for number in (figures.max_running, figures.burst)):
-        raise LimitError(f"--max-running and --burst are whole numbers from 1 to {MOST}")
+        raise LimitError(f"--max-running and --burst must be whole numbers from 1 to {MOST}")
     if figures.rate_count is None or figures.rate_seconds is None:
         if figures.burst is not None:
-            raise LimitError("--burst is about --rate, which is missing")
+            raise LimitError("--burst needs --rate")
         return
     seconds = (figures.burst or figures.rate_count) * figures.rate_seconds / figures.rate_count
     if seconds > LONGEST_FILL_DAYS * 86400:
         raise LimitError(
-            f"a burst of {figures.burst or figures.rate_count} would take {seconds / 86400:.0f} days to save"
-            f" up for at this rate; at most {LONGEST_FILL_DAYS} are possible: lower --burst"
+            f"a burst of {figures.burst or figures.rate_count} takes {seconds / 86400:.0f} days to fill at"
+            f" this rate; at most {LONGEST_FILL_DAYS} days are allowed: lower --burst"
         )

@@ -1,8 +1,8 @@
-"""The promotion pass: runs that wait for room are queued when there is some. One pass works at a time.
+"""The promotion pass: waiting runs are queued when there is capacity. One pass runs at a time.
 
-Every waiting run stands in the line of one gate. A pass looks only at lines whose gate has room, and takes
-about as many runs of each as that has room for; a run that another gate holds up moves to its line. So a pass
-costs by what it can queue, not by what waits.
+Every waiting run is in the queue of one gate. A pass reads only queues whose gate has capacity, and about as
+many runs of each as fit. A run that another gate blocks moves to that gate's queue. So the cost of a pass
+depends on what it can queue, not on what waits.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from noonmark.store.limits.slots import acquire_slots, release_slots
 from noonmark.store.outcomes.events import EventTopics, announce, settled_of
 
 _LOCK: Final = 0x6E6F6F6E_70726F6D
-"""Advisory lock of the pass that is under way."""
+"""Advisory lock of the running pass."""
 
 _QUEUES_SQL_LIMIT: Final = 1_000
 _PER_QUEUE: Final = 500
 _PER_PASS: Final = 5_000
 _SLACK: Final = 20
-"""Runs of a line that are looked at beyond its room: some may have to wait for something else."""
+"""Runs of a queue that are read beyond its capacity, because some may have to wait for another gate."""
 
 _LATE: Final = 500
 _BUSY_SECONDS: Final = 0.02
@@ -52,12 +52,12 @@ class Promoted:
     """What a pass did.
 
     Attributes:
-        queued: runs by lane.
+        queued: queued runs by lane.
         expired: runs by lane whose start deadline had passed.
-        blocked: runs by the reason for which they go on waiting, of those that were looked at.
-        more: there is more to do at once.
-        next_seconds: when a token comes that a run waits for; None: nobody waits for one.
-        from_key: where the next pass goes on, if this one did not come to the end of the lines.
+        blocked: checked runs that continue to wait, by reason.
+        more: whether another pass should follow at once.
+        next_seconds: the time until the next token that a run waits for; None: no run waits for one.
+        from_key: where the next pass continues if this one did not reach the last queue.
     """
 
     queued: Counter[int] = field(default_factory=Counter)
@@ -69,7 +69,7 @@ class Promoted:
 
 
 class _WaitQueue(NamedTuple):
-    """A line as its first row describes it."""
+    """A queue of waiting runs, as its first row describes it."""
 
     key: UUID
     reason: str
@@ -79,7 +79,7 @@ class _WaitQueue(NamedTuple):
     limit_key: str | None
 
     def gate(self) -> Gate:
-        """Return what the line is of; of a limit that no job names so any more, the limit itself."""
+        """Return the gate of the queue; for a limit key that no job uses any more, the limit itself."""
         if self.reason == WaitReason.LIMIT and self.limit_name is not None:
             return Gate(self.key, WaitReason.LIMIT, self.namespace, self.limit_name, self.limit_key)
         return Gate(self.key, WaitReason(self.reason), self.namespace)
@@ -97,12 +97,12 @@ class _Waiting(NamedTuple):
     key: UUID
     limits: list[tuple[str, str | None]] | None
     overlap: str | None
-    held: list[UUID] | None
+    held_keys: list[UUID] | None
     has_overlap_slot: bool
 
 
 def has_waiting_runs(connection: psycopg.Connection) -> bool:
-    """Tell whether a pass has anything to look at."""
+    """Return whether a pass has anything to check."""
     return connection.execute(statement("probe_waits")).fetchone() is not None
 
 
@@ -118,13 +118,13 @@ def promote(
     install_shards: int,
     from_key: UUID = UNCHECKED_QUEUE,
 ) -> Promoted:
-    """Queue waiting runs as far as there is room for them, in one transaction.
+    """Queue waiting runs as far as there is capacity, in one transaction.
 
     Args:
-        connection: no transaction open.
+        connection: no transaction is open.
         topics: where verdicts are announced.
-        install_shards: shards of the installation.
-        from_key: where the pass before left off.
+        install_shards: the number of shards of the installation.
+        from_key: where the previous pass stopped.
 
     Raises:
         psycopg.Error: nothing was done; try again.
@@ -133,7 +133,7 @@ def promote(
     with connection.transaction():
         row = connection.execute("select pg_try_advisory_xact_lock(%s)", [_LOCK]).fetchone()
         if not (row and row[0]):
-            # Another trigger's pass may not see what this one was called for: look again when it has ended.
+            # Another trigger's pass may not see the change that caused this one: try again after it.
             return Promoted(next_seconds=_BUSY_SECONDS, from_key=from_key)
         _expire(connection, topics, install_shards, done)
         _Pass(connection, done).run(from_key)
@@ -166,10 +166,10 @@ class _Pass:
         self._done = done
         self._capacities: dict[UUID, GateCapacity] = {}
         self._stepped_back_to: set[UUID] = set()
-        """Buckets that were filled after now: the clock was put back, and they are dated anew."""
+        """Buckets whose fill time is in the future, because the clock went back: they are dated again."""
 
     def run(self, from_key: UUID) -> None:
-        """Look at the lines from a key on, and queue whom there is room for."""
+        """Check the queues from a key on, and queue the runs for which there is capacity."""
         queues = self._read_queues(from_key)
         self._load_capacities(queue.gate() for queue in queues if queue.key != UNCHECKED_QUEUE)
         waiting, cut = self._waiting(queues)
@@ -181,7 +181,7 @@ class _Pass:
         blocked = [d for d in decisions if d.blocked_by is not None]
         self._fill([key for d in decisions if d.candidate.run_id in queued for key in d.tokens])
         self._move_waits(blocked, rows)
-        # Whoever moved made room for others in the line: there may be more that can go.
+        # A moved run makes space for others in the queue: more of them may be able to go.
         moved = sum(
             d.blocked_by is not None and d.blocked_by.key != rows[d.candidate.run_id].key for d in blocked
         )
@@ -198,20 +198,20 @@ class _Pass:
         return queues
 
     def _load_capacities(self, gates: Iterable[Gate]) -> None:
-        """Read the rules of gates that are not known yet, and what is taken of them."""
-        fresh = {gate.key: gate for gate in gates if gate.key not in self._capacities}
-        if not fresh:
+        """Read the rules and the usage of gates that are not loaded yet."""
+        unread = {gate.key: gate for gate in gates if gate.key not in self._capacities}
+        if not unread:
             return
-        rules = self._rules(list(fresh.values()))
-        rows = self._connection.execute(statement("read_gate_usage"), {"keys": list(fresh)})
-        for key, numbers, overlap_taken, tokens, age in rows:
+        rules = self._rules(list(unread.values()))
+        rows = self._connection.execute(statement("read_gate_usage"), {"keys": list(unread)})
+        for key, numbers, overlap_used, tokens, age in rows:
             rule = rules.get(key)
             if rule is None:
-                continue  # a limit that was deleted, a cap that was taken away: open
+                continue  # the limit was deleted or the cap removed: open
             if age is not None and age < 0:
                 self._stepped_back_to.add(key)
-            taken = {0} if overlap_taken else set(numbers or ())
-            self._capacities[key] = GateCapacity(rule, taken, filled(tokens, age or 0.0, rule))
+            used = {0} if overlap_used else set(numbers or ())
+            self._capacities[key] = GateCapacity(rule, used, filled(tokens, age or 0.0, rule))
 
     def _rules(self, gates: Sequence[Gate]) -> dict[UUID, GateLimit]:
         limits = {(g.namespace, g.name) for g in gates if g.reason is WaitReason.LIMIT}
@@ -245,15 +245,15 @@ class _Pass:
         return rules
 
     def _waiting(self, queues: Sequence[_WaitQueue]) -> tuple[list[_Waiting], bool]:
-        """Read the first runs of each line with room; also tell whether a line may have more that can go."""
+        """Read the first runs of each queue with capacity; return also whether a queue may have more."""
         most: dict[UUID, int] = {}
         budget = _PER_PASS
         for queue in queues:
             if not budget:
                 self._done.from_key = queue.key
                 break
-            room = self._capacities.get(queue.key)
-            left = room.left if room is not None else None
+            capacity = self._capacities.get(queue.key)
+            left = capacity.left if capacity is not None else None
             wanted = _PER_QUEUE if left is None else min(_PER_QUEUE, left + _SLACK if left else 0)
             wanted = min(wanted, budget)
             if wanted:
@@ -269,19 +269,17 @@ class _Pass:
         return rows, any(read[key] == number for key, number in most.items())
 
     def _candidate(self, one: _Waiting) -> Candidate:
-        holds = frozenset([*(one.held or ()), *([one.job_id] if one.has_overlap_slot else ())])
+        holds = frozenset([*(one.held_keys or ()), *([one.job_id] if one.has_overlap_slot else ())])
         limits = [(name, part) for name, part in one.limits or ()]
         overlap = one.overlap or Overlap.ALLOW.value
         if overlap == Overlap.SKIP:
-            overlap = (
-                Overlap.QUEUE_ONE.value
-            )  # a redriven run: it has no slot yet, and is not skipped for that
-        # The cap is asked for in any case: where there is none, its gate has no rule and is open.
+            overlap = Overlap.QUEUE_ONE.value  # a redriven run has no slot yet, and is not skipped for that
+        # The cap's gate is always included: without a cap it has no rule and is open.
         gates = gates_of(one.job_id, one.namespace, one.lane, limits, overlap, capped=True)
         return Candidate(one.run_id, one.namespace, one.lane, one.since, gates, holds)
 
     def _slots_first(self, decisions: Sequence[Decision]) -> list[Decision]:
-        """Take the overlap slots that were granted; somebody else may have been faster."""
+        """Acquire the overlap slots that were granted; another transaction may have been faster."""
         wanted = [d for d in decisions if d.overlap]
         rows = [(d.candidate.run_id, _overlap(d).key) for d in wanted]
         got = acquire_slots(self._connection, rows)
@@ -291,21 +289,21 @@ class _Pass:
         return list(decisions)
 
     def _queue(self, granted: Sequence[Decision], rows: Mapping[UUID, _Waiting]) -> set[UUID]:
-        """Queue runs; what one took that was paused or ended in the meantime is given back."""
+        """Queue runs; release what was acquired for runs that were paused or ended meanwhile."""
         if not granted:
             return set()
         ids = [d.candidate.run_id for d in granted]
-        told = self._connection.execute(
+        promoted = self._connection.execute(
             statement("promote_runs"),
             {
                 **_span([(run_id, rows[run_id].scheduled_for) for run_id in ids]),
                 "holders": [d.candidate.run_id for d in granted if d.slots or d.overlap],
             },
         ).fetchall()
-        self._done.queued.update(lane for _, lane in told)
-        queued = {run_id for run_id, _ in told}
-        gone = [d for d in granted if d.candidate.run_id not in queued]
-        release_slots(self._connection, [(d.candidate.run_id, _overlap(d).key) for d in gone if d.overlap])
+        self._done.queued.update(lane for _, lane in promoted)
+        queued = {run_id for run_id, _ in promoted}
+        refused = [d for d in granted if d.candidate.run_id not in queued]
+        release_slots(self._connection, [(d.candidate.run_id, _overlap(d).key) for d in refused if d.overlap])
         self._acquire([d for d in granted if d.candidate.run_id in queued])
         return queued
 
@@ -325,7 +323,7 @@ class _Pass:
             )
 
     def _fill(self, used: Iterable[UUID]) -> None:
-        """Write what is left in the buckets."""
+        """Write the tokens that are left in the buckets."""
         buckets = sorted({*used, *self._stepped_back_to})
         if buckets:
             self._connection.execute(
@@ -334,7 +332,7 @@ class _Pass:
             )
 
     def _move_waits(self, blocked: Sequence[Decision], rows: Mapping[UUID, _Waiting]) -> None:
-        """Move runs into the lines that they must wait in."""
+        """Move blocked runs into the queues of the gates that block them."""
         moves = [
             (d.candidate.run_id, gate, d.overlap)
             for d in blocked
@@ -354,8 +352,8 @@ class _Pass:
                 },
             ).fetchall()
             if slotted:
-                gone = set(ids) - {row[0] for row in shown}
-                release_slots(self._connection, [(run_id, rows[run_id].job_id) for run_id in gone])
+                ended = set(ids) - {row[0] for row in shown}
+                release_slots(self._connection, [(run_id, rows[run_id].job_id) for run_id in ended])
         if moves:
             self._connection.execute(
                 statement("move_waits"),
@@ -380,7 +378,7 @@ class _Pass:
 def rule_of(
     max_running: int | None, rate_count: int | None, rate_seconds: float | None, burst: int | None
 ) -> GateLimit:
-    """Read the figures of a limit. Where it names no burst, a bucket holds one stretch of its rate."""
+    """Convert the figures of a limit to a rule. Without a burst, the bucket holds one period of the rate."""
     if rate_count is None or rate_seconds is None:
         return GateLimit(max_running)
     return GateLimit(max_running, rate_count / rate_seconds, float(burst or rate_count))

@@ -1,4 +1,4 @@
-"""Slots that runs hold until their verdict: of their job, where runs must not overlap, and of limits."""
+"""Slots that runs hold until their verdict: the overlap slot of their job, and slots of limits."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from noonmark.store.database.statements import statement
 
 
 def acquire_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]) -> set[UUID]:
-    """Take the overlap slot of the job of each (run, job) pair; return the runs that got theirs.
+    """Acquire the overlap slot of the job of each (run, job) pair; return the runs that got one.
 
-    Of several runs of one job the first in order gets it.
+    Of several runs of one job, the first in order gets the slot.
     """
-    # By key, so that two transactions that want some of the same slots wait for each other in one order.
+    # Sorted by key, so that two transactions that need the same slots lock them in one order.
     rows = sorted(runs, key=lambda pair: pair[1])
     if not rows:
         return set()
-    taken = connection.execute(
+    acquired = connection.execute(
         statement("acquire_slots"),
         {"keys": [job_id for _, job_id in rows], "run_ids": [run_id for run_id, _ in rows]},
     )
-    return {row[0] for row in taken}
+    return {row[0] for row in acquired}
 
 
 def release_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]) -> bool:
-    """Free all that these (run, job) pairs hold, in the transaction that ends the runs.
+    """Release all slots of these (run, job) pairs, in the transaction that ends the runs.
 
-    Returns whether a run waits for what was freed: after the commit, hint the triggers.
+    Returns whether a run waits for a released slot: after the commit, send the triggers a hint.
     """
     rows = list(runs)
     if not rows:

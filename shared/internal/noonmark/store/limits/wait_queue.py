@@ -1,4 +1,4 @@
-"""Putting runs in line for room: each waits with a row in `waits`, and without a message."""
+"""The wait queue: runs that wait for capacity have a row in `waits`, and no message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from noonmark.store.database.statements import statement
 class WaitingRun(NamedTuple):
     """A run that was just written as waiting, and the gate that it waits for.
 
-    `since` is its place in line: when it came due; None: now.
+    `since` decides its position in the queue: when it came due; None: now.
     """
 
     run_id: UUID
@@ -29,7 +29,7 @@ class WaitingRun(NamedTuple):
 
 
 def enqueue_waiting(connection: psycopg.Connection, runs: Sequence[WaitingRun]) -> None:
-    """Give runs their places, in the transaction that wrote them."""
+    """Write the wait rows of runs, in the transaction that wrote the runs."""
     if runs:
         connection.execute(
             statement("insert_waits"),
@@ -52,12 +52,12 @@ def enqueue_waiting(connection: psycopg.Connection, runs: Sequence[WaitingRun]) 
 def enqueue_gated(
     connection: psycopg.Connection, runs: Sequence[tuple[UUID, datetime]], *, waiting_for: str
 ) -> set[UUID]:
-    """Let runs ask for room instead of being queued at once; return those that do.
+    """Let runs of jobs with limits wait for capacity instead of queueing them; return those that wait.
 
     Args:
         connection: in a transaction.
-        runs: id and instant of runs that are `retrying`, or `waiting` for the reason given.
-        waiting_for: that reason.
+        runs: id and instant of runs that are `retrying`, or `waiting` for the given reason.
+        waiting_for: the reason for which they wait now.
     """
     if not runs:
         return set()
@@ -75,7 +75,7 @@ def enqueue_gated(
 
 
 def reset_waits(connection: psycopg.Connection, job_id: UUID) -> bool:
-    """Have the waiting runs of an edited job looked at anew; return whether there are any."""
+    """Have the waiting runs of an edited job checked again; return whether there are any."""
     return (
         connection.execute(statement("reset_job_waits"), {"job_id": job_id, "key": UNCHECKED_QUEUE}).rowcount
         > 0
@@ -83,6 +83,6 @@ def reset_waits(connection: psycopg.Connection, job_id: UUID) -> bool:
 
 
 def gated_jobs(connection: psycopg.Connection, jobs: Collection[UUID]) -> set[UUID]:
-    """Return those of the jobs whose runs need room before they are queued."""
+    """Return those of the jobs whose runs need capacity before they are queued."""
     rows = connection.execute(statement("find_gated_jobs"), {"ids": list(jobs)}).fetchall()
     return {row[0] for row in rows}

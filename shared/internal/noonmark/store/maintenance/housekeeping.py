@@ -1,4 +1,4 @@
-"""Slow duties: ledger days made ahead and dropped, old rows pruned, vanished messages sent again."""
+"""Housekeeping: create and drop ledger days, prune old rows, send vanished messages again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from noonmark.store.limits.limits import LONGEST_FILL_DAYS
 
 _AT_ONCE: Final = 10_000
 _ROUNDS: Final = 20
-"""Together above what one API process writes in the minute between two rounds of housekeeping."""
+"""Together more rows than one API process writes in the minute between two rounds of housekeeping."""
 
 
 class RunTopicParser(Protocol):
-    """What tells pool and lane from a topic's name (`noonmark.kafka.topics.Topics`)."""
+    """Returns pool and lane of a topic's name (`noonmark.kafka.topics.Topics`)."""
 
     def parse_runs(self, topic: str) -> tuple[str, Lane] | None:
         """Return pool and lane, or None for any other topic."""
@@ -30,7 +30,7 @@ class RunTopicParser(Protocol):
 
 @dataclass(slots=True)
 class HousekeepingReport:
-    """Counts of one round."""
+    """The counts of one round."""
 
     days_made: int = 0
     days_dropped: int = 0
@@ -78,11 +78,11 @@ def run_housekeeping(connection: psycopg.Connection, settings: Settings) -> Hous
 
 
 def _prune_much(connection: psycopg.Connection, name: str, values: Mapping[str, Any]) -> int:
-    """Delete rows of which each change of the API leaves one: in many short transactions."""
+    """Delete rows of which each change through the API leaves one, in many short transactions."""
     pruned = 0
     for _ in range(_ROUNDS):
         with connection.transaction():
-            # The trigger that keeps the audit log lets nobody else delete.
+            # The database trigger on the audit log refuses all other deletes.
             connection.execute("select set_config('noonmark.prunes_audit', 'yes', true)")
             count = connection.execute(statement(name), {**values, "limit": _AT_ONCE}).rowcount
         pruned += count
@@ -92,7 +92,7 @@ def _prune_much(connection: psycopg.Connection, name: str, values: Mapping[str, 
 
 
 def _drop_days(connection: psycopg.Connection, retention_days: int, report: HousekeepingReport) -> None:
-    """Drop days after retention. The floor rises first, so that nothing new can land below it."""
+    """Drop days after retention. The floor rises first, so that nothing new can be written before it."""
     days = connection.execute(statement("list_expired_days"), {"retention_days": retention_days}).fetchall()
     if not days:
         return
@@ -111,18 +111,18 @@ def _drop_days(connection: psycopg.Connection, retention_days: int, report: Hous
 
 
 def drop_day(connection: psycopg.Connection, name: str) -> bool:
-    """Drop one ledger day with what hangs on it; False if a row is unfinished, or reaches above the floor.
+    """Drop one ledger day with its dependent rows; False if a row is unfinished, or extends past the floor.
 
     Raises:
-        psycopg.errors.LockNotAvailable: somebody reads or writes it, or reads the ledger for long; nothing
-            was dropped.
+        psycopg.errors.LockNotAvailable: another transaction uses the day, or reads the ledger for long;
+            nothing was dropped.
     """
     table = sql.Identifier(name)
     with connection.transaction():
         connection.execute("set local lock_timeout = '2s'")
-        # Nobody may finish, redrive or insert while the day is judged and dropped.
+        # No run may finish, be redriven or be inserted while the day is checked and dropped.
         connection.execute(sql.SQL("lock table {} in access exclusive mode").format(table))
-        # A summary of skipped instants stays as long as it tells of instants above the floor.
+        # A summary of skipped instants stays as long as it contains instants after the floor.
         unfinished = connection.execute(
             sql.SQL(
                 "select exists (select from {} where finished_at is null or last_scheduled_for >="
@@ -131,37 +131,43 @@ def drop_day(connection: psycopg.Connection, name: str) -> bool:
         ).fetchone()
         if unfinished and unfinished[0]:
             return False
-        for follower in ("attempts", "attempt_logs", "run_notes", "dead_letters"):
-            connection.execute(
-                sql.SQL("delete from {} where run_id in (select id from {})").format(
-                    sql.Identifier(follower), table
-                )
-            )
-        # A finished one-time job goes with its run; a recurring one has a name of its own and stays.
-        connection.execute(
-            sql.SQL(
-                "with gone as (delete from jobs where not unique_name and id in (select job_id from {table})"
-                " and not exists (select from timers where timers.job_id = jobs.id)"
-                " and not exists (select from runs where runs.job_id = jobs.id"
-                " and runs.id not in (select id from {table})) returning id)"
-                " delete from job_versions where job_id in (select id from gone)"
-            ).format(table=table)
-        )
-        # What was made for one run alone goes with it.
-        connection.execute(
-            sql.SQL(
-                "delete from job_versions where (job_id, version) in"
-                " (select job_id, job_version from {table} where job_version >= {first})"
-            ).format(table=table, first=sql.Literal(FIRST_ONE_OFF))
-        )
-        # The drop needs the whole ledger for a moment, and every claim queues behind whoever waits for that.
+        _delete_dependents(connection, table)
+        # The drop locks the whole ledger for a moment, and every claim queues behind a transaction that waits
+        # for this lock.
         connection.execute("set local lock_timeout = '100ms'")
         connection.execute(sql.SQL("drop table {}").format(table))
     return True
 
 
+def _delete_dependents(connection: psycopg.Connection, table: sql.Identifier) -> None:
+    """Delete the rows that depend on the runs of a day, in the transaction that drops the day."""
+    for dependent in ("attempts", "attempt_logs", "run_notes", "dead_letters"):
+        connection.execute(
+            sql.SQL("delete from {} where run_id in (select id from {})").format(
+                sql.Identifier(dependent), table
+            )
+        )
+    # A finished one-time job is deleted with its run; a recurring job has a unique name and stays.
+    connection.execute(
+        sql.SQL(
+            "with deleted as (delete from jobs where not unique_name and id in (select job_id from {table})"
+            " and not exists (select from timers where timers.job_id = jobs.id)"
+            " and not exists (select from runs where runs.job_id = jobs.id"
+            " and runs.id not in (select id from {table})) returning id)"
+            " delete from job_versions where job_id in (select id from deleted)"
+        ).format(table=table)
+    )
+    # Versions that were created for one run are deleted with it.
+    connection.execute(
+        sql.SQL(
+            "delete from job_versions where (job_id, version) in"
+            " (select job_id, job_version from {table} where job_version >= {first})"
+        ).format(table=table, first=sql.Literal(FIRST_ONE_OFF))
+    )
+
+
 def resend_vanished(connection: psycopg.Connection, topics: RunTopicParser) -> int:
-    """Send queued runs again whose message the group has provably passed; return how many."""
+    """Requeue queued runs whose message the consumer group has provably passed; return how many."""
     bounds = [
         (*lane, passed_until, since)
         for topic, passed_until, since in connection.execute(statement("read_resend_bounds")).fetchall()

@@ -1,4 +1,4 @@
-"""What the leading trigger measures for all: backlog, workers, namespaces and the state of the database."""
+"""Measurements of the leading trigger: backlog, workers, namespaces and the state of the database."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from noonmark.core.vocabulary import Lane
 from noonmark.store.database.statements import statement
 
 DUE_CAP: Final = 1_000
-"""Due timers are counted no further than this, for each shard, lane and kind."""
+"""Due timers of each shard, lane and kind are counted up to this number."""
 
 DEAD_CAP: Final = 100_000
 NAMESPACES: Final = 50
-"""So many namespaces are told apart; which ones changes with their load."""
+"""The number of namespaces that are shown separately; which ones depends on their load."""
 
 
 class Due(NamedTuple):
-    """Due timers of a lane that nobody has claimed, and seconds since the oldest of their instants."""
+    """Unclaimed due timers of a lane, and seconds since the oldest of their instants."""
 
     timers: int
     oldest_seconds: float
@@ -45,24 +45,24 @@ class DatabaseMeasures(NamedTuple):
 
 
 def due(connection: psycopg.Connection, *, shards: int) -> dict[Lane, Due]:
-    """Count due timers of all shards by lane, each lane with a row."""
+    """Count due timers of all shards by lane; every lane is included."""
     rows = connection.execute(statement("measure_due"), {"shards": shards, "cap": DUE_CAP})
     return {Lane(lane): Due(timers, oldest) for lane, timers, oldest in rows}
 
 
 def pools(connection: psycopg.Connection) -> dict[str, PoolMeasures]:
-    """Count workers and slots by registered pool, also of those without any worker."""
+    """Count workers and slots by registered pool, including pools without workers."""
     return {row[0]: PoolMeasures(*row[1:]) for row in connection.execute(statement("measure_pools"))}
 
 
 def namespaces(connection: psycopg.Connection, *, most: int = NAMESPACES) -> dict[tuple[str, str], int]:
-    """Count runs by (namespace, state); namespaces beyond the first `most` come as `_other`."""
+    """Count runs by (namespace, state); namespaces beyond the first `most` are combined as `_other`."""
     rows = connection.execute(statement("measure_namespaces"), {"most": most, "cap": DEAD_CAP})
     return {(namespace, state): runs for namespace, state, runs in rows}
 
 
 def dead_letters(connection: psycopg.Connection) -> int:
-    """Count dead letters, no further than the cap."""
+    """Count dead letters, up to the cap."""
     row = connection.execute(
         "select count(*) from (select from dead_letters limit %s) as head", [DEAD_CAP]
     ).fetchone()
@@ -71,12 +71,12 @@ def dead_letters(connection: psycopg.Connection) -> int:
 
 
 def database(connection: psycopg.Connection) -> DatabaseMeasures:
-    """Look at the sessions of this database."""
+    """Read the sessions of this database."""
     row = connection.execute(statement("measure_database")).fetchone()
     assert row is not None
     return DatabaseMeasures(*row)
 
 
 def dead_rows(connection: psycopg.Connection) -> dict[str, int]:
-    """Read how many dead rows Postgres believes the busiest tables to have."""
+    """Read the number of dead rows in the busiest tables, as Postgres estimates it."""
     return dict(connection.execute(statement("measure_dead_rows")).fetchall())

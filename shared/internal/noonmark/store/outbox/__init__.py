@@ -1,4 +1,4 @@
-"""The outbox as the dispatcher sees it: read, delete what Kafka acknowledged, park what it refuses.
+"""The outbox as the dispatcher uses it: read, delete what Kafka acknowledged, park what Kafka refuses.
 
 May import: `store.database`. Start with `relay.py`.
 """

@@ -1,4 +1,4 @@
-"""What the dispatcher measures and writes down: how far groups have come, and what is unfinished."""
+"""Progress that the dispatcher measures and stores: what consumer groups have passed, what is unfinished."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def pools(connection: psycopg.Connection) -> list[str]:
 def acknowledged_until(
     connection: psycopg.Connection, lanes: Sequence[tuple[str, Lane]]
 ) -> dict[tuple[str, Lane], datetime]:
-    """Return, per pool and lane, a moment before which every run message had been acknowledged by Kafka.
+    """Return, per pool and lane, an instant before which Kafka had acknowledged every run message.
 
-    Must be asked before the topics' end offsets are read: then each of those messages lies below them.
+    Call this before you read the topics' end offsets: then each of these messages is below them.
     """
     rows = connection.execute(
         statement("read_acknowledged_watermark"),
@@ -40,13 +40,13 @@ def acknowledged_until(
 
 
 def note_passed(connection: psycopg.Connection, topic: str, until: datetime, *, lost: bool = False) -> None:
-    """Remember that a topic's group has passed everything acknowledged before `until`.
+    """Store that a topic's group has passed everything acknowledged before `until`.
 
     Args:
-        connection: autocommit.
+        connection: in autocommit mode.
         topic: a runs topic.
         until: an instant that `acknowledged_until` returned.
-        lost: the topic has just lost records: runs of any age may wait for a message that is gone.
+        lost: whether the topic has just lost records: runs of any age may wait for a message that is gone.
     """
     connection.execute(
         statement("upsert_topic_progress"), {"topic": topic, "passed_until": until, "lost": lost}

@@ -1,4 +1,4 @@
-"""The outbox as the dispatcher sees it: read, delete what was acknowledged, park what never will be."""
+"""The outbox as the relay uses it: read, delete what was acknowledged, park what Kafka refuses."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from noonmark.store.database.row_types import OutboxRow, row_of
 from noonmark.store.database.statements import statement
 
 EVENT_LANE = 3
-"""Events (lifecycle, rejections, those that runs emit) are relayed after the run messages of every lane.
+"""The lane of events (lifecycle, rejections, emitted events): relayed after the run messages of every lane.
 
-Those that Kafka refuses as they are (no such topic, too large) wait in the lane after it, in nobody's way.
+Events that Kafka refuses (topic does not exist, too large) wait in the next lane and block nothing.
 """
 
 
 class Pressure(NamedTuple):
-    """How far the relay of a slice's lane is behind. `rows` stops counting at the cap asked for."""
+    """How far the relay of a slice's lane is behind. `rows` is counted up to a cap."""
 
     slice: int
     lane: int
@@ -31,7 +31,7 @@ class Pressure(NamedTuple):
 
 
 class Parked(NamedTuple):
-    """A run message that Kafka refused for good."""
+    """A run message that Kafka refused permanently."""
 
     run_id: UUID
     scheduled_for: datetime
@@ -45,10 +45,10 @@ def read(
     """Read the next rows of the owned slices, high lanes first, in order within each slice and lane.
 
     Args:
-        connection: autocommit.
+        connection: in autocommit mode.
         slices: the owned slices.
-        limit: most rows per lane.
-        events: whether to read events as well, or run messages only.
+        limit: the most rows per lane.
+        events: whether to read events too, or run messages only.
     """
     per_slice = max(1, limit // max(1, len(slices)))
     lanes = [*Lane, EVENT_LANE] if events else [*Lane]
@@ -58,7 +58,7 @@ def read(
             {
                 "slices": list(slices),
                 "lanes": [int(lane) for lane in lanes],
-                # Low goes in smaller bites: what is due meanwhile in a higher lane waits for less.
+                # Smaller batches for the low lane: what comes due in a higher lane meanwhile waits less.
                 "limits": [max(1, per_slice // 2) if lane is Lane.LOW else per_slice for lane in lanes],
             },
         )
@@ -70,7 +70,7 @@ def read(
 def read_refused(
     connection: psycopg.Connection, slices: Sequence[int], limit: int, *, after: int
 ) -> list[OutboxRow]:
-    """Read refused events of the owned slices whose sequence is above `after`, in its order."""
+    """Read refused events of the owned slices whose sequence is above `after`, in sequence order."""
     with connection.cursor(row_factory=row_of(OutboxRow), binary=True) as cursor:
         return cursor.execute(
             statement("read_refused"), {"slices": list(slices), "most": limit, "after": after}
@@ -78,7 +78,7 @@ def read_refused(
 
 
 def refuse(connection: psycopg.Connection, refused: Sequence[tuple[OutboxRow, str]]) -> int:
-    """Move events that Kafka refuses out of the way of the others; return how many were still there."""
+    """Move events that Kafka refuses to the lane of refused events; return how many were still there."""
     return connection.execute(
         statement("refuse_events"),
         {
@@ -90,13 +90,13 @@ def refuse(connection: psycopg.Connection, refused: Sequence[tuple[OutboxRow, st
 
 
 def count_refused(connection: psycopg.Connection, slices: Sequence[int], *, cap: int) -> dict[str, int]:
-    """Count refused events by topic, no more than `cap` of a slice and for at most 100 topics."""
+    """Count refused events by topic, up to `cap` of each slice and for at most 100 topics."""
     rows = connection.execute(statement("count_refused"), {"slices": list(slices), "cap": cap}).fetchall()
     return dict(rows)
 
 
 def delete(connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:
-    """Remove rows that Kafka has acknowledged; return how many were still there."""
+    """Delete rows that Kafka has acknowledged; return how many were still there."""
     return connection.execute(
         statement("delete_outbox"), {"places": [row.place for row in rows], "seqs": [row.seq for row in rows]}
     ).rowcount
@@ -109,7 +109,7 @@ def park(
     *,
     retry_seconds: float,
 ) -> int:
-    """Take refused rows out of the outbox and make their runs wait with the reason, in one transaction."""
+    """Delete refused rows from the outbox and let their runs wait with the reason, in one transaction."""
     with connection.transaction():
         done = connection.execute(
             statement("park_runs"),
@@ -126,6 +126,6 @@ def park(
 
 
 def pressure(connection: psycopg.Connection, slices: Sequence[int], *, cap: int) -> list[Pressure]:
-    """Measure age and depth of each lane of each slice; the depth stops at `cap`."""
+    """Measure age and depth of each lane of each slice; the depth is counted up to `cap`."""
     with connection.cursor(row_factory=row_of(Pressure)) as cursor:
         return cursor.execute(statement("measure_relay_lag"), {"slices": list(slices), "cap": cap}).fetchall()

@@ -1,4 +1,4 @@
-"""What attempts printed and logged: a bounded tail of each stream, kept with the outcome."""
+"""What attempts printed and logged: the bounded tail of each stream, stored with the outcome."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from noonmark.store.database.statements import statement
 
 @dataclass(slots=True)
 class AttemptLog:
-    """What an attempt wrote: tails of its streams, each of at most 64 KB.
+    """What an attempt wrote: the tail of each of its streams, at most 64 KB.
 
     Attributes:
-        stdout: of its process, where it had one.
-        stderr: the same.
+        stdout: standard output of its process, if it had one.
+        stderr: standard error of its process, if it had one.
         lines: what it logged through its context.
-        dropped: bytes before the tails of the streams.
+        dropped: the number of bytes cut off before the tails of the streams.
     """
 
     stdout: str = ""
@@ -30,19 +30,19 @@ class AttemptLog:
     dropped: int = 0
 
     def add(self, line: str) -> None:
-        """Append a line that was logged through the context; callable from any thread."""
+        """Append a line that was logged through the context. Any thread may call this."""
         self.lines.add(line.encode("utf-8", "backslashreplace") + b"\n")
 
 
 class Ended(Protocol):
-    """An outcome, as far as it matters here."""
+    """The parts of an outcome that are needed here."""
 
     run: StartedRun
     fence: int
 
 
 def write_logs(connection: psycopg.Connection, logs: Sequence[tuple[Ended, AttemptLog]]) -> None:
-    """Keep what attempts wrote, in the transaction of their outcomes."""
+    """Store what attempts wrote, in the transaction of their outcomes."""
     if logs:
         connection.execute(
             statement("insert_attempt_logs"),
@@ -60,5 +60,5 @@ def write_logs(connection: psycopg.Connection, logs: Sequence[tuple[Ended, Attem
 
 
 def storable(text: str) -> str:
-    """Make text storable: NUL and lone surrogates become escapes."""
+    """Return text that Postgres can store: NUL and lone surrogates become escapes."""
     return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()

@@ -17,7 +17,7 @@ from noonmark.store.database.statements import statement
 
 
 class NewCallback(NamedTuple):
-    """A callback to be opened."""
+    """A callback to open."""
 
     run_id: UUID
     scheduled_for: datetime
@@ -27,31 +27,31 @@ class NewCallback(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Says of an attempt that a callback was opened for it.
+    """Marks an attempt for which a callback was opened.
 
     Attributes:
-        seconds: for how long its target may report, where the attempt goes on without its worker.
+        seconds: the time in which its target must report, if the attempt continues without its worker.
     """
 
     seconds: float
 
 
 class Ended(Protocol):
-    """An outcome, as far as it matters here."""
+    """The parts of an outcome that are needed here."""
 
     run: StartedRun
     fence: int
 
 
 def token_hash(token: str) -> bytes:
-    """Return what is kept of a token. It is random and long, so a plain digest gives nothing away."""
+    """Return the hash that is stored for a token. A token is long and random, so a plain digest is safe."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def open_callbacks(
     connection: psycopg.Connection, worker: int, epoch: int, wanted: Sequence[NewCallback]
 ) -> set[UUID]:
-    """Open callbacks; return the runs that are still this worker's, so that their requests may be sent."""
+    """Open callbacks; return the runs that this worker still owns, whose requests may be sent."""
     rows = connection.execute(
         statement("open_callbacks"),
         {
@@ -67,7 +67,7 @@ def open_callbacks(
 
 
 def close_callbacks(connection: psycopg.Connection, ended: Sequence[Ended]) -> None:
-    """Close callbacks of attempts that have their outcome, with their deadlines, in the same transaction."""
+    """Delete the callbacks of finished attempts, and their deadlines, in the transaction of the outcomes."""
     if ended:
         fences = {str(one.run.id): one.fence for one in ended}
         connection.execute(

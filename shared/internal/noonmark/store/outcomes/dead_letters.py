@@ -1,4 +1,4 @@
-"""Dead letters as they are written with the verdict: the row, and the event with the run's history."""
+"""Writing dead letters with the verdict: the row, and the event with the history of the run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
 
 _MOST_ATTEMPTS: Final = 100
-"""Newest attempts of a run that its obituary may tell of."""
+"""The most attempts, newest first, in a dead letter event."""
 
 
 class _JobFacts(NamedTuple):
-    """What a dead letter says about its job."""
+    """What a dead letter contains about its job."""
 
     id: UUID
     kind: str | None
@@ -27,7 +27,7 @@ class _JobFacts(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    """A row of `attempts`, and how many the run has."""
+    """A row of `attempts`, and the number of attempts of the run."""
 
     run_id: UUID
     number: int
@@ -37,15 +37,15 @@ class _Attempt(NamedTuple):
     worker: int | None
     started_at: datetime | None
     finished_at: datetime
-    made: int
+    total: int
 
 
 def record_dead_letters(
     connection: psycopg.Connection, dead: Sequence[SettledRun]
 ) -> list[tuple[SettledRun, bytes]]:
-    """Write the dead letters of runs that have just died; return the event that tells of each.
+    """Write the dead letters of runs that have just died; return the event for each.
 
-    Called in the transaction that made the runs dead, after their last attempts were written.
+    Call this in the transaction that total the runs dead, after their last attempts were written.
     """
     if not dead:
         return []
@@ -68,8 +68,8 @@ def record_dead_letters(
         },
     )
     return [
-        (one, _dead_letter_event(one, jobs[one.job_id], found, attempts.get(one.run_id, [])))
-        for one, found in zip(dead, prints, strict=True)
+        (one, _dead_letter_event(one, jobs[one.job_id], print_, attempts.get(one.run_id, [])))
+        for one, print_ in zip(dead, prints, strict=True)
     ]
 
 
@@ -81,7 +81,7 @@ def _jobs_of(connection: psycopg.Connection, dead: Sequence[SettledRun]) -> dict
 
 
 def _attempts_of(connection: psycopg.Connection, dead: Sequence[SettledRun]) -> dict[UUID, list[_Attempt]]:
-    """Return the newest attempts of each run, the oldest of them first."""
+    """Return the newest attempts of each run, in ascending order."""
     with connection.cursor(row_factory=row_of(_Attempt)) as cursor:
         rows = cursor.execute(
             statement("read_dead_attempts"), {"ids": [one.run_id for one in dead], "limit": _MOST_ATTEMPTS}
@@ -110,5 +110,5 @@ def _dead_letter_event(dead: SettledRun, job: _JobFacts, print_: str, attempts: 
         job_name=job.name,
         fingerprint=print_,
         history=[PastAttempt(*row[1:-1]) for row in attempts],
-        history_omitted=attempts[0].made - len(attempts) if attempts else 0,
+        history_omitted=attempts[0].total - len(attempts) if attempts else 0,
     )

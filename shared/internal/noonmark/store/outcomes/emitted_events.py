@@ -1,4 +1,4 @@
-"""Events that runs emit: written with the outcome, so that they are sent if and only if it is."""
+"""Events that runs emit: written in the transaction of the outcome, so they are sent only if it commits."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class EmittedEvent:
     """An event for Kafka.
 
     Attributes:
-        topic: that the operator lets jobs write to.
-        key: None stands for the job's id.
-        value: as it is sent.
+        topic: a topic that the operator allows jobs to write to.
+        key: the message key; None means the job's id.
+        value: the message value.
         headers: names and values, in order.
     """
 
@@ -32,13 +32,13 @@ class EmittedEvent:
 
     @property
     def size(self) -> int:
-        """Bytes of key, value and headers."""
+        """The number of bytes of key, value and headers."""
         headers = sum(len(name) + len(value.encode()) for name, value in self.headers)
         return len(self.key or b"") + len(self.value) + headers
 
 
 def write_emits(connection: psycopg.Connection, events: Sequence[tuple[StartedRun, EmittedEvent]]) -> None:
-    """Put events into the outbox slice of their runs, in order, in the transaction of the outcome."""
+    """Add events to the outbox slice of their runs, in order, in the transaction of the outcome."""
     if events:
         connection.execute(
             statement("insert_emits"),
@@ -53,5 +53,5 @@ def write_emits(connection: psycopg.Connection, events: Sequence[tuple[StartedRu
 
 
 def headers_of(stored: bytes) -> list[tuple[str, str | bytes | None]]:
-    """Read the headers of an emitted event's row, as producers take them."""
+    """Return the stored headers of an emitted event in the form that producers accept."""
     return [(name, value.encode()) for name, value in orjson.loads(stored)]

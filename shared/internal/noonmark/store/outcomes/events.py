@@ -1,4 +1,4 @@
-"""Lifecycle events and dead letters, written in the transaction that made them true."""
+"""Lifecycle events and dead letters, written in the transaction of the state change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from noonmark.store.outcomes.dead_letters import record_dead_letters
 
 @dataclass(frozen=True, slots=True)
 class EventTopics:
-    """Names of the topics that state changes are announced on."""
+    """The names of the topics on which state changes are announced."""
 
     lifecycle: str
     dead: str
@@ -35,7 +35,7 @@ class RawEvent:
 
 
 def settled_of(run: ChangedRun) -> SettledRun:
-    """Read off a row of a statement what the world is told about its run."""
+    """Return what is announced about a changed run."""
     return SettledRun(
         run_id=run.id,
         job_id=run.job_id,
@@ -57,7 +57,7 @@ def settled_of(run: ChangedRun) -> SettledRun:
 def announce(
     connection: psycopg.Connection, topics: EventTopics, settled: Sequence[SettledRun], *, shards: int
 ) -> None:
-    """Put the events of a batch of state changes into the outbox, and dead runs among the dead letters."""
+    """Add the events of a batch of state changes to the outbox, and record dead letters for dead runs."""
     if not settled:
         return
     by_namespace: dict[str, list[SettledRun]] = defaultdict(list)
@@ -78,7 +78,7 @@ def announce(
 
 
 def insert_events(connection: psycopg.Connection, events: Iterable[RawEvent]) -> None:
-    """Put raw events into the outbox."""
+    """Add raw events to the outbox."""
     rows = list(events)
     if rows:
         connection.execute(

@@ -1,4 +1,7 @@
-"""What some attempts leave besides their outcome: events to emit, logs. Only those pay for it."""
+"""What some attempts leave in addition to their outcome: emitted events, logs, notes, callbacks.
+
+They are separate so that attempts without them cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ from noonmark.store.outcomes.notes import Note, insert_notes
 
 @dataclass(slots=True)
 class OutcomeExtras:
-    """What an attempt leaves besides its outcome.
+    """What an attempt leaves in addition to its outcome.
 
     Attributes:
-        emits: events for Kafka, committed with a success or not at all.
-        log: what it printed and logged, kept whatever the outcome.
-        note: its progress and checkpoint, kept likewise.
-        callback: that a callback was opened for it; it is closed with the outcome.
+        emits: events for Kafka, committed only with a success.
+        log: what it printed and logged, stored with any outcome.
+        note: its progress and checkpoint, stored with any outcome.
+        callback: set if a callback was opened for it; the callback is closed with the outcome.
     """
 
     emits: list[EmittedEvent] = field(default_factory=list)
@@ -35,18 +38,18 @@ class OutcomeExtras:
     callback: Expected | None = None
 
     def logged(self) -> AttemptLog:
-        """Return what it printed and logged, to add to it."""
+        """Return the attempt's log to append to; create it first if necessary."""
         if self.log is None:
-            with _beginning:
+            with _log_lock:
                 self.log = self.log or AttemptLog()
         return self.log
 
 
-_beginning = threading.Lock()
+_log_lock = threading.Lock()
 
 
 class Ended(Protocol):
-    """An outcome, as far as it matters here."""
+    """The parts of an outcome that are needed here."""
 
     run: StartedRun
     fence: int
@@ -59,8 +62,8 @@ def write_extras(
 
     Args:
         connection: in that transaction.
-        ended: outcomes that the ledger took, with what they left.
-        states: of their runs as they were recorded.
+        ended: outcomes that were recorded, each with what its attempt left.
+        states: the recorded state of each run.
     """
     if not ended:
         return

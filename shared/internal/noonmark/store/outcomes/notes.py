@@ -1,4 +1,4 @@
-"""Notes of running attempts: how far they are, and where the next attempt can go on."""
+"""Notes of running attempts: their progress, and the checkpoint from which the next attempt continues."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ from noonmark.store.outcomes.attempt_logs import storable
 
 @dataclass(slots=True)
 class Note:
-    """What an attempt has told last. `version` rises with each telling, `saved` is what the table has.
+    """What an attempt reported last.
+
+    `version` rises with each report; `saved` is the version that is stored.
 
     Attributes:
         run: the run.
-        fence: the attempt's.
+        fence: the fence of the attempt.
         progress: 0 to 1.
-        message: what is being done.
-        checkpoint: JSON; None leaves the one that is there.
+        message: what the attempt is doing.
+        checkpoint: JSON; None keeps the stored one.
+        version: the version of the last report.
+        saved: the version that is stored.
     """
 
     run: StartedRun
@@ -37,11 +41,11 @@ class Note:
 
 
 class Saving(NamedTuple):
-    """What became of a batch of notes.
+    """The result of saving a batch of notes.
 
     Attributes:
         saved: runs whose note was written.
-        busy: runs whose row was locked: to be tried again.
+        busy: runs whose row was locked: try again.
     """
 
     saved: set[UUID]
@@ -49,13 +53,13 @@ class Saving(NamedTuple):
 
 
 def save_notes(connection: psycopg.Connection, worker: int, epoch: int, notes: Sequence[Note]) -> Saving:
-    """Write notes of attempts that are still the worker's, in one statement; nothing for the others.
+    """Write the notes of attempts that the worker still runs, in one statement; skip the others.
 
     Args:
-        connection: autocommit, or in a transaction that is committed at once.
-        worker: who runs them.
-        epoch: of the worker's lease.
-        notes: one per run.
+        connection: in autocommit mode, or in a transaction that is committed at once.
+        worker: id of the worker.
+        epoch: epoch of the worker's lease.
+        notes: one for each run.
     """
     days = [note.run.scheduled_for for note in notes]
     given = {
@@ -82,26 +86,26 @@ def save_notes(connection: psycopg.Connection, worker: int, epoch: int, notes: S
 
 
 def insert_notes(connection: psycopg.Connection, notes: Sequence[Note]) -> None:
-    """Write what is not written yet, in the transaction of the attempts' outcomes."""
-    fresh = [note for note in notes if note.version > note.saved]
-    if fresh:
+    """Write the notes that are not stored yet, in the transaction of the attempts' outcomes."""
+    unsaved = [note for note in notes if note.version > note.saved]
+    if unsaved:
         connection.execute(
             statement("insert_run_notes"),
             {
-                "run_ids": [note.run.id for note in fresh],
-                "scheduled_for": [note.run.scheduled_for for note in fresh],
-                "fences": [note.fence for note in fresh],
-                "progress": [note.progress for note in fresh],
-                "messages": [storable(note.message) for note in fresh],
+                "run_ids": [note.run.id for note in unsaved],
+                "scheduled_for": [note.run.scheduled_for for note in unsaved],
+                "fences": [note.fence for note in unsaved],
+                "progress": [note.progress for note in unsaved],
+                "messages": [storable(note.message) for note in unsaved],
                 "checkpoints": [
-                    note.checkpoint.decode() if note.checkpoint is not None else None for note in fresh
+                    note.checkpoint.decode() if note.checkpoint is not None else None for note in unsaved
                 ],
             },
         )
 
 
 def checkpoints(connection: psycopg.Connection, run_ids: Sequence[UUID]) -> dict[UUID, bytes]:
-    """Return the newest checkpoint of each of the runs that has one, as JSON."""
+    """Return the newest checkpoint, as JSON, of each run that has one."""
     rows = connection.execute(
         "select run_id, checkpoint::text from run_notes where run_id = any(%s) and checkpoint is not null",
         [list(run_ids)],

@@ -1,6 +1,6 @@
-"""Cancelling runs, whoever asks: what has no worker ends at once, what runs is asked to stop.
+"""Cancelling runs: a run without a worker ends at once, a running one is asked to stop.
 
-A step is one transaction with the locks of every control statement in their order: timers, (jobs,) runs.
+A step is one transaction. It takes its locks in the order of every control statement: timers, (jobs,) runs.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ CANCELLABLE: Final = (RunState.WAITING, RunState.QUEUED, RunState.RETRYING, RunS
 """States in which a run can be cancelled."""
 
 STEP: Final = 1000
-"""Most runs of one transaction."""
+"""The most runs in one transaction."""
 
 
 class RunKey(NamedTuple):
-    """A run, with what finds its day."""
+    """A run, and the instant that finds its ledger day."""
 
     id: UUID
     scheduled_for: datetime
@@ -36,14 +36,14 @@ class RunKey(NamedTuple):
 
 @dataclass(slots=True)
 class Cancels:
-    """What was done: runs that ended, and those that run and were asked to stop."""
+    """What a cancel did: the runs that ended, and the running ones that were asked to stop."""
 
     ended: list[UUID] = field(default_factory=list)
     stopping: list[RunKey] = field(default_factory=list)
 
 
 class LockedRun(NamedTuple):
-    """A run as it was found under its lock."""
+    """A run as it was read under its lock."""
 
     id: UUID
     scheduled_for: datetime
@@ -54,19 +54,19 @@ class LockedRun(NamedTuple):
 
 
 def because(who: str, reason: str | None) -> str:
-    """Return what a cancelled run keeps as its reason: who or what ended it, and why, if that was said."""
+    """Return the reason that a cancelled run keeps: who or what cancelled it and, if given, why."""
     return f"{who}: {reason}" if reason else who
 
 
 def locate(
     connection: psycopg.Connection, ids: Sequence[UUID], within: frozenset[str] | None = None
 ) -> list[tuple[RunKey, RunState]]:
-    """Return the runs of these ids with their states; those that are not there are left out.
+    """Return the runs with these ids and their states; ids without a run are left out.
 
     Args:
-        connection: read only.
-        ids: of runs.
-        within: runs of other namespaces are left out as well; None: of none.
+        connection: only reads are sent.
+        ids: ids of runs.
+        within: namespaces; runs of other namespaces are left out too. None: runs of all namespaces.
     """
     rows = connection.execute(
         "select id, scheduled_for, state, namespace from runs where id = any (%s) order by id", [list(ids)]
@@ -87,11 +87,11 @@ def cancel(
 
     Args:
         connection: a transaction may be open.
-        topics: where verdicts are announced.
+        topics: where the verdicts are announced.
         runs: at most `STEP`.
-        states: a run that has left these is left alone.
-        reason: who asked and why, of `because`; the runs keep it.
-        shards: of the installation.
+        states: a run in any other state is left alone.
+        reason: who cancelled and why, as `because` returns it; stored with the runs.
+        shards: the number of shards of the installation.
     """
     if not runs:
         return Cancels()
@@ -122,7 +122,7 @@ def cancel(
 def lock_runs(
     connection: psycopg.Connection, runs: Sequence[RunKey], states: Sequence[RunState]
 ) -> list[LockedRun]:
-    """Lock the timers of runs, then those of the runs that are in one of the states; return these."""
+    """Lock the timers of the runs, then those runs that are in one of the states; return the locked runs."""
     which = span(runs)
     jobs = connection.execute(statement("list_jobs_of_runs"), which).fetchall()
     connection.execute(

@@ -1,6 +1,6 @@
-"""What people do with dead letters: give their runs another life, or settle them for good.
+"""What operators do with dead letters: redrive their runs, or discard them permanently.
 
-Both work in steps of one transaction each, set by set, and tell per run why it was left alone.
+Both work in steps of one transaction each, and report for each refused run why it was left alone.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from noonmark.store.limits.wait_queue import gated_jobs
 from noonmark.store.outcomes.events import EventTopics, announce, settled_of
 
 STEP: Final = 1000
-"""Most runs of one transaction."""
+"""The most runs in one transaction."""
 
 
 class DeadRun(NamedTuple):
-    """A dead letter, by the key of its run."""
+    """A dead letter, identified by the key of its run."""
 
     run_id: UUID
     scheduled_for: datetime
@@ -38,7 +38,7 @@ class DeadRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeadSelection:
-    """Which dead letters are meant; what is None does not matter. `since` is about the death."""
+    """A filter for dead letters; None matches everything. `since` is compared with the time of death."""
 
     runs: Sequence[UUID] | None = None
     job: UUID | None = None
@@ -50,26 +50,26 @@ class DeadSelection:
 
 
 class Refusal(StrEnum):
-    """Why a run was left as it is."""
+    """Why a run was left unchanged."""
 
     NOT_DEAD = "not_dead"
-    """It has no dead letter: never died, or was redriven or discarded before."""
+    """It has no dead letter: it never died, or was already redriven or discarded."""
     JOB_CANCELLED = "job_cancelled"
     JOB_GONE = "job_gone"
     OVERLAP = "overlap"
-    """Its paused job skips what would overlap, and another run of it is unfinished, or waits already."""
+    """Its paused job skips overlapping runs, and another run of the job is unfinished or already waiting."""
 
 
 @dataclass(slots=True)
 class Settled:
-    """What an order did: runs by the state they have now, and per refused run the reason."""
+    """The result of a redrive or discard: counts by new state, and the reason for each refused run."""
 
     states: Counter[str] = field(default_factory=Counter)
     refused: dict[UUID, Refusal] = field(default_factory=dict)
 
     @property
     def done(self) -> int:
-        """How many runs were changed."""
+        """The number of runs that were changed."""
         return self.states.total()
 
 
@@ -88,7 +88,7 @@ class _LockedRun(NamedTuple):
 def find(
     connection: psycopg.Connection, wanted: DeadSelection, *, limit: int = STEP, after: UUID | None = None
 ) -> list[DeadRun]:
-    """Return at most `limit` of the dead letters that are meant, by their runs, from behind one on."""
+    """Return at most `limit` dead letters that match, in the order of their runs, after the run `after`."""
     with connection.cursor(row_factory=row_of(DeadRun)) as cursor:
         return cursor.execute(
             statement("find_dead_letters"),
@@ -107,7 +107,7 @@ def find(
 
 
 def lock_dead(connection: psycopg.Connection, runs: Sequence[DeadRun]) -> None:
-    """Lock dead runs and their jobs in the order of a redrive, for a look at them before it."""
+    """Lock dead runs and their jobs in the order that a redrive uses, to check them before it."""
     _share_jobs(connection, runs)
     _lock_runs(connection, runs, Settled())
 
@@ -115,16 +115,16 @@ def lock_dead(connection: psycopg.Connection, runs: Sequence[DeadRun]) -> None:
 def redrive(
     connection: psycopg.Connection, topics: EventTopics, runs: Sequence[DeadRun], *, shards: int
 ) -> Settled:
-    """Give dead runs another life under a higher fence, with both budgets new, in one transaction.
+    """Requeue dead runs under a higher fence, with both budgets reset, in one transaction.
 
-    A run is queued with its outbox row, or waits: for the resume of a paused job, or, where runs of its job
-    must not overlap or have limits, for the trigger to promote it, so that a redrive breaks neither.
+    A run is queued with its outbox row, or it waits: until its paused job is resumed, or, if its job has
+    limits or its runs must not overlap, until the trigger promotes it. So a redrive violates neither.
 
     Args:
         connection: a transaction may be open.
         topics: where the runs are announced.
         runs: at most `STEP`.
-        shards: of the installation.
+        shards: the number of shards of the installation.
     """
     with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         done = Settled()
@@ -134,14 +134,14 @@ def redrive(
             if (verdict := _refusal(jobs.get(run.job_id))) is not None:
                 done.refused[run.id] = verdict
         fit = [run for run in locked if run.id not in done.refused]
-        holders, late = _hold_slots(connection, fit, jobs)
-        done.refused.update(dict.fromkeys(late, Refusal.OVERLAP))
-        fit = [run for run in fit if run.id not in late]
+        holders, refused_slots = _hold_slots(connection, fit, jobs)
+        done.refused.update(dict.fromkeys(refused_slots, Refusal.OVERLAP))
+        fit = [run for run in fit if run.id not in refused_slots]
         if not fit:
             return done
         gated = gated_jobs(connection, {run.job_id for run in fit})
         waits = {str(run.id): why.value for run in fit if (why := _wait(jobs[run.job_id], gated)) is not None}
-        again = cursor.execute(
+        redriven = cursor.execute(
             statement("redrive_runs"),
             {
                 **span(_keys(fit)),
@@ -150,7 +150,7 @@ def redrive(
                 "holders": list(holders),
             },
         ).fetchall()
-        _settle(connection, topics, again, fit, done, shards=shards)
+        _settle(connection, topics, redriven, fit, done, shards=shards)
     return done
 
 
@@ -162,14 +162,14 @@ def discard(
     reason: str | None,
     shards: int,
 ) -> Settled:
-    """Settle dead runs as `discarded`, in one transaction.
+    """Set dead runs to `discarded`, in one transaction.
 
     Args:
         connection: a transaction may be open.
         topics: where the verdicts are announced.
         runs: at most `STEP`.
-        reason: why, for people; it takes the place of the reason of the death. None: that stays.
-        shards: of the installation.
+        reason: why, for people; it replaces the reason of the death. None: that reason stays.
+        shards: the number of shards of the installation.
     """
     with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         done = Settled()
@@ -212,9 +212,9 @@ def _refusal(job: _Job | None) -> Refusal | None:
 def _hold_slots(
     connection: psycopg.Connection, runs: Sequence[_LockedRun], jobs: Mapping[UUID, _Job]
 ) -> tuple[set[UUID], set[UUID]]:
-    """Take the slots of paused jobs that skip what would overlap: the resume queues at once what they hold.
+    """Acquire the slots of paused jobs that skip overlapping runs: a resume queues the slot holders at once.
 
-    Returns the runs that have theirs, and those that are too late.
+    Returns the runs that acquired a slot, and the runs that did not.
     """
     wanted = [
         (run.id, run.job_id)
@@ -226,7 +226,7 @@ def _hold_slots(
 
 
 def _wait(job: _Job, gated: Collection[UUID]) -> WaitReason | None:
-    """What a redriven run of the job must wait for."""
+    """Return what a redriven run of the job must wait for; None if it can be queued."""
     if job.state == JobState.PAUSED:
         return WaitReason.PAUSED
     if job.overlap != Overlap.ALLOW:

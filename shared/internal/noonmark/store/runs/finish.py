@@ -1,7 +1,7 @@
-"""The end of attempts: outcomes are recorded with all that follows from them, in one transaction.
+"""Finishing attempts: an outcome and everything that follows from it are recorded in one transaction.
 
-Every write names the run's fence and the worker's (id, epoch). Rows that do not come back belong to
-another worker by now: nothing is inserted for them, and the caller counts them.
+Every write checks the run's fence and the worker's identity (id, epoch). A row that is not returned belongs
+to another worker by now: nothing is inserted for it, and the caller counts it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from noonmark.store.outcomes.extras import OutcomeExtras, write_extras
 from noonmark.store.runs.worker_lease import Identity
 
 _Key = tuple[UUID, int]
-"""A run and the fence it was started with."""
+"""A run and the fence that it was started with."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How a worker wants an attempt to be recorded."""
+    """The outcome of an attempt, as its worker wants it recorded."""
 
     run: StartedRun
     fence: int
@@ -47,12 +47,12 @@ class Outcome:
 
     @property
     def key(self) -> _Key:
-        """Which queueing of which run it is the outcome of."""
+        """The run and fence that the outcome belongs to."""
         return self.run.id, self.fence
 
     @property
     def plain(self) -> bool:
-        """Whether the row of the run has nothing to say but that it succeeded."""
+        """Whether the run succeeded without a result: its row needs nothing but the new state."""
         return self.state is RunState.SUCCEEDED and self.result is None
 
 
@@ -61,14 +61,14 @@ _KEEP_SLOT = frozenset({RunState.RETRYING, RunState.RUNNING})
 
 @dataclass(slots=True)
 class Recorded:
-    """What the ledger took of a batch of outcomes."""
+    """What was recorded of a batch of outcomes."""
 
     states: dict[UUID, str] = field(default_factory=dict)
-    """State per run that was written."""
+    """The state of each run that was written."""
     fenced: list[Outcome] = field(default_factory=list)
     """Outcomes that came too late: nothing was written for them."""
     freed: bool = False
-    """Runs wait for what was freed."""
+    """Whether runs wait for a slot that was freed."""
 
 
 def record(
@@ -80,10 +80,10 @@ def record(
     *,
     shards: int,
 ) -> Recorded:
-    """Record outcomes and all that follows from them, inside the caller's transaction.
+    """Record outcomes and everything that follows from them, in the caller's transaction.
 
-    Retries, attempts, dead letters, freed slots and lifecycle events are made only for rows that the
-    guarded updates returned: once for each, and for the fence that the row has.
+    Retries, attempts, dead letters, freed slots and lifecycle events are written only for rows that the
+    guarded updates returned: once for each row, and for the fence of the row.
     """
     written = _write_states(connection, identity, outcomes)
     recorded = Recorded(states={run_id: state for (run_id, _), (state, _) in written.items()})
@@ -94,7 +94,7 @@ def record(
         else:
             recorded.fenced.append(outcome)
     _write_consequences(connection, identity, list(kept.values()), recorded)
-    # A run whose target will report its end itself goes on: there is nothing to tell yet.
+    # A run that waits for its callback continues: there is nothing to announce yet.
     ended = [_settled(o, *written[key]) for key, o in kept.items() if written[key][0] != RunState.RUNNING]
     announce(connection, topics, ended, shards=shards)
     delete_batches(connection, ended_batches)
@@ -122,19 +122,19 @@ def _write_consequences(
 def already_recorded(
     connection: psycopg.Connection, identity: Identity, outcomes: Sequence[Outcome]
 ) -> set[UUID]:
-    """Tell which outcomes an earlier try with an unknown COMMIT did record."""
+    """Return the runs whose outcome an earlier try with an unknown COMMIT result did record."""
     if not outcomes:
         return set()
     rows = connection.execute(
         statement("find_recorded_outcomes"),
         {**identity._asdict(), **span([(o.run.id, o.run.scheduled_for) for o in outcomes])},
     ).fetchall()
-    mine = {o.key for o in outcomes}
-    return {run_id for run_id, fence in rows if (run_id, fence) in mine}
+    keys = {o.key for o in outcomes}
+    return {run_id for run_id, fence in rows if (run_id, fence) in keys}
 
 
 def delete_batches(connection: psycopg.Connection, batches: Sequence[int]) -> None:
-    """Remove start batches whose last run has ended."""
+    """Remove start batches whose last run has finished."""
     if batches:
         connection.execute(statement("delete_batches"), {"ids": list(batches)})
 
@@ -142,7 +142,7 @@ def delete_batches(connection: psycopg.Connection, batches: Sequence[int]) -> No
 def _write_states(
     connection: psycopg.Connection, identity: Identity, outcomes: Sequence[Outcome]
 ) -> dict[_Key, tuple[str, datetime | None]]:
-    """Run the guarded updates; return state and end of each row that was written."""
+    """Execute the guarded updates; return the state and the finish time of each row that was written."""
     written: dict[_Key, tuple[str, datetime | None]] = {}
     plain: dict[int, list[Outcome]] = defaultdict(list)
     detailed: list[Outcome] = []
@@ -176,7 +176,7 @@ def _write_states(
 def _await_callbacks(
     connection: psycopg.Connection, identity: Identity, waiting: Sequence[Outcome]
 ) -> dict[_Key, tuple[str, datetime | None]]:
-    """Part with runs whose target will report their end itself; see `noonmark.store.runs.callbacks`."""
+    """Release runs that will finish by a callback; see `noonmark.store.runs.callbacks`."""
     if not waiting:
         return {}
     seconds = {
@@ -196,7 +196,7 @@ def _await_callbacks(
 
 
 def _details(outcomes: Sequence[Outcome]) -> str:
-    """Write outcomes as `finish_detailed` looks them up; only the highest fence of a run can count."""
+    """Return outcomes as the JSON that `finish_detailed` reads; only the highest fence of a run can match."""
     by_run: dict[str, list[object]] = {}
     for outcome in sorted(outcomes, key=lambda o: o.fence):
         by_run[str(outcome.run.id)] = [
@@ -247,14 +247,14 @@ def _write_attempts(connection: psycopg.Connection, identity: Identity, failed: 
 
 def _settled(outcome: Outcome, state: str, finished_at: datetime | None) -> SettledRun:
     run = outcome.run
-    told = SettledRun(
+    settled = SettledRun(
         run_id=run.id,
         job_id=run.job_id,
         namespace=run.namespace,
         scheduled_for=run.scheduled_for,
         origin=run.origin,
         state=state,
-        # What somebody cancelled has no other reason, whatever its worker reports.
+        # A cancelled run keeps the reason of its cancel, whatever its worker reports.
         reason=outcome.reason if state == outcome.state else None,
         attempt=run.attempt,
         fence=outcome.fence,
@@ -264,4 +264,4 @@ def _settled(outcome: Outcome, state: str, finished_at: datetime | None) -> Sett
         finished_at=finished_at,
         error=clean_text(outcome.error),
     )
-    return told if outcome.traceparent is None else told.traced(outcome.traceparent)
+    return settled if outcome.traceparent is None else settled.traced(outcome.traceparent)

@@ -1,4 +1,4 @@
-"""The transaction in which a handler's rows and its run's outcome commit together, or not at all."""
+"""The transaction in which a handler's rows and the outcome of its run commit together, or not at all."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 def begin(connection: psycopg.Connection, mark: str, *, seconds: float) -> None:
-    """Open the transaction; the server ends it after so many seconds.
+    """Open the transaction; the server ends it after `seconds`.
 
     Args:
-        connection: in autocommit, and idle.
-        mark: names the attempt.
-        seconds: what is left of the attempt.
+        connection: in autocommit mode, and idle.
+        mark: identifies the attempt.
+        seconds: the time that the attempt has left.
     """
     connection.execute("begin")
     milliseconds = str(min(max(int(seconds * 1000), 1), _LONGEST_MS))
@@ -29,17 +29,17 @@ def begin(connection: psycopg.Connection, mark: str, *, seconds: float) -> None:
 
 
 def lease(connection: psycopg.Connection) -> LeasedConnection:
-    """Return a connection for a handler on the same session: what is set on it is not set on its owner's."""
-    lent = LeasedConnection(connection.pgconn)
-    lent.prepare_threshold = connection.prepare_threshold
-    lent.lock = connection.lock  # they use the session by turns
-    return lent
+    """Return a connection for a handler on the same session; attributes set on it do not affect its owner."""
+    leased = LeasedConnection(connection.pgconn)
+    leased.prepare_threshold = connection.prepare_threshold
+    leased.lock = connection.lock  # they take turns on the session
+    return leased
 
 
 def take_over(connection: psycopg.Connection, mark: str) -> bool:
-    """Make the transaction fit for what is recorded in it; False where it is not this attempt's any more.
+    """Prepare the transaction for recording the outcome; False if it no longer belongs to this attempt.
 
-    Roles, search paths, timeouts and temporary tables of the handler do not reach what comes after.
+    Roles, search paths, timeouts and temporary tables of the handler do not affect what follows.
     """
     if (
         connection.info.transaction_status != TransactionStatus.INTRANS
@@ -51,15 +51,15 @@ def take_over(connection: psycopg.Connection, mark: str) -> bool:
 
 
 def commit(connection: psycopg.Connection) -> None:
-    """Commit. An error that cuts the connection leaves the result unknown."""
+    """Commit. If the connection breaks, the result is unknown."""
     connection.execute("commit")
 
 
 def clear(connection: psycopg.Connection) -> None:
-    """Undo what is not committed, and make the session forget the handler: the next one is another job's.
+    """Roll back what is not committed and reset the session, because the next handler belongs to another job.
 
     Raises:
-        psycopg.Error: it cannot be used any more.
+        psycopg.Error: the connection can no longer be used.
     """
     if connection.pgconn.pipeline_status != PipelineStatus.OFF:
         raise psycopg.OperationalError("the handler left the connection in pipeline mode")
@@ -70,12 +70,12 @@ def clear(connection: psycopg.Connection) -> None:
 
 
 class LeasedConnection(psycopg.Connection):
-    """A connection of a session that is somebody else's, until it is taken back."""
+    """A connection that shares the session of its owner, until it is taken back."""
 
     _over = False
 
     def take_back(self) -> None:
-        """Let nothing be executed through it any more: threads of the handler may still try."""
+        """Refuse every further statement: threads of the handler may still try."""
         with self.lock:
             self._over = True
 
@@ -83,11 +83,11 @@ class LeasedConnection(psycopg.Connection):
         """Execute something.
 
         Raises:
-            psycopg.OperationalError: it was taken back.
+            psycopg.OperationalError: the connection was taken back.
         """
         if self._over:
             raise psycopg.OperationalError("the attempt is over, and its transaction with it")
         return super().wait(gen, interval, timeout)
 
     def __del__(self, _warn: object = None) -> None:
-        """Leave the session open: it lives on with its owner."""
+        """Leave the session open: its owner still uses it."""

@@ -1,4 +1,4 @@
-"""What a worker holds by Postgres' account: compared with its memory, handed back, or ended."""
+"""The runs that a worker owns according to Postgres: compared with its memory, requeued, or ended."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from noonmark.store.runs.worker_lease import Identity
 
 
 class LiveRun(NamedTuple):
-    """A run that Postgres believes this worker owns."""
+    """A run that this worker owns according to Postgres."""
 
     state: str
     scheduled_for: datetime
 
 
 class WorkerRuns(NamedTuple):
-    """What Postgres believes about this worker's runs."""
+    """The worker's start batches, and those of their runs that it owns, according to Postgres."""
 
     batches: dict[int, list[UUID]]
     live: dict[UUID, LiveRun]
 
 
 def read_worker_runs(connection: psycopg.Connection, identity: Identity) -> WorkerRuns:
-    """Read the worker's start batches and the state of those of their runs that it still owns."""
+    """Read the worker's start batches, and the state of those of their runs that it still owns."""
     batches = connection.execute(statement("list_worker_batches"), identity._asdict()).fetchall()
     if not batches:
         return WorkerRuns({}, {})
@@ -55,7 +55,7 @@ def read_worker_runs(connection: psycopg.Connection, identity: Identity) -> Work
 def read_stop_requests(
     connection: psycopg.Connection, identity: Identity, runs: Sequence[tuple[UUID, datetime]]
 ) -> list[UUID]:
-    """Return those of the worker's runs that somebody has cancelled."""
+    """Return those of the worker's runs that were cancelled."""
     rows = connection.execute(statement("list_worker_runs"), {**identity._asdict(), **span(runs)})
     return [row[0] for row in rows if row[1] == RunState.CANCELLING]
 
@@ -63,9 +63,9 @@ def read_stop_requests(
 def requeue_unfinished(
     connection: psycopg.Connection, identity: Identity, runs: Iterable[tuple[UUID, datetime]]
 ) -> int:
-    """Queue runs of this worker again without burning an attempt; return how many were still its own.
+    """Requeue runs of this worker without using up an attempt; return how many it still owned.
 
-    Those of paused jobs wait for the resume instead.
+    Runs of paused jobs wait for the resume instead.
     """
     rows = list(runs)
     if not rows:
@@ -73,11 +73,11 @@ def requeue_unfinished(
     with connection.transaction():
         days = [at for _, at in rows]
         paused = lock_paused_jobs(connection, [run_id for run_id, _ in rows], min(days), max(days))
-        given = connection.execute(
+        requeued = connection.execute(
             statement("requeue_unfinished_runs"), {**identity._asdict(), **span(rows)}
         ).fetchall()
-        pause_requeued(connection, given, paused)
-    return len(given)
+        pause_requeued(connection, requeued, paused)
+    return len(requeued)
 
 
 def cancel_unowned(
@@ -88,7 +88,7 @@ def cancel_unowned(
     *,
     shards: int,
 ) -> int:
-    """Give cancelled runs that the worker does not hold their verdict; return how many there were."""
+    """End cancelled runs that the worker does not run; return how many there were."""
     with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         ended = cursor.execute(
             statement("cancel_unowned_runs"), {**identity._asdict(), **span(runs)}
@@ -99,5 +99,5 @@ def cancel_unowned(
 
 
 def drain(connection: psycopg.Connection, identity: Identity) -> None:
-    """Say that the worker finishes what it has and takes nothing new."""
+    """Record that the worker finishes its runs and starts no new ones."""
     connection.execute(statement("drain_worker"), identity._asdict())

@@ -1,4 +1,4 @@
-"""Leases of workers: watched, lapsed and their runs taken up again."""
+"""Leases of workers: watched and lapsed; the runs of lapsed workers are requeued."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from noonmark.store.outcomes.events import EventTopics, announce, settled_of
 from noonmark.store.runs.requeue import lock_paused_jobs, pause_requeued
 
 LOSS_BUDGET = 5
-"""How often a run may lose its worker before it is dead; its retry budget is another."""
+"""How often a run may lose its worker before it is dead. The retry budget is separate."""
 
 
 class LeasePass(NamedTuple):
-    """What one look at the leases did."""
+    """What one pass over the leases did."""
 
     lapsed: int
     lost: list[ChangedRun]
@@ -29,14 +29,14 @@ class LeasePass(NamedTuple):
 def run_pass(
     connection: psycopg.Connection, topics: EventTopics, *, shards: int, gap_seconds: float, batches: int = 20
 ) -> LeasePass:
-    """Lapse silent workers and take up runs that nobody owns any more. Safe from several processes at once.
+    """Lapse silent workers and requeue their runs. Several processes may call this at once.
 
     Args:
-        connection: autocommit; the pass opens its own transactions.
+        connection: in autocommit mode; the pass opens its own transactions.
         topics: where verdicts are announced.
-        shards: of the installation.
-        gap_seconds: a longer silence between two passes starts the watch anew.
-        batches: most start batches taken up in one pass.
+        shards: the number of shards of the installation.
+        gap_seconds: a longer gap between two passes restarts the watch.
+        batches: the most start batches requeued in one pass.
     """
     row = connection.execute(statement("watch_leases"), {"gap_seconds": gap_seconds}).fetchone()
     assert row is not None
@@ -97,7 +97,7 @@ def _record_lost(connection: psycopg.Connection, lost: Sequence[ChangedRun]) -> 
 
 
 def notify_queued(connection: psycopg.Connection, queued: Sequence[ChangedRun]) -> None:
-    """Write the outbox rows of runs that were queued again."""
+    """Write the outbox rows of runs that were requeued."""
     if queued:
         connection.execute(
             statement("enqueue_run_messages"),

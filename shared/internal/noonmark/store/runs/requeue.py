@@ -1,4 +1,4 @@
-"""Runs that lose their worker while their job is paused: they are not started again before the resume."""
+"""Requeueing runs of paused jobs: runs that lose their worker during a pause wait for the resume."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from noonmark.store.database.statements import statement
 def lock_paused_jobs(
     connection: psycopg.Connection, ids: Sequence[UUID], first: datetime, last: datetime
 ) -> set[UUID]:
-    """Return which jobs of runs are paused, and keep all of them as they are until the transaction ends.
+    """Return which jobs of the runs are paused, and share-lock all of these jobs until the transaction ends.
 
-    Jobs are locked before their runs, so this comes before the statement that queues the runs again.
+    Jobs are locked before their runs, so call this before the statement that requeues the runs.
 
     Args:
-        connection: in the transaction that will.
-        ids: of the runs.
-        first: earliest instant of theirs.
-        last: latest.
+        connection: in the transaction that requeues the runs.
+        ids: ids of the runs.
+        first: the earliest of their instants.
+        last: the latest of their instants.
     """
     jobs = connection.execute(
         statement("list_jobs_of_runs"), {"ids": list(ids), "first": first, "last": last}
@@ -38,15 +38,15 @@ def pause_requeued(
     queued: Sequence[tuple[UUID, datetime, UUID, int]],
     paused: Collection[UUID],
 ) -> None:
-    """Have runs wait for the resume that this transaction has queued: those whose jobs are paused.
+    """Defer requeued runs of paused jobs until the resume.
 
     Args:
-        connection: in that transaction.
-        queued: run, instant, job and shard of each.
-        paused: as `lock_paused_jobs` found them.
+        connection: in the transaction that requeued the runs.
+        queued: run, instant, job and shard of each run.
+        paused: the paused jobs, as `lock_paused_jobs` returned them.
     """
-    held = [(run_id, at, shard) for run_id, at, job_id, shard in queued if job_id in paused]
-    if held:
-        which = span([(run_id, at) for run_id, at, _ in held])
-        shards = sorted({shard for _, _, shard in held})
+    deferred = [(run_id, at, shard) for run_id, at, job_id, shard in queued if job_id in paused]
+    if deferred:
+        which = span([(run_id, at) for run_id, at, _ in deferred])
+        shards = sorted({shard for _, _, shard in deferred})
         connection.execute(statement("pause_runs"), {**which, "shards": shards})

@@ -1,4 +1,4 @@
-"""The start of runs: queued runs become running, owned by a worker, or are skipped as too late."""
+"""Starting runs: queued runs become running and owned by a worker, or are skipped as too late."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from noonmark.store.outcomes.events import EventTopics, announce, settled_of
 from noonmark.store.runs.worker_lease import Identity
 
 START_GRACE_SECONDS = 60.0
-"""A run this long past its timeout is taken from its worker, whatever the heartbeat says."""
+"""A run is taken from its worker this long after its timeout, even if the worker sends heartbeats."""
 
 
 class StartRequest(NamedTuple):
-    """A run message's claim to be started: decoded and verified, not yet believed."""
+    """A run message that asks for a start: decoded and verified, not yet checked against the ledger."""
 
     run_id: UUID
     scheduled_for: datetime
@@ -35,14 +35,14 @@ def start(
     """Move queued runs to running, in one transaction.
 
     Returns:
-        The runs that are this worker's now, and the tickets that are not: duplicates, fenced,
-        cancelled, past their start deadline, or all of them when the lease has lapsed.
+        The runs that this worker owns now, and the refused requests: duplicates, fenced, cancelled,
+        past their start deadline, or all of them if the lease has lapsed.
     """
     by_fence: dict[int, list[StartRequest]] = defaultdict(list)
-    for ticket in requests:
-        by_fence[ticket.fence].append(ticket)
+    for request in requests:
+        by_fence[request.fence].append(request)
     started: list[StartedRun] = []
-    held: set[tuple[UUID, int]] = set()
+    started_keys: set[tuple[UUID, int]] = set()
     with connection.transaction(), connection.cursor(row_factory=row_of(StartedRun)) as cursor:
         for fence, group in by_fence.items():
             cursor.execute(
@@ -58,14 +58,14 @@ def start(
             )
             rows = cursor.fetchall()
             started += rows
-            held.update((run.id, fence) for run in rows)
-    # By fence: a copy of an older message may be in the batch of the one that was started.
-    refused = [ticket for ticket in requests if (ticket.run_id, ticket.fence) not in held]
+            started_keys.update((run.id, fence) for run in rows)
+    # Compared with the fence: the batch may also contain a copy of an older message of a started run.
+    refused = [request for request in requests if (request.run_id, request.fence) not in started_keys]
     return _with_pinned_work(connection, started), refused
 
 
 def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun]) -> list[StartedRun]:
-    """Fill in the work of runs whose job was edited since: they keep the version they were planned with."""
+    """Add the work of runs whose job was edited later: a run keeps the version it was planned with."""
     edited = [run for run in started if run.kind is None]
     if not edited:
         return started
@@ -86,7 +86,7 @@ def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun])
 def expire(
     connection: psycopg.Connection, topics: EventTopics, requests: Sequence[StartRequest], *, shards: int
 ) -> Mapping[int, int]:
-    """Give the verdict `start_deadline` to refused tickets that waited too long; count them by lane."""
+    """Skip refused runs whose start deadline has passed (reason `start_deadline`); count them by lane."""
     if not requests:
         return {}
     with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:

@@ -1,4 +1,4 @@
-"""A worker's lease: registered, renewed, ended. The lapse of leases is in `leases`."""
+"""A worker's lease: registered, renewed, ended. `leases` lapses the leases of silent workers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from noonmark.store.database.statements import statement
 
 
 class Identity(NamedTuple):
-    """Who writes: a row of `workers`. A lapsed worker gets a new one, never the old one again."""
+    """The identity of a worker: a row of `workers`. A lapsed worker registers again and gets a new one."""
 
     worker: int
     epoch: int
@@ -26,7 +26,17 @@ def register(
     catalogue: str = "{}",
     slots: int | None = None,
 ) -> Identity:
-    """Make this process a worker with a lease, of so many slots; `catalogue`: see `store.catalogues`."""
+    """Register this process as a worker with a lease and return its identity.
+
+    Args:
+        connection: in autocommit mode.
+        pool: the pool that it works for.
+        host: the name of this host.
+        pid: the id of this process.
+        lease_seconds: the lease lapses after this long without a heartbeat.
+        catalogue: what it can run, see `noonmark.store.cluster.catalogues.catalogue_text`.
+        slots: the number of runs that it runs at a time.
+    """
     row = connection.execute(
         statement("register_worker"),
         {
@@ -43,10 +53,10 @@ def register(
 
 
 def beat(connection: psycopg.Connection, identity: Identity) -> bool:
-    """Renew the lease; False when it has lapsed and every run of it must stop."""
+    """Renew the lease; False if it has lapsed and every run of the worker must stop."""
     return connection.execute(statement("renew_worker_lease"), identity._asdict()).fetchone() is not None
 
 
 def leave(connection: psycopg.Connection, identity: Identity) -> None:
-    """End the lease of a worker that holds nothing any more."""
+    """End the lease of a worker that has no runs left."""
     connection.execute(statement("end_worker_lease"), identity._asdict())

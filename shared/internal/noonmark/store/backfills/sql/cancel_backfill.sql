@@ -1,4 +1,4 @@
--- Ends a backfill; a step of it under way commits first.
+-- Ends a backfill; a running step of it commits first.
 update backfills
 set state = 'cancelled', state_reason = %(reason)s, updated_at = noonmark_now(), finished_at = noonmark_now()
 where id = %(id)s and state = 'running'

@@ -1,5 +1,5 @@
--- Runs of a backfill that have not ended, up to a cap, and the oldest of them. Read by the run key from the place on
--- before which all had ended the last time, so that a long backfill does not count itself over and over.
+-- Counts the unfinished runs of a backfill up to a cap, and finds the oldest. Read by the run key from the position before
+-- which all had finished last time, so that a long backfill does not count itself over and over.
 select count(*), min(scheduled_for)
 from (
     select scheduled_for from runs

@@ -1,4 +1,4 @@
--- Makes a backfill. The caller holds the locks of the job, so what it read of it is what is written here.
+-- Creates a backfill. The caller has locked the job, so what it read of the job is still true.
 insert into backfills (id, job_id, namespace, pool, shard, job_version, schedule, mode, from_at, until_at, next_at, ended_to,
                        state, total, requested_by, created_at, updated_at)
 values (%(id)s, %(job_id)s, %(namespace)s, %(pool)s, %(shard)s, %(job_version)s, %(schedule)s::jsonb, %(mode)s,

@@ -1,4 +1,4 @@
--- Runs of a backfill that are still to be stopped, locked after their job and before they are changed.
+-- Locks the runs of a backfill that are to be cancelled, after their job and before they are changed.
 select id, scheduled_for, state, reason
 from runs
 where job_id = %(job_id)s and scheduled_for >= %(first)s and scheduled_for < %(last)s

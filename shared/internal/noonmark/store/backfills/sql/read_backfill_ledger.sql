@@ -1,5 +1,5 @@
--- What became of instants of a job, whoever asked: the state of the newest run of each that was not skipped. Ranges of
--- skipped instants need no look, for what was skipped did not run. By the run key, a few index entries per instant.
+-- Reads the state of the newest run, not counting skipped ones, of each of the instants of a job, whatever its origin.
+-- Ranges of skipped instants are not read, because they did not run. By the run key, a few index entries per instant.
 select distinct on (scheduled_for) scheduled_for, state
 from runs
 where job_id = %(job_id)s and scheduled_for between %(first)s and %(last)s

@@ -1,4 +1,4 @@
--- Advances the timers of jobs that fire again. The rows are locked by this transaction, so their places hold.
+-- Advances the timers of jobs that fire again. The rows are locked by this transaction, so their ctids are stable.
 -- A TID scan joined to the new instants; see `delete_outbox` for the array.
 update timers
 set fire_at = next.fire_at, scheduled_for = next.at, after_at = next.after_at, after_offset = next.after_offset,

@@ -1,7 +1,7 @@
--- Claims due one-time jobs of one lane: the timer goes, run and outbox row come, in one statement.
+-- Claims due one-time jobs of one lane: deletes the timer and writes run and outbox row, in one statement.
 -- LATERAL per shard with an inner LIMIT keeps each branch an ordered index scan; `ctid = any(array(...))`
--- makes the delete a TID scan whatever the statistics say, and never touches more rows than were locked.
--- SKIP LOCKED lets two owners of a shard share it. The outbox takes only rows the ledger really gained.
+-- makes the delete a TID scan whatever the statistics are, and never touches more rows than were locked.
+-- SKIP LOCKED lets two owners of a shard share it. Outbox rows are written only for runs that were inserted.
 with due as (
     delete from timers
     where ctid = any (array(
@@ -23,11 +23,11 @@ with due as (
     from due
     on conflict do nothing
     returning id, scheduled_for, job_id, job_version, shard, namespace, pool
-), told as (
+), enqueued as (
     insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
     select shard, %(lane)s, noonmark_now(), id, job_id, scheduled_for, 1, job_version, namespace, pool
     from made
     returning 1
 )
-select (select count(*) from due) as claimed, (select count(*) from told) as told,
+select (select count(*) from due) as claimed, (select count(*) from enqueued) as enqueued,
        case when %(named)s then (select array_agg(array[id, job_id]) from made) end as made

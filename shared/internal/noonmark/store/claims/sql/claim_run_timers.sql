@@ -1,5 +1,5 @@
--- Takes due timers of runs that exist out of the table: retries (kind 2), which `requeue_runs` promotes, and ends of the
--- time for a callback (kind 4), whose attempts the caller ends. Both in the same transaction.
+-- Deletes and returns due timers of existing runs: retries (kind 2), whose runs `requeue_runs` queues, and callback deadlines
+-- (kind 4), whose attempts the caller ends. Both happen in the same transaction.
 delete from timers
 where ctid = any (array(
     select claimed.ctid

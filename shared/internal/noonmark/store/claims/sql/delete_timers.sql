@@ -1,2 +1,2 @@
--- Removes the timers of jobs that never fire again, or cannot be planned. A TID scan, see `delete_outbox`.
+-- Deletes the timers of jobs that never fire again or cannot be planned. A TID scan, see `delete_outbox`.
 delete from timers where ctid = any (array(select unnest(%(places)b::tid[])))

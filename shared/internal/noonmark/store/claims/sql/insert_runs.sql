@@ -1,7 +1,7 @@
--- Writes planned instants into the ledger, whatever their verdict, and tells Kafka of those that run.
--- An instant that is already there is left alone and told nobody: the run key makes a double claim harmless. Runs that
--- wait for room get their places from `insert_waits`.
-with wish as (
+-- Writes planned instants into the ledger, whatever their verdict, and outbox rows for those that are queued.
+-- An instant that is already in the ledger is left alone, without an outbox row: the run key makes a double claim harmless.
+-- `insert_waits` writes the wait rows of runs that wait for capacity.
+with planned as (
     select * from unnest(
         %(ids)b::uuid[], %(scheduled_for)b::timestamptz[], %(last_scheduled_for)b::timestamptz[], %(instants)b::int[],
         %(job_ids)b::uuid[], %(job_versions)b::int[], %(states)b::text[], %(reasons)b::text[], %(start_by)b::timestamptz[],
@@ -16,10 +16,10 @@ with wish as (
            shard, lane, namespace, pool, origin, request_id, 1, (select id from zone_data where active),
            case when state = 'queued' then noonmark_now() end,
            case when state = 'skipped' then noonmark_now() end
-    from wish
+    from planned
     on conflict do nothing
     returning id, scheduled_for, job_id, job_version, state, reason, shard, lane, namespace, pool
-), told as (
+), enqueued as (
     insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
     select shard, lane, noonmark_now(), id, job_id, scheduled_for, 1, job_version, namespace, pool
     from made where state = 'queued'

@@ -1,4 +1,4 @@
--- The days whose ledger partitions a claim may need: asked only after a claim found one missing.
+-- Lists the days whose ledger partitions a claim may need; only sent after a claim found one missing.
 select distinct (due.scheduled_for at time zone 'UTC')::date as day
 from unnest(%(shards)b::smallint[]) as owned (shard),
      unnest('{0,1,2}'::smallint[]) as lanes (lane),

@@ -1,5 +1,5 @@
--- Which of these jobs are held, so that their retries wait for the resume, and which have limits, whose retries need room
--- first. The lock makes a resume that is under way end first, or wait and find what was held here.
+-- Which of these jobs are paused, so that their retries wait for the resume, and which have limits, whose retries need
+-- capacity first. Because of the lock, a running resume commits first, or waits and finds the runs that were deferred here.
 select found.id, found.held
 from unnest(%(ids)b::uuid[]) as wanted (id),
      lateral (

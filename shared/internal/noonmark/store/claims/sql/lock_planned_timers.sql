@@ -1,7 +1,7 @@
 -- Locks due timers whose verdict needs the job's schedule and policies, and reads the job of each.
 -- Pause, cancel and edit lock timers before jobs, so a job read here cannot change until the commit.
--- Zoned timers (kind 3) are taken only by a process that plans with the active version of the zone data. The
--- caller holds the lock that a change of it takes exclusively, so what this snapshot says holds until the commit.
+-- Zoned timers (kind 3) are claimed only by a process that plans with the active version of the zone data. The caller holds
+-- the lock that a change of that version takes exclusively, so what this snapshot shows stays true until the commit.
 with due as materialized (
     select claimed.*
     from unnest(%(shards)b::smallint[]) as owned (shard),

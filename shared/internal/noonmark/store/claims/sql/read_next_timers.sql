@@ -1,5 +1,5 @@
--- The next timer of each (shard, lane, kind) that this trigger owns, and the database's time.
--- One index probe each; it decides which claims are worth a statement and how long to sleep.
+-- Reads the next timer of each (shard, lane, kind) that this trigger owns, and the database's time.
+-- One index probe each; the result decides which claims are worth a statement and how long to sleep.
 select owned.shard, lanes.lane, kinds.kind, next.fire_at, noonmark_now() as now
 from unnest(%(shards)b::smallint[]) as owned (shard),
      unnest('{0,1,2}'::smallint[]) as lanes (lane),

@@ -1,9 +1,9 @@
--- Of jobs whose runs line up for their slot: who holds it, and which runs wait without it, the newest first.
-select wanted.id, holder.run_id, lined.run_id, lined.scheduled_for
+-- For jobs whose runs queue for their slot: the run that holds it, and the runs that wait without it, newest first.
+select wanted.id, holder.run_id, waiting.run_id, waiting.scheduled_for
 from unnest(%(ids)b::uuid[]) as wanted (id)
      left join lateral (select run_id from slots where key = wanted.id offset 0) as holder on true
      left join lateral (
          select run_id, scheduled_for from waits
          where job_id = wanted.id and reason <> 'undeliverable' and run_id is distinct from holder.run_id
          order by since desc, run_id desc offset 0
-     ) as lined on true
+     ) as waiting on true

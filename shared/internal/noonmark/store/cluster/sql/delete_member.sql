@@ -1,2 +1,2 @@
--- A member that stops hands its shards over at once.
+-- A member that stops gives up its shards at once.
 delete from members where role = %(role)s and id = %(id)s

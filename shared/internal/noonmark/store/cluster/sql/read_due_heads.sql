@@ -1,5 +1,5 @@
--- The first due timer of each shard, lane and kind. It stands still where nobody claims: `ctid` tells timers of one
--- instant apart.
+-- Reads the first due timer of each shard, lane and kind. It does not change while nothing claims; `ctid` distinguishes
+-- timers of one instant.
 select lanes.shard, lanes.lane, kinds.kind, next.mark
 from (select shard::smallint, lane::smallint from generate_series(0, (select shards from install) - 1) as shard,
       generate_series(0, 2) as lane) as lanes,

@@ -1,5 +1,5 @@
--- The first row of each slice and lane of the outbox. It stands still where nobody relays. Refused events (lane 4) wait
--- for somebody to mend their topic.
+-- Reads the first row of each slice and lane of the outbox. It does not change while nothing relays. Refused events (lane 4)
+-- are left out: they wait for an operator to fix their topic.
 select lanes.slice, lanes.lane, next.seq::text as mark
 from (select slice::smallint, lane::smallint from generate_series(0, (select shards from install) - 1) as slice,
       generate_series(0, 3) as lane) as lanes,

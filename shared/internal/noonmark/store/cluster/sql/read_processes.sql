@@ -1,4 +1,4 @@
--- Every process that lately said something, and how long ago it said so and made progress.
+-- Reads every process that reported lately, and how long ago it reported and made progress.
 select service, host, pid, stuck,
        extract(epoch from noonmark_now() - seen_at)::float8 as seen_seconds,
        extract(epoch from noonmark_now() - progressed_at)::float8 as progressed_seconds

@@ -1,4 +1,4 @@
--- A process says that it is alive; and that it makes progress, unless something in it stands still.
+-- Records that a process is alive, and that it makes progress unless something in it is stuck.
 insert into process_progress as process (service, id, host, pid, seen_at, progressed_at, stuck)
 values (%(service)s, %(id)s, %(host)s, %(pid)s, noonmark_now(), noonmark_now(), %(stuck)s)
 on conflict (service, id) do update

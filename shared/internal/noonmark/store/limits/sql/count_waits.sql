@@ -1,2 +1,2 @@
--- How many runs wait, by reason: for metrics, seldom.
+-- Counts waiting runs by reason, for metrics; sent rarely.
 select reason, count(*) from waits group by reason

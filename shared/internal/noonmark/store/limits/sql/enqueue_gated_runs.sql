@@ -1,6 +1,6 @@
--- Sends runs of jobs with limits through promotion that would be queued at once elsewhere: a retry that is due, a held
--- run whose job is resumed. They stand in the line that everybody in it is looked at from. What they hold they keep.
-with again as (
+-- Lets runs of jobs with limits go through promotion that would otherwise be queued at once: a due retry, a deferred run
+-- whose job is resumed. They join the queue of runs that no pass has checked yet, and keep the slots that they hold.
+with gated as (
     update runs
     set state = 'waiting', reason = 'limit'
     where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
@@ -8,7 +8,7 @@ with again as (
     returning id, scheduled_for, job_id, lane, namespace, case when started_at is null then start_by end as start_by
 )
 insert into waits (run_id, scheduled_for, job_id, reason, since, key, lane, namespace, start_by)
-select id, scheduled_for, job_id, 'limit', noonmark_now(), %(key)s, lane, namespace, start_by from again
+select id, scheduled_for, job_id, 'limit', noonmark_now(), %(key)s, lane, namespace, start_by from gated
 on conflict (run_id) do update
     set reason = excluded.reason, key = excluded.key, lane = excluded.lane, namespace = excluded.namespace,
         start_by = excluded.start_by, limit_name = null, limit_key = null

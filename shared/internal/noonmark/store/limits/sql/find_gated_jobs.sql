@@ -1,4 +1,4 @@
--- Which of these jobs have runs that need room before they are queued: limits, an overlap rule under which runs wait, or
+-- Which of these jobs have runs that need capacity before they are queued: limits, an overlap rule under which runs wait, or
 -- a namespace with a cap.
 select gated.id
 from unnest(%(ids)b::uuid[]) as wanted (id),

@@ -1,5 +1,5 @@
--- Puts runs that were just written into the lines of their gates. Those of a schedule stand in line from their instants on:
--- one claim writes them in no order.
+-- Writes the wait rows of runs that were just written. Runs of a schedule are queued by their instants, because one claim
+-- writes them in no particular order.
 insert into waits (run_id, scheduled_for, job_id, reason, since, key, lane, namespace, limit_name, limit_key, start_by)
 select run_id, scheduled_for, job_id, reason, coalesce(since, noonmark_now()), key, lane, namespace, limit_name, limit_key,
        start_by

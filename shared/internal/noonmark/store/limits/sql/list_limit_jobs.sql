@@ -1,4 +1,4 @@
--- Jobs that name a limit, unless nothing is left to run of them: reads all jobs once, when a person deletes a limit.
+-- Lists jobs that name a limit and may still run: reads all jobs once, when an operator deletes a limit.
 select jobs.id, jobs.name
 from jobs
 where namespace = %(namespace)s and policy -> 'limits' @> jsonb_build_array(jsonb_build_array(%(name)s::text))

@@ -1,18 +1,18 @@
--- The first runs of lines that have room, high lane first, the oldest first, with what their jobs ask for now and what
--- they hold already. Each line is an ordered index scan that ends after its number of rows.
+-- Lists the first runs of queues that have capacity, high lane first, then the oldest, with what their jobs need now and the
+-- slots that they hold. Each queue is an ordered index scan that ends after its number of rows.
 select first.run_id, first.scheduled_for, first.job_id, first.namespace, first.lane, first.since, first.key,
-       job.limits, job.overlap, held.keys, mine.run_id is not null as has_overlap_slot
-from unnest(%(keys)b::uuid[], %(most)b::int[]) as line (key, most),
+       job.limits, job.overlap, limit_held.keys, overlap_held.run_id is not null as has_overlap_slot
+from unnest(%(keys)b::uuid[], %(most)b::int[]) as queue (key, most),
      lateral (
          select run_id, scheduled_for, job_id, namespace, lane, since, key from waits
-         where key = line.key order by lane, since limit line.most
+         where key = queue.key order by lane, since limit queue.most
      ) as first
      left join lateral (
          select policy -> 'limits' as limits, policy ->> 'overlap' as overlap from jobs where id = first.job_id offset 0
      ) as job on true
      left join lateral (
          select array_agg(key) as keys from limit_slots where run_id = first.run_id offset 0
-     ) as held on true
+     ) as limit_held on true
      left join lateral (
          select run_id from slots where key = first.job_id and run_id = first.run_id offset 0
-     ) as mine on true
+     ) as overlap_held on true

@@ -1,5 +1,5 @@
--- Shows in the ledger what waiting runs wait for now, and that they hold the overlap slot where they have just got it.
--- Before their rows in `waits` change, which is the order of pauses. Returned are those that still wait for room.
+-- Records in the ledger what waiting runs wait for now, and that they hold the overlap slot if they have just acquired it.
+-- Sent before their rows in `waits` change, in the lock order of pauses. Returns the runs that still wait for capacity.
 update runs
 set reason = %(reason)s, holds_slot = holds_slot or %(slotted)s
 where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s

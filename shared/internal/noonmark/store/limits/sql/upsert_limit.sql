@@ -1,4 +1,4 @@
--- Makes a limit or gives it other figures. Nothing comes back where it has these already.
+-- Creates or updates a limit. No row is returned if nothing changed.
 insert into limits (namespace, name, max_running, rate_count, rate_seconds, burst, updated_at)
 values (%(namespace)s, %(name)s, %(max_running)s, %(rate_count)s, %(rate_seconds)s, %(burst)s, noonmark_now())
 on conflict (namespace, name) do update

@@ -1,5 +1,5 @@
--- Ledger days older than the retention, oldest first. Materialised, so that no other table's name is ever
--- read as a date.
+-- Lists ledger days older than the retention, oldest first. Materialised, so that the name of no other table is ever parsed
+-- as a date.
 with days as materialized (
     select child.relname
     from pg_inherits

@@ -1,5 +1,5 @@
--- The oldest transaction that holds a snapshot of this database, and our connections to it. Sessions of other roles are
--- seen in full by roles with pg_read_all_stats alone.
+-- Reads the oldest transaction that holds a snapshot of this database, and our connections to it. Only roles with
+-- pg_read_all_stats see sessions of other roles in full.
 select coalesce(extract(epoch from noonmark_now() - min(xact_start) filter (
            where backend_xmin is not null and pid <> pg_backend_pid())), 0)::float8 as oldest_xmin_seconds,
        count(*) filter (where ours and state = 'active') as active,

@@ -1,4 +1,4 @@
--- Dead rows as the statistics have them, of the tables that see the most changes; the days of the ledger together.
+-- Reads the dead rows of the most changed tables from the statistics; the days of the ledger are added up.
 select case when relname like 'runs\_%%' then 'runs' else relname end as shown, sum(n_dead_tup)::bigint as dead_rows
 from pg_stat_user_tables
 where schemaname = current_schema()

@@ -1,4 +1,4 @@
--- What is due and not claimed, by lane: one index scan for each shard, lane and kind, no further than the cap.
+-- Counts what is due and not claimed, by lane: one index scan for each shard, lane and kind, up to the cap.
 select lanes.lane, coalesce(sum(due.timers), 0)::bigint as timers,
        coalesce(extract(epoch from noonmark_now() - min(due.oldest)), 0)::float8 as oldest_seconds
 from generate_series(0, %(shards)s - 1) as every (shard),

@@ -1,5 +1,5 @@
--- Runs that wait, that run, and dead letters, by namespace: of those with the most, and of the rest together. A row of
--- waits without a namespace is of a job that does not need one there: the job knows.
+-- Counts waiting runs, running runs and dead letters by namespace: for the largest namespaces, and for the rest together.
+-- A row of waits without a namespace belongs to a job that does not need it there: it is read from the job.
 with counted as (
     select coalesce(waits.namespace, job.namespace) as namespace, 'waiting' as state, count(*) as runs
     from waits

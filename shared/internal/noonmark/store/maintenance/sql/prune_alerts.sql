@@ -1,5 +1,5 @@
--- Alerts that are long over, with how they were told.
-with gone as (
+-- Deletes alerts that were resolved long ago, with their deliveries.
+with deleted as (
     delete from alerts where id = any (array(
         select id from alerts
         where raised_at < noonmark_now() - make_interval(days => %(days)s)
@@ -8,6 +8,6 @@ with gone as (
     ))
     returning id
 ), deliveries as (
-    delete from alert_deliveries where alert_id in (select id from gone)
+    delete from alert_deliveries where alert_id in (select id from deleted)
 )
-select id from gone
+select id from deleted

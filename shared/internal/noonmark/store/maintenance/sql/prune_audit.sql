@@ -1,5 +1,5 @@
--- Entries of the audit log that were kept long enough, the oldest first and a bounded number at a time: ids rise with time,
--- so no further index by time is needed. The caller has said in this transaction that it prunes.
+-- Deletes entries of the audit log after their retention, the oldest first and a bounded number at a time: ids rise with
+-- time, so no index by time is needed. The caller has set in this transaction that it prunes.
 delete from audit_log
 where ctid = any (array(
     select oldest.ctid

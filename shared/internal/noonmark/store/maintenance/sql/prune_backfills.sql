@@ -1,2 +1,2 @@
--- Backfills that ended before the ledger's retention: their runs are gone with their days, or going.
+-- Deletes backfills that ended before the ledger's retention: their runs are dropped with their days.
 delete from backfills where finished_at < noonmark_now() - make_interval(days => %(days)s)

@@ -1,4 +1,4 @@
--- Callbacks of attempts that ended without their worker: it died between opening them and its outcome.
+-- Deletes callbacks of attempts that ended without their worker: it died between opening them and the outcome.
 delete from callbacks
 where opened_at < noonmark_now() - interval '1 hour'
   and not exists (select from runs

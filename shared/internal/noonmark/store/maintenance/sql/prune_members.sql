@@ -1,2 +1,2 @@
--- Members that died without a word.
+-- Deletes members that died without deregistering.
 delete from members where beat_at < noonmark_now() - interval '1 hour'

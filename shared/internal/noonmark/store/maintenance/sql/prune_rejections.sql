@@ -1,4 +1,4 @@
--- What was refused long ago, the oldest first and a bounded number at a time: ids rise with time, so no index by time is
+-- Deletes old rejections, the oldest first and a bounded number at a time: ids rise with time, so no index by time is
 -- needed.
 delete from rejections
 where ctid = any (array(

@@ -1,2 +1,2 @@
--- A cancelled name is guarded for as long as an older create could still be redelivered.
+-- Deletes tombstones of cancelled names once no older create can be redelivered.
 delete from tombstones where made_at < noonmark_now() - make_interval(days => %(days)s)

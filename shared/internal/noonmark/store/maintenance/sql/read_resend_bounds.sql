@@ -1,6 +1,5 @@
--- Topics whose groups have passed everything acknowledged before `passed_until`, measured lately; and how far
--- back to look: over two days and what backfills made run lately, or over the whole ledger for an hour after a
--- topic has lost records.
+-- Reads the topics whose groups have passed everything acknowledged before `passed_until`, measured lately; and how far to
+-- search back: two days and what backfills queued lately, or the whole ledger for an hour after a topic lost records.
 select topic, passed_until,
        case when lost_at > noonmark_now() - interval '1 hour'
             then (select ledger_floor from install)

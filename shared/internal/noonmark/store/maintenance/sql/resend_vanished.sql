@@ -1,7 +1,7 @@
--- Sends queued runs again whose message is provably gone: acknowledged (no outbox row) and passed by the
--- group, or its topic was lost. Age alone proves nothing, so `passed_until` comes from measured positions.
--- No index leads to queued runs (it would cost every start and outcome its HOT update), so this reads the
--- days of the look-back; it does so once for all topics, and seldom.
+-- Requeues runs whose message is provably gone: acknowledged (no outbox row) and passed by the group, or its topic was
+-- lost. Age alone proves nothing, so `passed_until` comes from measured positions.
+-- Queued runs have no index (it would cost every start and outcome its HOT update), so this reads all days that it searches
+-- back; it does so once for all topics, and rarely.
 with vanished as (
     update runs
     set fence = fence + 1, queued_at = noonmark_now()
@@ -13,9 +13,9 @@ with vanished as (
                                            and outbox.run_id = runs.id)
     returning runs.id, runs.scheduled_for, runs.job_id, runs.job_version, runs.fence, runs.shard, runs.lane,
               runs.namespace, runs.pool
-), told as (
+), enqueued as (
     insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
     select shard, lane, noonmark_now(), id, job_id, scheduled_for, fence, job_version, namespace, pool from vanished
     returning 1
 )
-select count(*) as resent from told
+select count(*) as resent from enqueued

@@ -1,4 +1,4 @@
--- How many events Kafka refuses, by topic; a slice counts no further than the cap.
+-- Counts the events that Kafka refuses, by topic; each slice is counted up to the cap.
 select head.topic, count(*) as events
 from unnest(%(slices)b::smallint[]) as owned (slice),
      lateral (select topic from outbox where slice = owned.slice and lane = 4 limit %(cap)s) as head

@@ -1,5 +1,5 @@
--- Unfinished runs without a scan of the ledger: waits, start batches and the outbox know them. One index scan
--- per batch: the aggregate inside keeps it from becoming a join with every day of the ledger.
+-- Counts unfinished runs without a scan of the ledger, from waits, start batches and the outbox. One index scan per batch:
+-- the inner aggregate keeps it from becoming a join with every day of the ledger.
 select (select count(*) from waits) as waiting,
        (select coalesce(sum(live.runs), 0)::bigint
         from start_batches as batch

@@ -1,5 +1,5 @@
--- How far the relay of each owned slice is behind, lane by lane (3: events): age of the oldest row, and depth
--- up to a cap. By lane, so that the backlog of a lower one never holds back a higher.
+-- Measures how far the relay of each owned slice is behind, by lane (3: events): the age of the oldest row, and the depth up
+-- to a cap. By lane, so that the backlog of a lower lane never delays a higher one.
 select owned.slice, lanes.lane,
        extract(epoch from noonmark_now() - oldest.created_at)::float8 as age_seconds,
        depth.rows

@@ -1,6 +1,6 @@
--- Parks runs whose message Kafka will never take as it is (unknown topic, too large, not allowed): the
--- reason is kept, and a timer tries again later, so that making the topic is all an operator must do.
--- Fence and reason come as one JSON object by run id, see `finish_detailed`.
+-- Parks runs whose message Kafka refuses permanently (unknown topic, too large, not allowed): the reason is stored, and a
+-- timer tries again later, so an operator only has to create the topic.
+-- Fence and reason are passed as one JSON object by run id, see `finish_detailed`.
 with parked as (
     update runs
     set state = 'waiting', reason = 'undeliverable', error = %(refused)s::jsonb -> id::text ->> 1

@@ -1,5 +1,5 @@
--- A moment before which every run message of a lane had been acknowledged: now, less what may still be
--- committing, and not later than the oldest run message that waits in the outbox.
+-- An instant before which every run message of a lane had been acknowledged: now, less the time that a transaction may still
+-- need to commit, and not later than the oldest run message in the outbox.
 select pool, lane, least(noonmark_now() - interval '60 seconds',
                          (select min(created_at) from outbox
                           where outbox.lane = wanted.lane and outbox.pool = wanted.pool)) as acknowledged_until

@@ -1,5 +1,5 @@
 -- Reads what each owned slice must send next, lane by lane, in the order of its sequence.
--- Exactly the rows read are deleted later: a row that commits late with a lower number is simply read then.
+-- Exactly the rows read are deleted later: a row with a lower number that commits late is read by a later call.
 select head.ctid::text, head.seq, owned.slice, lanes.lane, head.run_id, head.job_id, head.scheduled_for,
        head.fence, head.job_version, head.namespace, head.pool, head.topic, head.key, head.value, head.headers
 from unnest(%(lanes)b::smallint[], %(limits)b::int[]) as lanes (lane, most),

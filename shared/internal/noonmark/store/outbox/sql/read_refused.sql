@@ -1,5 +1,5 @@
--- Reads refused events of the owned slices, in the order of their sequence, from a place on: a round over all of
--- them takes as many reads as it needs, and none of them has to be written for it.
+-- Reads refused events of the owned slices in the order of their sequence, from a position on: a round over all of them
+-- takes as many reads as necessary, and no row has to be written for it.
 select head.ctid::text, head.seq, owned.slice, head.lane, head.run_id, head.job_id, head.scheduled_for,
        head.fence, head.job_version, head.namespace, head.pool, head.topic, head.key, head.value, head.headers
 from unnest(%(slices)b::smallint[]) as owned (slice),

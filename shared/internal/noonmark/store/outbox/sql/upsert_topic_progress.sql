@@ -1,4 +1,4 @@
--- Remembers up to when a topic's group has passed what was acknowledged, and when the topic last lost records.
+-- Stores the instant up to which a topic's group has passed what was acknowledged, and when the topic last lost records.
 insert into topic_progress (topic, passed_until, measured_at, lost_at)
 values (%(topic)s, %(passed_until)s, noonmark_now(), case when %(lost)s::bool then noonmark_now() end)
 on conflict (topic) do update

@@ -1,5 +1,5 @@
--- Writes what attempts have told and nobody had written yet, in the transaction of their outcomes, which has
--- changed and so locked their runs. Repeated after a lost reply without harm.
+-- Stores notes that attempts reported and that are not stored yet, in the transaction of their outcomes, which has updated
+-- and so locked their runs. Safe to repeat after a lost reply.
 insert into run_notes (run_id, scheduled_for, fence, progress, message, checkpoint, written_at)
 select run_id, scheduled_for, fence, progress, message, checkpoint::json, noonmark_now()
 from unnest(%(run_ids)b::uuid[], %(scheduled_for)b::timestamptz[], %(fences)b::int[], %(progress)b::float8[],

@@ -1,8 +1,8 @@
--- Lets go of runs whose target answered 202: they stay `running` with owner 0 until it reports, and no death or lapse of
--- the worker concerns them any more. One that somebody asked to stop is over, for nothing of it is in our hands. The
--- deadline is a timer, written with it or not at all. Seconds come by run id, [fence, seconds], and are looked up per
--- row, as in `finish_detailed`.
-with given as (
+-- Releases runs whose target answered 202: they stay `running` with owner 0 until the target reports, and a death or lapse
+-- of the worker no longer affects them. A run that was asked to stop is cancelled instead, because nothing of it runs here.
+-- The deadline is a timer, written in the same statement. Seconds are passed by run id, [fence, seconds], and are looked up
+-- per row, as in `finish_detailed`.
+with released as (
     update runs
     set state = case state when 'cancelling' then 'cancelled' else state end,
         finished_at = case state when 'cancelling' then noonmark_now() end,
@@ -15,12 +15,12 @@ with given as (
 ), dated as (
     update callbacks
     set deadline_at = noonmark_now() + make_interval(secs => (%(seconds)s::jsonb -> run_id::text ->> 1)::float8)
-    where run_id = any (array(select id from given where state = 'running'))
+    where run_id = any (array(select id from released where state = 'running'))
       and fence = (%(seconds)s::jsonb -> run_id::text ->> 0)::int
 ), timed as (
     insert into timers (fire_at, scheduled_for, job_id, run_id, job_version, shard, lane, kind, namespace, pool)
     select noonmark_now() + make_interval(secs => (%(seconds)s::jsonb -> id::text ->> 1)::float8), scheduled_for, job_id, id,
            job_version, shard, lane, 4, namespace, pool
-    from given where state = 'running'
+    from released where state = 'running'
 )
-select id, fence, state, finished_at from given
+select id, fence, state, finished_at from released

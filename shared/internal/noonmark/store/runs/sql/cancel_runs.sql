@@ -1,5 +1,5 @@
--- Ends locked runs that somebody cancelled: those without a worker at once, under a higher fence; a running one is asked
--- to stop and keeps its fence, for an outcome committed first wins. One that waits for a callback has no worker: owner 0.
+-- Cancels locked runs. A run without a worker ends at once, under a higher fence. A running one is asked to stop and keeps
+-- its fence: an outcome that commits first wins. A run that waits for a callback has no worker: its owner is 0.
 with ended as (
     update runs
     set state = case when state = 'running' and owner <> 0 then 'cancelling' else 'cancelled' end,
@@ -10,11 +10,11 @@ with ended as (
       and state in ('waiting', 'queued', 'running', 'retrying')
     returning id, scheduled_for, job_id, job_version, origin, namespace, lane, pool, shard, attempt, fence, state,
               reason, started_at, finished_at, error, holds_slot
-), unsent as (
+), deleted_messages as (
     delete from outbox where slice = any (%(shards)b::smallint[]) and lane < 3 and run_id = any (%(ids)b::uuid[])
-), waiting as (
+), deleted_waits as (
     delete from waits where run_id = any (%(ids)b::uuid[])
-), expected as (
+), deleted_callbacks as (
     delete from callbacks where run_id in (select id from ended where state = 'cancelled')
 )
 select * from ended

@@ -1,5 +1,4 @@
--- Ends runs that somebody cancelled and that their worker does not hold: the reply to their start was lost,
--- so nothing of them runs.
+-- Ends cancelled runs that their worker does not know: the reply to their start was lost, so nothing of them runs.
 update runs
 set state = 'cancelled', finished_at = noonmark_now()
 where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s

@@ -1,2 +1,2 @@
--- A start batch goes with its last run.
+-- Deletes start batches whose last run has finished.
 delete from start_batches where id = any (%(ids)b::bigint[])

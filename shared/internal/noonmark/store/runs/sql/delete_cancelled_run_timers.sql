@@ -1,10 +1,10 @@
--- Drops the timers of runs that were cancelled; they were locked before the runs. One that came after that (a run failed
--- just now) may be in a claim's hands: to wait for it here would be a deadlock, and the claim looks at the run.
+-- Deletes the timers of cancelled runs; they were locked before the runs. A timer that was written after that (a run failed
+-- just now) may be locked by a claim: waiting for it here would be a deadlock, and the claim checks the state of the run.
 delete from timers
 where ctid = any (array(
-    select own.ctid
+    select found.ctid
     from unnest(%(job_ids)b::uuid[]) as wanted (id),
          lateral (
              select ctid from timers where job_id = wanted.id and run_id = any (%(ids)b::uuid[]) for update skip locked
-         ) as own
+         ) as found
 ))

@@ -1,4 +1,4 @@
--- Gives their verdict to queued runs whose start deadline passed before a worker could take them.
+-- Skips queued runs whose start deadline passed before a worker could start them.
 update runs
 set state = 'skipped', reason = 'start_deadline', finished_at = noonmark_now(), fence = fence + 1
 where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s

@@ -1,4 +1,4 @@
--- Which dead letters are meant by a filter, in the order of their runs, up to a cap. What is null does not matter.
+-- Finds the dead letters that match a filter, in the order of their runs, up to a limit. Null matches everything.
 select run_id, scheduled_for
 from dead_letters
 where (%(runs)s::uuid[] is null or run_id = any (%(runs)s::uuid[]))

@@ -1,8 +1,7 @@
--- Records outcomes that carry a result, an error or a retry, each with its own fence. They come as one JSON
--- object by run id, [fence, state, reason, result, error, attempts given back], and are looked up per row: a
--- join with them is planned by how many runs the guards seem to leave, and on a day without statistics that
--- reads all of the day for every outcome. `cancelled` is for runs that somebody asked to stop, whose reason
--- stays, or whose handler itself ended them.
+-- Records outcomes that have a result, an error or a retry, each with its own fence. They are passed as one JSON object by
+-- run id, [fence, state, reason, result, error, attempts given back], and are looked up per row: a join would be planned by
+-- the estimated number of runs that pass the guards, and on a day without statistics it would read the whole day for every
+-- outcome. `cancelled` applies to runs that were asked to stop, which keep their reason, or whose handler cancelled them.
 update runs
 set (state, reason, finished_at, result, error, attempt) = (
     select case runs.state when 'cancelling' then 'cancelled' else done ->> 1 end,
@@ -12,7 +11,7 @@ set (state, reason, finished_at, result, error, attempt) = (
            (done ->> 3)::json,
            done ->> 4,
            greatest(runs.attempt - (done ->> 5)::int, 0)
-    from (select %(outcomes)s::jsonb -> runs.id::text) as given (done)
+    from (select %(outcomes)s::jsonb -> runs.id::text) as passed (done)
 )
 where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
   and fence = (%(outcomes)s::jsonb -> id::text ->> 0)::int and owner = %(worker)s and epoch = %(epoch)s

@@ -1,5 +1,5 @@
--- Records runs that succeeded and returned nothing, all of one fence number. Guarded by fence, owner and
--- epoch: a row that does not come back belongs to somebody else by now, and nothing is tied to it.
+-- Records runs that succeeded without a result, all of one fence number. Guarded by fence, owner and epoch: a row that is
+-- not returned belongs to another worker by now, and nothing else is written for it.
 update runs
 set state = case state when 'cancelling' then 'cancelled' else 'succeeded' end, finished_at = noonmark_now()
 where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s

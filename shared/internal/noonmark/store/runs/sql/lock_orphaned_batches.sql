@@ -1,5 +1,5 @@
--- Start batches without a living worker, or with runs past every timeout whatever the heartbeat says.
--- A gone worker is looked at again and again: a start that committed after its lapse is found the next time.
+-- Locks start batches that have no live worker, or whose runs are past every timeout in spite of heartbeats. The batches of
+-- a lapsed worker are checked in every pass: a start that committed after the lapse is found by the next one.
 select batch.id, batch.worker, batch.first_scheduled_for, batch.last_scheduled_for, batch.run_ids, batch.started_at
 from start_batches as batch
 where batch.overdue_at < noonmark_now()

@@ -1,5 +1,5 @@
--- First lock of a cancel of runs: their own timers (retries, deadlines), so that no claim has one of them in hand. Timers of
--- the jobs' next instants are not touched. By the jobs, which have an index.
+-- First lock of a cancel of runs: the timers of the runs (retries, deadlines), so that no claim holds one of them. Timers of
+-- the jobs' next instants are not locked. Found by job, because that column has an index.
 select timers.run_id
 from unnest(%(job_ids)b::uuid[]) as wanted (id),
      lateral (

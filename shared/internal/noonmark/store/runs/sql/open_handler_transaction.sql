@@ -1,6 +1,6 @@
--- First statement of a handler's transaction: the server ends it when the attempt's time is over, whatever the
--- worker does. The mark goes with the transaction, so that one that a handler has ended itself is noticed.
--- `transaction_timeout` came with Postgres 17.
+-- The first statement of a handler's transaction: the server ends it when the attempt's time is over, whatever the worker
+-- does. The mark is local to the transaction, which shows if the handler ended the transaction itself.
+-- `transaction_timeout` exists since Postgres 17.
 select set_config('noonmark.attempt', %(mark)s, true),
        set_config('statement_timeout', %(milliseconds)s, true),
        set_config('idle_in_transaction_session_timeout', %(milliseconds)s, true),

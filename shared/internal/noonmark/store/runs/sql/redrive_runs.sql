@@ -1,6 +1,6 @@
--- Gives dead runs another life: queued with their outbox row, or waiting for the reason given by run id. The fence rises,
--- so that nothing of the first life counts; both budgets begin anew, and the attempts already made stay in `attempts`. What
--- waits for room stands in the line that everybody in it is looked at from.
+-- Redrives dead runs: queued with their outbox row, or waiting for the reason that is passed by run id. The fence rises, so
+-- that older messages and workers are refused; both budgets are reset, and the earlier attempts stay in `attempts`. A run
+-- that waits for capacity joins the queue of runs that no promotion pass has checked yet.
 with redriven as (
     update runs
     set state = case when %(waits)s::jsonb ? id::text then 'waiting' else 'queued' end,
@@ -10,7 +10,7 @@ with redriven as (
     where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s and state = 'dead'
     returning id, scheduled_for, job_id, job_version, origin, namespace, lane, pool, shard, attempt, fence, state, reason,
               started_at, finished_at, error, holds_slot
-), told as (
+), enqueued as (
     insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
     select shard, lane, noonmark_now(), id, job_id, scheduled_for, fence, job_version, namespace, pool
     from redriven where state = 'queued'
@@ -18,7 +18,7 @@ with redriven as (
     insert into waits (run_id, scheduled_for, job_id, reason, since, key, lane, namespace)
     select id, scheduled_for, job_id, reason, noonmark_now(), case when reason <> 'paused' then %(key)s::uuid end, lane, namespace
     from redriven where state = 'waiting'
-), risen as (
+), deleted_dead_letters as (
     delete from dead_letters where run_id in (select id from redriven)
 )
 select * from redriven

@@ -1,9 +1,8 @@
--- Ends the attempt of runs whose worker is gone: queued again with a higher fence while the budget for
--- losses lasts, dead after it, cancelled where that had been asked. The retry budget is not touched.
--- What is promised to be done at most once ends as `unknown`: whether its handler had begun, nobody can say.
--- That attempt counts; one that will be made again does not.
--- The promise is the one of the version that the run was planned with. A job that is gone promised nothing.
--- A run of these batches that the same worker started anew since then belongs to its newer batch.
+-- Ends the attempt of runs whose worker is gone: they are requeued under a higher fence until the loss budget is used up,
+-- then they are dead; a run that was asked to stop is cancelled. The retry budget does not change. A run with at-most-once
+-- delivery ends as `unknown`, because its handler may have begun; that attempt counts, one that is repeated does not.
+-- The delivery is that of the version the run was planned with. A deleted job promises nothing.
+-- A run of these batches that the same worker has started again since belongs to its newer batch.
 update runs
 set (state, reason, error, finished_at, queued_at, losses, attempt, fence, owner, epoch) = (
     select case when runs.state = 'cancelling' then 'cancelled' when once then 'unknown'

@@ -1,18 +1,18 @@
--- A worker gives back runs that it holds but will not finish (drain) or does not know (a lost reply).
--- The attempt is not burnt; the fence rises, so whatever still runs of it can write nothing.
-with given as (
+-- A worker gives back runs that it owns but will not finish (drain) or does not know (a lost reply). The attempt is not used
+-- up; the fence rises, so that a handler of it that still runs can write nothing.
+with requeued as (
     update runs
     set state = 'queued', fence = fence + 1, attempt = greatest(attempt - 1, 0), owner = null, epoch = null,
         queued_at = noonmark_now()
     where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
       and owner = %(worker)s and epoch = %(epoch)s and state = 'running'
     returning id, scheduled_for, job_id, job_version, fence, attempt, started_at, shard, lane, namespace, pool
-), told as (
+), enqueued as (
     insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
-    select shard, lane, noonmark_now(), id, job_id, scheduled_for, fence, job_version, namespace, pool from given
-), left_behind as (
+    select shard, lane, noonmark_now(), id, job_id, scheduled_for, fence, job_version, namespace, pool from requeued
+), recorded as (
     insert into attempts (run_id, scheduled_for, fence, attempt, worker, outcome, started_at, finished_at)
-    select id, scheduled_for, fence - 1, attempt + 1, %(worker)s, 'handed_back', started_at, noonmark_now() from given
+    select id, scheduled_for, fence - 1, attempt + 1, %(worker)s, 'handed_back', started_at, noonmark_now() from requeued
     on conflict do nothing
 )
-select id, scheduled_for, job_id, shard from given
+select id, scheduled_for, job_id, shard from requeued

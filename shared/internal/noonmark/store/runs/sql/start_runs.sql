@@ -1,8 +1,8 @@
--- Starts a batch of runs that carry one fence number: queued to running, owned by (worker, epoch).
--- Refused are runs that moved on (the fence rose), whose start deadline has passed, or whose worker lapsed.
--- The deadline is for the first start alone: a retry of a run that was started in time is not late.
--- Rows that this very worker already holds come back again, for the reply of an earlier try may be lost; the
--- caller never asks for runs that it knows to hold. The work itself comes from Postgres, never from Kafka.
+-- Starts a batch of runs with the same fence number: queued to running, owned by (worker, epoch).
+-- Refused are runs with a higher fence, runs whose start deadline has passed, and all runs of a lapsed worker.
+-- The deadline applies to the first start only: a retry of a run that started in time is not late.
+-- Rows that this worker already owns are returned again, because the reply to an earlier try may have been lost; the caller
+-- never passes runs that it knows it owns. The work itself comes from Postgres, never from Kafka.
 with live as (
     select 1 from workers where id = %(worker)s and epoch = %(epoch)s and lapsed_at is null and left_at is null
 ), started as (

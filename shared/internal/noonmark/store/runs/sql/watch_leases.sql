@@ -1,5 +1,5 @@
--- Notes that this primary takes writes, and since when without a gap. A restart, a failover or a silence
--- begins the count anew: an outage of Postgres is nobody's death.
+-- Records that this primary accepts writes, and since when without a gap. A restart, a failover or a gap restarts the count:
+-- no worker is lapsed because Postgres was down.
 insert into lease_watch as watch (timeline, postmaster_started_at, last_pass_at, continuous_since)
 select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int, pg_postmaster_start_time(),
        noonmark_now(), noonmark_now()
