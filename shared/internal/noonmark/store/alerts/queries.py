@@ -149,7 +149,7 @@ class Silence(NamedTuple):
     heard_at: datetime
     instants_due: bool
     runs_late: bool
-    untold: bool
+    unsent: bool
 
 
 class OpenAlert(NamedTuple):

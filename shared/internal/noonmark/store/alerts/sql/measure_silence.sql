@@ -14,5 +14,5 @@ select extract(epoch from noonmark_now() - heard_at)::float8 as silence, heard_a
                 lateral (select created_at from outbox
                          where slice = slices.slice and lane = lanes.lane order by seq limit 1) as oldest
            where oldest.created_at < noonmark_now() - make_interval(secs => %(silence)s)
-       ) as untold
+       ) as unsent
 from observer_state
