@@ -94,7 +94,7 @@ def test_a_run_outlives_its_worker_and_ends_with_the_report_of_its_target(
     refused = "select reason, errors::text from rejections"
     ((reason, errors),) = noonmark.wait(lambda: noonmark.rows(refused), "the wrong token to be refused")
     assert reason == "conflict"
-    assert "used, has expired, or never was" in errors
+    assert "used, has expired, or never existed" in errors
 
     token.write_text(call["noonmark-callback-token"])
     command("run", "complete", run_id, "--token-file", str(token), "--result", '{"seconds": 812}')

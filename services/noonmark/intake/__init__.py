@@ -1,4 +1,4 @@
-"""Ingests submissions from Kafka into the database: in batches, once each, or rejected with a reason.
+"""The intake: writes each submission from Kafka to the database once, in batches, or rejects it with reason.
 
 May import: `service`, `store`, `kafka`, `telemetry`, `auth`, `schemas`, `core`. Start with `read_loop.py` and
 `write_loop.py`; `authorization.py` decides who may submit.

@@ -1,4 +1,4 @@
-"""What is written down of signed events: who asked for what, and what became of it."""
+"""Audit entries of authenticated events: who requested what, and the outcome."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from noonmark.store.jobs.submit import Request, Result, Status, Taken
 
 
 def audit_entries(batch: CheckedBatch, taken: Taken | None, new: Collection[Place]) -> list[AuditEntry]:
-    """Return the entries of a batch. Nobody is named whose signature was not good.
+    """Return the entries of a batch. An actor is named only if its credential was valid.
 
     Args:
-        batch: as it was checked.
-        taken: what the store made of its requests.
-        new: the refused records that were not written down before; of the others nothing is said again.
+        batch: the checked batch.
+        taken: the store's results for its requests.
+        new: the refused records that were recorded for the first time; the others get no second entry.
     """
     entries = list(_carried_out(batch, taken, new)) if taken is not None else []
     for place, who in batch.denied.items():
@@ -78,7 +78,7 @@ def _entry(
 
 
 def _namespace(request: Request) -> str | None:
-    """Return where a request acts; None where one credential may act in several and it names only an id."""
+    """Return the namespace of a request; None if its credential covers several and it names only an id."""
     if request.within is not None and len(request.within) == 1:
         return next(iter(request.within))
     submission = request.submission
@@ -89,7 +89,7 @@ def _namespace(request: Request) -> str | None:
 
 
 def _objects(submission: Submission, result: Result) -> Sequence[str | None]:
-    """Return what a request was about, each for an entry of its own."""
+    """Return the objects of a request; each gets a separate entry."""
     if isinstance(submission, CancelRuns):
         return [f"run:{run_id}" for run_id in submission.run_ids]
     ref = getattr(submission, "ref", None)

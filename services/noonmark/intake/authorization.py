@@ -1,7 +1,7 @@
-"""Who publishes an event and where it may act, decided before anything it asks for is looked at.
+"""Decides who publishes an event and in which namespaces it may act, before its contents are checked.
 
-An event is let in by the signature of a publisher's key, by a token of the identity provider, or by its
-topic, where Kafka decides who may write. A bad signature or token is never made up for by the topic.
+An event is authorized by the signature of a publisher's key, by a token of the identity provider, or by its
+topic, for which Kafka's ACLs decide who may write. A valid topic does not excuse a bad signature or token.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ PERMISSIONS: Final[Mapping[str, Permission]] = MappingProxyType(
         CANCEL_RUNS: Permission.RUNS_OPERATE,
     }
 )
-"""What each submission needs, as its route of the API does. A report on a run brings its own token."""
+"""The permission that each submission needs, the same as its API route. A run report has its own token."""
 
 _HOW: Final = (
-    f"a header {SIGNATURE_HEADER} made with a publisher's key, a header {JWT_HEADER}, or a topic that"
+    f"a header {SIGNATURE_HEADER} signed with a publisher's key, a header {JWT_HEADER}, or a topic that"
     " NOONMARK_BOUND_TOPICS binds to a namespace"
 )
 _MOST_HEADER_BYTES: Final = 16 * 1024
 
 
 class Unauthorized(Refused):
-    """The event may not do what it asks for. `principal` is who asked, where that is certain."""
+    """The event may not do what it requests. `principal` is its publisher, if that is certain."""
 
     def __init__(self, problem: FieldError, principal: Principal | None = None) -> None:
         super().__init__([problem])
@@ -65,13 +65,13 @@ class Unauthorized(Refused):
 
 
 class Grant(NamedTuple):
-    """How far an event may go.
+    """The namespaces that an event may act in.
 
     Attributes:
-        namespace: the one that its document means where it names none.
-        within: the only namespaces that it may act in; None: all of them.
-        scope: what its source and id are unique in; "" for events that may act everywhere.
-        principal: who signed it; None where its topic or its token lets it in.
+        namespace: the default namespace of its document.
+        within: the only namespaces that it may act in; None means all.
+        scope: the scope in which its source and id are unique; "" for events that may act everywhere.
+        principal: its publisher; None if only its topic authorizes it.
     """
 
     namespace: str
@@ -82,11 +82,13 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
-    """How a batch was first read. It stays when the batch is checked again: time must not turn it bad.
+    """When and with which tokens a batch was first checked.
+
+    A second check of the batch uses the same context, so that passing time does not make it invalid.
 
     Attributes:
         at: Unix seconds, by the database's clock.
-        tokens: whom the tokens name that were found valid.
+        tokens: the principal of each token that was valid.
     """
 
     at: float
@@ -94,27 +96,27 @@ class BatchContext:
 
 
 class CredentialStore(Protocol):
-    """Knows keys and tokens, and remembers what it knows for less than 5 s: `noonmark.auth.Authenticator`."""
+    """Looks up keys and tokens, and caches them for less than 5 s: `noonmark.auth.Authenticator`."""
 
     def principal_of_key(self, key_id: str) -> Publisher | None:
-        """Return whose key it is; None where it is no valid key that may sign."""
+        """Return the publisher of a key; None if it is not a valid signing key."""
 
     def authenticate_jwt(self, token: str) -> Principal:
-        """Return whom a token names, if it is valid now."""
+        """Return the principal of a token, if the token is valid now."""
 
 
 _EVERYWHERE: Final = Grant("default", None, "")
 
 
 class Authorizer:
-    """Lets events in. Several threads may use it."""
+    """Authorizes events. Thread-safe."""
 
     def __init__(self, bound: Mapping[str, str], authority: CredentialStore) -> None:
-        """Make it.
+        """Create an authorizer.
 
         Args:
-            bound: namespace of each topic whose events need no signature; `*` for all.
-            authority: asked about keys and tokens.
+            bound: namespace of each topic whose events need no signature; `*` for all namespaces.
+            authority: looks up keys and tokens.
         """
         self._bound = {
             topic: _EVERYWHERE if place == EVERYWHERE else Grant(place, frozenset({place}), place)
@@ -123,16 +125,16 @@ class Authorizer:
         self._authority = authority
 
     def authorize(self, record: Record, event: Event, context: BatchContext) -> Grant:
-        """Let an event in.
+        """Authorize an event and return its grant.
 
         Args:
-            record: as it was read.
-            event: what it holds.
-            context: of its batch.
+            record: the record as it was read.
+            event: the event in it.
+            context: the context of its batch.
 
         Raises:
-            Unauthorised: it may not do what it asks for.
-            psycopg.OperationalError: its key is not known and the database is away.
+            Unauthorized: it may not do what it requests.
+            psycopg.OperationalError: its key is not cached and the database is unavailable.
         """
         signature, token = _credentials(record.headers) if record.headers else (None, None)
         if event.type == COMPLETE_RUN:
@@ -144,7 +146,7 @@ class Authorizer:
         else:
             bound = self._bound.get(record.topic)
             if bound is None:
-                raise Unauthorized(FieldError("", "nobody vouches for the event", _HOW))
+                raise Unauthorized(FieldError("", "the event has no signature or token", _HOW))
             admitted = bound
         if admitted.within is not None:
             _check_namespace(event, admitted)
@@ -155,10 +157,10 @@ class Authorizer:
             signature = Signature.read(header if isinstance(header, bytes | str) else None)
             publisher = self._authority.principal_of_key(signature.key_id)
             if publisher is None:
-                _refuse_signature("its key is unknown, revoked, expired or no publisher's")
+                _refuse_signature("its key is unknown, revoked, expired or not a publisher's key")
             signed = SignedEvent(event.source, event.id, event.type, event.sequence, record.value)
             if not signature.fits(publisher.signing_secret, signed):
-                _refuse_signature("it does not fit: made with another key, or the event was altered since")
+                _refuse_signature("it does not match: another key made it, or the event was changed since")
             signature.check_time(at)
         except SubmissionSignatureError as error:
             _refuse_signature(str(error))
@@ -184,7 +186,7 @@ class Authorizer:
 
 
 def _permission_for(event: Event) -> Permission | None:
-    """Return what an event needs. To say what a run sends, and where to, is to write a job."""
+    """Return the permission that an event needs. A trigger with its own payload needs that to write jobs."""
     if event.type == TRIGGER and isinstance(event.data, dict) and "payload" in event.data:
         return Permission.JOBS_WRITE
     return PERMISSIONS.get(event.type)
@@ -194,7 +196,7 @@ def _credentials(headers: Headers) -> tuple[bytes | str | None, str | None]:
     """Return the signature and the token of a record.
 
     Raises:
-        Unauthorised: it has both or one twice, or carries a secret that has no place on Kafka.
+        Unauthorized: it has both or one twice, or contains a secret that does not belong on Kafka.
     """
     signature: bytes | str | None = None
     token: str | None = None
@@ -206,13 +208,14 @@ def _credentials(headers: Headers) -> tuple[bytes | str | None, str | None]:
             raise Unauthorized(
                 FieldError(
                     "",
-                    "the record carries a credential that everybody who reads the topic can use: revoke it",
-                    f"no credential but {SIGNATURE_HEADER}, which is worthless for any other event",
+                    "the record contains a credential that every reader of the topic can use: revoke it",
+                    f"no credential except {SIGNATURE_HEADER}, which is valid for this event only",
                 )
             )
         if kind in {SIGNATURE_HEADER, JWT_HEADER}:
             if signature is not None or token is not None:
-                raise Unauthorized(FieldError("", "the record has more than one signature or token", "one"))
+                problem = FieldError("", "the record has more than one signature or token", "one of them")
+                raise Unauthorized(problem)
             if raw is None or len(raw) > _MOST_HEADER_BYTES:
                 raise Unauthorized(FieldError("", f"the header {kind} cannot be read", _HOW))
             if kind == SIGNATURE_HEADER:
@@ -228,17 +231,17 @@ _REFUSED_HEADERS: Final = frozenset(
 
 
 def _taken_at(record: Record, context: BatchContext) -> float:
-    """Return when an event came: by the broker's clock where the topic has it, which no publisher can set.
+    """Return when an event arrived: by the broker's clock if the topic uses it, which no publisher can set.
 
-    However long nothing reads the topic, and however often the event is read, that stays the same.
+    The result does not depend on when or how often the event is read.
     """
     return record.timestamp_ms / 1000 if record.is_stamped else context.at
 
 
 def _check_namespace(event: Event, admitted: Grant) -> None:
-    """See that the document names no other namespace than the event may act in.
+    """Check that the document names no namespace outside the event's grant.
 
-    Of an order by ids the store asks the job or run itself.
+    For a request that names only ids, the store checks the job or run itself.
     """
     data: Any = event.data
     if event.type == CANCEL_RUNS or event.type not in PERMISSIONS:
@@ -249,7 +252,7 @@ def _check_namespace(event: Event, admitted: Grant) -> None:
         return
     else:
         named = admitted.namespace
-    # What is no text is refused by whoever reads the document.
+    # A value that is not text is refused when the document is parsed.
     if isinstance(named, str) and admitted.within is not None and named not in admitted.within:
         places = ", ".join(sorted(admitted.within)[:20])
         raise Unauthorized(

@@ -1,4 +1,4 @@
-"""From records to requests: every record becomes one, or a refusal that says why."""
+"""Checks records of a submission topic: each becomes a request, or a refusal with its reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from noonmark.store.jobs.submit import EventRef, Request
 from noonmark.telemetry.logs import get_logger
 
 _WORDS: Final = {kind: "_".join(kind.split(".")[1:3]).removeprefix("job_") for kind in TYPES}
-"""Label of each event type: `create` for `noonmark.job.create.v1`, `run_cancel` for that of runs."""
+"""Metric label of each event type, such as `create` for `noonmark.job.create.v1`."""
 
 UNKNOWN: Final = "unknown"
 
@@ -31,19 +31,19 @@ _log = get_logger()
 
 @dataclass(slots=True)
 class CheckedBatch:
-    """A batch of records from one consumer, each either a request or refused.
+    """A batch of records from one consumer; each is either a request or refused.
 
     Attributes:
-        consumer: where they came from and are settled.
-        records: all of them.
-        moment: what they were checked with.
-        context: how they were first read.
-        requests: the sound ones, in order.
-        sources: per request its record and the word of its type.
-        refused: the others, each with the word of its type.
-        signers: who signed requests, by their places; a request that nobody signed is not in it.
-        denied: who asked for what they may not do, by places in `refused`.
-        checked_at: when they were, on the clock of `time.monotonic`.
+        consumer: the consumer that polled the records, and that commits them.
+        records: all records of the batch.
+        moment: the time and facts that they were checked with.
+        context: the context of their first check.
+        requests: the valid requests, in order.
+        sources: the record and type label of each request.
+        refused: the refused records, each with its type label.
+        signers: principals of authenticated requests, by index in `requests`.
+        denied: principals that lacked a permission, by index in `refused`.
+        checked_at: when the batch was checked, in `time.monotonic` seconds.
     """
 
     consumer: BatchConsumer
@@ -70,15 +70,15 @@ def check(
     """Check a batch of records.
 
     Args:
-        consumer: where they came from.
-        records: as polled.
+        consumer: the consumer that polled the records.
+        records: the polled records.
         moment: the database's time, ledger floor and facts.
-        authorizer: lets events in.
-        max_bytes: a larger value is refused unread.
-        context: of a batch that is checked again.
+        authorizer: authorizes the events.
+        max_bytes: a larger value is refused without parsing it.
+        context: the context of the first check, for a batch that is checked again.
 
     Raises:
-        psycopg.OperationalError: somebody's key is not known, and the database is away.
+        psycopg.OperationalError: a key is not cached, and the database is unavailable.
     """
     batch = CheckedBatch(consumer, records, moment, context or BatchContext(moment.now.timestamp()))
     for record in records:
@@ -111,12 +111,12 @@ def _check_one(batch: CheckedBatch, record: Record, authorizer: Authorizer, max_
             batch.denied[len(batch.refused)] = refused.principal
         batch.refused.append((rejected_record(record, "unauthorised", refused, event), _word(event)))
     except psycopg.OperationalError:
-        # Nothing is known against the event: the batch waits for the database.
+        # The event may be valid: the batch waits for the database.
         raise
     except Refused as refused:
         reason = "malformed" if event is None else "invalid"
         batch.refused.append((rejected_record(record, reason, refused, event), _word(event)))
-    except Exception as error:  # noqa: BLE001 - whatever one record does to us, the others are taken in
+    except Exception as error:  # noqa: BLE001 - one record must not stop the others
         place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
         _log.exception("record_not_checked", **place)
         verdict = Refused([FieldError("", f"could not be checked: {type(error).__name__}")])
@@ -126,7 +126,7 @@ def _check_one(batch: CheckedBatch, record: Record, authorizer: Authorizer, max_
         if principal is not None:
             batch.signers[len(batch.requests)] = principal
             if isinstance(submission, CancelRuns):
-                # The runs keep who it was; a source is only what a publisher says.
+                # Runs store the authenticated principal; the event's source is only a claim of the publisher.
                 submission = replace(submission, actor=principal.name)
         ref = EventRef(event.source, event.id, event.sequence, scope)
         batch.requests.append(Request(submission, ref, within))
@@ -136,7 +136,7 @@ def _check_one(batch: CheckedBatch, record: Record, authorizer: Authorizer, max_
 def rejected_record(
     record: Record, reason: str, refused: Refused, event: Event | EventRef | None = None
 ) -> RejectedRecord:
-    """Say which record is refused and why; of keys that it holds nothing is kept."""
+    """Build the refusal of a record, with every key in it masked."""
     source, event_id = (event.source, event.id) if event else identify(record.value, record.headers)
     place = (record.topic, record.partition, record.offset)
     return without_keys(RejectedRecord(*place, source, event_id, reason, refused, record.value))
@@ -146,7 +146,7 @@ def _too_large(record: Record, max_bytes: int) -> RejectedRecord:
     refused = Refused(
         [FieldError("", f"the record is {len(record.value)} bytes", f"at most {max_bytes} bytes")]
     )
-    # Not parsed to find its name: that is what the limit is for.
+    # The value is not parsed to find its id, because the limit exists to avoid that.
     source, event_id = identify(None, record.headers)
     place = (record.topic, record.partition, record.offset)
     return without_keys(RejectedRecord(*place, source, event_id, "too_large", refused, record.value))

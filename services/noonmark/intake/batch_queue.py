@@ -1,4 +1,4 @@
-"""Where the reader hands checked batches to the writer: one being written, one waiting, no more."""
+"""Passes checked batches from the reader to the writer: at most one being written and one waiting."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from noonmark.intake.batch_checks import CheckedBatch
 
 
 class BatchQueue:
-    """A batch in the writer's hands stays there until it is done, through every outage of the database."""
+    """Holds one waiting batch, and the one being written until it is committed, through database outages."""
 
     def __init__(self, wake: threading.Event) -> None:
-        """Make it empty.
+        """Create an empty queue.
 
         Args:
-            wake: set when a batch is offered.
+            wake: the event to set when a batch is offered.
         """
         self._wake = wake
         self._changed = threading.Condition()
@@ -23,19 +23,19 @@ class BatchQueue:
         self._closed = False
 
     def offer(self, batch: CheckedBatch) -> None:
-        """Hand in a batch; there must be room, and only one thread offers."""
+        """Add a batch. The waiting slot must be free, and only one thread may call this."""
         with self._changed:
-            assert self._waiting is None, "a batch was offered where there was no room"
+            assert self._waiting is None, "a batch was offered while another one waits"
             self._waiting = batch
         self._wake.set()
 
     def wait_for_slot(self, timeout_seconds: float) -> bool:
-        """Wait until a batch can be offered; False if it cannot."""
+        """Wait until the slot is free; return whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: self._waiting is None, timeout_seconds)
 
     def begin(self) -> CheckedBatch | None:
-        """Take the batch to write: the one that is not done yet, else the next; None if there is none."""
+        """Return the batch to write: the unfinished one, else the next one; None if there is neither."""
         with self._changed:
             if self._writing is None and not self._closed:
                 self._writing, self._waiting = self._waiting, None
@@ -43,18 +43,18 @@ class BatchQueue:
             return self._writing
 
     def done(self) -> None:
-        """Let go of the batch being written: it is committed."""
+        """Forget the batch being written, because it is committed."""
         with self._changed:
             self._writing = None
             self._changed.notify_all()
 
     def close(self, timeout_seconds: float) -> None:
-        """Let nothing new be begun, and wait for what is being written."""
+        """Stop handing out batches, and wait for the one being written."""
         with self._changed:
             self._closed = True
             self._changed.wait_for(lambda: self._writing is None, timeout_seconds)
 
     def abandon(self) -> None:
-        """Say that the writer is gone: nobody waits for what it held; it is delivered again."""
+        """Stop waiting for the batch being written, because the writer has stopped. Kafka redelivers it."""
         self._closed = True
         self.done()

@@ -1,4 +1,4 @@
-"""Which traces submission events belong to: read only where traces are on."""
+"""Reads which trace a submission event belongs to, if tracing is on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from noonmark.kafka.consumers.records import Record
 from noonmark.telemetry.tracing import wall_clock
 
 _NAMES: Final = ("traceparent", "ce_traceparent")
-"""What tracing libraries call the header of a record, and the CloudEvents extension in binary mode."""
+"""The record header of tracing libraries, and the CloudEvents extension in binary mode."""
 
 
 class _Extension(msgspec.Struct, gc=False):
@@ -23,7 +23,7 @@ _decode: Final = msgspec.json.Decoder(_Extension).decode
 
 
 def read_traces(batch: CheckedBatch) -> None:
-    """Begin the spans of those requests of a batch whose events carry a trace."""
+    """Start the spans of those requests of a batch whose events contain a trace."""
     began = wall_clock(batch.checked_at)
     for place, (record, _) in enumerate(batch.sources):
         trace = SubmitTrace.begin(traceparent_of(record), began)
@@ -32,9 +32,9 @@ def read_traces(batch: CheckedBatch) -> None:
 
 
 def traceparent_of(record: Record) -> str | None:
-    """Return what a record says of its trace: the CloudEvents extension first, then the record's header.
+    """Return the `traceparent` of a record: the CloudEvents extension first, then the record's header.
 
-    The extension is of whoever made the event; the header may be of a relay in between.
+    The creator of the event sets the extension; a relay in between may have set the header.
     """
     headers = {name: value for name, value in record.headers or () if name in _NAMES}
     found = headers.get("ce_traceparent")

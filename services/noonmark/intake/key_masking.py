@@ -1,4 +1,4 @@
-"""Keys of clients in what is refused: a refused record is kept and shown, a key in it must not be."""
+"""Masks clients' keys in refused records, because these are stored and shown."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _MASK: Final = b"nm*_********"
 
 
 def holds_key(text: bytes) -> bool:
-    """Tell whether a text holds an API key or a publisher's key."""
-    # Asked of every header: this costs a fifth of the pattern.
+    """Return whether a text contains an API key or a publisher's key."""
+    # This runs for every header: the substring test costs a fifth of the pattern.
     return (b"nmk_" in text or b"nmp_" in text) and _KEY.search(text) is not None
 
 

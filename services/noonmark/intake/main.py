@@ -1,4 +1,4 @@
-"""`noonmark intake`: build the loops and run them."""
+"""`noonmark intake`: builds the loops and runs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from noonmark.store.database.hints import HintSender
 
 
 def build(service: Service) -> Sequence[Loop]:
-    """Make the intake's loops: one reads and checks while the other writes."""
+    """Create the intake's loops: one reads and checks while the other writes."""
     settings = service.settings
     install = await_install(service)
     topics = Topics(settings.topic_prefix)

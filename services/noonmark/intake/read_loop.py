@@ -1,4 +1,4 @@
-"""The reading loop: polls all topics, bulk only when the others gave nothing, and checks records."""
+"""The read loop: polls the submission topics, bulk only when the others are empty, and checks the records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONDITION = "partitions"
 
 
 class ReadLoop:
-    """Owns both consumers. While the writer has no room it takes nothing, but stays in the group."""
+    """Owns both consumers. While the writer's queue is full, it fetches nothing but stays in the group."""
 
     name = "read"
 
@@ -37,15 +37,15 @@ class ReadLoop:
         *,
         further: Sequence[str] = (),
     ) -> None:
-        """Register the loop; the consumers join when it runs.
+        """Register the loop; the consumers join the group when it runs.
 
         Args:
-            service: what it is part of.
-            topics: of the installation.
-            handover: where checked batches go.
+            service: the service that the loop runs in.
+            topics: the installation's topics.
+            handover: the queue for checked batches.
             clock: the database's time.
-            authorizer: lets events in.
-            further: topics that are read beside that of submissions, and before that of bulk.
+            authorizer: authorizes the events.
+            further: topics that are read together with the submissions topic, before the bulk topic.
         """
         self._service = service
         self._topics = topics
@@ -55,10 +55,10 @@ class ReadLoop:
         self._further = further
         self._unchecked: tuple[BatchConsumer, list[Record]] | None = None
         self._progress = service.health.progress(self.name, 30.0)
-        service.health.require(_CONDITION, "no partition of the submissions is assigned yet")
+        service.health.require(_CONDITION, "no partition of the submissions topics is assigned yet")
 
     def run(self, stop: threading.Event) -> None:
-        """Read until `stop` is set, then commit what is settled and leave the group."""
+        """Read until `stop` is set, then commit the settled records and leave the group."""
         main = self._consumer(self._topics.submissions, *self._further)
         bulk = self._consumer(self._topics.submissions_bulk)
         try:
@@ -68,7 +68,8 @@ class ReadLoop:
                 self._service.health.set_ready(
                     _CONDITION, ready=bool(main.assigned), missing="no partition is assigned"
                 )
-            # What is being written settles its records; what waits is delivered again and found in the inbox.
+            # The batch being written settles its records. The waiting one is delivered again, which is safe:
+            # the inbox recognises its events.
             self._handover.close(_LEAVE_SECONDS)
         finally:
             main.close()
@@ -105,7 +106,7 @@ class ReadLoop:
         try:
             checked = check(consumer, records, moment, authorizer=self._authorizer, max_bytes=most)
         except psycopg.OperationalError as error:
-            # Somebody's key must be read. The writer, which says when the database is away, waits as well.
+            # A key must be read first. The writer also waits, and reports that the database is unavailable.
             if self._unchecked is None:
                 self._service.log.warning("publisher_key_not_read", error=str(error).strip())
             self._unchecked = (consumer, records)

@@ -1,4 +1,4 @@
-"""The writing loop: one transaction per batch, then its records are settled."""
+"""The write loop: writes each batch in one transaction, then settles its records."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from noonmark.store.jobs.submit import Status, Taken
 from noonmark.store.schedules.time_facts import facts_number, share_time_facts
 from noonmark.telemetry.metrics import REJECTIONS, SUBMISSIONS
 
-_LOOK_SECONDS = 5.0
-_BELIEVED_SECONDS = 1.0
-"""A signed batch that was checked longer ago is checked again: its key may have been revoked."""
+_REFRESH_SECONDS = 5.0
+_CHECK_VALID_SECONDS = 1.0
+"""A signed batch whose check is older is checked again, because its key may have been revoked."""
 
 
 class WriteLoop(DatabaseLoop):
     """Commits checked batches.
 
-    A batch whose transaction failed, or whose COMMIT got no answer, is written again as a whole: the inbox
-    knows its events and the rejections their places, so the second time adds nothing to what the first did.
+    If the transaction of a batch fails, or its COMMIT gets no answer, the whole batch is written again. The
+    inbox recognises its events, and the rejections their offsets, so the second write adds nothing twice.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class WriteLoop(DatabaseLoop):
         *,
         shards: int,
     ) -> None:
-        """Register the loop; `handover` is where it gets its batches."""
+        """Register the loop; `handover` is its queue of batches."""
         super().__init__(service, "write", max_age_seconds=60.0)
         self.handover = BatchQueue(self.wake)
         self._topics = topics
@@ -58,7 +58,7 @@ class WriteLoop(DatabaseLoop):
         self._refresh_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Write until `stop` is set; the batch in hand is finished if the database lets it."""
+        """Write until `stop` is set; the batch in flight is finished if the database answers."""
         try:
             super().run(stop)
         finally:
@@ -83,8 +83,8 @@ class WriteLoop(DatabaseLoop):
     def _write(
         self, connection: psycopg.Connection, batch: CheckedBatch
     ) -> tuple[CheckedBatch, Taken | None, list[RejectedRecord]]:
-        # It may have lain here while the database was away.
-        if batch.signers and time.monotonic() - batch.checked_at > _BELIEVED_SECONDS:
+        # The batch may have waited while the database was unavailable.
+        if batch.signers and time.monotonic() - batch.checked_at > _CHECK_VALID_SECONDS:
             batch = self._check_again(connection, batch)
         while True:
             with connection.transaction():
@@ -92,7 +92,7 @@ class WriteLoop(DatabaseLoop):
                 if facts_number(connection) == batch.moment.facts.number:
                     taken, rejected = self._write_checked(connection, batch)
                     return batch, taken, rejected
-            # A calendar or a namespace was changed since: checked again, outside any transaction.
+            # A calendar or a namespace has changed since: check again, outside any transaction.
             batch = self._check_again(connection, batch)
 
     def _check_again(self, connection: psycopg.Connection, batch: CheckedBatch) -> CheckedBatch:
@@ -132,11 +132,11 @@ class WriteLoop(DatabaseLoop):
         return taken, rejected
 
     def _refresh_clock(self, connection: psycopg.Connection) -> None:
-        """Ask the database now and then, also with nothing to write: is it there, what time is it."""
+        """Read the database's time regularly, even with nothing to write, which also detects an outage."""
         now = time.monotonic()
         if now >= self._refresh_at:
             self._clock.refresh(connection)
-            self._refresh_at = now + _LOOK_SECONDS
+            self._refresh_at = now + _REFRESH_SECONDS
 
 
 def _rejected_results(batch: CheckedBatch, taken: Taken) -> list[RejectedRecord]:

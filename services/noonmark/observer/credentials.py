@@ -1,4 +1,4 @@
-"""The settings of Kafka's security as Faust's client takes them."""
+"""Converts the Kafka security settings to the credentials of Faust's client."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class CredentialsError(ValueError):
-    """The client cannot do what the settings ask for; the message is a sentence for the operator."""
+    """Faust's client does not support the settings; the message is a sentence for the operator."""
 
 
 def broker_urls(bootstrap: str) -> list[str]:
-    """Return `host:port,…` as Faust names brokers."""
+    """Return the brokers of `host:port,…` as Faust's URLs."""
     return [f"kafka://{server.strip()}" for server in bootstrap.split(",") if server.strip()]
 
 
@@ -27,7 +27,7 @@ def credentials(config: KafkaConfig) -> Any:
     """Return Faust's credentials; None for a plain connection.
 
     Raises:
-        CredentialsError: an unknown protocol or mechanism, or a certificate that cannot be read.
+        CredentialsError: the protocol or mechanism is unknown, or a certificate cannot be read.
     """
     context = _tls(config) if config.security_protocol in ("SSL", "SASL_SSL") else None
     if config.security_protocol == "PLAINTEXT":
@@ -41,7 +41,7 @@ def credentials(config: KafkaConfig) -> Any:
         )
     if config.sasl_mechanism not in _MECHANISMS:
         raise CredentialsError(
-            f"NOONMARK_KAFKA_SASL_MECHANISM {config.sasl_mechanism!r} is not known to the observer; use "
+            f"the observer does not support NOONMARK_KAFKA_SASL_MECHANISM {config.sasl_mechanism!r}; use "
             + ", ".join(_MECHANISMS)
         )
     return faust.SASLCredentials(
@@ -56,20 +56,20 @@ def _mechanism(name: str) -> SASLMechanism:
     try:
         return SASLMechanism(name)
     except ValueError:
-        raise CredentialsError(f"NOONMARK_KAFKA_SASL_MECHANISM {name!r} is not known to Faust") from None
+        raise CredentialsError(f"Faust does not support NOONMARK_KAFKA_SASL_MECHANISM {name!r}") from None
 
 
 def _tls(config: KafkaConfig) -> ssl.SSLContext:
-    place = config.ssl_ca_location
+    location = config.ssl_ca_location
     try:
-        folder = bool(place) and Path(place or "").is_dir()
+        folder = bool(location) and Path(location or "").is_dir()
         context = ssl.create_default_context(
-            cafile=None if folder else place or None, capath=place if folder else None
+            cafile=None if folder else location or None, capath=location if folder else None
         )
         if config.ssl_certificate_location:
             context.load_cert_chain(config.ssl_certificate_location, config.ssl_key_location)
     except (OSError, ssl.SSLError) as error:
         raise CredentialsError(
-            f"the certificates of NOONMARK_KAFKA_SSL_… cannot be read: {error}; check the paths and the files"
+            f"cannot read the certificates of NOONMARK_KAFKA_SSL_…: {error}; check the paths and the files"
         ) from error
     return context

@@ -1,4 +1,4 @@
-"""Tells each channel what it was not told yet, until it takes it or it is given up."""
+"""Sends pending alert changes to each channel, until the channel accepts them or they are abandoned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from noonmark.store.alerts.deliveries import Delivery, Failure
 from noonmark.telemetry.metrics import ALERT_DELIVERIES, ALERT_DELIVERIES_WAITING
 
 _LEASE_SECONDS: Final = 90.0
-"""Longer than a channel needs for all that it takes at once when nobody answers."""
+"""Longer than a channel needs for a full batch when its receiver does not answer."""
 
 _FIRST_WAIT_SECONDS: Final = 5.0
 _LONGEST_WAIT_SECONDS: Final = 900.0
@@ -28,10 +28,10 @@ _MEASURE_SECONDS: Final = 5.0
 
 
 def delivery_loops(service: Service) -> list[Loop]:
-    """Make a loop for each channel that the settings turn on: one that is down delays no other.
+    """Create a loop for each channel that the settings enable, so that one that is down delays no other.
 
     Raises:
-        StartError: the settings of a channel do not go together.
+        StartError: the settings of a channel are invalid.
     """
     try:
         return [DeliveryLoop(service, channel) for channel in open_channels(service.settings)]
@@ -40,19 +40,19 @@ def delivery_loops(service: Service) -> list[Loop]:
 
 
 class DeliveryLoop(DatabaseLoop):
-    """Tells one channel. Several observers may do so at once: each delivery is one's at a time.
+    """Sends deliveries to one channel. Several observers may do so: one at a time leases each delivery.
 
-    What was sent and not noted, because the process died in between, is sent again under the same id.
+    If the process dies between sending a delivery and recording that, it is sent again with the same id.
     """
 
     def __init__(self, service: Service, channel: Channel) -> None:
-        """Make the loop; the channel is closed when it ends."""
+        """Create the loop; it closes the channel when it stops."""
         super().__init__(service, f"tell_{channel.name}", max_age_seconds=120.0)
         self._channel = channel
         self._measure_at = 0.0
 
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Tell what is due; return at once for more where there was as much as is told at once."""
+        """Send the due deliveries; return 0 seconds if the batch was full, because more may be due."""
         channel = self._channel
         deliveries.recall(connection, channel.name, longest_seconds=2 * _longest_wait(channel))
         if channel.reminded:
@@ -69,16 +69,16 @@ class DeliveryLoop(DatabaseLoop):
         return 0.0 if len(due) >= channel.most else 1.0
 
     def ending(self, connection: psycopg.Connection) -> None:
-        """Release what the channel holds."""
+        """Close the channel."""
         del connection
         self._channel.close()
 
     def _deliver(self, connection: psycopg.Connection, due: Sequence[Delivery], taken_at: float) -> None:
         name = self._channel.name
-        told = self._channel.send(due, taken_at)
+        results = self._channel.send(due, taken_at)
         hit("observer.after_tell")
-        sent = [one for one, error in told if not error]
-        failed = [_failure(self._channel, one, error) for one, error in told if error]
+        sent = [one for one, error in results if not error]
+        failed = [_failure(self._channel, one, error) for one, error in results if error]
         noted = deliveries.note_sent(connection, name, sent, reminded=self._channel.reminded)
         refused, given_up = deliveries.note_failed(connection, name, failed)
         ALERT_DELIVERIES.labels(name, "sent").inc(noted)
@@ -97,9 +97,9 @@ def _longest_wait(channel: Channel) -> float:
 
 
 def _failure(channel: Channel, one: Delivery, error: str) -> Failure:
-    """Say when a delivery is tried again, twice as late each time, or that it is not any more."""
-    # A channel that is reminded must hear of what is open, however long it was away.
-    stays = channel.reminded and one.change == AlertChange.RAISED and one.resolved_at is None
+    """Return when to retry a delivery, with twice the delay each time, or that it is abandoned."""
+    # A channel that needs reminders must receive every open alert, however long it was down.
+    keep_trying = channel.reminded and one.change == AlertChange.RAISED and one.resolved_at is None
     ceiling = min(_longest_wait(channel), _FIRST_WAIT_SECONDS * 2.0 ** min(one.attempts - 1, 16))
     wait = ceiling * random.uniform(0.5, 1.0)
-    return Failure(one, error, wait, give_up=not stays and one.attempts >= deliveries.MOST_ATTEMPTS)
+    return Failure(one, error, wait, give_up=not keep_trying and one.attempts >= deliveries.MOST_ATTEMPTS)

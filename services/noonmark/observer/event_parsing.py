@@ -1,7 +1,7 @@
-"""Records of the lifecycle topic as outcomes. They are our own, and read without the models for speed.
+"""Parses records of the lifecycle topic into outcomes, without the schema models, for speed.
 
-Whoever may write to the topic can put anything there: what Postgres would not take must not get that far, or
-no observer would ever read past it.
+Anyone with write access to the topic can publish anything. Values that Postgres would reject are refused
+here, because otherwise no observer could read past them.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _LONGEST_WORD: Final = 255
 
 
 class HeardEvent(NamedTuple):
-    """A lifecycle event."""
+    """A lifecycle event with outcomes."""
 
     id: UUID
     outcomes: Sequence[Outcome]
 
 
 def read_event(value: bytes | None, published_at: datetime) -> HeardEvent | None:
-    """Read the value of a record; None for an event of another type.
+    """Parse the value of a record; return None for an event of another type.
 
     Args:
         value: an event in structured mode.
-        published_at: by the broker: when outcomes ended that do not say when.
+        published_at: the record's timestamp, used for outcomes that have no end time.
 
     Raises:
-        ValueError: it is no event of ours.
+        ValueError: it is not a noonmark event.
     """
     try:
         event = orjson.loads(value or b"")
@@ -64,7 +64,9 @@ def _outcome(item: dict[str, Any], published_at: datetime) -> Outcome:
 
 def _word(text: str) -> str:
     if len(text) > _LONGEST_WORD or not text.isprintable():
-        raise ValueError("a name is too long, or has characters that names do not have")
+        raise ValueError(
+            f"a name has more than {_LONGEST_WORD} characters, or characters that cannot be printed"
+        )
     return text
 
 

@@ -1,7 +1,7 @@
-"""The Faust application: one agent on the outcomes, which begins where Postgres says and nowhere else.
+"""The Faust application: one agent that reads outcomes from the offsets stored in Postgres.
 
-Faust keeps nothing here: no table, no changelog, no web server. The offsets it commits to Kafka are for those
-who look at the group; on every assignment of partitions the stored place is sought, whatever was committed.
+Faust stores nothing here: no table, no changelog, no web server. The offsets that it commits to Kafka only
+serve monitoring of the group: on every assignment of partitions, the consumer seeks to the stored offsets.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ WITHIN_SECONDS: Final = 0.25
 
 
 Places = Callable[[Sequence[Place]], Awaitable[Mapping[int, int]]]
-"""Tells from which offset each partition is to be read."""
+"""Returns the offset from which to read each partition."""
 
 Take = Callable[[Sequence[Record]], Awaitable[Sequence[int]]]
-"""Stores a batch; returns the partitions that must be sought again."""
+"""Stores a batch; returns the partitions that must seek to the stored offset again."""
 
 
 class TopicMissingError(Exception):
-    """The topic is not there; the message names it."""
+    """The topic does not exist; the message names it."""
 
 
 class _Boot(BootStrategy):
-    """Starts no producer: the observer writes to Kafka through the outbox alone."""
+    """Starts no producer, because the observer writes to Kafka only through the outbox."""
 
     enable_kafka_producer = False
     enable_web = False
@@ -46,34 +46,34 @@ class _App(faust.App):
     BootStrategy = _Boot
 
     async def on_first_start(self) -> None:
-        """Make no folders: nothing is kept in files."""
+        """Create no folders, because nothing is stored in files."""
 
 
 class _Consumer(driver.Consumer):
-    """Seeks the stored places instead of the committed ones."""
+    """Seeks to the stored offsets instead of the committed ones."""
 
     places: Places
     topic: str
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
-        """Take partitions; where others have them all, nothing is to be sought, and that is said."""
+        """Accept an assignment. If other members own all partitions, report that there is nothing to seek."""
         await super().on_partitions_assigned(assigned, generation_id)
-        # The client's own view: what Faust says of a topic is known to the leader of the group alone.
+        # Use the client's metadata: only on the group's leader does Faust know the topic's partitions.
         known = self._thread._ensure_consumer().partitions_for_topic(self.topic)  # noqa: SLF001
         if not assigned and not known:
-            # Nothing would tell of its return.
-            missing = f"there is no topic {self.topic}: `noonmark db migrate` makes it"
+            # Nothing would report that the topic exists again.
+            missing = f"topic {self.topic} does not exist; create it with `noonmark db migrate`"
             await self.crash(TopicMissingError(missing))
         elif not assigned:
             await self.places([])
 
     async def perform_seek(self) -> None:
-        """Seek what is assigned."""
+        """Seek in all assigned partitions."""
         await super().perform_seek()
         await self.seek_stored(self.assignment())
 
     async def seek_stored(self, assigned: Any) -> None:
-        """Seek partitions to where Postgres says."""
+        """Seek partitions to the offsets stored in Postgres."""
         mine = [tp for tp in assigned if tp.topic == self.topic]
         if not mine:
             return
@@ -88,10 +88,10 @@ class _Transport(driver.Transport):
 
 
 def make_app(config: KafkaConfig, topics: Topics, places: Places, take: Take) -> faust.App:
-    """Make the application; the caller starts and stops it in an event loop of its own.
+    """Create the application; the caller starts and stops it in its own event loop.
 
     Raises:
-        CredentialsError: Faust's client cannot do what the settings ask for.
+        CredentialsError: Faust's client does not support the settings.
     """
     app = _App(
         topics.group_observer,
@@ -114,7 +114,7 @@ def make_app(config: KafkaConfig, topics: Topics, places: Places, take: Take) ->
     app.transport = _Transport(app.conf.broker_consumer, app)
     consumer = cast("_Consumer", app.consumer)
     consumer.places, consumer.topic = places, topics.lifecycle
-    # Faust loses records where several tasks of one process take from a partition: there is one.
+    # Faust loses records if several tasks of one process read from a partition, so there is only one task.
     app.agent(app.topic(topics.lifecycle, value_serializer="raw"), name="outcomes", concurrency=1)(
         _agent(app, topics.lifecycle, take)
     )
@@ -125,9 +125,9 @@ def _agent(app: faust.App, topic: str, take: Take) -> Callable[[Any], Awaitable[
     async def outcomes(stream: Any) -> None:
         async for events in stream.take_events(BATCH, within=WITHIN_SECONDS):
             consumer = cast("_Consumer", app.consumer)
-            again = await take([_record(event.message, consumer) for event in events])
-            if again:
-                await consumer.seek_stored([TP(topic, partition) for partition in again])
+            to_seek = await take([_record(event.message, consumer) for event in events])
+            if to_seek:
+                await consumer.seek_stored([TP(topic, partition) for partition in to_seek])
 
     return outcomes
 

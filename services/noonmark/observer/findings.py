@@ -1,4 +1,4 @@
-"""What was seen, as alerts that say in a sentence what is wrong. Pure."""
+"""Turns the rows that the queries found into alerts, each with a sentence that says what is wrong. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST_ERROR = 300
 
 
 def runaways(rows: Iterable[LongRun], rates: Mapping[UUID, Rates]) -> list[FoundAlert]:
-    """One alert per job; its longest run is told."""
+    """Return one alert per job, about its longest run."""
     found: dict[UUID, FoundAlert] = {}
     for row in rows:
         if row.job_id in found:
@@ -35,8 +35,8 @@ def runaways(rows: Iterable[LongRun], rates: Mapping[UUID, Rates]) -> list[Found
         found[row.job_id] = FoundAlert(
             AlertKind.RUNAWAY,
             fingerprint_of(AlertKind.RUNAWAY, row.job_id),
-            f"A run of {_job(row.name, row.job_id)} takes {row.elapsed:.0f} s, which is"
-            f" {row.elapsed / max(row.usual_seconds, 0.001):.1f} times what is usual for it.",
+            f"A run of {_job(row.name, row.job_id)} has taken {row.elapsed:.0f} s so far,"
+            f" {row.elapsed / max(row.usual_seconds, 0.001):.1f} times its usual duration.",
             row.namespace,
             row.job_id,
             row.run_id,
@@ -53,7 +53,7 @@ def runaways(rows: Iterable[LongRun], rates: Mapping[UUID, Rates]) -> list[Found
 
 @dataclass(slots=True)
 class _Late:
-    """What is late of one job, or of the one-time jobs of a namespace."""
+    """The late instants of one job, or of the one-time jobs of a namespace."""
 
     namespace: str
     job_id: UUID | None
@@ -69,7 +69,7 @@ class _Late:
 def late(
     timers: Iterable[LateTimer], groups: Iterable[LateGroup], by_rule: Iterable[LateByRule]
 ) -> list[FoundAlert]:
-    """One alert per recurring job or job with a rule, one for the other one-time jobs of a namespace."""
+    """Return one alert per recurring job or job with its own limit, and one per namespace for the rest."""
     found: dict[tuple[str, UUID | None], _Late] = {}
 
     def entry(namespace: str, job_id: UUID | None, name: str | None, since: datetime) -> _Late:
@@ -93,7 +93,7 @@ def late(
         if job.since is not None and job.namespace is not None:
             one = entry(job.namespace, job.job_id, job.name, job.since)
             one.pools.add(job.pool or "")
-            # Of a job with a rule only the oldest is looked for.
+            # For a job with its own limit, the query finds only the oldest instant.
             one.counted = False
             one.run_id = job.run_id
             one.not_planned = job.run_id is None
@@ -107,6 +107,7 @@ def _late(one: _Late) -> FoundAlert:
         else f"of one-time jobs in namespace {one.namespace}"
     )
     how_many = f"{one.count} {'instant' if one.count == 1 else 'instants'}" if one.counted else "Instants"
+    verb = "was" if one.counted and one.count == 1 else "were"
     details: dict[str, Any] = {
         "job_name": one.name if one.job_id is not None else None,
         "since": format_instant(one.since),
@@ -117,8 +118,8 @@ def _late(one: _Late) -> FoundAlert:
     return FoundAlert(
         AlertKind.LATE,
         fingerprint_of(AlertKind.LATE, *([one.job_id] if one.job_id else ["once", one.namespace])),
-        f"{how_many} {whose} not started in time, the oldest of {format_instant(one.since)}"
-        f"{': no trigger has planned it' if one.not_planned else ''}.",
+        f"{how_many} {whose} {verb} not started in time; the oldest was due at {format_instant(one.since)}"
+        f"{' and no trigger has planned it' if one.not_planned else ''}.",
         one.namespace,
         one.job_id,
         one.run_id,
@@ -127,15 +128,15 @@ def _late(one: _Late) -> FoundAlert:
 
 
 def stuck(row: StuckRuns, *, more_than: int, silence: float) -> list[FoundAlert]:
-    """One alert of the installation."""
+    """Return one alert for the installation, or none."""
     if row.runs <= more_than or row.since is None:
         return []
     return [
         FoundAlert(
             AlertKind.STUCK,
             fingerprint_of(AlertKind.STUCK),
-            f"{row.runs} runs are held by {row.workers} workers that nothing was heard of for {silence:g} s:"
-            " is a trigger alive to take them back?",
+            f"{row.runs} runs are owned by {row.workers} workers that have sent no heartbeat for"
+            f" {silence:g} s; check that a trigger is running to requeue them.",
             run_id=row.run_id,
             details={"runs": row.runs, "workers": row.workers, "since": format_instant(row.since)},
         )
@@ -143,12 +144,12 @@ def stuck(row: StuckRuns, *, more_than: int, silence: float) -> list[FoundAlert]
 
 
 def failing(rows: Iterable[FailingJob], rates: Mapping[UUID, Rates]) -> list[FoundAlert]:
-    """One alert per job."""
+    """Return one alert per job."""
     return [
         FoundAlert(
             AlertKind.FAILING,
             fingerprint_of(AlertKind.FAILING, row.job_id),
-            f"The last {row.failures} attempts of {_job(row.name, row.job_id)} failed alike:"
+            f"The last {row.failures} attempts of {_job(row.name, row.job_id)} failed with the same cause:"
             f" {_short(row.last_error)}",
             row.namespace,
             row.job_id,
@@ -167,7 +168,7 @@ def failing(rows: Iterable[FailingJob], rates: Mapping[UUID, Rates]) -> list[Fou
 
 
 def dead(rows: Iterable[DeadCause]) -> list[FoundAlert]:
-    """One alert per cause and job, unless a later run of the job succeeded."""
+    """Return one alert per cause and job, unless a later run of the job succeeded."""
     return [_dead(row) for row in rows if row.last_success_at is None or row.last_success_at <= row.died_at]
 
 
@@ -200,13 +201,13 @@ def _dead(row: DeadCause) -> FoundAlert:
 
 
 def silent(row: Silence, *, after: float) -> list[FoundAlert]:
-    """One alert of the installation."""
+    """Return one alert for the installation, or none."""
     signs = [
         text
         for text, seen in (
             ("instants that no trigger has planned", row.instants_due),
             ("runs that no worker has started", row.runs_late),
-            ("messages that no dispatcher has sent to Kafka", row.untold),
+            ("messages that no dispatcher has sent to Kafka", row.unsent),
         )
         if seen
     ]
@@ -216,8 +217,7 @@ def silent(row: Silence, *, after: float) -> list[FoundAlert]:
         FoundAlert(
             AlertKind.SILENT,
             fingerprint_of(AlertKind.SILENT),
-            f"No outcome was heard of since {format_instant(row.heard_at)}, and there are"
-            f" {', '.join(signs)}.",
+            f"No outcome has arrived since {format_instant(row.heard_at)}, but there are {', '.join(signs)}.",
             details={"silent_since": format_instant(row.heard_at), "signs": signs},
         )
     ]
@@ -233,7 +233,7 @@ def _short(text: str | None) -> str:
 
 
 def _rates(row: Rates | None) -> dict[str, Any] | None:
-    """Tell how the last hour of a job was."""
+    """Return the counts and durations of a job's last hour."""
     if row is None:
         return None
     return {

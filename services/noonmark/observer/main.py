@@ -1,4 +1,4 @@
-"""`noonmark observer`: build the loops and run them."""
+"""`noonmark observer`: builds the loops and runs them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from noonmark.store.database.hints import HintSender
 
 
 def build(service: Service, *, rebuild: bool = False) -> Sequence[Loop]:
-    """Make the observer's loops."""
+    """Create the observer's loops."""
     settings = service.settings
     install = await_install(service)
     topics = Topics(settings.topic_prefix)
     if rebuild:
         await_read(service, _forget)
         service.log.info("observations_forgotten", topic=topics.lifecycle)
-    # One share: the observer that has it looks for alerts. Kafka shares out the outcomes.
+    # One shard: the observer that owns it runs the alert checks. Kafka distributes the outcomes.
     membership = Membership("observer", shards=1, timeout_seconds=settings.owner_timeout_seconds)
     watch = WatchLoop(service, membership, topics, HintSender(settings.dsn), shards=install.shards)
     return [
@@ -47,7 +47,7 @@ def run(settings: Settings, *, rebuild: bool = False) -> int:
     """Run the service; return its exit code.
 
     Args:
-        settings: of the process.
-        rebuild: forget what was made of outcomes first, and make it again from what the topic holds.
+        settings: the settings of the process.
+        rebuild: whether to delete the statistics first and rebuild them from the topic.
     """
     return run_service("observer", settings, partial(build, rebuild=rebuild))

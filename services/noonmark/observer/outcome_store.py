@@ -1,4 +1,4 @@
-"""Takes batches of records into Postgres: what was made of them and how far they reach, in one go."""
+"""Stores the statistics of a batch of records in Postgres, in one transaction with the new offsets."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ T = TypeVar("T")
 
 _JOBS_KEPT: Final = 50_000
 _PRESENT_SECONDS: Final = 30.0
-"""A partition whose last record is younger than this has come to the present, whatever follows it."""
+"""A partition whose last read record is younger than this has caught up, even if more records follow."""
 
 _IDLE_SECONDS: Final = 5.0
 _SEEK_SECONDS: Final = 2.0
 _SEEKS: Final = 5
-"""A gap that is still there after so many looks is in the topic itself."""
+"""After this number of seeks, a gap must be in the topic itself."""
 
 
 @dataclass(slots=True)
 class _Gap:
-    """A partition whose next record is not the one that comes next."""
+    """A gap in a partition: the record read is not the one at the stored offset."""
 
     at: int
     seeks: int = 0
@@ -45,14 +45,14 @@ class _Gap:
 
 
 class OutcomeStore:
-    """Stores batches, one at a time, through every outage of the database.
+    """Stores batches, one at a time, and retries while the database is unavailable.
 
-    A record below the stored place is dropped, so whatever is read twice (after a crash, a rebalance, by a
-    second observer) counts once. One above it is not taken either: what lies between is read first.
+    A record below the stored offset is dropped, so a record that is read twice (after a crash, a rebalance or
+    by a second observer) counts once. A record above it is not stored either: the gap is read first.
     """
 
     def __init__(self, service: Service, topic: str, *, waits: Callable[[], None] = lambda: None) -> None:
-        """Make a store for the records of a topic; `waits` is called at each try without the database."""
+        """Create a store for the records of a topic; `waits` is called at each failed attempt."""
         self._service = service
         self._topic = topic
         self._waits = waits
@@ -66,17 +66,17 @@ class OutcomeStore:
 
     @property
     def lag(self) -> float:
-        """Seconds that outcomes wait to be read, of the last ones or of what follows them; 0: none waits."""
+        """How many seconds the last outcomes, or those after them, waited to be read; 0 if none wait."""
         since = time.monotonic() - self._lag_at
         if self._behind:
             return self._lag + since
         return self._lag if since < _IDLE_SECONDS else 0.0
 
     def places(self, places: Sequence[Place]) -> dict[int, int]:
-        """Tell from which offset each partition is read.
+        """Return the offset from which to read each partition.
 
         Raises:
-            StoppedError: the service was told to stop while the database was away.
+            StoppedError: the service was stopped while the database was unavailable.
         """
 
         def attempt() -> dict[int, int]:
@@ -90,7 +90,7 @@ class OutcomeStore:
                         found=one.first,
                     )
             found = statistics.place(self._open(), self._topic, places)
-            # Another observer made the row at this moment: the next look finds it.
+            # Another observer inserted a row at the same moment: the second read finds it.
             return found if len(found) == len(places) else statistics.place(self._open(), self._topic, places)
 
         found = self._retried(attempt)
@@ -99,12 +99,12 @@ class OutcomeStore:
         return found
 
     def take(self, records: Sequence[Record]) -> list[int]:
-        """Store a batch; return the partitions that must be sought again.
+        """Store a batch; return the partitions that must seek to the stored offset again.
 
         Raises:
-            StoppedError: the service was told to stop while the database was away; nothing is lost.
+            StoppedError: the service was stopped while the database was unavailable; nothing is lost.
         """
-        again = self._retried(lambda: self._take(records))
+        to_seek = self._retried(lambda: self._take(records))
         if records:
             self._lag, self._lag_at = max(0.0, time.time() - records[-1].timestamp), time.monotonic()
             last = {record.partition: record for record in records}
@@ -114,7 +114,7 @@ class OutcomeStore:
                 if one.end is not None and one.offset + 1 < one.end
             }
             self._behind = (self._behind - last.keys()) | behind
-        return again
+        return to_seek
 
     def close(self) -> None:
         """Release the connection."""
@@ -131,7 +131,7 @@ class OutcomeStore:
         self._log.warning("database_unavailable", error=str(error).strip())
         self._waits()
         self._service.health.set_ready("outcomes_database", ready=False, missing="unreachable")
-        # What was remembered of jobs is that of a transaction that was rolled back, at worst: it is right.
+        # The cached job facts stay: they are true even if their transaction was rolled back.
         self._drop()
 
     def _open(self) -> psycopg.Connection:
@@ -149,31 +149,31 @@ class OutcomeStore:
         by_partition: dict[int, list[Record]] = {}
         for record in records:
             by_partition.setdefault(record.partition, []).append(record)
-        again: list[int] = []
+        to_seek: list[int] = []
         with connection.transaction():
             stored = statistics.lock(connection, self._topic, by_partition)
             fresh = {
                 partition: next_ones
                 for partition, mine in by_partition.items()
-                if (next_ones := self._next_ones(partition, mine, stored.get(partition), again))
+                if (next_ones := self._next_ones(partition, mine, stored.get(partition), to_seek))
             }
             if fresh:
                 self._store(connection, fresh)
                 hit("observer.before_commit")
         if fresh:
             hit("observer.after_commit")
-        return again
+        return to_seek
 
     def _next_ones(
-        self, partition: int, records: Sequence[Record], stored: int | None, again: list[int]
+        self, partition: int, records: Sequence[Record], stored: int | None, to_seek: list[int]
     ) -> list[Record]:
-        """Return the records from the stored place on; of a partition with a gap none."""
+        """Return the records from the stored offset on, or none if there is a gap before them."""
         mine = [record for record in records if stored is None or record.offset >= stored]
         if not mine:
             end = records[-1].end
             if stored is not None and end is not None and end < stored:
-                # The topic ends before what was read of it: it was made anew, and is read from its begin.
-                again.append(partition)
+                # The topic ends before the stored offset: it was recreated, and is read from its beginning.
+                to_seek.append(partition)
             return []
         if stored is not None and mine[0].offset == stored:
             self._gaps.pop(partition, None)
@@ -188,7 +188,7 @@ class OutcomeStore:
         if time.monotonic() - gap.sought_at >= _SEEK_SECONDS:
             gap.seeks += 1
             gap.sought_at = time.monotonic()
-            again.append(partition)
+            to_seek.append(partition)
         return []
 
     def _store(self, connection: psycopg.Connection, fresh: Mapping[int, Sequence[Record]]) -> None:
@@ -220,7 +220,7 @@ class OutcomeStore:
                     yield event
 
     def _facts(self, connection: psycopg.Connection, job_ids: set[UUID]) -> dict[UUID, JobFacts]:
-        """Return facts of jobs. Those of recurring ones never change and are remembered."""
+        """Return facts of jobs. Those of recurring jobs never change and are cached."""
         known = {job_id: self._jobs[job_id] for job_id in job_ids if job_id in self._jobs}
         found = statistics.facts_of(connection, job_ids - known.keys()) if len(known) < len(job_ids) else {}
         if len(self._jobs) + len(found) > _JOBS_KEPT:
@@ -233,12 +233,12 @@ def _published_at(record: Record) -> datetime:
     try:
         return datetime.fromtimestamp(record.timestamp, UTC)
     except (ValueError, OverflowError, OSError):
-        # No such time: whoever sent it made it up.
+        # The producer set an impossible timestamp.
         return datetime.fromtimestamp(0, UTC)
 
 
 def _of_new(events: Iterable[HeardEvent], new: set[UUID]) -> Iterable[Outcome]:
-    """Return the outcomes of events that were not read before; of two in one batch the first counts."""
+    """Return the outcomes of events that are new; of two equal events in a batch, the first counts."""
     left = set(new)
     for event in events:
         if event.id in left:

@@ -1,4 +1,4 @@
-"""What passes between the stream and the store."""
+"""The record type that the stream passes to the outcome store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Record(NamedTuple):
     """A record of the topic; `timestamp` is the broker's or the producer's, in seconds.
 
-    `end` is the offset after the last record that the client knows of, where it knows one.
+    `end` is the offset after the partition's last record, as far as the client knows it.
     """
 
     partition: int

@@ -1,4 +1,4 @@
-"""Runs the Faust application in a thread and an event loop of its own, until told to stop or it gives up."""
+"""Runs the Faust application in its own thread and event loop, and restarts it after a crash."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from noonmark.telemetry.metrics import OBSERVER_LAG
 if TYPE_CHECKING:
     import faust
 
-_LOOK_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 _STUCK_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 5.0
 
 
 class StreamLoop:
-    """Consumes outcomes. When Faust crashes it is made anew, and begins where Postgres says."""
+    """Consumes outcomes. When Faust crashes, a new application resumes from the offsets in Postgres."""
 
     name = "outcomes"
 
     def __init__(self, service: Service, topics: Topics) -> None:
-        """Make the loop; it connects to nobody before it runs.
+        """Create the loop; it connects to nothing before it runs.
 
         Raises:
-            StartError: Faust's client cannot do what the settings of Kafka ask for.
+            StartError: Faust's client does not support the Kafka settings.
         """
         self._service = service
         self._topics = topics
@@ -46,9 +46,9 @@ class StreamLoop:
         self._failure: BaseException | None = None
         self._busy_since = 0.0
         self._placed, self._lost_at = False, time.monotonic()
-        service.health.require("outcomes_kafka", "no partitions yet")
+        service.health.require("outcomes_kafka", "no partition is assigned yet")
         service.health.require("outcomes_database", "the database has not answered yet")
-        from noonmark.observer.credentials import (  # noqa: PLC0415 - Faust is for this thread alone
+        from noonmark.observer.credentials import (  # noqa: PLC0415 - only this thread imports Faust
             CredentialsError,
             credentials,
         )
@@ -73,7 +73,7 @@ class StreamLoop:
                     self._service.health.set_ready("outcomes_kafka", ready=False, missing="unreachable")
                     if time.monotonic() - began > _STUCK_SECONDS:
                         backoff.reset()
-                    # The process makes progress as long as it keeps trying.
+                    # Retrying counts as progress.
                     self._progress.beat()
                     backoff.wait(stop)
         finally:
@@ -84,7 +84,7 @@ class StreamLoop:
             runner.run(self._stream(stop))
 
     async def _stream(self, stop: threading.Event) -> None:
-        from noonmark.observer.faust_app import make_app  # noqa: PLC0415 - likewise
+        from noonmark.observer.faust_app import make_app  # noqa: PLC0415 - only this thread imports Faust
 
         app = make_app(self._config, self._topics, self._places, self._take)
         try:
@@ -92,11 +92,11 @@ class StreamLoop:
             while not stop.is_set() and self._failure is None and not _over(app, starting):
                 if not self._hangs():
                     self._progress.beat()
-                # As long as nothing can be read, all that is told waits.
+                # While nothing can be read, all outcomes wait.
                 OBSERVER_LAG.set(self._store.lag if self._placed else time.monotonic() - self._lost_at)
-                await asyncio.sleep(_LOOK_SECONDS)
+                await asyncio.sleep(_POLL_SECONDS)
             await _settle(starting)
-        except Exception as error:  # noqa: BLE001 - whatever it was: it is made anew
+        except Exception as error:  # noqa: BLE001 - whatever the error, a new application starts
             self._log.warning("stream_broke", error=f"{type(error).__name__}: {error}")
         finally:
             await self._end(app)
@@ -109,7 +109,7 @@ class StreamLoop:
             self._log.warning("stream_crashed", error=repr(app.crash_reason))
         try:
             await asyncio.wait_for(app.stop(), _STOP_SECONDS)
-        except Exception as error:  # noqa: BLE001 - nothing depends on how it ends
+        except Exception as error:  # noqa: BLE001 - nothing depends on how the application stops
             self._log.warning("stream_ended_badly", error=f"{type(error).__name__}: {error}")
 
     async def _places(self, places: Sequence[Place]) -> Mapping[int, int]:
@@ -143,7 +143,7 @@ def _over(app: faust.App, starting: asyncio.Future[Any]) -> bool:
 
 
 async def _settle(starting: asyncio.Future[Any]) -> None:
-    """End a start that is under way; raise what it raised."""
+    """Cancel a start that is in flight; re-raise the error of one that failed."""
     if not starting.done():
         starting.cancel()
         await asyncio.wait([starting], timeout=_STOP_SECONDS)

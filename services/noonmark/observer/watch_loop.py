@@ -1,4 +1,4 @@
-"""Looks at runs, timers, dead letters and what was made of outcomes, and raises and resolves alerts."""
+"""Checks runs, timers, dead letters and statistics, and raises and resolves alerts."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _MOMENT: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is wrong of one kind. Where not all of it was found, nothing of the kind is over."""
+    """The problems of one kind. Unless `whole`, some may be missing, so no alert of the kind is resolved."""
 
     alerts: list[FoundAlert]
     whole: bool = True
 
 
-class _Side(TypedDict):
-    """Where changes of alerts are told."""
+class _Targets(TypedDict):
+    """Where changes of alerts are sent."""
 
     channels: Collection[str]
     topic: str
@@ -47,16 +47,16 @@ class _Side(TypedDict):
 
 
 class WatchLoop(DatabaseLoop):
-    """Compares what is wrong with what is open. Of several observers the leading one looks.
+    """Compares the current problems with the open alerts. Only the leading observer does so.
 
-    Every change is guarded, so a second leader for a moment does no harm. What a look finds depends on the
-    database alone: whoever looks next, after whatever crash, comes to the same.
+    Every change is guarded, so two leaders at the same moment do no harm. The result of a check depends only
+    on the database, so another observer finds the same after a crash.
     """
 
     def __init__(
         self, service: Service, membership: Membership, topics: Topics, hints: HintSender, *, shards: int
     ) -> None:
-        """Make the loop; it idles while this observer does not lead."""
+        """Create the loop; it idles while this observer does not lead."""
         super().__init__(service, "alerts", max_age_seconds=60.0)
         settings = service.settings
         self._settings = settings
@@ -64,15 +64,20 @@ class WatchLoop(DatabaseLoop):
         self._topics = topics
         self._hints = hints
         self._shards = shards
-        self._side: _Side = {"channels": channel_names(settings), "topic": topics.alerts, "shards": shards}
-        # What comes and goes would be told again and again: since when what is open is not found any more.
+        self._targets: _Targets = {
+            "channels": channel_names(settings),
+            "topic": topics.alerts,
+            "shards": shards,
+        }
+        # Since when the problem of an open alert has been absent. Resolving at once would repeat the
+        # notifications of a problem that comes and goes.
         self._gone_at: dict[AlertKind, dict[str, float]] = {}
         self._check_at = 0.0
         self._prune_at = 0.0
         self._pruned_to = UUID(int=0)
 
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Look once, if it is time."""
+        """Run one check, if it is due."""
         if not self._membership.leads:
             ALERTS_OPEN.replace({})
             self._gone_at.clear()
@@ -85,7 +90,7 @@ class WatchLoop(DatabaseLoop):
         try:
             self.check_all(connection)
         except psycopg.Error:
-            # What was open at the last look says nothing about now, and another observer may lead.
+            # The open alerts of the last check are outdated, and another observer may lead.
             ALERTS_OPEN.replace({})
             raise
         if now >= self._prune_at:
@@ -96,12 +101,12 @@ class WatchLoop(DatabaseLoop):
         return 0.0
 
     def check_all(self, connection: psycopg.Connection) -> None:
-        """Look at everything once, and raise and resolve what has changed."""
+        """Check all kinds once; raise and resolve the alerts that have changed."""
         open_ones: dict[str, list[OpenAlert]] = defaultdict(list)
         for alert in queries.open_alerts(connection):
             open_ones[alert.kind].append(alert)
-        looks: dict[AlertKind, Callable[[psycopg.Connection, list[OpenAlert]], Found | None]] = {
-            # First the late runs: whether there are any is a sign of silence.
+        checks: dict[AlertKind, Callable[[psycopg.Connection, list[OpenAlert]], Found | None]] = {
+            # Late runs first, because the check for silence depends on them.
             AlertKind.LATE: self._late,
             AlertKind.RUNAWAY: self._runaway,
             AlertKind.STUCK: self._stuck,
@@ -110,38 +115,39 @@ class WatchLoop(DatabaseLoop):
             AlertKind.SILENT: self._silent,
         }
         count: Counter[tuple[str, ...]] = Counter({(kind.value,): 0 for kind in AlertKind})
-        told = 0
-        for kind, look in looks.items():
-            # What a look moves on in the ledger is moved with what it found, or not at all.
+        changes = 0
+        for kind, check in checks.items():
+            # A check advances its watermark in the same transaction as its alerts, or not at all.
             with connection.transaction():
-                found = look(connection, open_ones[kind])
+                found = check(connection, open_ones[kind])
                 raised, resolved = self._compare(connection, kind, open_ones[kind], found)
             ALERTS.labels(kind, AlertChange.RAISED).inc(raised)
             ALERTS.labels(kind, AlertChange.RESOLVED).inc(resolved)
             count[kind.value,] = len(open_ones[kind]) + raised - resolved
-            told += raised + resolved
+            changes += raised + resolved
             if raised or resolved:
                 self._log.info("alerts_changed", kind=kind.value, raised=raised, resolved=resolved)
         ALERTS_OPEN.replace({labels: float(number) for labels, number in count.items()})
-        if told:
+        if changes:
             self._hints.outbox()
 
     def _compare(
         self, connection: psycopg.Connection, kind: AlertKind, open_ones: list[OpenAlert], found: Found | None
     ) -> tuple[int, int]:
-        """Raise what is new, as far as there is room; resolve what has been over for long enough."""
+        """Raise new alerts up to the limit; resolve those whose problem has been absent for long enough."""
         if found is None:
             return 0, 0
         known = {alert.fingerprint for alert in open_ones}
         still = [alert for alert in found.alerts if alert.fingerprint in known]
         new = [alert for alert in found.alerts if alert.fingerprint not in known]
-        raised = raise_alerts(connection, [*still, *new[: max(0, MOST_OF_A_KIND - len(known))]], **self._side)
+        raisable = new[: max(0, MOST_OF_A_KIND - len(known))]
+        raised = raise_alerts(connection, [*still, *raisable], **self._targets)
         gone = known - {alert.fingerprint for alert in still} if found.whole else set()
         now, before = time.monotonic(), self._gone_at.get(kind, {})
         self._gone_at[kind] = {one: before.get(one, now) for one in gone}
         enough = now - self._settings.alert_hold_seconds
         over = {one for one, at in self._gone_at[kind].items() if at <= enough}
-        return len(raised), len(resolve_alerts(connection, over, **self._side))
+        return len(raised), len(resolve_alerts(connection, over, **self._targets))
 
     def _late(self, connection: psycopg.Connection, _open: list[OpenAlert]) -> Found:
         late_after = self._settings.late_after_seconds
@@ -175,14 +181,14 @@ class WatchLoop(DatabaseLoop):
 
     def _dead(self, connection: psycopg.Connection, open_ones: list[OpenAlert]) -> Found | None:
         if not queries.caught_up(connection, self._topics.lifecycle):
-            # A success that is not read yet may have come after the deaths.
+            # A success that has not been read yet may be later than the dead letters.
             return None
         known, new = {*map(_cause, open_ones)}, queries.new_causes(connection)
-        strange = list(dict.fromkeys(one.cause for one in new if one.cause not in known))
-        room = max(0, MOST_OF_A_KIND - len(known))
-        taken, left = strange[:room], set(strange[room:])
+        unknown = list(dict.fromkeys(one.cause for one in new if one.cause not in known))
+        capacity = max(0, MOST_OF_A_KIND - len(known))
+        taken, left = unknown[:capacity], set(unknown[capacity:])
         if new:
-            # Causes for which there is no room are found again when there is.
+            # Causes beyond the limit are found again when the number of open alerts allows it.
             ends = [one.first_at - _MOMENT for one in new if one.cause in left]
             queries.dead_until(connection, min([max(one.last_at for one in new), *ends]))
         return Found(findings.dead(queries.dead_causes(connection, [*known, *taken])))

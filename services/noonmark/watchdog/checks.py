@@ -1,4 +1,4 @@
-"""What the watchdog asks: Postgres about itself and about what the others left there, and Kafka."""
+"""The watchdog's checks: of Postgres, of Kafka, and of the progress that the services write to Postgres."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from noonmark.service.startup import kafka_config
 from noonmark.settings import Settings
 from noonmark.store.cluster import processes
 from noonmark.store.database.connect import connect
-from noonmark.watchdog.check_rounds import Question
+from noonmark.watchdog.check_rounds import Check
 from noonmark.watchdog.process_checks import StalledHeads, process_problem
 
 POSTGRES = "postgres"
@@ -24,19 +24,19 @@ TRIGGER, DISPATCHER, OBSERVER = "trigger", "dispatcher", "observer"
 PARTS = (POSTGRES, KAFKA, TRIGGER, DISPATCHER, OBSERVER)
 
 
-def questions(settings: Settings, *, within_seconds: float) -> tuple[Question, ...]:
-    """Make the questions of an installation."""
+def make_checks(settings: Settings, *, within_seconds: float) -> tuple[Check, ...]:
+    """Create the checks of an installation."""
     database = _PostgresChecks(settings, within_seconds)
     brokers = _KafkaChecks(settings, within_seconds)
     return (
-        Question("ask_postgres", (POSTGRES,), database.writes, _database_error),
-        Question("ask_parts", (TRIGGER, DISPATCHER, OBSERVER), database.parts, _unknown),
-        Question("ask_kafka", (KAFKA,), brokers.lead, _broker_error),
+        Check("check_postgres", (POSTGRES,), database.writes, _database_error),
+        Check("check_services", (TRIGGER, DISPATCHER, OBSERVER), database.services, _unknown),
+        Check("check_kafka", (KAFKA,), brokers.leaders, _broker_error),
     )
 
 
 class _PostgresChecks:
-    """Each question on a connection of its own: that new ones can be made is part of the answer."""
+    """Runs each check on a new connection, because the ability to connect is part of what is checked."""
 
     def __init__(self, settings: Settings, within_seconds: float) -> None:
         self._dsn = settings.dsn
@@ -44,7 +44,7 @@ class _PostgresChecks:
         self._stale_seconds = settings.watchdog_stale_seconds
         self._id = uuid7()
         self._timers = StalledHeads("due timer")
-        self._outbox = StalledHeads("row of the outbox")
+        self._outbox = StalledHeads("outbox row")
 
     def _connect(self) -> psycopg.Connection:
         return connect(
@@ -55,46 +55,47 @@ class _PostgresChecks:
         )
 
     def writes(self) -> Mapping[str, str]:
-        """Commit a row: a server that is read-only, or whose disk is full, is of no use."""
+        """Commit a row: a server that is read-only or has a full disk fails the check."""
         with self._connect() as connection:
             processes.note(connection, "watchdog", self._id, None)
         return {POSTGRES: ""}
 
-    def parts(self) -> Mapping[str, str]:
-        """Judge the others by what they wrote, and by what nobody took."""
+    def services(self) -> Mapping[str, str]:
+        """Check the services by the progress that they wrote, and by queues whose first item stays."""
         stale = self._stale_seconds
         with self._connect() as connection:
             seen = processes.read(connection)
             due, unsent = processes.due_heads(connection), processes.outbox_heads(connection)
         now = time.monotonic()
-        # Both are looked at in any case: they must know since when a head stands.
-        untaken = self._timers.problem(due, now, stale), self._outbox.problem(unsent, now, stale)
+        # Call both every time: they track since when each first item has been the same.
+        stalled = self._timers.problem(due, now, stale), self._outbox.problem(unsent, now, stale)
         return {
-            TRIGGER: process_problem(TRIGGER, seen, stale) or untaken[0],
-            DISPATCHER: process_problem(DISPATCHER, seen, stale) or untaken[1],
+            TRIGGER: process_problem(TRIGGER, seen, stale) or stalled[0],
+            DISPATCHER: process_problem(DISPATCHER, seen, stale) or stalled[1],
             OBSERVER: process_problem(OBSERVER, seen, stale),
         }
 
 
 class _KafkaChecks:
-    """One client for good; it connects again by itself."""
+    """Checks that brokers answer and that every partition of our topics has a leader."""
 
     def __init__(self, settings: Settings, within_seconds: float) -> None:
         self._config = kafka_config(settings)
         self._topics = Topics(settings.topic_prefix)
         self._within_seconds = within_seconds
 
-    def lead(self) -> Mapping[str, str]:
-        """Ask for our topics: each partition must have a leader. A new client believes no old answer."""
+    def leaders(self) -> Mapping[str, str]:
+        """Read the metadata of our topics with a new client, which has no cached metadata."""
         client = AdminClient(self._config.client(client_id="noonmark-watchdog"))
         found = client.list_topics(timeout=self._within_seconds)
         lifecycle = found.topics.get(self._topics.lifecycle)
         if lifecycle is None:
-            return {KAFKA: f"the topic {self._topics.lifecycle} is missing"}
+            return {KAFKA: f"topic {self._topics.lifecycle} does not exist"}
         ours = [lifecycle, *(topic for name, topic in found.topics.items() if self._topics.parse_runs(name))]
-        headless = [topic.topic for topic in ours if any(p.leader < 0 for p in topic.partitions.values())]
-        if headless:
-            return {KAFKA: f"{len(headless)} topics have a partition without a leader, such as {headless[0]}"}
+        leaderless = [topic.topic for topic in ours if any(p.leader < 0 for p in topic.partitions.values())]
+        if leaderless:
+            problem = f"{len(leaderless)} topics have a partition without a leader, such as {leaderless[0]}"
+            return {KAFKA: problem}
         return {KAFKA: ""}
 
 
@@ -103,12 +104,12 @@ def _database_error(error: Exception) -> str:
 
 
 def _unknown(error: Exception) -> str:
-    return f"is not known: {_one_line(error)}"
+    return f"unknown: {_one_line(error)}"
 
 
 def _broker_error(error: Exception) -> str:
-    told = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-    return f"does not answer: {' '.join(told.split())[:300]}"
+    text = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+    return f"does not answer: {' '.join(text.split())[:300]}"
 
 
 def _one_line(error: Exception) -> str:

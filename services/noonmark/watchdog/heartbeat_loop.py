@@ -1,4 +1,4 @@
-"""The dead-man's switch: calls an address outside while every part makes progress, and falls silent else."""
+"""The dead-man's switch: calls an external URL while every part makes progress, and otherwise does not."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _CALL_SECONDS: Final = 10.0
 
 
 class BeatLoop:
-    """Every so often asks all parts, shows what they said, and beats if nothing is wrong."""
+    """Checks all parts every `watchdog_seconds`, shows the results, and beats if nothing is wrong."""
 
     name = "beat"
 
     def __init__(self, service: Service, rounds: CheckRounds, *, within_seconds: float) -> None:
-        """Make the loop.
+        """Create the loop.
 
         Args:
-            service: the process.
-            rounds: what asks the parts.
-            within_seconds: how long a round may take.
+            service: the service that the loop runs in.
+            rounds: runs the checks.
+            within_seconds: how long a round of checks may take.
         """
         self._service = service
         self._log = service.log.bind(loop=self.name)
@@ -39,7 +39,7 @@ class BeatLoop:
         self._wrong: dict[str, str] = {}
 
     def run(self, stop: threading.Event) -> None:
-        """Round after round until `stop` is set."""
+        """Run rounds until `stop` is set."""
         while not stop.is_set():
             began = time.monotonic()
             self.run_once()
@@ -47,8 +47,8 @@ class BeatLoop:
             stop.wait(max(0.0, began + self._seconds - time.monotonic()))
 
     def run_once(self) -> bool:
-        """Ask, show and beat once; return whether the beat was due."""
-        found = self._rounds.ask()
+        """Check, show and beat once; return whether the beat was due."""
+        found = self._rounds.run()
         self._show(found)
         if any(found.values()):
             WATCHDOG_BEATS.labels("withheld").inc()
@@ -59,7 +59,7 @@ class BeatLoop:
     def _show(self, found: Mapping[str, str]) -> None:
         for part, why in found.items():
             WATCHDOG_PART_OK.labels(part).set(not why)
-            # What follows the colon is for the log: /readyz is read without a credential.
+            # The text after the colon is only for the log, because /readyz needs no credential.
             self._service.health.note(part, why.partition(": ")[0])
         wrong = {part: why for part, why in found.items() if why}
         if wrong and set(wrong) != set(self._wrong):
@@ -75,9 +75,9 @@ class BeatLoop:
         try:
             self._poster.call(self._url)
         except DeliveryRefusedError as error:
-            # Whoever waits for it outside will say so; here it is only shown.
+            # The external service raises the alarm for the missing beat; here the failure is only shown.
             WATCHDOG_BEATS.labels("failed").inc()
-            self._service.health.note("beat", "the address outside does not take it: see the log")
+            self._service.health.note("beat", "the URL does not accept the beat: see the log")
             self._log.warning("beat_not_taken", reason=str(error))
             return
         self._service.health.note("beat")

@@ -1,4 +1,4 @@
-"""Whether a part makes progress, judged from what it left behind. Nothing here asks anybody."""
+"""Decides whether a service makes progress, from the rows that its processes wrote. Pure."""
 
 from __future__ import annotations
 
@@ -7,80 +7,81 @@ from typing import Protocol
 
 
 class ProcessStatus(Protocol):
-    """What is known of a process (`noonmark.store.cluster.processes.Process`)."""
+    """The last report of a process (`noonmark.store.cluster.processes.Process`)."""
 
     @property
     def service(self) -> str:
-        """Name of its service."""
+        """The name of its service."""
 
     @property
     def host(self) -> str:
-        """Where it runs."""
+        """The host that it runs on."""
 
     @property
     def pid(self) -> int:
-        """Its number there."""
+        """Its process id on that host."""
 
     @property
     def stuck(self) -> str | None:
-        """What stands still in it."""
+        """Which of its loops hangs, and how."""
 
     @property
     def seen_seconds(self) -> float:
-        """Seconds since it said anything."""
+        """Seconds since its last report."""
 
     @property
     def progressed_seconds(self) -> float:
-        """Seconds since all its loops went round."""
+        """Seconds since all its loops had completed a round."""
 
 
 def process_problem(service: str, processes: Sequence[ProcessStatus], stale_seconds: float) -> str:
-    """Say what is wrong with the processes of a service; "": nothing.
+    """Return what is wrong with the processes of a service, "" for nothing.
 
-    One that is dead is not missed while another works. One that is alive and stands still is: it may own what
-    no other will touch.
+    A dead process is no problem while another works. A live process that hangs is one: it may own shards that
+    no other process handles.
     """
-    # A sign from the future was left before the clock was set back, and says nothing about now.
+    # A report from the future was written before the clock was set back, and says nothing about now.
     mine = [one for one in processes if one.service == service and one.seen_seconds >= -stale_seconds]
     if not mine:
-        return "no process of it says anything"
+        return "no process has reported"
     ages = [one.progressed_seconds for one in mine if one.progressed_seconds >= -stale_seconds]
     if not ages:
-        return "no process of it made progress since the clock was set back"
+        return "no process has made progress since the clock was set back"
     if min(ages) > stale_seconds:
-        return f"no process of it made progress for {min(ages):.0f} s"
+        return f"no process has made progress for {min(ages):.0f} s"
     for one in mine:
         if one.seen_seconds <= stale_seconds < abs(one.progressed_seconds):
-            why = one.stuck or "it does not say why"
-            return f"a process on {one.host} (pid {one.pid}) stands still: {why}"
+            why = one.stuck or "it reports no reason"
+            return f"a process on {one.host} (pid {one.pid}) hangs: {why}"
     return ""
 
 
 class StalledHeads:
-    """Remembers since when the first of each queue has been the same: then nobody takes from it."""
+    """Tracks since when the first item of each queue has been the same: then no process takes it."""
 
     def __init__(self, what: str) -> None:
-        """Take what the queues hold, for the sentence."""
+        """Take the name of the queues' items, for the sentence."""
         self._what = what
         self._since: dict[tuple[int, ...], tuple[str, float]] = {}
 
     def problem(self, heads: Mapping[tuple[int, ...], str], now: float, stale_seconds: float) -> str:
-        """Look at the heads as they are now; say which has stood for too long, or "".
+        """Record the current first items; return which has been there for too long, or "".
 
         Args:
-            heads: a mark of the first of each queue that has one, by queue.
-            now: monotonic seconds of this look; looks are in order.
-            stale_seconds: for how long one may stand.
+            heads: identity of the first item of each queue that has one, by queue.
+            now: monotonic seconds of this call; calls are in order.
+            stale_seconds: how long a first item may stay.
         """
         since = {}
         for queue, mark in heads.items():
             known = self._since.get(queue)
             since[queue] = known if known is not None and known[0] == mark else (mark, now)
         self._since = since
-        standing = {queue: now - at for queue, (_, at) in since.items() if now - at > stale_seconds}
-        if not standing:
+        stalled = {queue: now - at for queue, (_, at) in since.items() if now - at > stale_seconds}
+        if not stalled:
             return ""
-        longest = max(standing.values())
+        longest = max(stalled.values())
         return (
-            f"the first {self._what} of {len(standing)} queues is not taken, the longest for {longest:.0f} s"
+            f"the first {self._what} of {len(stalled)} queues has not been taken,"
+            f" the oldest for {longest:.0f} s"
         )

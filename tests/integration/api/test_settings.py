@@ -202,7 +202,7 @@ def test_a_quota_of_jobs_holds_however_many_come_at_once(api, world):
     assert sorted(answer.status_code for answer in answers) == [202, 409, 409, 409]
     refused = next(answer.json() for answer in answers if answer.status_code == 409)
     assert refused["type"] == "urn:noonmark:problem:quota-exceeded"
-    assert "may have 2 recurring jobs" in refused["detail"]
+    assert "has reached its quota of 2 recurring jobs" in refused["detail"]
     # What runs once takes no room, and what is there already has its own answer.
     api(
         "POST",

@@ -288,7 +288,7 @@ def test_an_update_of_a_job_that_is_far_behind_waits_for_the_trigger(world: Worl
     order = event("update", name="nightly", type="python", handler="a.b", schedule={"cron": "0 5 * * *"})
     refused = world.one(order)
     assert (refused.reason, refused.job_id) == (Reason.CONFLICT, job_id)
-    assert "is behind with instants that came due before this update" in str(refused.refused)
+    assert "has instants that came due before this update" in str(refused.refused)
     assert (world.job(job_id)["version"], world.rows("select from runs")) == (1, [])
 
 

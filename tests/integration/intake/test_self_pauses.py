@@ -64,9 +64,7 @@ def test_so_many_equal_failures_in_a_row_pause_the_job_as_an_operator_would(worl
 
     shown = state(world, job_id)
     assert (shown["state"], shown["paused_by"]) == ("paused", "job")
-    assert shown["state_reason"].startswith(
-        "paused itself: 3 runs in a row ended dead: ValueError: order 2 has no"
-    )
+    assert shown["state_reason"].startswith("paused itself: 3 runs in a row died: ValueError: order 2 has no")
     assert [timer["fire_at"].year for timer in world.timers(job_id)] == [9999]
     assert sweep(world) == []
 

@@ -305,7 +305,7 @@ class Filled:
             "prune_job_stats": {"after": first, "limit": BATCH},
             "find_late_timers": {"shards": shards, "late_after": 60.0, "limit": BATCH // 12},
             # All runs of this database were made a moment ago.
-            "find_late_runs": {"late_after": -60.0, "limit": BATCH, "room": BATCH, "ruled": False},
+            "find_late_runs": {"late_after": -60.0, "limit": BATCH, "capacity": BATCH, "ruled": False},
             "delete_late_runs": {},
             "group_late_runs": {"late_after": -60.0, "limit": BATCH},
             "find_late_by_rule": {"after": first, "limit": BATCH},

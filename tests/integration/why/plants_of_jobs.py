@@ -33,7 +33,7 @@ def a_job_that_paused_itself(scene: Scene) -> Planted:
     scene.order("trigger", job)
     scene.end(scene.start(scene.run(job)), RunState.DEAD, reason="retries_exhausted", error="boom")
     assert self_pauses.pause(scene.db, TOPICS, job, FactCache(), shards=SHARDS) is not None
-    why = "1 run in a row ended dead: boom"
+    why = "1 run in a row died: boom"
     return job, Blocker.JOB_PAUSED_ITSELF, {"reason": why}, f"the job paused itself at {scene.told(0)}: {why}"
 
 

@@ -127,7 +127,7 @@ def unauthorised(one: Record, told: str, pointer: str = "", keys: Keys | None = 
 
 
 def test_without_signature_token_and_binding_nothing_is_taken():
-    unauthorised(record(event()), "nobody vouches")
+    unauthorised(record(event()), "the event has no signature or token")
 
 
 def test_an_event_of_a_bound_topic_acts_in_its_namespace():
@@ -176,7 +176,7 @@ def test_binary_content_mode_is_signed_alike():
     (request,) = checked(record(value, made)).requests
     assert request.event.sequence == 4
     altered = [(name, b"5" if name == "ce_sequence" else text) for name, text in made]
-    unauthorised(record(value, altered), "does not fit")
+    unauthorised(record(value, altered), "it does not match")
 
 
 @pytest.mark.parametrize(
@@ -187,11 +187,11 @@ def test_no_attribute_of_a_binary_event_can_be_exchanged(name, text):
         id="x", source="/shop", type=CREATE, data={"type": "python", "handler": "a.b"}
     )
     altered = [(key, text if key == name else old) for key, old in signed(value, headers=headers)]
-    unauthorised(record(value, altered), "does not fit")
+    unauthorised(record(value, altered), "it does not match")
 
 
 def test_an_altered_value_does_not_fit():
-    unauthorised(record(event(name="b"), signed(event(name="a"))), "does not fit")
+    unauthorised(record(event(name="b"), signed(event(name="a"))), "it does not match")
 
 
 def test_a_signature_for_one_namespace_is_none_for_another():
@@ -250,7 +250,7 @@ def test_a_report_on_a_run_brings_its_own_token():
 
 def test_an_unknown_type_is_judged_after_its_sender():
     value = event("noonmark.job.fly.v1")
-    unauthorised(record(value), "nobody vouches")
+    unauthorised(record(value), "the event has no signature or token")
     assert refused(record(value, signed(value)))[0] == "invalid"
 
 

@@ -15,7 +15,7 @@ from noonmark.service.runner import Service
 from noonmark.settings import Settings
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import WATCHDOG_BEATS, WATCHDOG_PART_OK
-from noonmark.watchdog.check_rounds import CheckRounds, Question
+from noonmark.watchdog.check_rounds import Check, CheckRounds
 from noonmark.watchdog.heartbeat_loop import BeatLoop
 
 
@@ -34,8 +34,8 @@ class Watch:
         settings = Settings(watchdog_url=url)
         self.health = Health()
         service = Service("watchdog", settings, self.health, threading.Event(), get_logger())
-        question = Question("ask", ("kafka", "trigger"), lambda: dict(self.wrong), str)
-        self.loop = BeatLoop(service, CheckRounds((question,), within_seconds=30), within_seconds=30)
+        check = Check("check", ("kafka", "trigger"), lambda: dict(self.wrong), str)
+        self.loop = BeatLoop(service, CheckRounds((check,), within_seconds=30), within_seconds=30)
 
     def close(self) -> None:
         stop = threading.Event()

@@ -24,25 +24,25 @@ class Seen:
 @pytest.mark.parametrize(
     ("processes", "trouble"),
     [
-        ([], "no process of it says anything"),
-        ([Seen("dispatcher")], "no process of it says anything"),
+        ([], "no process has reported"),
+        ([Seen("dispatcher")], "no process has reported"),
         ([Seen()], ""),
-        ([Seen(seen_seconds=61, progressed_seconds=61)], "no process of it made progress for 61 s"),
+        ([Seen(seen_seconds=61, progressed_seconds=61)], "no process has made progress for 61 s"),
         ([Seen(), Seen(seen_seconds=61, progressed_seconds=61)], ""),
         ([Seen(), Seen(progressed_seconds=59, stuck="claim: hangs")], ""),
-        ([Seen(seen_seconds=-3600, progressed_seconds=-3600)], "no process of it says anything"),
+        ([Seen(seen_seconds=-3600, progressed_seconds=-3600)], "no process has reported"),
         ([Seen(), Seen(seen_seconds=-3600, progressed_seconds=-3600)], ""),
         (
             [Seen(progressed_seconds=-3600, stuck="claim: hangs")],
-            "no process of it made progress since the clock was set back",
+            "no process has made progress since the clock was set back",
         ),
         (
             [Seen(), Seen(progressed_seconds=-3600, stuck="claim: hangs")],
-            "a process on node-1 (pid 7) stands still: claim: hangs",
+            "a process on node-1 (pid 7) hangs: claim: hangs",
         ),
         (
             [Seen(), Seen(progressed_seconds=61, stuck="claim: hangs")],
-            "a process on node-1 (pid 7) stands still: claim: hangs",
+            "a process on node-1 (pid 7) hangs: claim: hangs",
         ),
     ],
 )
@@ -67,7 +67,7 @@ def test_a_queue_whose_first_stays_for_too_long_is_not():
     assert heads.problem(both, 0.0, STALE) == ""
     assert heads.problem(both, 60.0, STALE) == ""
     assert heads.problem({**both, (0, 1): "c"}, 61.0, STALE) == (
-        "the first due timer of 1 queues is not taken, the longest for 61 s"
+        "the first due timer of 1 queues has not been taken, the oldest for 61 s"
     )
     assert heads.problem({}, 62.0, STALE) == ""
     assert heads.problem(both, 63.0, STALE) == ""

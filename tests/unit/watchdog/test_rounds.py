@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from noonmark.watchdog.check_rounds import CheckRounds, Question
+from noonmark.watchdog.check_rounds import Check, CheckRounds
 
 
-def says(error: Exception) -> str:
+def describe(error: Exception) -> str:
     return f"said: {error}"
 
 
@@ -17,14 +17,14 @@ def test_each_part_gets_its_own_answer():
 
     rounds = CheckRounds(
         (
-            Question("one", ("a", "b"), lambda: {"a": "", "b": "slow"}, says),
-            Question("two", ("c",), fails, says),
-            Question("three", ("d",), dict, says),
+            Check("one", ("a", "b"), lambda: {"a": "", "b": "slow"}, describe),
+            Check("two", ("c",), fails, describe),
+            Check("three", ("d",), dict, describe),
         ),
         within_seconds=30,
     )
 
-    assert rounds.ask() == {"a": "", "b": "slow", "c": "said: refused", "d": "was not told of"}
+    assert rounds.run() == {"a": "", "b": "slow", "c": "said: refused", "d": "was not checked"}
 
 
 def test_one_that_hangs_holds_up_no_other_and_is_asked_again_when_it_came_back():
@@ -38,14 +38,14 @@ def test_one_that_hangs_holds_up_no_other_and_is_asked_again_when_it_came_back()
         return {"a": ""}
 
     rounds = CheckRounds(
-        (Question("one", ("a",), hangs, says), Question("two", ("b",), lambda: {"b": ""}, says)),
+        (Check("one", ("a",), hangs, describe), Check("two", ("b",), lambda: {"b": ""}, describe)),
         within_seconds=0.05,
     )
 
-    assert rounds.ask() == {"a": "does not answer within 0.05 s", "b": ""}
-    assert rounds.ask() == {"a": "does not answer within 0.05 s", "b": ""}
+    assert rounds.run() == {"a": "does not answer within 0.05 s", "b": ""}
+    assert rounds.run() == {"a": "does not answer within 0.05 s", "b": ""}
     assert len(calls) == 1
     release.set()
     assert back.wait(30)
-    while rounds.ask() != {"a": "", "b": ""}:
+    while rounds.run() != {"a": "", "b": ""}:
         pass

@@ -149,7 +149,7 @@ class Silence(NamedTuple):
     heard_at: datetime
     instants_due: bool
     runs_late: bool
-    untold: bool
+    unsent: bool
 
 
 class OpenAlert(NamedTuple):
@@ -189,7 +189,7 @@ def late_by_rule(connection: psycopg.Connection) -> list[LateByRule]:
 def late_groups(connection: psycopg.Connection, *, late_after: float) -> list[LateGroup]:
     """Walk on through the ledger, drop what has started, and return what is late but for jobs with a rule."""
     for ruled in (False, True):
-        params = {"late_after": late_after, "limit": _WALK, "room": _SILENCE_SLACK, "ruled": ruled}
+        params = {"late_after": late_after, "limit": _WALK, "capacity": _SILENCE_SLACK, "ruled": ruled}
         for _ in range(_WALKS):
             row = connection.execute(statement("find_late_runs"), params).fetchone()
             if not (row and row[0]):

@@ -1,4 +1,4 @@
-"""Replacing the document of a locked job, and running it once beside its schedule."""
+"""Updating the document of a locked job, and triggering it once in addition to its schedule."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ from noonmark.store.jobs.skipped_instants import announce_skips, skip_due
 from noonmark.store.limits.wait_queue import WaitingRun, enqueue_waiting, reset_waits
 
 
-def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None) -> Result:
-    """Replace a job's document. Instants that are in the ledger stay what they were, the next one is new."""
+def update(batch: Batch, job: LockedJob, request: UpdateJob, sequence: int | None) -> Result:
+    """Replace a job's document. Instants in the ledger stay unchanged; later ones follow the new document."""
     if job.state == JobState.CANCELLED:
         raise refuse_in_state(job, "updated")
     job = pause_for_namespace(batch, job)
-    spec = _in_step(_for_this_job(batch, order, job), job, batch.now)
+    spec = _in_step(_for_this_job(batch, request, job), job, batch.now)
     _check(batch, job, spec)
     if _is_unchanged(batch, job, spec):
         note_sequence(batch.connection, job, sequence)
@@ -64,7 +64,7 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
         if not settle_due(batch, job):
             raise _behind(job)
         job = lock_again(batch.connection, job)
-    # A broken or completed job that begins anew begins as its namespace is.
+    # A broken or completed job that starts again is paused if its namespace is.
     paused = job.state == JobState.PAUSED or job.namespace in batch.facts.paused
     due = _within_limit(batch, _next_due(batch, spec, job, paused=paused), job)
     state = JobState.COMPLETED if due.at is None else JobState.PAUSED if paused else JobState.ACTIVE
@@ -82,7 +82,7 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     assert row is not None, f"{job} changed under its lock"
     dropped = batch.connection.execute(statement("delete_fire_timers"), {"job_id": job.id}).fetchall()
     if job.recurring:
-        # Of a paused job the pause has held them; of an active one these are what could not be planned here.
+        # If the job is paused, the pause deferred these. If it is active, they could not be planned above.
         left = skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
         if left is not None:
             raise _behind(job)
@@ -92,25 +92,25 @@ def update(batch: Batch, job: LockedJob, order: UpdateJob, sequence: int | None)
     return Result(Status.ACCEPTED, job.id)
 
 
-def trigger(batch: Batch, job: LockedJob, order: TriggerJob, event: EventRef | None) -> Result:
-    """Run a job once now: held while it is paused, and under the rules that its other runs are under."""
+def trigger(batch: Batch, job: LockedJob, request: TriggerJob, event: EventRef | None) -> Result:
+    """Run a job once now, by the same rules as its other runs; while it is paused, the run waits."""
     if job.state == JobState.CANCELLED:
         raise refuse_in_state(job, "triggered")
     job = pause_for_namespace(batch, job)
     note_sequence(batch.connection, job, event.sequence if event else None)
-    # What the run has of its own; the job stays what it is.
-    version = job.version if order.payload is None else _one_off(batch, job, order.payload)
-    job = job._replace(version=version, lane=job.lane if order.lane is None else int(order.lane))
+    # Only the run uses the request's payload and lane; the job stays unchanged.
+    version = job.version if request.payload is None else _one_off(batch, job, request.payload)
+    job = job._replace(version=version, lane=job.lane if request.lane is None else int(request.lane))
     policy = job.policy or {}
     run_id = uuid7()
     start_by = _start_by(batch, policy.get("start_deadline_seconds"))
-    held = job.state == JobState.PAUSED or job.namespace in batch.facts.paused
-    state, reason = (RunState.WAITING, WaitReason.PAUSED.value) if held else (RunState.QUEUED, None)
-    decision = _request_slot(batch, job, run_id, held=held)
+    paused = job.state == JobState.PAUSED or job.namespace in batch.facts.paused
+    state, reason = (RunState.WAITING, WaitReason.PAUSED.value) if paused else (RunState.QUEUED, None)
+    decision = _request_slot(batch, job, run_id, paused=paused)
     gate = None
     if decision is SlotDecision.SKIPPED:
         state, reason = RunState.SKIPPED, SkipReason.OVERLAP.value
-    elif not held and (gate := _first_gate(batch, job, decision)) is not None:
+    elif not paused and (gate := _first_gate(batch, job, decision)) is not None:
         state, reason = RunState.WAITING, gate.reason.value
     _insert_run(
         batch,
@@ -134,7 +134,7 @@ def trigger(batch: Batch, job: LockedJob, order: TriggerJob, event: EventRef | N
 
 
 def _one_off(batch: Batch, job: LockedJob, payload: bytes) -> int:
-    """Make the version that one run pins for its own payload."""
+    """Create the version that a single run uses for its own payload."""
     try:
         checked = payload_for(job.kind, orjson.loads(payload))
     except Refused as refused:
@@ -150,7 +150,7 @@ def _one_off(batch: Batch, job: LockedJob, payload: bytes) -> int:
 
 
 def _columns(job: LockedJob, spec: JobSpec, schedule: str | None) -> dict[str, object]:
-    """Return what the row of a job holds of a document."""
+    """Return the columns of a job's row for a document."""
     return {
         "job_id": job.id,
         "version": job.version,
@@ -170,7 +170,7 @@ def _columns(job: LockedJob, spec: JobSpec, schedule: str | None) -> dict[str, o
 
 
 def _has_had_its_instant(batch: Batch, job: LockedJob, spec: JobSpec) -> bool:
-    """Whether a one-time job keeps an instant that came already: an edit does not run it again."""
+    """Return whether a one-time job keeps an instant that is past, so that an edit does not run it again."""
     if spec.schedule is not None or schedule_text(spec) != _once_of(job) or job.state == JobState.BROKEN:
         return False
     left = batch.connection.execute(
@@ -180,13 +180,13 @@ def _has_had_its_instant(batch: Batch, job: LockedJob, spec: JobSpec) -> bool:
 
 
 def _once_of(job: LockedJob) -> str | None:
-    """Return what is stored of a one-time job's instant, in the form that edits store it; None: it came."""
+    """Return a one-time job's instant in the form that edits store it; None if it was due on arrival."""
     run_at = (job.schedule or {}).get("run_at")
     return None if run_at is None else once_text(parse_instant(run_at))
 
 
 def _is_unchanged(batch: Batch, job: LockedJob, spec: JobSpec) -> bool:
-    """Whether a document is the one that the job has; a broken job is made anew by it all the same."""
+    """Return whether a document equals the job's current one; False for a broken job, which it replaces."""
     if job.state == JobState.BROKEN:
         return False
     found = batch.connection.execute(
@@ -204,7 +204,7 @@ def _check(batch: Batch, job: LockedJob, spec: JobSpec) -> None:
     if (verdict := unknown_limit(spec.limits, job.namespace, limits)) is not None:
         raise RejectedRequest(verdict._replace(job_id=job.id))
     if job.recurring and spec.schedule is None and spec.run_at is None:
-        # An update replaces the whole document: a forgotten schedule must not end one and run the job now.
+        # An update replaces the whole document. A forgotten schedule must not end it and run the job now.
         raise RejectedRequest(
             rejected(
                 Reason.INVALID,
@@ -215,34 +215,34 @@ def _check(batch: Batch, job: LockedJob, spec: JobSpec) -> None:
         )
 
 
-def _for_this_job(batch: Batch, order: UpdateJob, job: LockedJob) -> JobSpec:
-    """Read the schedule of a job that was named by its id as its own namespace and name have it."""
-    if order.schedule is None:
-        return order.spec
+def _for_this_job(batch: Batch, request: UpdateJob, job: LockedJob) -> JobSpec:
+    """Parse the schedule of a job that the request identified by id, with the job's namespace and name."""
+    if request.schedule is None:
+        return request.spec
     try:
         schedule = schedule_of(
-            order.schedule,
+            request.schedule,
             now=batch.now,
             namespace=job.namespace,
-            name=order.spec.name or job.name,
+            name=request.spec.name or job.name,
             facts=batch.facts,
         )
     except Refused as refused:
         raise RejectedRequest(
             Result(Status.REJECTED, job.id, reason=Reason.INVALID, refused=refused)
         ) from None
-    return replace(order.spec, schedule=schedule)
+    return replace(request.spec, schedule=schedule)
 
 
 def _in_step(spec: JobSpec, job: LockedJob, now: datetime) -> JobSpec:
-    """Keep what an edit leaves to the job: the rhythm of an interval without a `start`, an instant that came.
+    """Keep the phase of an interval without a `start`, and a one-time instant that is past.
 
-    Every edit would begin the one anew, and run the other again.
+    Otherwise every edit would restart the interval, and run the one-time job again.
     """
     old = job.schedule or {}
     if spec.schedule is None and spec.run_at is None and "run_at" in old:
-        came = parse_instant(old["run_at"])
-        return replace(spec, run_at=came) if came <= now else spec
+        run_at = parse_instant(old["run_at"])
+        return replace(spec, run_at=run_at) if run_at <= now else spec
     anchors = {
         member["every"]: parse_instant(member["anchor"])
         for member in (old, *old.get("any", ()))
@@ -253,7 +253,7 @@ def _in_step(spec: JobSpec, job: LockedJob, now: datetime) -> JobSpec:
         if isinstance(schedule, AnyOf) and schedule.start is None:
             return replace(schedule, members=members_of(in_step(member) for member in schedule.members))
         if isinstance(schedule, Interval) and schedule.start is None:
-            # Alone, it keeps its phase whatever its period becomes; of several, each is known by its period.
+            # A single interval keeps its phase even if its period changes; several are identified by period.
             every = plain_number(schedule.every.total_seconds())
             anchor = anchors.get(every, anchors.get(old.get("every")) if "every" in old else None)
             return schedule if anchor is None else replace(schedule, anchor=anchor)
@@ -263,23 +263,23 @@ def _in_step(spec: JobSpec, job: LockedJob, now: datetime) -> JobSpec:
 
 
 def _within_limit(batch: Batch, due: Due, job: LockedJob) -> Due:
-    """Let a job that had a number of runs before go on counting: edits do not begin the count anew."""
+    """Continue the count of a job with `max_runs`: an edit does not restart it."""
     before = (job.schedule or {}).get("max_runs")
     if due.runs_left is None or before is None:
         return due
     row = batch.connection.execute(statement("read_runs_left"), {"job_id": job.id}).fetchone()
     if row is None and job.state != JobState.COMPLETED:
-        return due  # broken: how many it made went with its timer
+        return due  # broken: the count was deleted with its timer
     left = due.runs_left - before + (row[0] if row is not None else 0)
     return due._replace(runs_left=left) if left > 0 else due._replace(at=None, fire_at=None)
 
 
 def _behind(job: LockedJob) -> RejectedRequest:
-    message = f"{job} is behind with instants that came due before this update"
+    message = f"{job} has instants that came due before this update and are not planned yet"
     return RejectedRequest(
-        rejected(Reason.CONFLICT, "", message, "the update sent again when they are claimed")._replace(
-            job_id=job.id
-        )
+        rejected(
+            Reason.CONFLICT, "", message, "the same update, sent again after a trigger has planned them"
+        )._replace(job_id=job.id)
     )
 
 
@@ -295,15 +295,15 @@ def _next_due(batch: Batch, spec: JobSpec, job: LockedJob, *, paused: bool) -> D
     return once_due(spec, batch.now) if due.now else due
 
 
-def _request_slot(batch: Batch, job: LockedJob, run_id: UUID, *, held: bool) -> SlotDecision | None:
-    """Ask for the slot of the job; None where its runs may overlap."""
+def _request_slot(batch: Batch, job: LockedJob, run_id: UUID, *, paused: bool) -> SlotDecision | None:
+    """Request the slot of the job; return None if its runs may overlap."""
     overlap = Overlap((job.policy or {}).get("overlap", Overlap.ALLOW))
     if overlap is Overlap.ALLOW:
         return None
-    if held and overlap is Overlap.CANCEL_RUNNING:
-        overlap = Overlap.QUEUE_ONE  # what cannot run yet must not stop what runs
-    wish = SlotRequest(run_id, job.id, overlap)
-    return decide_slots(batch.connection, [wish], topics=batch.topics, install_shards=batch.shards)[run_id]
+    if paused and overlap is Overlap.CANCEL_RUNNING:
+        overlap = Overlap.QUEUE_ONE  # a run that cannot start yet must not stop one that runs
+    request = SlotRequest(run_id, job.id, overlap)
+    return decide_slots(batch.connection, [request], topics=batch.topics, install_shards=batch.shards)[run_id]
 
 
 def _first_gate(batch: Batch, job: LockedJob, decision: SlotDecision | None) -> Gate | None:

@@ -1,4 +1,4 @@
-"""Reports of targets among the submissions: taken in together, answered one by one."""
+"""Completion reports of targets among the submissions: written together, with one result each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from noonmark.store.runs.callbacks import complete_runs
 
 
 def complete(batch: Batch, completions: list[tuple[int, CompleteRun]], results: dict[int, Result]) -> None:
-    """Take in the reports that were gathered, and empty the list.
+    """Write the collected reports, and empty the list.
 
     Args:
         batch: the transaction.
-        completions: reports with their places in the batch.
-        results: gets the answer to each.
+        completions: the reports, each with its index in the batch.
+        results: receives the result of each.
     """
     if not completions:
         return
@@ -24,7 +24,7 @@ def complete(batch: Batch, completions: list[tuple[int, CompleteRun]], results: 
         if len(completions) == 1:
             results[completions[0][0]] = unplannable(error)
         else:
-            # One of them cannot be stored: each in a savepoint of its own tells which.
+            # At least one report cannot be stored. A separate savepoint for each finds out which.
             for one in completions:
                 complete(batch, [one], results)
     completions.clear()
@@ -47,6 +47,6 @@ def _conflict() -> Result:
     return rejected(
         Reason.CONFLICT,
         "",
-        "no callback is open for this run and token: it was used, has expired, or never was",
-        "the run_id and token of a request that was answered 202, before its deadline, once",
+        "no callback is open for this run and token: it was used, has expired, or never existed",
+        "the run_id and token of a request that was answered 202, sent once and before its deadline",
     )

@@ -1,4 +1,4 @@
-"""Making jobs: a run of consecutive creates is written with one statement per table."""
+"""Creating jobs: consecutive creates are written together, with one statement per table."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from noonmark.store.jobs.requests import (
 )
 
 _TRIES = 3
-"""Inserts of a job whose rival vanished between the insert and the look at it."""
+"""How often to insert a job whose conflicting job was gone when it was looked up."""
 
 
 class Create(NamedTuple):
-    """A job to make; `place` is where its result goes."""
+    """A job to create; `place` is the index of its result."""
 
     place: int
     spec: JobSpec
@@ -47,7 +47,7 @@ class _NewJob(NamedTuple):
 
 
 class Timer(NamedTuple):
-    """The next instant of a job. The namespace is the job's own; an update by id need not name it."""
+    """The next instant of a job. `namespace` is the job's own, because an update by id need not name it."""
 
     job_id: UUID
     version: int
@@ -58,9 +58,9 @@ class Timer(NamedTuple):
 
 
 def create_jobs(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> None:
-    """Make jobs inside the caller's transaction and put a result in the place of each.
+    """Create jobs inside the caller's transaction and store a result for each.
 
-    What Postgres will not store is found by halving, so that one bad job never fails its batch.
+    Jobs that Postgres refuses are found by bisection, so that one bad job never fails its batch.
     """
     wanted = _runnable(batch, _of_known_pools(batch, creates, results), results)
     wanted = _of_known_limits(batch, wanted, results)
@@ -81,7 +81,7 @@ def _of_known_pools(batch: Batch, creates: Sequence[Create], results: dict[int, 
 
 
 def _runnable(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
-    """Drop what no live worker of its pool can run."""
+    """Drop jobs that no live worker of their pool can run."""
     unplannable = {}
     for create in creates:
         if (misfit := batch.misfit(create.spec)) is not None:
@@ -129,7 +129,7 @@ def _without_tombstone(
 
 
 def _within_quotas(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
-    """Drop recurring jobs that are more than their namespace may have."""
+    """Drop recurring jobs that exceed the quota of their namespace."""
     bounded = [c for c in creates if c.spec.namespace in batch.facts.bounded and _unique_name(c.spec)]
     if not bounded:
         return creates
@@ -139,7 +139,7 @@ def _within_quotas(batch: Batch, creates: Sequence[Create], results: dict[int, R
         mine = [create for create in bounded if create.spec.namespace == namespace]
         if len(mine) <= quota.free:
             continue
-        # What is there already takes no room, and has its own answer.
+        # Jobs that exist already do not count, and get their own results.
         new = _explain(batch, mine, results)
         for create in new[max(quota.free, 0) :]:
             results[create.place] = over_quota(namespace, quota)
@@ -169,33 +169,33 @@ def _write(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) 
             return
     for create in left:
         results[create.place] = rejected(
-            Reason.CONFLICT, "", "other events make and cancel this job at the same time; send it again"
+            Reason.CONFLICT, "", "other events create and cancel this job at the same time; send it again"
         )
 
 
 def _insert(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
-    """Insert jobs with their timers and runs; return those to try again."""
+    """Insert jobs with their timers and runs; return those to retry."""
     jobs = [
         _NewJob(job_id, shard_of(job_id, batch.shards), create.spec, _due(batch, create.spec, job_id))
         for job_id, create in zip(uuid7_batch(len(creates)), creates, strict=True)
     ]
     written = _insert_jobs(batch, creates, jobs)
-    made = jobs
-    again: list[Create] = []
+    created = jobs
+    to_retry: list[Create] = []
     if written is not None:
-        made = [job for job in jobs if job.id.bytes in written]
+        created = [job for job in jobs if job.id.bytes in written]
         left_out = [c for c, job in zip(creates, jobs, strict=True) if job.id.bytes not in written]
-        again = _explain(batch, left_out, results)
-    _insert_timers(batch, [job for job in made if job.due.at is not None])
-    _insert_runs(batch, [job for job in made if job.due.now])
+        to_retry = _explain(batch, left_out, results)
+    _insert_timers(batch, [job for job in created if job.due.at is not None])
+    _insert_runs(batch, [job for job in created if job.due.now])
     for create, job in zip(creates, jobs, strict=True):
         if written is None or job.id.bytes in written:
             results[create.place] = Result(Status.ACCEPTED, job.id)
-    return again
+    return to_retry
 
 
 def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[_NewJob]) -> set[bytes] | None:
-    """Return the ids of the rows that were written; None where all were."""
+    """Return the ids of the rows that were written; None if all were."""
     specs = [job.spec for job in jobs]
     row = batch.connection.execute(
         statement("insert_jobs"),
@@ -235,7 +235,7 @@ def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[_NewJob
 
 
 def _explain(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
-    """Say why jobs were not written; return those whose rival is gone again."""
+    """Store why jobs were not written; return those whose conflicting job is gone, to retry them."""
     rows = batch.connection.execute(
         statement("find_job_conflicts"),
         {
@@ -245,26 +245,26 @@ def _explain(batch: Batch, creates: Sequence[Create], results: dict[int, Result]
             "names": [create.spec.name if _unique_name(create.spec) else None for create in creates],
         },
     ).fetchall()
-    rivals = {row[0]: row[1:] for row in rows}
-    again = []
+    conflicts = {row[0]: row[1:] for row in rows}
+    to_retry = []
     for create in creates:
-        same_key, same_name, newest = rivals.get(create.place, (None, None, None))
+        same_key, same_name, newest = conflicts.get(create.place, (None, None, None))
         if same_key is not None:
             results[create.place] = Result(Status.DUPLICATE, same_key)
         elif same_name is None:
-            again.append(create)
+            to_retry.append(create)
         elif create.sequence is not None and newest is not None and create.sequence <= newest:
             results[create.place] = Result(Status.STALE, same_name)
         else:
             results[create.place] = _name_taken(create.spec, same_name)
-    return again
+    return to_retry
 
 
 def _name_taken(spec: JobSpec, job_id: UUID) -> Result:
     return rejected(
         Reason.CONFLICT,
         "/name",
-        f"job {job_id} of namespace {spec.namespace!r} is named {spec.name!r} already",
+        f"namespace {spec.namespace!r} already has a job named {spec.name!r}: {job_id}",
         "another name, or an update of that job",
     )._replace(job_id=job_id)
 
@@ -277,7 +277,7 @@ def _insert_timers(batch: Batch, jobs: Sequence[_NewJob]) -> None:
 
 
 def insert_timers(batch: Batch, timers: Sequence[Timer]) -> None:
-    """Write the next timer of jobs; each is due at some time."""
+    """Write the next timers of jobs; each timer has a due time."""
     fire_at: list[datetime] = [timer.due.fire_at for timer in timers if timer.due.fire_at is not None]
     batch.note_timer(min(fire_at))
     dues = [timer.due for timer in timers]
@@ -332,13 +332,13 @@ def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
 
 
 def _due(batch: Batch, spec: JobSpec, job_id: UUID) -> Due:
-    held = spec.namespace in batch.facts.paused
+    paused = spec.namespace in batch.facts.paused
     return first_due(
         spec,
         job_id,
         batch.now,
         zone_data_is_active=batch.zone_data_is_active,
-        held=held,
+        held=paused,
         capped=spec.namespace in batch.facts.capped,
     )
 
@@ -350,5 +350,5 @@ def _state(batch: Batch, job: _NewJob) -> JobState:
 
 
 def _unique_name(spec: JobSpec) -> bool:
-    """Recurring jobs are known by their name; one-time jobs share names."""
+    """Return whether the job's name is unique: yes for recurring jobs; one-time jobs share names."""
     return spec.schedule is not None

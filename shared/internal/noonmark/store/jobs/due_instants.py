@@ -1,4 +1,4 @@
-"""Instants that came due before an order about their job: judged as the job was, before it is changed."""
+"""Settles the instants of a job that came due before a request changes it, by the job's old definition."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from noonmark.store.jobs.locks import LockedJob
 from noonmark.store.jobs.requests import Batch
 
 _MOST_STEPS: Final = 20
-"""Planning steps of one job inside an order; each is a step of the trigger's size."""
+"""Planning steps for one job within a request; each is as large as a step of the trigger."""
 
 
 def settle_due(batch: Batch, job: LockedJob, *, of_last_pause: bool = False) -> bool:
-    """Give what came due its verdict, as a claim would; False where some of it is left to the trigger.
+    """Settle the due instants as a claim would; return False if some are left to the trigger.
 
-    That is so where too much came due for one order, or only a process with the active zone data can tell
-    what. An instant that waits for its jitter runs at once. The job may be complete, or broken, afterwards.
+    Some are left if too many came due for one request, or if only a process with the active zone data can
+    plan them. An instant that waits for its jitter runs at once. The job may be completed or broken then.
 
     Args:
-        batch: in the transaction that locked the job.
+        batch: the transaction that locked the job.
         job: the locked job.
-        of_last_pause: only what the last pause held, and its resume gave a choice for.
+        of_last_pause: whether to settle only instants of the last pause, for which its resume made a choice.
     """
     planner = Planner(catch_up_cap=CATCH_UP_CAP, ledger_cap=LEDGER_CAP)
     for _ in range(_MOST_STEPS):

@@ -1,4 +1,4 @@
-"""Facts that a process remembers: which pools and ledger days exist, and what the workers can run."""
+"""Facts that a process caches: which pools and ledger days exist, and what the workers can run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from noonmark.store.cluster.pools import pool_names
 
 
 class FactCache:
-    """What was seen in committed rows, so that the next batch need not ask again. One thread uses it."""
+    """Caches facts from committed rows, so that the next batch need not query them. Not thread-safe."""
 
     def __init__(self) -> None:
         self.pools: frozenset[str] = frozenset()
@@ -20,7 +20,7 @@ class FactCache:
         self._days: set[date] = set()
 
     def unknown_pools(self, connection: psycopg.Connection, wanted: Iterable[str]) -> frozenset[str]:
-        """Return those of the pools that do not exist; Postgres is asked only about a pool never seen."""
+        """Return those of the pools that do not exist; query Postgres only for pools that are not cached."""
         names = frozenset(wanted)
         if names <= self.pools:
             return frozenset()
@@ -28,11 +28,11 @@ class FactCache:
         return names - self.pools
 
     def ensure_day(self, connection: psycopg.Connection, at: datetime) -> None:
-        """Make sure that the ledger has the day of an instant, in the caller's transaction."""
+        """Ensure that the ledger has a partition for the day of an instant, in the caller's transaction."""
         day = at.astimezone(UTC).date()
         if day in self._days:
             return
         row = connection.execute("select noonmark_make_day(%s)", [day]).fetchone()
-        # A day made just now is not remembered: this transaction may yet be rolled back.
+        # A day created just now is not cached, because this transaction may be rolled back.
         if row is not None and not row[0]:
             self._days.add(day)

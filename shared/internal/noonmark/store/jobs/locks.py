@@ -1,4 +1,4 @@
-"""The locks of control statements, always in one order: timers, job, runs. And the job as they found it."""
+"""The locks of control statements, always in the same order (timers, job, runs), and the locked job."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from noonmark.store.database.statements import statement
 from noonmark.store.jobs.requests import Reason, RejectedRequest, rejected
 
 _TRIES = 5
-"""Looks at a name whose job was cancelled before it could be locked."""
+"""How often a name is looked up whose job was cancelled before it could be locked."""
 
 
 _ALLOWED: Final = {
     "paused": "a job that is active or paused",
     "resumed": "a job that is paused or active",
-    "updated": "a job that is not cancelled; create one anew",
+    "updated": "a job that is not cancelled; create a new one",
     "triggered": "a job that is not cancelled",
 }
-"""For each verb of an order, the jobs that it can be given to."""
+"""The jobs that each control request applies to, by its participle."""
 
 
 class LockedJob(NamedTuple):
@@ -60,7 +60,7 @@ class LockedJob(NamedTuple):
 
 
 class LiveRun(NamedTuple):
-    """A locked run without a verdict."""
+    """A locked run that is not finished."""
 
     id: UUID
     scheduled_for: datetime
@@ -71,12 +71,12 @@ class LiveRun(NamedTuple):
 def lock_job(
     connection: psycopg.Connection, ref: JobRef, within: frozenset[str] | None = None
 ) -> LockedJob | None:
-    """Find the job that is meant and lock its timers, then its row; None if there is none.
+    """Find a job and lock its timers, then its row; return None if there is no such job.
 
     Args:
-        connection: in a transaction.
-        ref: which job.
-        within: a job of another namespace is not found, nor locked; None: of any.
+        connection: a connection in a transaction.
+        ref: the id or name of the job.
+        within: the only namespaces to find a job in; None means all.
     """
     if within is not None and not _is_within(connection, ref, within):
         return None
@@ -87,29 +87,29 @@ def lock_job(
         job = _lock_in_order(connection, job_id)
         if job is None or ref.job_id is not None:
             return job
-        # Between the look and the lock it may have been cancelled, and its name have gone to another job.
+        # Between the look-up and the lock, it may have been cancelled and another job may have its name.
         if job.state != JobState.CANCELLED and (job.namespace, job.name) == (ref.namespace, ref.name):
             return job
     return None
 
 
 def _lock_in_order(connection: psycopg.Connection, job_id: UUID) -> LockedJob | None:
-    """Lock the timers of a job, then its row; anew where the order before replaced the timers meanwhile."""
-    for more in reversed(range(_TRIES)):
+    """Lock the timers of a job, then its row; retry if another transaction replaced the timers meanwhile."""
+    for retries_left in reversed(range(_TRIES)):
         with connection.transaction():
             connection.execute(statement("lock_job_timers"), {"ids": [job_id]})
             with connection.cursor(row_factory=row_of(LockedJob)) as cursor:
                 job = cursor.execute(statement("lock_job"), {"job_id": job_id}).fetchone()
             missed = connection.execute(statement("find_unlocked_timers"), {"job_id": job_id}).fetchone()
-            if more and missed is not None:
-                # To wait for them with the job in hand would be a deadlock with the order that has them.
+            if retries_left and missed is not None:
+                # Waiting for them with the job locked would deadlock with the transaction that holds them.
                 raise psycopg.Rollback
             return job
     raise AssertionError("unreachable")
 
 
 def lock_again(connection: psycopg.Connection, job: LockedJob) -> LockedJob:
-    """Read a locked job anew, after something was done to it in this transaction."""
+    """Read a locked job again, after this transaction changed it."""
     with connection.cursor(row_factory=row_of(LockedJob)) as cursor:
         found = cursor.execute(statement("lock_job"), {"job_id": job.id}).fetchone()
     assert found is not None, f"{job} vanished under its lock"
@@ -117,13 +117,13 @@ def lock_again(connection: psycopg.Connection, job: LockedJob) -> LockedJob:
 
 
 def lock_runs(connection: psycopg.Connection, jobs: Sequence[UUID]) -> list[LiveRun]:
-    """Lock the unfinished runs of jobs that are locked."""
+    """Lock the unfinished runs of locked jobs."""
     with connection.cursor(row_factory=row_of(LiveRun)) as cursor:
         return cursor.execute(statement("lock_unfinished_runs"), {"ids": list(jobs)}).fetchall()
 
 
 def span(runs: Sequence[LiveRun]) -> dict[str, object]:
-    """Give the ids of runs with the range of their days, so that partitions are pruned; never empty."""
+    """Return the ids of runs and the range of their instants, which prunes partitions; never empty."""
     days = [run.scheduled_for for run in runs]
     return {"ids": [run.id for run in runs], "first": min(days), "last": max(days)}
 
@@ -136,18 +136,18 @@ def set_state(
     sequence: int | None,
     *,
     missed: ResumeChoice = ResumeChoice.SKIP,
-    held_by: str = "job",
+    paused_by: str = "job",
 ) -> None:
-    """Move a locked job and remember the sequence of the event that asked for it.
+    """Change the state of a locked job and store the sequence of the event that requested it.
 
     Args:
-        connection: in the transaction that locked the job.
-        job: as it was locked.
-        state: where it goes.
+        connection: a connection in the transaction that locked the job.
+        job: the job as it was locked.
+        state: the new state.
         reason: why, for people.
-        sequence: of the event.
-        missed: of a resume: what becomes of the instants that the pause held.
-        held_by: of a pause: "job" or "namespace".
+        sequence: the sequence of the event.
+        missed: for a resume, what happens to the instants that came due during the pause.
+        paused_by: for a pause, "job" or "namespace".
     """
     moved = connection.execute(
         statement("set_job_state"),
@@ -158,7 +158,7 @@ def set_state(
             "sequence": sequence,
             "was": job.state,
             "missed": missed.value,
-            "held_by": held_by,
+            "held_by": paused_by,
             "version": job.version,
         },
     ).fetchone()
@@ -166,7 +166,7 @@ def set_state(
 
 
 def note_sequence(connection: psycopg.Connection, job: LockedJob, sequence: int | None) -> None:
-    """Remember the sequence of an event that changes nothing else about the job."""
+    """Store the sequence of an event that changes nothing else about the job."""
     if sequence is not None:
         set_state(
             connection,
@@ -174,12 +174,12 @@ def note_sequence(connection: psycopg.Connection, job: LockedJob, sequence: int 
             JobState(job.state),
             job.state_reason,
             sequence,
-            held_by=job.paused_by or "job",
+            paused_by=job.paused_by or "job",
         )
 
 
 def refuse_in_state(job: LockedJob, verb: str) -> RejectedRequest:
-    """Make the verdict on an order that the job's state does not allow."""
+    """Return the rejection of a request that the job's state does not allow."""
     why = f' (reason given: "{printable(job.state_reason)}")' if job.state_reason else ""
     message = f"{job} is {job.state} and cannot be {verb}{why}"
     return RejectedRequest(
@@ -190,7 +190,7 @@ def refuse_in_state(job: LockedJob, verb: str) -> RejectedRequest:
 def _is_within(connection: psycopg.Connection, ref: JobRef, within: frozenset[str]) -> bool:
     if ref.job_id is None:
         return ref.namespace in within
-    # A job never moves to another namespace, so what is read before the lock holds after it.
+    # A job never moves to another namespace, so a value read before the lock stays true.
     row = connection.execute("select namespace from jobs where id = %s", [ref.job_id]).fetchone()
     return row is not None and row[0] in within
 

@@ -1,4 +1,4 @@
-"""Quotas of namespaces: how many recurring jobs they may have that are not cancelled."""
+"""Quotas of namespaces: the maximum number of recurring jobs that are not cancelled."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from noonmark.store.jobs.requests import Reason, Result, rejected
 
 
 class QuotaRoom(NamedTuple):
-    """A quota, and how many more jobs it lets in."""
+    """A quota, and how many more jobs it admits."""
 
     most: int
     free: int
 
 
 def read_quotas(connection: psycopg.Connection, namespaces: Collection[str]) -> dict[str, QuotaRoom]:
-    """Lock the quotas of namespaces until the open transaction ends, and count what they still let in.
+    """Lock the quotas of namespaces until the transaction ends, and count how many jobs they still admit.
 
     Args:
-        connection: in a transaction at READ COMMITTED.
-        namespaces: those without a quota are left out of the answer.
+        connection: a connection in a transaction at READ COMMITTED.
+        namespaces: names of namespaces; the result leaves out those without a quota.
     """
     quotas = connection.execute(statement("lock_quotas"), {"names": sorted(namespaces)}).fetchall()
     if not quotas:
@@ -37,10 +37,10 @@ def read_quotas(connection: psycopg.Connection, namespaces: Collection[str]) -> 
 
 
 def over_quota(namespace: str, quota: QuotaRoom) -> Result:
-    """Make the answer to a job that is one too many."""
+    """Return the result of a job that exceeds the quota."""
     return rejected(
         Reason.QUOTA,
         "",
-        f"namespace {namespace!r} may have {quota.most:,} recurring jobs, and has no room for another",
+        f"namespace {namespace!r} has reached its quota of {quota.most:,} recurring jobs",
         "cancel jobs that are not needed, or ask an admin for a higher max_jobs",
     )

@@ -1,4 +1,4 @@
-"""Records of a submission topic that were not taken: kept in a table, and told on a topic of their own."""
+"""Rejected records of the submission topics: stored in a table, and published to the rejections topic."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from noonmark.schemas.problems.refusal import FieldError, Refused, printable
 from noonmark.store.database.statements import statement
 from noonmark.store.outcomes.events import RawEvent, insert_events
 
-_MOST_TOLD_BYTES: Final = 256 * 1024
-"""More of a value would not fit into a message, as base64 and beside the problems."""
+_MOST_PUBLISHED_BYTES: Final = 256 * 1024
+"""A longer value, as base64 and together with the problems, would not fit into a message."""
 
 
 Place = tuple[str, int, int]
@@ -26,15 +26,15 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    """A refused record: where it stands, why, and what it was.
+    """A rejected record, with its position and the reason.
 
     Attributes:
-        topic: where it stands; with `partition` and `offset` its identity.
-        partition: likewise.
-        offset: likewise.
-        source: of its event, as far as it could be read.
-        event_id: likewise.
-        reason: a word of `noonmark.telemetry.declared.labels.REJECTION_REASONS`.
+        topic: its topic; identifies it together with `partition` and `offset`.
+        partition: its partition.
+        offset: its offset.
+        source: the source of its event, if it could be read.
+        event_id: the id of its event, if it could be read.
+        reason: one of `noonmark.telemetry.declared.labels.REJECTION_REASONS`.
         refused: the problems, with pointers into the event.
         value: all its bytes.
     """
@@ -57,21 +57,21 @@ def record_rejections(
     cap_bytes: int,
     shards: int,
 ) -> set[Place]:
-    """Keep refused records and tell of them, inside the caller's transaction; return the places that are new.
+    """Store and publish rejected records in the caller's transaction; return the positions that are new.
 
-    A record that was kept before is neither kept nor told again.
+    A record that was stored before is neither stored nor published again.
 
     Args:
-        connection: in a transaction.
-        records: refused now.
-        topic: the topic of rejections.
-        cap_bytes: of each value so many bytes are kept, at most; a message may hold fewer.
-        shards: of the installation.
+        connection: a connection in a transaction.
+        records: the rejected records.
+        topic: the rejections topic.
+        cap_bytes: how many bytes of each value are stored at most; a message may contain fewer.
+        shards: number of shards of the installation.
     """
     if not records:
         return set()
-    kept = connection.execute(statement("insert_rejections"), _columns(records, cap_bytes)).fetchall()
-    places: dict[Place, datetime] = {(row[0], row[1], row[2]): row[3] for row in kept}
+    stored = connection.execute(statement("insert_rejections"), _columns(records, cap_bytes)).fetchall()
+    places: dict[Place, datetime] = {(row[0], row[1], row[2]): row[3] for row in stored}
     new = set(places)
     events = []
     for record in records:
@@ -85,19 +85,19 @@ def record_rejections(
             partition=record.partition,
             offset=record.offset,
             value=record.value,
-            cap_bytes=min(cap_bytes, _MOST_TOLD_BYTES),
+            cap_bytes=min(cap_bytes, _MOST_PUBLISHED_BYTES),
             event_source=record.source,
             event_id=record.event_id,
             at=at,
         )
-        # Those of one partition stay in order: one slice, one key.
+        # Records of one partition share a slice and a key, so they stay in order.
         events.append(RawEvent(zlib.crc32(key) % shards, topic, key, value))
     insert_events(connection, events)
     return new
 
 
 class RefusedMessage(NamedTuple):
-    """A run message that a worker did not believe: where it stands, why, and its first bytes."""
+    """A run message that a worker refused, with its position, the reason and its first bytes."""
 
     topic: str
     partition: int
@@ -109,7 +109,7 @@ class RefusedMessage(NamedTuple):
 
 
 def keep_messages(connection: psycopg.Connection, messages: Sequence[RefusedMessage]) -> int:
-    """Keep refused run messages beside the refused submissions, and tell nobody; return how many were new."""
+    """Store refused run messages in the table of rejections, unpublished; return how many were new."""
     problems = [Refused([FieldError("", message.detail)]) for message in messages]
     rows = connection.execute(
         statement("insert_rejections"),
@@ -143,7 +143,7 @@ def _columns(records: Sequence[RejectedRecord], cap_bytes: int) -> dict[str, obj
 
 
 def _errors_text(refused: Refused) -> str:
-    """Write the problems as JSON that Postgres takes: they may quote what it cannot hold."""
+    """Return the problems as JSON that Postgres accepts: they may quote characters that it cannot store."""
     problems = [
         {
             "pointer": printable(problem.pointer),

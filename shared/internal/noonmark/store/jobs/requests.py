@@ -1,4 +1,4 @@
-"""What is asked of the store and what it answers: requests, results, and the batch they are part of."""
+"""Requests to the store, their results, and the batch (one transaction) that they are part of."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _log = logging.getLogger(__name__)
 
 _SOON: Final = timedelta(seconds=1)
 _OF_THE_DATA: Final = ("22", "23", "44", "54", "P0")
-"""SQLSTATE classes that blame what was written: data, constraints, program limits, raised by a trigger."""
+"""SQLSTATE classes that are caused by the data: data, constraints, program limits, raised by a trigger."""
 
 
 class EventRef(NamedTuple):
-    """The event that carried a submission: told apart by source and id, ordered per job by `sequence`.
+    """The event that carried a submission: identified by source and id, ordered per job by `sequence`.
 
-    `scope` is where source and id are unique: nobody can use up the names of events of another namespace.
+    Source and id are unique within `scope`, so that no publisher can use up ids of another namespace.
     """
 
     source: str
@@ -45,8 +45,8 @@ class EventRef(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        """The 16 bytes it is remembered by."""
-        # No part can hold U+0000, so no two events give one text.
+        """The 16 bytes that identify it in the inbox."""
+        # No part can contain U+0000, so no two events have the same text.
         name = f"{self.source}\0{self.id}\0{self.scope}" if self.scope else f"{self.source}\0{self.id}"
         return hashlib.blake2b(name.encode(), digest_size=16).digest()
 
@@ -55,11 +55,11 @@ class Request(NamedTuple):
     """A checked submission.
 
     Attributes:
-        submission: what is asked for.
-        event: what it came by; None: it is taken in without looking for repeats.
-        within: the only namespaces whose jobs and runs it may be about; None: all. A job or run elsewhere is
-            not found, exactly as one that does not exist.
-        trace: of the client's; set only where traces are on.
+        submission: what is requested.
+        event: the event that carried it; None means that it is not checked for duplicates.
+        within: the only namespaces whose jobs and runs it may access; None means all. A job or run in another
+            namespace is treated as one that does not exist.
+        trace: the client's trace; set only if tracing is on.
     """
 
     submission: Submission
@@ -69,18 +69,18 @@ class Request(NamedTuple):
 
 
 class Status(StrEnum):
-    """What became of a request."""
+    """The outcome of a request."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
-    """It had been taken in before; nothing was changed."""
+    """The event was accepted before; nothing was changed."""
     STALE = "stale"
-    """A newer event of the job had been taken in before; nothing was changed."""
+    """A newer event of the job was accepted before; nothing was changed."""
     REJECTED = "rejected"
 
 
 class Reason(StrEnum):
-    """Why a request that was sound in itself is rejected."""
+    """Why a well-formed request is rejected."""
 
     INVALID = "invalid"
     CONFLICT = "conflict"
@@ -93,12 +93,12 @@ class Reason(StrEnum):
 
 
 class Result(NamedTuple):
-    """The answer to one request.
+    """The result of one request.
 
     Attributes:
-        status: what became of it.
-        job_id: the job made, changed, or found in its place; None where there is none.
-        run_id: the run that a trigger made.
+        status: its outcome.
+        job_id: the job that was created or changed, or that existed already; None if there is none.
+        run_id: the run that a trigger created.
         reason: why it was rejected.
         refused: the problems of a rejected request; pointers are relative to the job document.
     """
@@ -116,11 +116,11 @@ class Taken(NamedTuple):
     Attributes:
         results: one per request, in their order.
         now: the database's time in this transaction.
-        queued: runs were queued: after the commit, hint the dispatchers.
-        due_soon: a timer is due within a second: after the commit, hint the triggers.
-        freed: runs wait for room, and there may be some: after the commit, hint the triggers of that.
-        settled: how many runs got which state, by (state, lane): those that their targets reported on.
-        begun: ids of runs that were queued on arrival, and those of their jobs.
+        queued: runs were queued; hint the dispatchers after the commit.
+        due_soon: a timer is due within a second; hint the triggers after the commit.
+        freed: runs wait for a slot that may be free now; hint the triggers after the commit.
+        settled: numbers of runs that their targets reported on, by (state, lane).
+        begun: ids of runs that were queued on arrival, and ids of their jobs.
         traced: jobs that belong to traces of clients.
     """
 
@@ -134,8 +134,8 @@ class Taken(NamedTuple):
     traced: Mapping[UUID, SubmitTrace] = MappingProxyType({})
 
 
-class RejectedRequest(Exception):  # noqa: N818 - a verdict on a request, not a fault of ours
-    """Ends the work on one request, so that its savepoint is rolled back."""
+class RejectedRequest(Exception):  # noqa: N818 - a decision on a request, not an error of ours
+    """Stops the work on one request, so that its savepoint is rolled back."""
 
     def __init__(self, result: Result) -> None:
         super().__init__(str(result.refused))
@@ -144,7 +144,7 @@ class RejectedRequest(Exception):  # noqa: N818 - a verdict on a request, not a 
 
 @dataclass(slots=True)
 class Batch:
-    """The transaction that requests are part of, and what it must tell after its commit."""
+    """The transaction that requests are part of, and what to announce after its commit."""
 
     connection: psycopg.Connection
     shards: int
@@ -161,42 +161,42 @@ class Batch:
     catalogues_read: bool = False
 
     def misfit(self, spec: JobSpec) -> Misfit | None:
-        """Say why no live worker of a job's pool can run it; None where one can, or none is alive."""
+        """Return why no live worker of the job's pool can run it; None if one can, or if none is live."""
         catalogues = self.known.catalogues
         found = catalogues.misfit(self.connection, spec.pool, spec.kind, spec.handler)
         if found is None or self.catalogues_read:
             return found
-        # A worker that can may have started since they were read; once for a batch is enough.
+        # A worker that can run it may have started since the last read; one read per batch is enough.
         self.catalogues_read = True
         catalogues.read(self.connection)
         return catalogues.misfit(self.connection, spec.pool, spec.kind, spec.handler)
 
     def note_timer(self, fire_at: datetime) -> None:
-        """Remember to hint the triggers if this timer is due soon."""
+        """Record that the triggers need a hint if this timer is due soon."""
         if fire_at <= self.now + _SOON:
             self.due_soon = True
 
 
 def rejected(reason: Reason, pointer: str, message: str, expected: str = "") -> Result:
-    """Make the answer to a request that is not taken."""
+    """Return the result of a request that is rejected."""
     refused = Refused([FieldError(pointer, message, expected)])
     return Result(Status.REJECTED, reason=reason, refused=refused)
 
 
 def unknown_pool(pool: str, known: frozenset[str]) -> Result:
-    """Make the answer to a job for a pool that is not registered."""
-    names = ", ".join(sorted(known)[:20]) or "none is registered"
-    return rejected(Reason.UNKNOWN_POOL, "/pool", f"no pool is named {pool!r}", f"one of: {names}")
+    """Return the result of a job for a pool that is not registered."""
+    expected = f"one of: {', '.join(sorted(known)[:20])}" if known else "a pool; none is registered"
+    return rejected(Reason.UNKNOWN_POOL, "/pool", f"no pool is named {pool!r}", expected)
 
 
 def cannot_run(misfit: Misfit) -> Result:
-    """Make the answer to a job that no live worker of its pool can run."""
+    """Return the result of a job that no live worker of its pool can run."""
     reason = Reason.UNKNOWN_KIND if misfit.pointer == "/type" else Reason.UNKNOWN_HANDLER
     return rejected(reason, misfit.pointer, misfit.message, misfit.expected)
 
 
 def unknown_limit(limits: Limits, namespace: str, known: frozenset[str]) -> Result | None:
-    """Make the answer to a job that names a limit which its namespace has not; None: it has all of them."""
+    """Return the result of a job that names a limit that its namespace does not have; None if it has all."""
     for place, (name, _) in enumerate(limits):
         if name not in known:
             return rejected(
@@ -205,7 +205,7 @@ def unknown_limit(limits: Limits, namespace: str, known: frozenset[str]) -> Resu
                 f"namespace {namespace!r} has no limit {name!r}{suggestion(name, sorted(known))}",
                 f"one of: {', '.join(sorted(known)[:20])}"
                 if known
-                else f"a limit made by `noonmark limit set NAME --namespace {namespace} --max-running N`",
+                else f"a limit created by `noonmark limit set NAME --namespace {namespace} --max-running N`",
             )
     return None
 
@@ -213,12 +213,12 @@ def unknown_limit(limits: Limits, namespace: str, known: frozenset[str]) -> Resu
 def lacking(
     spec: JobSpec, limits: frozenset[str], pools: frozenset[str], catalogues: Mapping[str, Catalogue]
 ) -> list[FieldError]:
-    """Return what a job names that is not there, by which its creation would be rejected.
+    """Return what a job names that does not exist, so that creating it would be rejected.
 
     Args:
-        spec: of the job.
-        limits: those of its namespace.
-        pools: all there are.
+        spec: the job.
+        limits: names of its namespace's limits.
+        pools: names of all pools.
         catalogues: what the live workers of each pool can run.
     """
     workers = catalogues.get(spec.pool)
@@ -237,22 +237,22 @@ def lacking(
 
 
 UNFIT: Final = Exception
-"""What a request that cannot be stored may raise, on our side or in Postgres: it must not stop the others."""
+"""Errors of a request that cannot be stored, from here or Postgres. They must not stop other requests."""
 
 
 def unplannable(error: Exception) -> Result:
-    """Make the answer to a request that cannot be stored.
+    """Return the result of a request that cannot be stored.
 
     Raises:
-        psycopg.Error: the error itself, where it is the database that failed.
+        psycopg.Error: the error itself, if the database failed.
     """
     text = str(error)
     if isinstance(error, psycopg.Error):
-        # psycopg itself refuses what it cannot send, without any SQLSTATE.
+        # psycopg refuses values that it cannot send, with no SQLSTATE.
         by_driver = error.sqlstate is None and isinstance(error, psycopg.DataError)
         if not by_driver and not (error.sqlstate or "").startswith(_OF_THE_DATA):
             raise error
         text = error.diag.message_primary or text
     else:
         _log.error("a checked request could not be stored", exc_info=error)
-    return rejected(Reason.INVALID, "", f"it cannot be stored: {printable(text)[:500]}")
+    return rejected(Reason.INVALID, "", f"cannot be stored: {printable(text)[:500]}")

@@ -1,6 +1,6 @@
-"""Jobs that pause themselves after `pause_after_failures` equal failures in a row.
+"""Pauses jobs after `pause_after_failures` runs in a row died of the same cause.
 
-The sweep is the one mechanism, so that it does not matter which process recorded a failure, or died after it.
+Only the sweep does this, so it does not matter which process recorded a failure, or crashed after that.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.schedules.time_facts import read_time_facts, share_time_facts
 
 REASON_PREFIX: Final = "paused itself: "
-"""Of the state reason of such a job, before what is to be told of its failures."""
+"""How the state reason of such a job begins."""
 
 _MOST_REASON: Final = 500
-"""Characters, as an operator's reason."""
+"""Maximum length in characters, the same as for an operator's reason."""
 
 
 class FailingJob(NamedTuple):
@@ -41,18 +41,18 @@ class FailingJob(NamedTuple):
     def reason(self) -> str:
         """Why it is paused, for people."""
         runs = "run" if self.failures == 1 else "runs"
-        why = self.error or "no error is known"
-        text = f"{REASON_PREFIX}{self.failures} {runs} in a row ended dead: {why}"
+        why = self.error or "no error was recorded"
+        text = f"{REASON_PREFIX}{self.failures} {runs} in a row died: {why}"
         return text if len(text) <= _MOST_REASON else text[: _MOST_REASON - 1] + "…"
 
 
 def died_since(connection: psycopg.Connection, since: datetime) -> dict[UUID, datetime]:
-    """Return the jobs of which a run died after `since`, each with the latest death."""
+    """Return the jobs that had a run die after `since`, each with the time of the latest one."""
     return dict(connection.execute(statement("list_jobs_with_recent_deaths"), {"since": since}).fetchall())
 
 
 def failing(connection: psycopg.Connection, jobs: Sequence[UUID]) -> list[FailingJob]:
-    """Return those of the jobs that are to pause themselves."""
+    """Return those of the jobs that are to be paused."""
     if not jobs:
         return []
     with connection.cursor(row_factory=row_of(FailingJob)) as cursor:
@@ -62,28 +62,28 @@ def failing(connection: psycopg.Connection, jobs: Sequence[UUID]) -> list[Failin
 def pause(
     connection: psycopg.Connection, topics: EventTopics, job_id: UUID, known: FactCache, *, shards: int
 ) -> FailingJob | None:
-    """Pause a failing job as an operator's order would, in one transaction; None where it need not be.
+    """Pause a failing job as an operator's request would, in one transaction; return None if not needed.
 
     Args:
-        connection: no transaction open.
-        topics: where verdicts are announced that the pause brings.
-        job_id: found by `failing`.
-        known: what this process has seen of pools and days.
-        shards: of the installation.
+        connection: a connection without an open transaction.
+        topics: topics for outcomes of runs that the pause settles.
+        job_id: id of a job that `failing` returned.
+        known: the pools and days that this process has cached.
+        shards: number of shards of the installation.
     """
     with connection.transaction():
         share_time_facts(connection, wait=True)
         job = lock_job(connection, JobRef(job_id, "", None))
         if job is None or job.state != JobState.ACTIVE:
             return None
-        # Looked at again under the lock: it may have been resumed or edited, or have succeeded.
+        # Check again under the lock: the job may have been resumed or edited, or have succeeded.
         found = failing(connection, [job_id])
         if not found:
             return None
-        order = PauseJob(JobRef(job_id, job.namespace, None), found[0].reason)
+        request = PauseJob(JobRef(job_id, job.namespace, None), found[0].reason)
         taken = accept(
             connection,
-            [Request(order, None)],
+            [Request(request, None)],
             shards=shards,
             topics=topics,
             known=known,

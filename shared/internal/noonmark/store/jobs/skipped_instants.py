@@ -1,4 +1,4 @@
-"""Instants that came due while a cancel of their job was on its way: none goes without a verdict."""
+"""Records instants as skipped that came due before their job was cancelled, replaced or paused."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from noonmark.store.jobs.requests import Batch
 from noonmark.store.outcomes.events import announce
 
 _SKIPPING_SECONDS: Final = 1.5
-"""How long one order works on instants that nobody will run, inside the transaction of its batch."""
+"""How long one request may spend on skipped instants, inside the transaction of its batch."""
 
 
 class _Skipped(NamedTuple):
-    """An instant, or a range of them with its last and their number."""
+    """An instant, or a range of instants with the last one and their number."""
 
     scheduled_for: datetime
     last_scheduled_for: datetime | None = None
@@ -37,14 +37,14 @@ class _Skipped(NamedTuple):
 def skip_due(
     batch: Batch, job: LockedJob, dropped: Sequence[tuple[datetime, datetime | None]]
 ) -> datetime | None:
-    """Write the verdict of what the timers of a cancelled, replaced or paused job still owed.
+    """Record the unsettled instants of a cancelled, replaced or paused job as skipped.
 
-    Returns the first instant that is left where there are too many for one order; else None.
+    Returns the first instant that is left if there are too many for one request; otherwise None.
 
     Args:
-        batch: in the transaction that ends the timers.
-        job: as it was locked, before the change.
-        dropped: of the timers that were dropped: nominal instant, and the last instant that has its verdict.
+        batch: the transaction that deletes the timers.
+        job: the job as it was locked, before the change.
+        dropped: for each deleted timer, its nominal instant and the last settled instant.
     """
     overdue = [(at, after_at) for at, after_at in dropped if at <= batch.now]
     if not overdue:
@@ -56,7 +56,7 @@ def skip_due(
     if schedule is None:
         _settle(batch, job, [_Skipped(first)], reason)
         return None
-    # Where both are one, the timer is only a place: that has its verdict, and the next is yet to be found.
+    # If both are equal, the timer only marks a settled instant, and the next one must be computed.
     due = first if first != after else schedule.next(first)
     ends_at = time.monotonic() + _SKIPPING_SECONDS
     while due is not None and due <= batch.now:
@@ -71,13 +71,13 @@ def skip_due(
 
 
 def _schedule_of(batch: Batch, job: LockedJob) -> Schedule | None:
-    """Return a job's schedule; None where it cannot be read: the job can be ended all the same."""
+    """Return a job's schedule; None if it cannot be read, because such a job can still be cancelled."""
     schedules = ScheduleTexts()
     text = orjson.dumps(job.schedule).decode()
     schedules.learn(batch.connection, [text])
     try:
         return schedules.read(text)
-    except Exception:  # noqa: BLE001 - damaged rows are damaged in many ways
+    except Exception:  # noqa: BLE001 - rows can be damaged in many ways
         return None
 
 
@@ -112,8 +112,8 @@ def _write(batch: Batch, job: LockedJob, rows: Sequence[_Skipped], reason: SkipR
         },
     ).fetchall()
     written = {row[0] for row in inserted}
-    told = [(run_id, row.scheduled_for) for run_id, row in zip(ids, rows, strict=True) if run_id in written]
-    announce_skips(batch, job, told, origin=Origin.SCHEDULE, reason=reason)
+    new = [(run_id, row.scheduled_for) for run_id, row in zip(ids, rows, strict=True) if run_id in written]
+    announce_skips(batch, job, new, origin=Origin.SCHEDULE, reason=reason)
 
 
 def announce_skips(
@@ -124,7 +124,7 @@ def announce_skips(
     origin: Origin,
     reason: SkipReason,
 ) -> None:
-    """Announce runs of a job that were skipped before they were ever queued, by id and nominal instant."""
+    """Announce runs of a job that were skipped before they were queued, by id and nominal instant."""
     settled = [
         SettledRun(
             run_id=run_id,

@@ -1,7 +1,7 @@
-"""Taking in submissions: the one way by which jobs are made and changed, whoever asks.
+"""Accepts submissions: the only way in which jobs are created and changed.
 
-A batch is one transaction of the caller's. Repeated events are recognised, consecutive creates are written
-together, orders about existing jobs are carried out one by one in between, so that the events of one job
+A batch is one transaction of the caller. Duplicate events are recognised, consecutive creates are written
+together, and requests for existing jobs are executed one by one in between, so that the events of one job
 keep their order.
 """
 
@@ -44,40 +44,40 @@ def accept(
     known: FactCache,
     facts: TimeFacts,
 ) -> Taken:
-    """Take in a batch of submissions inside the caller's transaction, which must be open.
+    """Accept a batch of submissions inside the caller's open transaction.
 
-    The caller has made sure, by `time_facts.share_time_facts` and `facts_number`, that `facts` hold until its
-    transaction ends.
+    The caller has ensured, with `time_facts.share_time_facts` and `facts_number`, that `facts` stay valid
+    until its transaction ends.
 
     Args:
-        connection: in a transaction at READ COMMITTED.
+        connection: a connection in a transaction at READ COMMITTED.
         requests: checked submissions in the order of their arrival.
-        shards: of the installation.
-        topics: where verdicts of cancelled runs are announced.
-        known: what this process has seen of pools and days; kept between batches.
-        facts: what the requests were checked with.
+        shards: number of shards of the installation.
+        topics: topics for outcomes of cancelled runs.
+        known: the pools and days that this process has cached; kept between batches.
+        facts: the facts that the requests were checked with.
 
     Raises:
-        psycopg.Error: the database failed, or lost a deadlock: roll back and take the whole batch again.
+        psycopg.Error: the database failed, or broke a deadlock; roll back and retry the whole batch.
     """
     keys = [request.event.key if request.event else None for request in requests]
-    now, repeated = _remember(connection, requests, keys)
+    now, repeated = _insert_events(connection, requests, keys)
     batch = Batch(connection, shards, topics, known, now, facts)
     if any(_may_need_zone_data(request) for request in requests):
         batch.zone_data_is_active = active_zone_data(connection) == zone_data_version()
     results: dict[int, Result] = {place: Result(Status.DUPLICATE) for place in repeated}
     fresh = [(place, request) for place, request in enumerate(requests) if place not in repeated]
     _lock_names(connection, [request for _, request in fresh])
-    _take_in(batch, fresh, results)
+    _accept_fresh(batch, fresh, results)
     _forget_rejected(connection, keys, results)
-    answers = [results[place] for place in range(len(requests))]
-    return Taken(answers, batch.now, batch.queued, batch.due_soon, batch.settled, batch.freed, batch.begun)
+    in_order = [results[place] for place in range(len(requests))]
+    return Taken(in_order, batch.now, batch.queued, batch.due_soon, batch.settled, batch.freed, batch.begun)
 
 
-def _remember(
+def _insert_events(
     connection: psycopg.Connection, requests: Sequence[Request], keys: Sequence[bytes | None]
 ) -> tuple[datetime, set[int]]:
-    """Put the events into the inbox; return the time, and the places of those seen before or here twice."""
+    """Insert the events into the inbox; return the time, and the indexes of duplicates."""
     first: dict[bytes, int] = {}
     repeated: set[int] = set()
     for place, key in enumerate(keys):
@@ -109,7 +109,7 @@ def _remember(
 
 
 def _may_need_zone_data(request: Request) -> bool:
-    """Whether a zoned schedule comes or, with any order about an existing job, may be there."""
+    """Return whether the request has a schedule in a time zone, or its existing job may have one."""
     submission = request.submission
     if isinstance(submission, CancelRuns | CompleteRun):
         return False
@@ -120,7 +120,7 @@ def _may_need_zone_data(request: Request) -> bool:
 
 
 def _lock_names(connection: psycopg.Connection, requests: Sequence[Request]) -> None:
-    """Order sequenced creates and cancels of the same names among all processes."""
+    """Serialize sequenced creates and cancels of the same names among all processes."""
     buckets: dict[int, bool] = {}
     for submission, event, *_ in requests:
         if event is None or event.sequence is None:
@@ -141,7 +141,7 @@ def _bucket(namespace: str, name: str | None) -> int:
     return zlib.crc32(f"{namespace}\0{name}".encode()) % _NAME_BUCKETS
 
 
-def _take_in(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[int, Result]) -> None:
+def _accept_fresh(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[int, Result]) -> None:
     creates: list[Create] = []
     names: set[tuple[str, str | None]] = set()
     completions: list[tuple[int, CompleteRun]] = []
@@ -149,17 +149,17 @@ def _take_in(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[i
         if isinstance(submission, CompleteRun):
             completions.append((place, submission))
             continue
-        # Reports and orders about a run keep their order.
+        # Reports on a run and requests for it keep their order.
         complete(batch, completions, results)
         if isinstance(submission, CreateJob):
             creates.append(Create(place, submission.spec, event.sequence if event else None))
             names.add((submission.spec.namespace, submission.spec.name))
             continue
         if isinstance(submission, CancelRuns):
-            # Nobody knows a run of the open group yet.
+            # No client can know a run of the open group of creates yet.
             results[place] = cancel_runs(batch, submission, event, within)
             continue
-        # Only an order about a job of the open group must wait for it; by id nobody knows one of them yet.
+        # Only a request for a job of the open group must wait for it. No client knows such a job's id yet.
         if submission.ref.job_id is None and (submission.ref.namespace, submission.ref.name) in names:
             create_jobs(batch, creates, results)
             creates, names = [], set()

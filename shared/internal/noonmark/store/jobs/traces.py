@@ -1,4 +1,4 @@
-"""What clients said of the traces that their submissions belong to. Only asked where traces are on."""
+"""The traces that clients' submissions belong to. Used only if tracing is on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from noonmark.store.database.statements import statement
 
 
 def keep(connection: psycopg.Connection, traceparents: Mapping[UUID, str]) -> None:
-    """Keep the `traceparent` of jobs that were just made, in the transaction that made them."""
+    """Store the `traceparent` of jobs in the transaction that creates them."""
     connection.execute(
         statement("insert_traces"),
         {"ids": list(traceparents), "traceparents": list(traceparents.values())},

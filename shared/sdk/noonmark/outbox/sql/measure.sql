@@ -1,4 +1,4 @@
--- How many rows wait and are parked, up to a cap that keeps it cheap, and for how many seconds the first has waited.
+-- How many rows wait and are parked, counted up to a cap, and for how many seconds the first has waited.
 select (select count(*) from (
             select from noonmark_outbox where parked_at is null limit %(cap)s) as waiting),
        (select count(*) from (

@@ -1,4 +1,4 @@
--- Sets rows aside that noonmark does not take, each with the reason, so that they do not stand before the others.
+-- Parks rows that noonmark refuses, each with the reason, so that they do not block the others.
 update noonmark_outbox
 set parked_at = clock_timestamp(), error = refused.error
 from unnest(%(ids)s::uuid[], %(errors)s::text[]) as refused (id, error)

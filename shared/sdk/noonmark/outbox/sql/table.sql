@@ -1,5 +1,5 @@
--- The table in an application's database that jobs are enqueued in. Safe to repeat. One index per thing that the
--- relay looks for, so that neither parked rows nor dead ones of relayed jobs slow it down.
+-- The table in an application's database in which jobs are enqueued. Safe to repeat. The relay has one index for each of its
+-- searches, so that neither parked rows nor dead tuples of relayed jobs slow it down.
 create table if not exists noonmark_outbox (
     id uuid primary key,
     seq bigint generated always as identity,

@@ -1,6 +1,6 @@
--- Locks the oldest waiting rows until they are relayed. Rows that another dispatcher holds are left to it. A document
--- that is too large is not even read: its row is parked. Nor are more read than are held at once; the first is always
--- read. Each document is made text once.
+-- Locks the oldest waiting rows until they are relayed. Rows locked by another dispatcher are skipped. A document that is
+-- too large is not read, and its row is parked. No more is read than fits in memory at once, but the first row always is.
+-- Each document is converted to text once.
 with locked as materialized (
     select id, seq, namespace, idempotency_key, document::text as document
     from noonmark_outbox

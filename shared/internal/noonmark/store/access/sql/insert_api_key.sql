@@ -1,4 +1,4 @@
--- Writes a key. When it ends is counted from the database's clock, which also judges it.
+-- Inserts a key. Its end is computed from the database's clock, which also decides whether it has expired.
 insert into api_keys (key_id, name, secret_hash, signing_secret, grants, platform, scopes, rate_per_minute, created_by,
                       expires_at)
 values (%(key_id)s, %(name)s, %(secret_hash)s, %(signing_secret)s, %(grants)s::jsonb, %(platform)s, %(scopes)s::text[],

@@ -1,4 +1,4 @@
--- Keys as they are shown, by id. Nothing secret is among the columns that the API's role may read.
+-- Keys for people, by id. No secret is among the columns that the API's role can read.
 select key_id, name, grants, platform, scopes, rate_per_minute, signs, created_at, created_by, expires_at, last_used_at,
        revoked_at,
        case when revoked_at is not null then 'revoked' when expires_at <= noonmark_now() then 'expired' else 'valid' end

@@ -1,5 +1,5 @@
--- Notes which keys are in use, at most once a minute for each, whatever number of processes they are used with. In the
--- order of the ids, so that two processes never wait for each other.
+-- Records which keys are in use, at most once a minute for each key, however many processes it is used with. Rows are
+-- locked in the order of the ids, so that two processes never wait for each other.
 update api_keys set last_used_at = noonmark_now()
 where ctid = any (array(
     select ctid from api_keys

@@ -1,4 +1,4 @@
--- Lets requests with the same key follow each other, in whichever process they are: the second finds what the first was
--- answered. A function: it waits first, and what it reads then is a statement of its own.
+-- Serializes requests with the same key, in all processes: the second one finds the response to the first. This is a
+-- function, because it waits first, and what it reads after that must be a separate statement.
 select of_namespace, of_key, of_hash, of_status, of_body
 from noonmark_answers_before(%(namespaces)b::text[], %(keys)b::text[])

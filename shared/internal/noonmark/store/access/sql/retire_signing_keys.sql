@@ -1,5 +1,5 @@
--- Retires keys of a namespace, but never the newest: calls must always be signed. The lock makes two orders take turns,
--- and a key that the first retired is not among those that the second finds.
+-- Retires keys of a namespace, but never the newest, because calls must always be signed. The lock serializes two requests:
+-- a key that the first one retired is not among those that the second one finds.
 with valid as materialized (
     select key_id from signing_keys where namespace = %(namespace)s and retired_at is null order by key_id for update
 )

@@ -1,4 +1,5 @@
--- Keeps answers in the transaction that made what they tell of. A function, as `insert_jobs` is.
+-- Stores responses in the transaction that makes the changes they report. This is a function for the same reason as
+-- `insert_jobs`.
 select noonmark_keep_answers(
     %(namespaces)b::text[], %(keys)b::text[], %(hashes)b::bytea[], %(statuses)b::smallint[], %(bodies)b::text[]
 )

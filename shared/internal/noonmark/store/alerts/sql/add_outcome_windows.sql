@@ -1,4 +1,4 @@
--- Adds to the counts of windows; partitions share those of one-time jobs, whose order does not matter.
+-- Adds to the counts of windows. Partitions share the windows of one-time jobs, for which order does not matter.
 insert into outcome_windows as kept (window_at, job_id, namespace, kind, succeeded, failed, dead, skipped, other, seconds_buckets)
 select window_at, job_id, namespace, kind, succeeded, failed, dead, skipped, other, buckets::int[]
 from unnest(%(window_at)b::timestamptz[], %(job_ids)b::uuid[], %(namespaces)b::text[], %(kinds)b::text[],

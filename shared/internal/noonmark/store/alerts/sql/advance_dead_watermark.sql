@@ -1,2 +1,2 @@
--- The look at the dead letters has come so far: what died later is looked at next.
+-- Advances the watermark of dead letters; the next check reads those that died later.
 update observer_state set died_until = %(until)s

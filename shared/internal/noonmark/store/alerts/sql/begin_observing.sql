@@ -1,5 +1,5 @@
--- The first look: what was before it is nobody's alert. A silence is counted from here, at the earliest. Likewise where the
--- clock was set back behind the last look: what is made now must not count as looked at already.
+-- Inserts the state of the first check: what happened before raises no alerts, and a silence is measured from here at the
+-- earliest. It also resets the state if the clock was set back behind the last check: new rows must not count as checked.
 insert into observer_state as state (heard_at, walked_to, ruled_to, died_until)
 select noonmark_now(), hour_ago, hour_ago, noonmark_now() - interval '1 hour'
 from noonmark_first_id(noonmark_now() - interval '1 hour') as hour_ago

@@ -1,6 +1,6 @@
--- Takes what a channel is to be told now, for so long that a send must be over; whoever took it last has the highest
--- number of attempts, and only that may note what became of it. What is over is told once its beginning was told, was
--- given up on, and is not being told at this moment. SKIP LOCKED lets several observers share a channel.
+-- Leases a channel's due deliveries, for so long that a send must be over by then. The last process that leased a delivery
+-- has its highest number of attempts, and only that one may record the outcome. A resolution is sent after the start was
+-- sent or abandoned, and is not being sent. SKIP LOCKED lets several observers share a channel.
 update alert_deliveries
 set attempts = alert_deliveries.attempts + 1,
     due_at = noonmark_now() + make_interval(secs => %(lease_seconds)s)

@@ -1,4 +1,4 @@
--- Counts what a channel was not told yet, up to a cap.
+-- Counts a channel's unsent deliveries, up to a cap.
 select count(*) from (
     select from alert_deliveries
     where channel = %(channel)s and due_at < 'infinity' and sent_at is null

@@ -1,4 +1,4 @@
--- Late runs that have started, ended or are held by now are late no more.
+-- Deletes late runs that have started, finished or been paused since.
 delete from late_runs
 where run_id = any (array(
     select late.run_id

@@ -1,4 +1,4 @@
--- Causes of which runs died lately: of a recurring job, or of the one-time jobs of a namespace.
+-- Recent causes of dead letters: per recurring job, or per namespace for its one-time jobs.
 with died as materialized (
     select namespace, fingerprint, job_id, died_at from dead_letters
     where died_at > (select died_until from observer_state) - make_interval(secs => %(look_back)s)

@@ -1,4 +1,4 @@
--- Active jobs whose last attempts all failed in the same way.
+-- Active jobs whose last attempts all failed with the same cause.
 select stats.job_id, stats.namespace, stats.kind, stats.failures, stats.failure_cause, stats.last_error, stats.last_run_id,
        stats.last_failure_at, job.name
 from (

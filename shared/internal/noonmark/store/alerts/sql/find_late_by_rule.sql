@@ -1,4 +1,4 @@
--- Jobs that say themselves when they are late, page by page: an instant not planned in time, or a run that has not started.
+-- Jobs with their own `late_after_seconds`, page by page: an instant not planned in time, or a run that has not started.
 with page as materialized (
     select job_id, make_interval(secs => late_after_seconds) as patience from late_rules
     where job_id > %(after)s order by job_id limit %(limit)s

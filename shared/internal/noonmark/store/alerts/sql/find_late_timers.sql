@@ -1,6 +1,5 @@
--- Instants that no trigger has planned in time: the oldest of each (shard, lane, kind). Jobs with a rule of their own are
--- looked at by `find_late_by_rule`; asked row by row, and so that few are
--- expected to have one, they do not cost the order of the index.
+-- Instants that no trigger has planned in time: the oldest of each (shard, lane, kind). `find_late_by_rule` checks jobs with
+-- their own rule. They are filtered row by row, with an estimate of few such rows, so that the order of the index is used.
 select due.job_id, due.namespace, due.pool, due.fire_at, coalesce(job.unique_name, false) as recurring, job.name
 from unnest(%(shards)b::smallint[]) as shards (shard),
      unnest('{0,1,2}'::smallint[]) as lanes (lane),

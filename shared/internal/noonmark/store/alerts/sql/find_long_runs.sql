@@ -1,5 +1,5 @@
--- Runs under way for much longer than is usual for their job, among the oldest start statements and callbacks.
-with held as (
+-- Runs that have taken much longer than is usual for their job, among the oldest start batches and callbacks.
+with batch as (
     (select run_ids, first_scheduled_for as first_at, last_scheduled_for as last_at from start_batches
      where started_at < noonmark_now() - make_interval(secs => %(min_seconds)s)
      order by id limit %(batches)s)
@@ -9,10 +9,10 @@ with held as (
      order by run_id limit %(batches)s)
 )
 select run.job_id, run.namespace, run.id, run.elapsed, stats.usual_seconds, stats.runs, job.name
-from held
+from batch
 cross join lateral (
     select id, job_id, namespace, extract(epoch from noonmark_now() - started_at)::float8 as elapsed from runs
-    where id = any (held.run_ids) and scheduled_for between held.first_at and held.last_at
+    where id = any (batch.run_ids) and scheduled_for between batch.first_at and batch.last_at
       and state in ('running', 'cancelling')
 ) as run
 cross join lateral (

@@ -1,5 +1,5 @@
--- Late runs by what is told of them: one alert for a recurring job, one for the one-time jobs of a namespace. Jobs with a
--- rule of their own are judged by it; where a rule is gone, so is what it called late before others do.
+-- Late runs grouped into alerts: one for each recurring job, one for the one-time jobs of each namespace. Jobs with their
+-- own rule are left out. If a rule was removed, its runs count again only once they are late by the general limit.
 select late.job_id, late.namespace, late.pools, late.runs, late.since, late.run_id, job.name
 from (
     select case when recurring then job_id end as job_id, namespace, array_agg(distinct pool order by pool) as pools,

@@ -1,4 +1,4 @@
--- Notes that telling a channel has failed, and when it is tried again. What is given up on stays to be seen.
+-- Records that a send failed, and when it is retried. Abandoned deliveries stay visible.
 update alert_deliveries
 set last_error = failed.error,
     due_at = case when failed.given_up then 'infinity' else noonmark_now() + make_interval(secs => failed.wait_seconds) end

@@ -1,5 +1,5 @@
--- For how long no outcome was heard of, and what should have led to one meanwhile: an instant not planned, a run not
--- started, an outcome or a run that was not told to Kafka.
+-- How long no outcome has arrived, and what should have led to one meanwhile: an instant that is not planned, a run that has
+-- not started, or an outcome or a run that is not sent to Kafka.
 select extract(epoch from noonmark_now() - heard_at)::float8 as silence, heard_at,
        exists (
            select from unnest(%(shards)b::smallint[]) as shards (shard),
@@ -14,5 +14,5 @@ select extract(epoch from noonmark_now() - heard_at)::float8 as silence, heard_a
                 lateral (select created_at from outbox
                          where slice = slices.slice and lane = lanes.lane order by seq limit 1) as oldest
            where oldest.created_at < noonmark_now() - make_interval(secs => %(silence)s)
-       ) as untold
+       ) as unsent
 from observer_state

@@ -1,4 +1,4 @@
--- Ids of events go after an hour: uuid7, so that the oldest lie together.
+-- Deletes event ids after an hour. They are UUIDv7, so the oldest are next to each other.
 delete from observer_events
 where event_id = any (array(
     select event_id from observer_events

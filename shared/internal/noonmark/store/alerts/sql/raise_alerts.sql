@@ -1,5 +1,5 @@
--- What was found wrong becomes an alert, at most one open of a fingerprint; with it, one delivery for each channel. Of what
--- is open already the newest figures are kept, now and then; a channel that was turned on meanwhile is told of it then.
+-- Raises the problems found as alerts, at most one open alert for each fingerprint, with one delivery for each channel. The
+-- figures of open alerts are updated from time to time; channels that were enabled since then get a delivery.
 with found as (
     select * from unnest(%(fingerprints)b::text[], %(kinds)b::text[], %(severities)b::text[], %(namespaces)b::text[],
                          %(job_ids)b::uuid[], %(run_ids)b::uuid[], %(summaries)b::text[], %(details)b::jsonb[])
@@ -17,7 +17,7 @@ with found as (
     from found order by fingerprint
     on conflict (fingerprint) where resolved_at is null do nothing
     returning id, fingerprint, kind, severity, namespace, job_id, run_id, summary, details, raised_at, resolved_at
-), told as (
+), queued as (
     insert into alert_deliveries (alert_id, change, channel, due_at)
     select open.id, 'raised', channel, noonmark_now()
     from (select id from raised union all select id from seen) as open, unnest(%(channels)b::text[]) as c (channel)

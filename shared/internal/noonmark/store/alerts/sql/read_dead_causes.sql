@@ -1,5 +1,5 @@
--- What is left of causes: their dead letters, counted up to a cap, the newest of them, and when the job last succeeded. A cause
--- without a job is that of one-time jobs: among the newest letters of all jobs, which of their jobs recur is asked one by one.
+-- The current state of causes: their dead letters, counted up to a cap, the newest of them, and when the job last succeeded.
+-- A cause without a job is that of one-time jobs: it is checked one by one which jobs of the newest letters are recurring.
 select cause.namespace, cause.fingerprint, cause.job_id, counted.letters, counted.more, newest.run_id, newest.died_at,
        newest.error, newest.reason, newest.kind, newest.name, newest.attempts, stats.last_success_at
 from unnest(%(namespaces)b::text[], %(fingerprints)b::text[], %(job_ids)b::uuid[]) as cause (namespace, fingerprint, job_id)

@@ -1,4 +1,4 @@
--- How jobs did until now. The lock of their partitions keeps others away.
+-- The current statistics of jobs. The lock of their partitions keeps other observers away.
 select stats.*
 from unnest(%(ids)b::uuid[]) as wanted (id),
      lateral (select job_id, namespace, kind, runs, usual_seconds, failures, failure_cause, last_error, last_run_id,

@@ -1,5 +1,5 @@
--- Where the reading of partitions begins: where it had come to, unless the topic no longer holds that: what has expired is
--- gone, and a topic made anew begins at its first record.
+-- The offsets from which partitions are read: the stored ones, unless the topic no longer contains them. Expired records are
+-- skipped, and a recreated topic is read from its first record.
 with places as (
     select * from unnest(%(partitions)b::int[], %(firsts)b::bigint[], %(ends)b::bigint[]) as u (partition, first, last)
 ), known as (
@@ -10,10 +10,10 @@ with places as (
     from places
     where kept.topic = %(topic)s and kept.partition = places.partition
     returning kept.partition, kept.next_offset
-), made as (
+), added as (
     insert into observer_offsets (topic, partition, next_offset, caught_up, read_at)
     select %(topic)s, partition, first, first = last, noonmark_now() from places order by partition
     on conflict do nothing
     returning partition, next_offset
 )
-select * from known union all select * from made
+select * from known union all select * from added

@@ -1,5 +1,5 @@
--- Ends what is told again and again until the alert is over, once it is; and does not tell Alertmanager, which knows an
--- alert by its labels and not by its id, that one is over while the next of the same labels is open.
+-- Stops the reminders of an alert that is resolved. It also drops the resolution of an alert for Alertmanager, which
+-- identifies an alert by its labels and not by its id, while a new alert with the same labels is open.
 update alert_deliveries
 set due_at = 'infinity', attempts = 0
 from alerts

@@ -1,4 +1,4 @@
--- How jobs do after the outcomes of a batch.
+-- Stores the statistics of jobs after the outcomes of a batch.
 insert into job_stats (job_id, namespace, kind, runs, usual_seconds, failures, failure_cause, last_error, last_run_id,
                        last_failure_at, last_success_at)
 select * from unnest(%(job_ids)b::uuid[], %(namespaces)b::text[], %(kinds)b::text[], %(runs)b::bigint[],

@@ -1,5 +1,5 @@
--- Counts the recurring jobs of namespaces with a quota that are not cancelled, in the index on names and no further than
--- the quota. A statement of its own: one that waits for the lock sees the jobs of before the wait.
+-- Counts the recurring jobs of namespaces with a quota that are not cancelled, by the index on names and only up to the
+-- quota. This is a separate statement: after waiting for the lock, it must see the jobs committed during the wait.
 select quota.name, (
     select count(*) from (
         select from jobs

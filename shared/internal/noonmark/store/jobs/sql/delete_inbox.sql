@@ -1,2 +1,2 @@
--- An event that was refused is not remembered: sent again once its cause is gone, it is looked at anew.
+-- Deletes rejected events from the inbox: if one is sent again after its cause is fixed, it is checked again.
 delete from inbox where event_key = any (%(keys)b::uuid[])

@@ -1,5 +1,5 @@
--- Drops the retries of jobs that are paused or cancelled. One that came after the timers were locked (a run failed just
--- now) may be in a claim's hands: it is left to it, which looks at the job, and at the run.
+-- Deletes the retries of jobs that are paused or cancelled. A retry that was inserted after the timers were locked (a run
+-- failed just now) may be locked by a claim: it is left to that claim, which checks the job and the run.
 delete from timers
 where ctid = any (array(
     select retry.ctid

@@ -1,6 +1,6 @@
--- Jobs that are to pause themselves: their last runs that were executed, by due instant, all died of one cause. Only runs
--- of the version that the job has now count, and none from before its last resume: whoever edits or resumes a job wants to
--- see it try again. Skipped, cancelled and discarded runs say nothing about it.
+-- Jobs to pause because of their failures: their last executed runs, by due instant, all died of one cause. Only runs of
+-- the job's current version count, and none from before its last resume, so that an edited or resumed job is tried again.
+-- Skipped, cancelled and discarded runs do not count.
 select job.id, job.most, last.error
 from unnest(%(ids)b::uuid[]) as wanted (id),
      lateral (

@@ -1,5 +1,5 @@
--- Timers of the instants of a job that are not locked after all, asked with the job's row locked: an order that went before
--- replaced them, and whoever has them now may wait for the job. The others are locked already, or are locked here.
+-- Counts the timers of a job that are not locked although its row is: an earlier transaction replaced them, and the one
+-- that holds them now may wait for the job. The others are locked already, or are locked here.
 select count(*) from timers where job_id = %(job_id)s and kind in (0, 1, 3)
 having count(*) > (
     select count(*)

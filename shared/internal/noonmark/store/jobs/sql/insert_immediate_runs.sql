@@ -1,6 +1,6 @@
--- The short way of jobs that are due on arrival: their run and its message, in the transaction that makes
--- the job. Open only to jobs without a rule that could hold the run back. Columns of equal values come as one.
-with made as (
+-- The fast path of jobs that are due on arrival: inserts their runs and messages in the transaction that creates the jobs.
+-- Only for jobs without a rule that could defer the run. A column with equal values is passed as one value.
+with created as (
     insert into runs (id, scheduled_for, queued_at, start_by, job_id, job_version, fence, lane, shard, zone_data,
                       state, origin, namespace, pool)
     select id, %(now)s, %(now)s, coalesce(start_by, %(start_by_all)s), job_id, 1, 1,
@@ -12,4 +12,4 @@ with made as (
     returning id, job_id, lane, shard, namespace, pool
 )
 insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
-select shard, lane, %(now)s, id, job_id, %(now)s, 1, 1, namespace, pool from made
+select shard, lane, %(now)s, id, job_id, %(now)s, 1, 1, namespace, pool from created

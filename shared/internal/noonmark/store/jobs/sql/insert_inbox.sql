@@ -1,6 +1,6 @@
--- Remembers events by source and id; a key that is there already is an event taken in before. Keys come
--- sorted, so two intakes that were given the same events wait for each other instead of deadlocking.
--- The keys that were new are returned as one string of 16 bytes each, and only where some were not.
+-- Records events by source and id; a key that exists is a duplicate event. Keys are sorted, so two intakes that read the
+-- same events wait for each other instead of deadlocking. The new keys are returned as one string of 16 bytes each, and
+-- only if some were not new.
 with kept as (
     insert into inbox (event_key, received_at, source, event_id)
     select event_key, noonmark_now(), coalesce(source, %(sources_all)s), event_id

@@ -1,7 +1,7 @@
--- Writes new jobs. A row that meets one of the two unique keys (idempotency key; name of a recurring job) is
--- left out, whoever wrote the other one; the caller looks up why. Ids of the rows written come back as one
--- string of 16 bytes each, and only where some were left out. Columns of equal values come as one value.
--- A function, because its plan is kept: planning costs more than a few rows do.
+-- Inserts new jobs. A row that conflicts with one of the two unique keys (idempotency key; name of a recurring job) is
+-- left out, whoever wrote the other one; the caller looks up why. The ids of the inserted rows are returned as one string
+-- of 16 bytes each, and only if some were left out. A column with equal values is passed as one value. This is a function,
+-- because its plan is cached: planning costs more than inserting a few rows.
 select written, kept
 from noonmark_insert_jobs(
     %(now)s, %(wanted)s::int,

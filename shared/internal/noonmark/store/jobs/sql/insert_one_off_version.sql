@@ -1,5 +1,5 @@
--- Makes a version of a locked job for one run alone, which has a payload of its own: a run pins a version, and whoever
--- runs, retries or redrives it finds that one. Numbers from 1,000,000,000 on never meet those of edits.
+-- Creates a version of a locked job for one run with its own payload: a run pins a version, and every worker that runs,
+-- retries or redrives it reads that version. Numbers from 1,000,000,000 on never collide with those of edits.
 insert into job_versions (job_id, version, name, kind, handler, lane, pool, work, schedule, policy, labels, description,
                           owner, replaced_at)
 select id,

@@ -1,5 +1,5 @@
--- Refused records, once per place on their topic; those that are new come back and are told on the topic of
--- rejections. A batch that is taken in again after an unknown COMMIT adds nothing.
+-- Stores rejected records, once for each position; the new ones are returned and published to the rejections topic. A
+-- batch that is written again after an unknown COMMIT adds nothing.
 insert into rejections (topic, partition, record_offset, event_source, event_id, reason, errors, value, truncated,
                         received_at)
 select topic, partition, record_offset, event_source, event_id, reason, errors::jsonb, value, truncated, noonmark_now()

@@ -1,4 +1,4 @@
--- Whether an update would leave a locked job as it is: then it makes no version, and no timer moves.
+-- Whether an update would leave a locked job unchanged; then it creates no version and moves no timer.
 select 1 from jobs
 where id = %(job_id)s and version = %(version)s and kind = %(kind)s and handler is not distinct from %(handler)s
   and lane = %(lane)s and pool = %(pool)s and schedule is not distinct from %(schedule)s::jsonb

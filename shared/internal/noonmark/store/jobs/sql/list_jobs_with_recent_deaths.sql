@@ -1,2 +1,2 @@
--- Jobs of which a run died lately, and when the latest did: one look at an index, which finds nothing most of the time.
+-- Jobs that had a run die recently, and when the latest one died: an index scan that usually finds nothing.
 select job_id, max(died_at) from dead_letters where died_at > %(since)s group by job_id

@@ -1,4 +1,5 @@
--- Locks the quotas of namespaces that new jobs come to, in the order of names: who comes second counts the first one's jobs.
+-- Locks the quotas of namespaces that get new jobs, in the order of names: the second transaction counts the jobs of the
+-- first.
 select name, max_jobs from namespaces
 where name = any (%(names)s::text[]) and max_jobs is not null
 order by name

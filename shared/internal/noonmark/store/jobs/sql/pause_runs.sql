@@ -1,6 +1,6 @@
--- Makes the locked runs of paused jobs wait. The fence rises, so messages under way are refused, and rows of the outbox
--- go: a run that waits has none. One that waits already only changes what it waits for, and leaves the line it stood in.
-with held as (
+-- Makes the locked runs of paused jobs wait. The fence rises, so messages in flight are refused, and outbox rows are
+-- deleted, because a waiting run has none. A run that waits already only changes its reason and leaves its wait queue.
+with paused as (
     update runs
     set state = 'waiting', reason = 'paused', fence = fence + 1, owner = null, epoch = null
     where id = any (%(ids)b::uuid[]) and scheduled_for between %(first)s and %(last)s
@@ -10,5 +10,5 @@ with held as (
     delete from outbox where slice = any (%(shards)b::smallint[]) and lane < 3 and run_id = any (%(ids)b::uuid[])
 )
 insert into waits (run_id, scheduled_for, job_id, reason, since)
-select id, scheduled_for, job_id, 'paused', noonmark_now() from held
+select id, scheduled_for, job_id, 'paused', noonmark_now() from paused
 on conflict (run_id) do update set reason = excluded.reason, since = excluded.since, key = null

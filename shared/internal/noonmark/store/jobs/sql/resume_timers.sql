@@ -1,6 +1,6 @@
--- Lets the instants of resumed jobs fire again. Jitter is added by the plan, which finds them due too early. Rows are
--- replaced, also those that were not held: a claim that began before would plan them for a job that is still paused.
-with gone as (
+-- Lets the instants of resumed jobs fire again. The planner adds jitter, because it finds them due too early. Rows are
+-- replaced, even those that were not deferred: a claim that began before would plan them for a job that it sees as paused.
+with deleted as (
     delete from timers
     where ctid = any (array(
         select mine.ctid
@@ -13,4 +13,4 @@ insert into timers (fire_at, scheduled_for, after_at, job_id, run_id, job_versio
                     kind, namespace, pool)
 select case when fire_at = %(never)s then scheduled_for else fire_at end, scheduled_for, after_at, job_id, run_id,
        job_version, runs_left, after_offset, shard, lane, kind, namespace, pool
-from gone
+from deleted

@@ -1,5 +1,5 @@
--- Moves a job whose row is locked; the guard repeats what was read under the lock. A pause is dated and says
--- who holds the job, a resume leaves what is to become of the instants that the pause held.
+-- Changes the state of a job whose row is locked; the guard repeats what was read under the lock. A pause stores its time
+-- and who paused the job; a resume stores what happens to the instants that came due during the pause.
 update jobs
 set state = %(state)s, state_reason = %(reason)s, event_sequence = coalesce(%(sequence)s, event_sequence),
     updated_at = noonmark_now(),

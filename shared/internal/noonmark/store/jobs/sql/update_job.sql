@@ -1,5 +1,5 @@
--- Replaces what a job is. The old version is kept, for runs planned with it stay what they were. A job that was not
--- paused before can be paused here only because its namespace is.
+-- Replaces the definition of a job. The old version is archived, because runs planned with it keep it. A job that was not
+-- paused before is paused here only if its namespace is.
 with archived as (
     insert into job_versions (job_id, version, name, kind, handler, lane, pool, work, schedule, policy, labels,
                               description, owner, replaced_at)

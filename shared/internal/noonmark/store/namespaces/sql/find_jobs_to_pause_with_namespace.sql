@@ -1,16 +1,16 @@
--- Looks through a stretch of all jobs, by id, for those that a pause of their namespace must hold. `jobs` has no index by
--- namespace, which every create would pay for; stretches keep each statement short. What has no timer and no unfinished
--- run stays as it is: one-time jobs that are over, though their rows say active, and what is completed or broken.
+-- Searches a range of all jobs, by id, for those that a pause of their namespace applies to. `jobs` has no index by
+-- namespace, which every create would pay for; ranges keep each statement short. Jobs without a timer or an unfinished run stay
+-- unchanged: one-time jobs that are over although their rows say active, and completed or broken jobs.
 with stretch as materialized (
     select id, namespace, state, schedule from jobs where id > %(after)s order by id limit %(limit)s
-), meant as materialized (
+), candidate as materialized (
     select id, state = 'active' and schedule is not null and not schedule ? 'run_at' as recurring
     from stretch where namespace = %(namespace)s and state in ('active', 'completed', 'broken')
 ), busy as (
-    select id from meant
+    select id from candidate
     where recurring
-       or exists (select from timers where timers.job_id = meant.id offset 0)
-       or exists (select from runs where runs.job_id = meant.id
+       or exists (select from timers where timers.job_id = candidate.id offset 0)
+       or exists (select from runs where runs.job_id = candidate.id
                   and (state in ('queued', 'retrying', 'running', 'cancelling') or state = 'waiting' and reason <> 'paused')
                   offset 0)
 )

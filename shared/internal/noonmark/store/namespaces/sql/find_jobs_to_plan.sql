@@ -1,5 +1,5 @@
--- Looks through a stretch of all jobs, by id, for those of a namespace that Postgres would claim by itself, as
--- `find_jobs_to_pause_with_namespace` does.
+-- Searches a range of all jobs, by id, for those of a namespace that Postgres would claim without the planner, in the same
+-- way as `find_jobs_to_pause_with_namespace`.
 with stretch as materialized (
     select id, namespace from jobs where id > %(after)s order by id limit %(limit)s
 )

@@ -1,4 +1,4 @@
--- Namespaces that have a row or a recurring job. The jobs are not read: each step jumps to the next namespace in the
+-- Namespaces that have a row or a recurring job. The jobs are not scanned: each step jumps to the next namespace in the
 -- index on names.
 with recursive used (name) as (
     select min(namespace) from jobs where unique_name and state <> 'cancelled'

@@ -1,5 +1,5 @@
--- Says that a namespace is paused: whoever makes a job in it from this commit on makes it held. Nothing comes back
--- where that, with this reason, is so already.
+-- Marks a namespace as paused: jobs created in it after this commit are paused. Returns nothing if it is paused already,
+-- with this reason.
 update namespaces
 set paused_at = coalesce(paused_at, noonmark_now()), pause_reason = coalesce(%(reason)s, pause_reason),
     updated_at = noonmark_now()

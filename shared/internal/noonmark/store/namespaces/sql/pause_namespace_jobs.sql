@@ -1,4 +1,4 @@
--- Pauses locked jobs because their namespace is paused; those that are not active are left alone.
+-- Pauses locked jobs because their namespace is paused; jobs that are not active stay unchanged.
 update jobs set state = 'paused', paused_at = noonmark_now(), paused_by = 'namespace', updated_at = noonmark_now()
 where ctid = any (array(
         select job.ctid

@@ -1,4 +1,4 @@
--- Has the one-time instants of jobs planned from now on, instead of claimed in SQL, which does not look at caps.
+-- Lets the planner handle one-time instants of jobs from now on, instead of the claim in SQL, which does not check caps.
 update timers set kind = 1
 where ctid = any (array(
     select mine.ctid

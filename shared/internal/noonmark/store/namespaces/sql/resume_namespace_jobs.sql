@@ -1,4 +1,4 @@
--- Resumes locked jobs that the pause of their namespace held. One that somebody paused for itself in the meantime stays
+-- Resumes locked jobs that were paused with their namespace. A job that a user paused separately in the meantime stays
 -- paused.
 update jobs
 set state = 'active', paused_at = null, paused_by = null, resumed_at = noonmark_now(), resume_choice = %(missed)s,

@@ -1,3 +1,3 @@
--- Sets the zone of schedules that name none. Jobs that exist keep theirs: it is part of their stored schedule.
+-- Sets the zone of schedules that name none. Existing jobs keep theirs, which is part of their stored schedule.
 update namespaces set timezone = %(timezone)s, updated_at = noonmark_now()
 where name = %(name)s and timezone <> %(timezone)s

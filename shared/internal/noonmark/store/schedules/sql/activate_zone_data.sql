@@ -1,4 +1,4 @@
--- Makes a release of the zone data the active one. The one before must have been put out by a statement of its own.
+-- Activates a release of the zone data. A separate statement must have deactivated the previous one.
 insert into zone_data (version, active, activated_at, timers, moved)
 values (%(version)s, true, noonmark_now(), %(timers)s, %(moved)s)
 on conflict (version) do update

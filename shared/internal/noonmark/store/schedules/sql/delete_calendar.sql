@@ -1,2 +1,2 @@
--- Removes a name that no job uses. Its contents stay: earlier versions of jobs, and cancelled ones, still name them.
+-- Deletes a calendar that no job uses. Its contents stay, because earlier versions of jobs and cancelled jobs refer to them.
 delete from calendars where namespace = %(namespace)s and name = %(name)s

@@ -1,4 +1,4 @@
--- Calendars with the number of jobs that name them. Jobs are read once, whatever the number of calendars.
+-- Calendars with the number of jobs that use them. Jobs are read once, whatever the number of calendars.
 with used as (
     select jobs.namespace, pair ->> 0 as name, count(distinct jobs.id) as jobs
     from jobs,

@@ -1,5 +1,5 @@
--- Locks the planned timers of the jobs that use a calendar, before the jobs themselves: a claim of them under way
--- ends before, another skips them. Job by job, as in `replan_calendar_timers`.
+-- Locks the planned timers of jobs that use a calendar, before the jobs: a claim of them that is in flight finishes first;
+-- later ones skip them. Looked up job by job, as in `replan_calendar_timers`.
 with used as materialized (
     select id from jobs
     where namespace = %(namespace)s and (schedule ? 'calendars' or schedule ? 'any') and schedule::text ~ %(pair)s

@@ -1,5 +1,5 @@
--- Gives zoned timers the instants that new zone data put them at. The guard repeats what was read: a timer that a pause
--- or a cancel got at in between is left as that made it, but for its instant, and what waits for a resume goes on waiting.
+-- Moves zoned timers to their instants by the new zone data. The guard repeats what was read: a timer that a pause or a
+-- cancel changed in between keeps that change, except for its instant, and a timer that waits for a resume keeps waiting.
 update timers
 set scheduled_for = moved.at,
     fire_at = case when timers.fire_at = %(never)s and not moved.wakes then timers.fire_at

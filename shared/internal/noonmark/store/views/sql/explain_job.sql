@@ -1,5 +1,5 @@
--- One job by its key for people who ask why it has not run, with its namespace, and who gave the orders that hold it:
--- the audit entry commits with the pause, and lies beside it in time.
+-- One job by its key for `why`, with its namespace and the users who paused them: the audit entry is committed with the
+-- pause, so their times are close.
 select job.id, job.namespace, job.name, job.kind, job.handler, job.lane, job.pool, job.shard, job.schedule::text,
        job.policy ->> 'overlap' as overlap, job.state, job.state_reason, job.paused_at, job.paused_by,
        job.work ->> 'pause_after_failures' is not null as pauses_itself,

@@ -1,5 +1,5 @@
--- Who is alive on the way of a run, and how far the relay of its slice and lane is behind. A worker is alive while its
--- lease holds, whether or not a trigger is there to end it. Its runs are counted from its start batches.
+-- The live services on the path of a run, and how far the relay of its slice and lane is behind. A worker is live while its
+-- lease is valid, whether or not a trigger is there to expire it. Its runs are counted from its start batches.
 with mine as materialized (
     select id, epoch, beat_at,
            lapsed_at is null and left_at is null and beat_at >= noonmark_now() - make_interval(secs => lease_seconds) as alive

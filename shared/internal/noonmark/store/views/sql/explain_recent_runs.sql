@@ -1,5 +1,5 @@
--- The latest runs of a job, and whatever of it waits: in a line, for a retry, for a report. There is no index on `state`,
--- so runs are found by the job's key, by their rows in `waits`, by their timers.
+-- The latest runs of a job, and all that wait: in a queue, for a retry, or for a report. There is no index on `state`, so
+-- runs are found by the job's key, by their rows in `waits`, and by their timers.
 select id, scheduled_for from (
     select id, scheduled_for from runs where job_id = %(job_id)s order by scheduled_for desc, id desc limit %(most)s
 ) as latest

@@ -1,5 +1,5 @@
--- Runs by their ids, with what stands about them elsewhere: place in line, next attempt, time for a report, unsent message,
--- worker. Of the outbox only the rows of a queued run's own slice and lane are read.
+-- Runs by their ids, with related rows: position in a wait queue, next attempt, report deadline, unsent message, worker.
+-- Only the outbox rows of a queued run's own slice and lane are read.
 select run.id, run.job_id, run.scheduled_for, run.last_scheduled_for, run.state, run.reason, run.attempt, run.instants,
        run.lane, run.pool, run.shard, run.namespace, run.queued_at, run.started_at, run.finished_at, run.start_by, run.owner,
        run.error, wait.since as waiting_since, wait.key, wait.limit_name, wait.limit_key,

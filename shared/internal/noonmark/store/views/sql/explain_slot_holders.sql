@@ -1,4 +1,4 @@
--- Which runs hold slots of these gates: the overlap slot of a job, or the first slots of a limit or cap.
+-- Which runs hold slots at these gates: the overlap slot of a job, or the first slots of a limit or cap.
 select gate.key, slot.run_id
 from unnest(%(keys)b::uuid[]) as gate (key),
      lateral (

@@ -1,4 +1,5 @@
--- The versions of a job, the newest first: what it is now, and what edits replaced; those of one run each are left out.
+-- The versions of a job, the newest first: the current one and those that edits replaced. Versions for a single run are left
+-- out.
 select version, name, kind, handler, lane, pool, work, schedule, policy, labels, description, owner, replaced_at, namespace
 from (
     select version, name, kind, handler, lane, pool, work, schedule, policy, labels, description, owner,
