@@ -83,9 +83,9 @@ def test_a_key_is_not_taken_as_an_argument():
     ("name", "url", "key", "told"),
     [
         ("a b", "https://n.example.com", "k", "is no name of a context"),
-        ("a", "n.example.com", "k", "is no address of an API"),
-        ("a", "https://joe:pw@n.example.com", "k", "is no address of an API"),
-        ("a", "ftp://n.example.com", "k", "is no address of an API"),
+        ("a", "n.example.com", "k", "is not the URL of an API"),
+        ("a", "https://joe:pw@n.example.com", "k", "is not the URL of an API"),
+        ("a", "ftp://n.example.com", "k", "is not the URL of an API"),
         ("a", "https://n.example.com", "k k", "characters that no key has"),
         ("a", "https://n.example.com", "", "key is missing"),
         ("a", "http://n.example.com", "k", "unencrypted"),

@@ -176,7 +176,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
     ({**PYTHON, "pause_after_failures": 0}, "/pause_after_failures", "0 is below 1"),
     ({**PYTHON, "retry": {"delays": []}}, "/retry/delays", "fewer entries than 1"),
     ({**PYTHON, "retry": {"delays": [60, -1]}}, "/retry/delays/1", "-1 is below 0"),
-    ({**PYTHON, "retry": {"delays": [1], "factor": 2}}, "/retry/factor", "given beside /retry/delays"),
+    ({**PYTHON, "retry": {"delays": [1], "factor": 2}}, "/retry/factor", "cannot be combined with /retry/delays"),
     ({**PYTHON, "retry": {"delays": [1], "delay_seconds": 2}}, "/retry/delay_seconds", "beside /retry/delays"),
     ({**PYTHON, "retry_delay_seconds": 2, "retry": {"delays": [1]}}, "/retry_delay_seconds", "one of the two"),
     ({**PYTHON, "retry": {"delays": [1, 9], "max_delay_seconds": 5}}, "/retry/max_delay_seconds", "delay, 9"),

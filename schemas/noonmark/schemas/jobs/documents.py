@@ -23,7 +23,7 @@ from noonmark.schemas.jobs.policies import (
     RetryDocument,
     Seconds,
 )
-from noonmark.schemas.jobs.retry import retry_rules
+from noonmark.schemas.jobs.retry_rules import retry_rules
 from noonmark.schemas.jobs.schedule_documents import CronText, ScheduleDocument, ScheduleList
 from noonmark.schemas.problems.pydantic_errors import (
     Document,

@@ -136,6 +136,21 @@ def parse_job(
         spec = _alike(data, like, ledger_floor, max_payload_bytes)
         if spec is not None:
             return spec
+    spec = _check_all(data, now, ledger_floor, facts, max_payload_bytes, name_required=name_required)
+    if shape is not None:
+        _SHAPES.keep(shape, {name: getattr(spec, name) for name in _FIELDS})
+    return spec
+
+
+def _check_all(
+    data: dict[str, Any],
+    now: datetime,
+    ledger_floor: datetime,
+    facts: TimeFacts,
+    max_payload_bytes: int,
+    *,
+    name_required: bool,
+) -> JobSpec:
     problems: list[FieldError] = []
     document: JobDocument | None = None
     try:
@@ -150,8 +165,20 @@ def parse_job(
     retry = retry_of(document, problems) if document else RetryPolicy()
     if problems or document is None:
         raise Refused(problems)
+    return _spec_of(document, payload_json, schedule, run_at, retry=retry, misfire=misfire)
+
+
+def _spec_of(
+    document: JobDocument,
+    payload_json: bytes,
+    schedule: Schedule | None,
+    run_at: datetime | None,
+    *,
+    retry: RetryPolicy,
+    misfire: Misfire,
+) -> JobSpec:
     recurring = schedule is not None
-    spec = JobSpec(
+    return JobSpec(
         document.name,
         document.type,
         document.handler,
@@ -176,9 +203,6 @@ def parse_job(
         document.pause_after_failures,
         document.late_after_seconds,
     )
-    if shape is not None:
-        _SHAPES.keep(shape, {name: getattr(spec, name) for name in _FIELDS})
-    return spec
 
 
 def _alike(
