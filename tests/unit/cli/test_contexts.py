@@ -111,7 +111,7 @@ def test_plain_http_is_for_this_machine_or_a_network_that_is_trusted():
         ("[contexts.a]\nurl = 'https://n.example.com'", "has no url or no key"),
         ("[contexts.a]\nurl = 'https://n.example.com'\nkey = 1", "key is not known or of the wrong type"),
         ("[contexts.a]\nurl = 'https://n.example.com'\nkey = 'env:K'\ntoken = 'x'", "token is not known"),
-        ("[contexts.a]\nurl = 'x'\nkey = 'env:K'", "is no address"),
+        ("[contexts.a]\nurl = 'x'\nkey = 'env:K'", "is not the URL"),
     ],
 )
 def test_a_wrong_file_is_told(config, text, told):
