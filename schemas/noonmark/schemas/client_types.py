@@ -1,9 +1,9 @@
-"""Static types of the API's answers for the Python client, made from the models of `noonmark.schemas.api`.
+"""Generates the client's static types of API responses from the models of `noonmark.schemas.api`.
 
     python -m noonmark.schemas.client_types shared/sdk/noonmark/client/types
 
-The client hands out JSON as it came, so that an answer of a newer or older server is never an error; for type
-checkers each answer is a TypedDict, written from the model that the API answers with.
+The client returns JSON as received, so that a response of a newer or older server is never an error. For type
+checkers, each response is a TypedDict, generated from the model that the API uses.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _WIDTH: Final = 110
 _PLAIN: Final = {UUID: "str", datetime: "str", Any: "Any", object: "Any", type(None): "None"}
 _HEAD: Final = (
     '"""{doc}\n\n'
-    "Made from `{module}`, not by hand: see `noonmark.schemas.client_types`.\n"
+    "Generated from `{module}` by `noonmark.schemas.client_types`; do not edit it by hand.\n"
     '"""\n\n'
     "from __future__ import annotations\n\n"
 )
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each module of types, by its name."""
+    """Return the text of each generated module, by name."""
     names = sorted(module.name for module in iter_modules(api.__path__))
     texts = {}
     for name in names:
@@ -48,7 +48,7 @@ def pages() -> dict[str, str]:
 
 
 def _answers(module: types.ModuleType) -> Iterator[type[BaseModel]]:
-    """Yield the answers that a module defines, in its order; generic ones are the client's own."""
+    """Yield the response models that a module defines, in order; the client defines generic ones itself."""
     for value in vars(module).values():
         if (
             isinstance(value, type)
@@ -68,7 +68,7 @@ def _module(module: types.ModuleType, models: list[type[BaseModel]]) -> str:
 
 
 class _Writer:
-    """Writes the types of one module, and remembers what they need."""
+    """Writes the types of one module, and collects the imports that they need."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -76,7 +76,7 @@ class _Writer:
         self._others: dict[str, set[str]] = {}
 
     def imports(self) -> str:
-        """Return the imports of what was written."""
+        """Return the imports of the written types."""
         lines = [f"from typing import {', '.join(sorted(self._typing))}"]
         if self._others:
             lines.append("")
@@ -100,7 +100,7 @@ class _Writer:
         return "\n".join(lines)
 
     def type_of(self, annotation: Any) -> str:
-        """Return an annotation as it looks in JSON."""
+        """Return the type of an annotation's JSON form."""
         origin, arguments = get_origin(annotation), get_args(annotation)
         if annotation in _PLAIN:
             text = _PLAIN[annotation]
@@ -121,7 +121,7 @@ class _Writer:
         elif annotation in {str, int, float, bool}:
             text = annotation.__name__
         else:
-            raise TypeError(f"{annotation!r} has no type in JSON that is known here")
+            raise TypeError(f"{annotation!r} has no known JSON type")
         self._typing |= {"Any"} & {text}
         return text
 
@@ -152,7 +152,7 @@ class _Writer:
 
 
 def _docstring(text: str, indent: str) -> list[str]:
-    """Write a docstring, its paragraphs wrapped."""
+    """Return the lines of a docstring with wrapped paragraphs."""
     first, *rest = textwrap.dedent("    " + text).strip().split("\n\n")
     lines = textwrap.wrap(" ".join(first.split()), _WIDTH - len(indent) - 6)
     for paragraph in rest:
@@ -166,7 +166,7 @@ def write(folder: Path) -> None:
     """Write the modules into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "__init__.py").write_text(
-        '"""Static types of what the API answers; at run time they are plain dicts."""\n'
+        '"""Static types of API responses; at run time they are plain dicts."""\n'
     )
     for name, text in pages().items():
         (folder / f"{name}.py").write_text(text)

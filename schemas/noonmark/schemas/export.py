@@ -1,7 +1,7 @@
 """Writes the JSON Schemas and the AsyncAPI document: `python -m noonmark.schemas.export [--check] DIR`.
 
-The files describe events in structured mode, as JSON Schema 2020-12. With `--check` nothing is written;
-the exit code is 1 if a file differs from the models.
+The files describe events in structured mode, as JSON Schema 2020-12. With `--check`, nothing is written,
+and the exit code is 1 if a file differs from the models.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 JOB_FILE: Final = "job.json"
 ASYNCAPI_FILE: Final = "asyncapi.json"
 OPENAPI_FILE: Final = "openapi.json"
-"""Beside the others, but made of the API's routes: `python -m noonmark.api.export_openapi`."""
+"""In the same folder, but generated from the API's routes: `python -m noonmark.api.export_openapi`."""
 
 _EXTENSIONS: Final[dict[str, type[BaseModel]]] = {run_message.QUEUED: run_message.RunExtensions}
 """Models of the extension attributes of an event type."""
@@ -53,7 +53,7 @@ def documents() -> dict[str, bytes]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check the files; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m noonmark.schemas.export", description=__doc__)
-    parser.add_argument("directory", type=Path, help="where the files are, such as schemas/json")
+    parser.add_argument("directory", type=Path, help="folder of the files, such as schemas/json")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file differs")
     options = parser.parse_args(arguments)
     files = documents()
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         extra = sorted({path.name for path in options.directory.glob("*.json")} - {*files, OPENAPI_FILE})
         for name in [*stale, *extra]:
             sys.stderr.write(
-                f"{options.directory / name} is not what the models say; "
+                f"{options.directory / name} differs from the models; "
                 f"run python -m noonmark.schemas.export {options.directory}\n"
             )
         return 1 if stale or extra else 0
@@ -86,29 +86,29 @@ def _head(name: str, title: str) -> dict[str, Any]:
 
 
 def definitions(*models: type[BaseModel], prefix: str = "#/$defs/") -> dict[str, Any]:
-    """Return the schemas of models and of all they need, by name.
+    """Return the schemas of models and of all models they refer to, by name.
 
     Args:
-        models: a job document brings the payloads of every kind.
-        prefix: of references among them.
+        models: a job document includes the payloads of all kinds.
+        prefix: prefix of references between them.
     """
     needed: list[tuple[type[BaseModel], Any]] = [(model, "validation") for model in models]
     if any(issubclass(model, JobDocument) for model in models):
         needed += [(payload, "validation") for payload in PAYLOADS.values()]
     _, schema = models_json_schema(needed, ref_template="#/$defs/{model}")
     tidied = {name: tidy(definition) for name, definition in schema["$defs"].items()}
-    # Models refer to others in rules that they write themselves, too.
+    # Hand-written rules of models contain references, too.
     found: dict[str, Any] = orjson.loads(orjson.dumps(tidied).replace(b'"#/$defs/', f'"{prefix}'.encode()))
     return found
 
 
 def _with_definitions(model: type[BaseModel]) -> dict[str, Any]:
-    """Return `$ref` to the model and `$defs` with all it needs, at the root where its refs point."""
+    """Return `$ref` to the model, and `$defs` at the root with all models it refers to."""
     return {"$ref": f"#/$defs/{model.__name__}", "$defs": definitions(model)}
 
 
 def tidy(schema: Any) -> Any:
-    """Drop what pydantic adds and editors only repeat; close objects whose keys have patterns."""
+    """Drop titles and null defaults that pydantic adds; close objects whose keys have patterns."""
     if isinstance(schema, list):
         return [tidy(item) for item in schema]
     if not isinstance(schema, dict):
@@ -134,14 +134,17 @@ def _event_schema(name: str, model: type[BaseModel]) -> dict[str, Any]:
         "type": "object",
         "properties": {
             "specversion": {"const": "1.0"},
-            "id": {**_TEXT, "description": "Unique within the source; the two tell a repeated event."},
-            "source": {**_TEXT, "description": "Who sent it: a URI reference."},
+            "id": {
+                **_TEXT,
+                "description": "Unique within the source; source and id identify a repeated event.",
+            },
+            "source": {**_TEXT, "description": "Sender of the event: a URI reference."},
             "type": {"const": name},
-            "subject": {**_TEXT, "description": "What it is about."},
-            "time": {"type": "string", "format": "date-time", "description": "When it happened."},
+            "subject": {**_TEXT, "description": "Subject of the event."},
+            "time": {"type": "string", "format": "date-time", "description": "Time of the event."},
             "sequence": {
                 "anyOf": [{"type": "string", "pattern": "^[0-9]{1,19}$"}, {"type": "integer", "minimum": 0}],
-                "description": "Place among the events of one job: a lower one never overwrites a higher.",
+                "description": "Order among the events of one job: a lower one never overwrites a higher.",
             },
             "datacontenttype": {"type": "string", "examples": ["application/json"]},
             **extensions,

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-import psycopg
-
 from noonmark.api.app import build_app
 from noonmark.api.backend.context import ApiContext
 from noonmark.api.backend.database import Database
@@ -27,6 +25,7 @@ from noonmark.service.runner import Loop, Service, run_service
 from noonmark.service.startup import await_install, await_read, kafka_config
 from noonmark.settings import Settings
 from noonmark.store.database.hints import HintSender
+from noonmark.store.views.lookups import read_cursor_key
 
 CREATING_THREADS: Final = 4
 """Batches of new jobs at once: one is written, the others are in their commit."""
@@ -63,13 +62,6 @@ def make_parts(
         LaneLags(kafka_config(settings), topics, settings.bound_topics),
         traces=traces,
     )
-
-
-def read_cursor_key(connection: psycopg.Connection) -> bytes:
-    """Read the key that signs the cursors of this installation."""
-    row = connection.execute("select cursor_key from install").fetchone()
-    assert row is not None
-    return bytes(row[0])
 
 
 def build(service: Service) -> Sequence[Loop]:

@@ -28,7 +28,7 @@ def test_each_is_kept_once_with_its_reason_and_first_bytes(world):
     ]
     assert bytes(rows[0]["value"]) == b"\xff\x00"
     assert rows[0]["errors"][0]["message"].startswith("not a run message")
-    # Nobody is told: it is no submission of a publisher's.
+    # Nobody is told: it is not a submission of a publisher's.
     assert world.count("outbox") == 0
 
 

@@ -63,17 +63,17 @@ def test_config_check_shows_the_settings_beside_an_unknown_variable(bare):
 @pytest.mark.parametrize(
     ("variable", "value", "told"),
     [
-        ("DATABASE_URL", "foo", "NOONMARK_DATABASE_URL is no Postgres URL: use postgresql://"),
-        ("DATABASE_URL", "mysql://db/jobs", "NOONMARK_DATABASE_URL is no Postgres URL"),
+        ("DATABASE_URL", "foo", "NOONMARK_DATABASE_URL is not a Postgres URL: use postgresql://"),
+        ("DATABASE_URL", "mysql://db/jobs", "NOONMARK_DATABASE_URL is not a Postgres URL"),
         (
             "DATABASE_URL",
             "postgresql://u:s3%zz@db/jobs",
             "NOONMARK_DATABASE_URL cannot be read as a Postgres URL",
         ),
-        ("DATABASE_URL", "postgresql://u:s3cret@db:x/jobs", "port that is no number from 1 to 65535"),
+        ("DATABASE_URL", "postgresql://u:s3cret@db:x/jobs", "port that is not a number from 1 to 65535"),
         ("KAFKA_BOOTSTRAP", "", "NOONMARK_KAFKA_BOOTSTRAP: a broker is missing: use host:port"),
-        ("KAFKA_BOOTSTRAP", "a:9092,b", "'b' is no broker: use host:port"),
-        ("KAFKA_BOOTSTRAP", "a:99999", "'a:99999' is no broker"),
+        ("KAFKA_BOOTSTRAP", "a:9092,b", "'b' is not a broker: use host:port"),
+        ("KAFKA_BOOTSTRAP", "a:99999", "'a:99999' is not a broker"),
         ("WORKER_SLOTS", "0", "NOONMARK_WORKER_SLOTS '0' is not allowed: use a whole number from 1 to 20000"),
         ("LEASE_SECONDS", "1", "NOONMARK_LEASE_SECONDS '1' is not allowed: use a number from 2 to 3600"),
         (
@@ -82,7 +82,7 @@ def test_config_check_shows_the_settings_beside_an_unknown_variable(bare):
             "NOONMARK_LOG_LEVEL 'loud' is not allowed: use one of debug, info, warning, error",
         ),
         ("HTTP_ALLOW_NETWORKS", "10.0.0.1/8", "use networks such as 10.20.0.0/16"),
-        ("BEAT_SECONDS", "14", "a lease must outlast three beats"),
+        ("BEAT_SECONDS", "14", "a lease must last at least three beats"),
     ],
 )
 def test_a_wrong_setting_is_a_sentence_for_every_command(bare, variable, value, told):

@@ -83,9 +83,9 @@ def test_a_key_is_not_taken_as_an_argument():
     ("name", "url", "key", "told"),
     [
         ("a b", "https://n.example.com", "k", "is no name of a context"),
-        ("a", "n.example.com", "k", "is no address of an API"),
-        ("a", "https://joe:pw@n.example.com", "k", "is no address of an API"),
-        ("a", "ftp://n.example.com", "k", "is no address of an API"),
+        ("a", "n.example.com", "k", "is not the URL of an API"),
+        ("a", "https://joe:pw@n.example.com", "k", "is not the URL of an API"),
+        ("a", "ftp://n.example.com", "k", "is not the URL of an API"),
         ("a", "https://n.example.com", "k k", "characters that no key has"),
         ("a", "https://n.example.com", "", "key is missing"),
         ("a", "http://n.example.com", "k", "unencrypted"),
@@ -111,7 +111,7 @@ def test_plain_http_is_for_this_machine_or_a_network_that_is_trusted():
         ("[contexts.a]\nurl = 'https://n.example.com'", "has no url or no key"),
         ("[contexts.a]\nurl = 'https://n.example.com'\nkey = 1", "key is not known or of the wrong type"),
         ("[contexts.a]\nurl = 'https://n.example.com'\nkey = 'env:K'\ntoken = 'x'", "token is not known"),
-        ("[contexts.a]\nurl = 'x'\nkey = 'env:K'", "is no address"),
+        ("[contexts.a]\nurl = 'x'\nkey = 'env:K'", "is not the URL"),
     ],
 )
 def test_a_wrong_file_is_told(config, text, told):

@@ -105,7 +105,7 @@ def test_a_wrong_address_is_a_sentence_and_exit_code_2_and_nothing_is_started(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert "NOONMARK_DATABASE_URL is no Postgres URL" in capsys.readouterr().err
+    assert "NOONMARK_DATABASE_URL is not a Postgres URL" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -121,7 +121,7 @@ def test_a_service_with_a_wrong_address_ends_with_a_sentence_and_exit_code_2(tmp
         check=False,
     )
     assert done.returncode == 2
-    assert "NOONMARK_DATABASE_URL is no Postgres URL" in done.stderr
+    assert "NOONMARK_DATABASE_URL is not a Postgres URL" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 

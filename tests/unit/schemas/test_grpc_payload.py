@@ -32,31 +32,31 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         "/payload/target",
         (
             "has a scheme that is neither grpc:// nor grpcs://; names are resolved by the worker; "
-            "host:port, or with grpc:// or grpcs:// before it"
+            "host:port, optionally with the prefix grpc:// or grpcs://"
         ),
     ),
     (
         grpc(target="user:pw@billing.example.com:443"),
         "/payload/target",
-        "holds user information; send credentials as metadata; host:port, or with grpc:// or grpcs:// before it",
+        "holds user information; send credentials as metadata; host:port, optionally with the prefix grpc:// or grpcs://",
     ),
     (
         grpc(target="0x7f000001:443"),
         "/payload/target",
         (
             "has a number form of an address as its host; write four decimal numbers, as in 192.0.2.1; "
-            "host:port, or with grpc:// or grpcs:// before it"
+            "host:port, optionally with the prefix grpc:// or grpcs://"
         ),
     ),
     (
         grpc(target="unix:///run/docker.sock"),
         "/payload/target",
-        "is neither a host nor host:port; host:port, or with grpc:// or grpcs:// before it",
+        "is neither a host nor host:port; host:port, optionally with the prefix grpc:// or grpcs://",
     ),
     (
         grpc(target="metadata.google.internal:80"),
         "/payload/target",
-        "names a cloud's metadata service, which is never called; host:port, or with grpc:// or grpcs:// before it",
+        "names a cloud's metadata service, which is never called; host:port, optionally with the prefix grpc:// or grpcs://",
     ),
     (
         grpc(method="billing.v1.Billing/Sent"),
@@ -186,12 +186,12 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     (
         grpc(target="grpc://billing.example.com", tls={"server_name": "x.test"}),
         "/payload/tls",
-        "is given, and grpc:// of the target means no TLS; grpcs:// in the target, or no tls",
+        "is given, but grpc:// in the target means no TLS; grpcs:// in the target, or no tls",
     ),
     (
         grpc(tls={"min_version": "1.3"}),
         "/payload/tls",
-        "asks for min_version 1.3, which gRPC cannot be told; min_version 1.2 or left out",
+        "has min_version 1.3, which gRPC does not support; min_version 1.2 or left out",
     ),
     (
         grpc(wait_for_ready=True),

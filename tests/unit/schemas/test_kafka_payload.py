@@ -15,11 +15,11 @@ def kafka(**payload: Any) -> dict[str, Any]:
     return {"type": "kafka", "payload": {"topic": "billing.invoices", "value": {"id": 1}, **payload}}
 
 
-OWN = "a topic that is neither Kafka's nor noonmark's own"
+OWN = "a topic that does not belong to Kafka or noonmark"
 HEADERS = "an object of at most 50 headers with string values"
 NO_SECRET = (
-    "holds a reference to a secret where others can read it; "
-    "no secret://: events are stored, and read by every consumer"
+    "contains a reference to a secret that other users could read; "
+    "no secret://: events are stored, and all consumers can read them"
 )
 BAD: list[tuple[dict[str, Any], str, str]] = [
     (
@@ -51,7 +51,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     (
         kafka(value=None),
         "/payload/value",
-        "the value of an event is missing; tombstones cannot be emitted; a string or any JSON but null",
+        "the value of an event is missing; tombstones cannot be emitted; a string, or any JSON except null",
     ),
     (kafka(key=""), "/payload/key", "has fewer characters than 1; a string of 1 to 1024 bytes"),
     (

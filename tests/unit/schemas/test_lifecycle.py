@@ -83,7 +83,7 @@ def test_consumers_ignore_what_they_do_not_know():
 def test_consumers_are_told_what_is_missing():
     with pytest.raises(Refused, match="/data/outcomes/0/run_id"):
         read_published(Event("1", "/n", lifecycle.SETTLED, None, None, None, {"outcomes": [{}]}))
-    with pytest.raises(Refused, match="is not read here"):
+    with pytest.raises(Refused, match="is not supported"):
         read_published(Event("1", "/n", "noonmark.runs.settled.v2", None, None, None, {}))
 
 

@@ -208,14 +208,14 @@ SHAPELESS: list[tuple[object, str, str]] = [
     ({"cron": "0 9 * * 1", "timezome": "UTC"}, "/timezome", "did you mean 'timezone'?; one of cron, rrule, every"),
     ({"crn": "0 9 * * 1"}, "/crn", "did you mean 'cron'?"),
     ({"cron": "0 9 * * 1", "calendar": "x"}, "/calendar", "did you mean 'calendars'?"),
-    ({"at": "2026-06-01T00:00:00Z"}, "/at", "is for one of several schedules; run_at in the job"),
+    ({"at": "2026-06-01T00:00:00Z"}, "/at", "is only for one of several schedules; run_at in the job"),
     ([{"crn": "0 9 * * 1"}], "/0/crn", "did you mean 'cron'?"),
     ([{"any": ["0 9 * * 1"]}], "/0/any", UNKNOWN_MEMBER),
     ({"any": [{"cron": "0 9 * * 1", "edn": "x"}]}, "/any/0/edn", "did you mean 'end'?"),
-    ([{**NINE, **BERLIN}], "/0/timezone", 'the object form {"any": [...]} with the field beside any'),
-    ({"any": [NINE, {**NINE, "max_runs": 4}]}, "/any/1/max_runs", "for all schedules of a list alike; the field beside"),
-    ({"any": ["0 9 * * 1"], "cron": "0 9 * * 1"}, "/cron", "is given beside any; an item of any"),
-    ({"any": ["0 9 * * 1"], "dialect": "quartz"}, "/dialect", "beside any; the field in the item of any that has cron"),
+    ([{**NINE, **BERLIN}], "/0/timezone", 'the object form {"any": [...]} with the field next to any'),
+    ({"any": [NINE, {**NINE, "max_runs": 4}]}, "/any/1/max_runs", "to all schedules of a list; the field next to"),
+    ({"any": ["0 9 * * 1"], "cron": "0 9 * * 1"}, "/cron", "cannot be combined with any; an item of any"),
+    ({"any": ["0 9 * * 1"], "dialect": "quartz"}, "/dialect", "combined with any; the field in the item of any that has cron"),
     ({"any": ["0 9 * * 1"], "dtstart": DTSTART}, "/dtstart", "the field in the item of any that has rrule"),
     ({"every": 5, "dialect": "unix"}, "/dialect", "is for cron schedules only"),
     ({"rrule": "FREQ=DAILY", "dtstart": DTSTART, "seconds_field": "last"}, "/seconds_field", "for cron schedules only"),
@@ -290,7 +290,8 @@ REFUSED = [*SHAPELESS, *MEANINGLESS]
 
 
 @pytest.mark.parametrize(
-    ("schedule", "pointer", "words"), REFUSED, ids=[f"{p or 'schedule'}-{i}" for i, (_, p, _) in enumerate(REFUSED)]
+    (
+        "schedule", "pointer", "words"), REFUSED, ids=[f"{p or 'schedule'}-{i}" for i, (_, p, _) in enumerate(REFUSED)]
 )  # fmt: skip
 def test_a_bad_schedule_is_refused_with_one_problem_at_its_pointer(
     schedule: object, pointer: str, words: str

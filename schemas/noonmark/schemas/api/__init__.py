@@ -1,1 +1,1 @@
-"""What the API answers: one module per resource."""
+"""Request and response bodies of the REST API, one module per resource."""

@@ -1,4 +1,4 @@
-"""Alerts as the API shows them."""
+"""Alerts in API responses."""
 
 from __future__ import annotations
 
@@ -18,42 +18,44 @@ AlertState = Literal["open", "resolved", "all"]
 
 
 class AlertItem(Answer):
-    """Something that is or was wrong."""
+    """An alert, open or resolved."""
 
     id: UUID
     kind: KindName
     severity: SeverityName
-    namespace: Annotated[str | None, Field(description="null: the installation is meant.")]
+    namespace: Annotated[str | None, Field(description="null: the alert concerns the installation.")]
     job_id: UUID | None
-    job_name: Annotated[str | None, Field(description="Of the job, where it has one.")]
-    run_id: Annotated[UUID | None, Field(description="The run that is meant, or an example.")]
+    job_name: Annotated[str | None, Field(description="Name of the job, if it has one.")]
+    run_id: Annotated[UUID | None, Field(description="The run concerned, or an example.")]
     summary: Annotated[str, Field(description="One sentence for people.")]
     raised_at: datetime
-    seen_at: Annotated[datetime, Field(description="When it was last found to be so; renewed now and then.")]
-    resolved_at: Annotated[datetime | None, Field(description="null: it is open.")]
+    seen_at: Annotated[
+        datetime, Field(description="When the condition was last observed; updated from time to time.")
+    ]
+    resolved_at: Annotated[datetime | None, Field(description="null: the alert is open.")]
     error_hidden: Annotated[
-        bool, Field(description="True where the credential may not see error texts (`payloads:read`).")
+        bool, Field(description="True if error texts are hidden: the credential lacks `payloads:read`.")
     ] = False
 
 
 class DeliveryItem(Answer):
-    """How far one channel was told of one change."""
+    """Delivery of one change to one channel."""
 
     channel: AlertChannel
     change: AlertChange
     state: Annotated[
         Literal["waiting", "sent", "given_up"],
-        Field(description="given_up: it was refused for hours, and is not tried any more."),
+        Field(description="given_up: the receiver refused it for hours; it is not sent again."),
     ]
     attempts: int
-    due_at: Annotated[datetime | None, Field(description="When it is told next; null: not any more.")]
-    sent_at: Annotated[datetime | None, Field(description="When it was last told.")]
+    due_at: Annotated[datetime | None, Field(description="Time of the next attempt; null: none.")]
+    sent_at: Annotated[datetime | None, Field(description="Time of the last successful delivery.")]
     last_error: Annotated[str | None, Field(description="Why the last attempt failed.")]
 
 
 class AlertDetail(AlertItem):
-    """An alert with its figures, and how it was told."""
+    """An alert with its details and deliveries."""
 
-    fingerprint: Annotated[str, Field(description="Equal for alerts of one thing that is wrong.")]
-    details: Annotated[JsonObject, Field(description="Figures and texts; which ones depends on the kind.")]
+    fingerprint: Annotated[str, Field(description="Equal for alerts about the same condition.")]
+    details: Annotated[JsonObject, Field(description="Numbers and texts; they depend on the kind.")]
     deliveries: list[DeliveryItem]

@@ -1,4 +1,4 @@
-"""Entries of the audit log."""
+"""Entries of the audit log in API responses."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ OutcomeName = Literal["done", "denied", "failed"]
 
 
 class AuditItem(Answer):
-    """What somebody did, or tried to do."""
+    """An action that a principal did or tried to do."""
 
     id: int
-    at: Annotated[datetime, Field(description="By the database's clock.")]
+    at: Annotated[datetime, Field(description="Time on the database's clock.")]
     actor: Annotated[str, Field(description="Id of the principal.", examples=["key:k3v9x1m2c7qa"])]
-    actor_name: Annotated[str, Field(description="Its name at the time.")]
+    actor_name: Annotated[str, Field(description="Name of the principal at that time.")]
     action: Annotated[str, Field(examples=["job.pause"])]
-    namespace: Annotated[str | None, Field(description="null: it concerned the installation.")]
-    object: Annotated[str | None, Field(description="What it was done to.")]
+    namespace: Annotated[str | None, Field(description="null: the action concerned the installation.")]
+    object: Annotated[str | None, Field(description="Object of the action.")]
     outcome: OutcomeName
-    reason: Annotated[str | None, Field(description="Why it was denied or has failed.")]
-    before: Annotated[JsonObject | None, Field(description="The object as it was, without secrets.")]
-    after: Annotated[JsonObject | None, Field(description="As it was afterwards.")]
+    reason: Annotated[str | None, Field(description="Why the action was denied or failed.")]
+    before: Annotated[JsonObject | None, Field(description="The object before the action, without secrets.")]
+    after: Annotated[JsonObject | None, Field(description="The object after the action.")]
     request_id: str
-    address: Annotated[str | None, Field(description="Where the request came from.")]
+    address: Annotated[str | None, Field(description="Address of the client.")]

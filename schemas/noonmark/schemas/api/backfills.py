@@ -1,4 +1,4 @@
-"""Backfills as the API answers them, and how they are asked for."""
+"""Backfills in API requests and responses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INSTANT = Expected("an RFC 3339 instant with its offset")
 
 
 class Backfill(Answer):
-    """Past instants of a job that somebody asked to run after all."""
+    """A request to run past instants of a job."""
 
     id: UUID
     job_id: UUID
@@ -27,71 +27,73 @@ class Backfill(Answer):
     job_version: int
     mode: Mode
     from_at: datetime
-    until_at: Annotated[datetime, Field(description="Not part of the range.")]
+    until_at: Annotated[datetime, Field(description="End of the range, exclusive.")]
     state: Literal["running", "done", "cancelled", "failed"]
-    state_reason: Annotated[str | None, Field(description="Of a running one: what it waits for.")]
-    total: Annotated[int, Field(description="Instants of the range, when it was started.")]
-    instants: Annotated[int, Field(description="Those of them that were looked at.")]
-    queued: Annotated[int, Field(description="Those of these that got a run.")]
+    state_reason: Annotated[str | None, Field(description="What a running backfill waits for.")]
+    total: Annotated[int, Field(description="Instants in the range when the backfill started.")]
+    instants: Annotated[int, Field(description="Instants processed so far.")]
+    queued: Annotated[int, Field(description="Processed instants that got a run.")]
     percent: float
     requested_by: str | None
     created_at: datetime
     updated_at: datetime
     finished_at: datetime | None
-    runs: Annotated[dict[str, int] | None, Field(description="Its runs by state; null in listings.")] = None
+    runs: Annotated[
+        dict[str, int] | None, Field(description="Runs of the backfill by state; null in listings.")
+    ] = None
 
 
 class BackfillPlan(Answer):
-    """What a backfill would do, or was started to do."""
+    """The plan of a backfill."""
 
-    id: Annotated[UUID | None, Field(description="Of the backfill; null: nothing was started.")]
+    id: Annotated[UUID | None, Field(description="Id of the backfill; null: none was started.")]
     job_id: UUID
     job_version: int
     mode: Mode
     from_at: datetime
     until_at: datetime
     total: Annotated[int, Field(description="Instants in the range.")]
-    to_run: Annotated[int, Field(description="Those of them that would run.")]
-    instants: Annotated[list[datetime], Field(description="The first of these, at most 100.")]
+    to_run: Annotated[int, Field(description="Instants that get a run.")]
+    instants: Annotated[list[datetime], Field(description="The first 100 instants that get a run.")]
     note: str | None
 
 
 class BackfillBody(Document):
-    """Which past instants are to run."""
+    """Which past instants to run."""
 
     from_: Annotated[
-        str, Field(alias="from", description="Where the range begins. RFC 3339 with offset."), _INSTANT
+        str, Field(alias="from", description="Start of the range. RFC 3339 with offset."), _INSTANT
     ]
     until: Annotated[
-        str | None, Field(description="Where it ends; that instant is excluded. Default: now."), _INSTANT
+        str | None,
+        Field(description="End of the range, exclusive. RFC 3339 with offset. Default: now."),
+        _INSTANT,
     ] = None
     mode: Annotated[
         Mode,
         Field(
-            description="`missing`: what never ran; `missing_and_failed`: also what ended dead, unknown or "
-            "cancelled; `all`: every instant again."
+            description="`missing`: instants that never ran; `missing_and_failed`: also those whose run is "
+            "dead, unknown or cancelled; `all`: every instant again."
         ),
         Expected("missing, missing_and_failed or all"),
     ] = "missing"
-    dry_run: Annotated[bool, Field(description="Only say what would be run."), Expected("true or false")] = (
-        False
-    )
+    dry_run: Annotated[bool, Field(description="Only return the plan."), Expected("true or false")] = False
 
 
 class BackfillCancelBody(Document):
-    """How a backfill ends."""
+    """How to cancel a backfill."""
 
     reason: Reason = None
     runs: Annotated[
         bool,
-        Field(description="Also end what it has queued; else that runs."),
+        Field(description="Also cancel the runs that it has enqueued; otherwise they run."),
         Expected("true or false"),
     ] = False
 
 
 class BackfillCancelled(Answer):
-    """What a cancel did."""
+    """Result of cancelling a backfill."""
 
     backfill: Backfill
-    ended: Annotated[int, Field(description="Runs that it ended.")]
-    stopping: Annotated[int, Field(description="Runs that it asked to stop.")]
+    ended: Annotated[int, Field(description="Runs that were cancelled.")]
+    stopping: Annotated[int, Field(description="Runs that were requested to stop.")]

@@ -1,4 +1,4 @@
-"""Parts that answers of every resource share."""
+"""Parts that the responses of all resources share."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from noonmark.core.instants import parse_instant
 T = TypeVar("T")
 
 Instant = Annotated[AwareDatetime, BeforeValidator(parse_instant)]
-"""An RFC 3339 instant with its offset, in what the API is given: no number of seconds stands for one."""
+"""An RFC 3339 instant with its offset, in requests; a number of seconds is not accepted."""
 
 
 class Answer(BaseModel):
-    """Base of what the API answers. Fields may be added in later versions; none changes its meaning."""
+    """Base of API responses. Later versions may add fields; no field changes its meaning."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
 class Page(Answer, Generic[T]):
-    """Some items of a listing, in its order."""
+    """One page of a listing."""
 
     items: list[T]
     next_cursor: Annotated[
-        str | None, Field(description="Send it as `cursor` for the following page; null: there is none.")
+        str | None,
+        Field(description="Send it as `cursor` to get the next page; null: this is the last page."),
     ] = None
 
 
 class ProblemField(Answer):
     """One problem of a request."""
 
-    pointer: Annotated[str, Field(description='RFC 6901 pointer into the body; "" is the whole of it.')]
+    pointer: Annotated[str, Field(description='RFC 6901 pointer into the body; "" is the whole body.')]
     message: Annotated[str, Field(description="What is wrong.")]
-    expected: Annotated[str, Field(description="What would be right; empty where the message says it.")] = ""
+    expected: Annotated[str, Field(description="Allowed values; empty if the message says so.")] = ""
 
 
 class Problem(Answer):
@@ -43,9 +44,9 @@ class Problem(Answer):
     type: Annotated[str, Field(examples=["urn:noonmark:problem:not-found"])]
     title: str
     status: int
-    detail: Annotated[str, Field(description="What is wrong in this case, and what to do.")] = ""
+    detail: Annotated[str, Field(description="What is wrong in this case and what to do.")] = ""
     errors: list[ProblemField] = Field(default_factory=list)
-    request_id: Annotated[str, Field(description="The same as in the `Noonmark-Request-Id` header.")] = ""
+    request_id: Annotated[str, Field(description="Same as the `Noonmark-Request-Id` header.")] = ""
 
 
 JsonObject = dict[str, Any]

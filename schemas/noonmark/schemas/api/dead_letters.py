@@ -1,4 +1,4 @@
-"""Dead letters as the API shows them, and orders about them."""
+"""Dead letters in API requests and responses."""
 
 from __future__ import annotations
 
@@ -15,63 +15,66 @@ from noonmark.schemas.jobs.requests import Reason
 from noonmark.schemas.problems.pydantic_errors import Document
 
 MOST: int = 1_000
-"""Runs that one order looks at, at most."""
+"""Most runs that one call processes."""
 
 _Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]+$")]
 
 
 class DeadLetter(Answer):
-    """A run whose attempts are used up."""
+    """A run that failed permanently."""
 
     run_id: UUID
     job_id: UUID
-    job_name: Annotated[str | None, Field(description="Of the job when the run died.")]
+    job_name: Annotated[str | None, Field(description="Name of the job when the run died.")]
     namespace: str
     type: Annotated[str | None, Field(description="Kind of the job when the run died.")]
-    handler: Annotated[str | None, Field(description="Of Python jobs: what is called.")]
+    handler: Annotated[
+        str | None, Field(description="Registered name of the Python handler, for Python jobs.")
+    ]
     scheduled_for: datetime
     died_at: datetime
-    attempts: Annotated[int, Field(description="Attempts made.")]
-    reason: Annotated[str, Field(description="retries_exhausted, not_retryable, lost, rejected …")]
-    fingerprint: Annotated[str, Field(description="Equal for runs that died of one cause.")]
+    attempts: Annotated[int, Field(description="Number of attempts.")]
+    reason: Annotated[str, Field(description="Such as retries_exhausted, not_retryable, lost or rejected.")]
+    fingerprint: Annotated[str, Field(description="Equal for runs that died of the same cause.")]
     error: str | None
     error_hidden: Annotated[
-        bool, Field(description="True where the credential may not see it (`payloads:read`).")
+        bool, Field(description="True if the error is hidden: the credential lacks `payloads:read`.")
     ] = False
 
 
 class DeadLetterDetail(DeadLetter):
-    """A dead letter with its history; what attempts wrote is at `/v1/runs/{id}/logs`."""
+    """A dead letter with its history. `/v1/runs/{id}/logs` has the output of the attempts."""
 
-    history: Annotated[list[Attempt], Field(description="Attempts that did not succeed, the oldest first.")]
+    history: Annotated[list[Attempt], Field(description="Attempts that did not succeed, oldest first.")]
 
 
 class DeadLetterGroup(Answer):
-    """Dead letters of one cause."""
+    """Dead letters with the same cause."""
 
     fingerprint: str
-    runs: Annotated[int, Field(description="How many.")]
-    jobs: Annotated[int, Field(description="Of how many jobs.")]
+    runs: Annotated[int, Field(description="Number of dead runs.")]
+    jobs: Annotated[int, Field(description="Number of jobs concerned.")]
     type: str | None
     first_died_at: datetime
     last_died_at: datetime
-    error: Annotated[str | None, Field(description="One of the errors, cut.")]
+    error: Annotated[str | None, Field(description="An example of the error, shortened.")]
     error_hidden: bool = False
 
 
 class DeadLetterGroups(Answer):
-    """Causes of death, the most frequent first."""
+    """Dead letters by cause, most frequent first."""
 
     items: list[DeadLetterGroup]
 
 
 class DeadLetterFilter(Document):
-    """Which dead letters of a namespace are meant: those that fit all that is given; nothing: all of them."""
+    """Selects dead letters of a namespace that match all given fields. Without fields: all of them."""
 
     namespace: Annotated[
         str | None,
         Field(
-            pattern=NAMESPACE_PATTERN, description="Default: the credential's only namespace, else `default`."
+            pattern=NAMESPACE_PATTERN,
+            description="Default: the credential's only namespace, otherwise `default`.",
         ),
     ] = None
     runs: Annotated[
@@ -81,49 +84,45 @@ class DeadLetterFilter(Document):
     job_id: Annotated[UUID | None, Field(strict=False)] = None
     job_name: _Name | None = None
     fingerprint: Annotated[str | None, Field(pattern="^[0-9a-f]{16}$")] = None
-    reason: Annotated[_Name | None, Field(description="Reason of the death.")] = None
-    since: Annotated[Instant | None, Field(description="Died at or after this instant.")] = None
+    reason: Annotated[_Name | None, Field(description="Why the run is dead.")] = None
+    since: Annotated[Instant | None, Field(description="Runs that died at or after this instant.")] = None
 
 
 class DeadLetterRedrive(Document):
-    """Which dead runs are to be queued again."""
+    """Which dead runs to enqueue again."""
 
-    filter: Annotated[DeadLetterFilter, Field(description="Which ones.")] = DeadLetterFilter()
-    dry_run: Annotated[bool, Field(description="Only count them, and name the first.")] = False
+    filter: Annotated[DeadLetterFilter, Field(description="Selects the runs.")] = DeadLetterFilter()
+    dry_run: Annotated[bool, Field(description="Only count the runs, and list the first.")] = False
     after: Annotated[
-        UUID | None, Field(strict=False, description="`next_after` of the call before: go on there.")
+        UUID | None, Field(strict=False, description="`next_after` of the previous call, to continue there.")
     ] = None
-    limit: Annotated[int, Field(ge=1, le=MOST, description="Runs that this call looks at, at most.")] = MOST
+    limit: Annotated[int, Field(ge=1, le=MOST, description="Most runs that this call processes.")] = MOST
 
 
 class DeadLetterDiscard(DeadLetterRedrive):
-    """Which dead runs are to be settled for good, and why."""
+    """Which dead runs to discard permanently, and why."""
 
-    reason: Annotated[
-        Reason, Field(description="Why, for people; takes the place of the reason of the death.")
-    ] = None
+    reason: Annotated[Reason, Field(description="Why, for people; replaces the reason of the run.")] = None
 
 
 class RefusedRun(Answer):
-    """A run that was left as it is."""
+    """A run that was not changed."""
 
     run_id: UUID
     reason: Annotated[str, Field(description="not_dead, job_cancelled, job_gone or overlap.")]
 
 
 class DeadLetterChange(Answer):
-    """What an order did, or, with `dry_run`, what it would be about."""
+    """Result of the call; with `dry_run`, a preview."""
 
     dry_run: bool
-    matched: Annotated[
-        int, Field(description="Runs that this call looked at; of a dry run, all that are meant.")
-    ]
-    first: Annotated[list[UUID], Field(description="Of a dry run: ids of the first.")]
-    runs: Annotated[dict[str, int], Field(description="Runs that were changed, by their state now.")]
-    refused: Annotated[dict[str, int], Field(description="Runs that were left as they are, by reason.")]
-    refused_runs: Annotated[list[RefusedRun], Field(description="The first of these.")]
-    remaining: Annotated[int, Field(description="Runs that are meant and were not looked at yet.")]
+    matched: Annotated[int, Field(description="Runs that this call processed; in a dry run, all that match.")]
+    first: Annotated[list[UUID], Field(description="Ids of the first matching runs, in a dry run.")]
+    runs: Annotated[dict[str, int], Field(description="Changed runs, by their new state.")]
+    refused: Annotated[dict[str, int], Field(description="Runs that were not changed, by reason.")]
+    refused_runs: Annotated[list[RefusedRun], Field(description="The first runs that were not changed.")]
+    remaining: Annotated[int, Field(description="Matching runs that were not processed yet.")]
     next_after: Annotated[
         UUID | None,
-        Field(description="Send it as `after`, with the same filter, to go on; null: that was all."),
+        Field(description="Send it as `after` with the same filter to continue; null: all were processed."),
     ]

@@ -1,4 +1,4 @@
-"""How a job does, as the observer made it out of its outcomes."""
+"""Statistics of a job, which the observer computes from its outcomes."""
 
 from __future__ import annotations
 
@@ -14,38 +14,42 @@ __all__ = ["JobOutcomes", "JobStats"]
 
 
 class JobOutcomes(Answer):
-    """Outcomes of a time."""
+    """Outcomes within a period."""
 
     succeeded: int
-    failed: Annotated[int, Field(description="Attempts that failed, those after which runs were dead too.")]
-    dead: Annotated[int, Field(description="Runs whose attempts were used up.")]
-    skipped: Annotated[int, Field(description="Instants that did not run.")]
+    failed: Annotated[int, Field(description="Failed attempts, including the last ones of dead runs.")]
+    dead: Annotated[int, Field(description="Runs that failed permanently.")]
+    skipped: Annotated[int, Field(description="Instants that were skipped.")]
     other: int
     failure_rate: Annotated[
-        float | None, Field(description="Share of attempts that failed; null: there were none.")
+        float | None, Field(description="Share of attempts that failed; null: no attempts.")
     ]
     p50_seconds: Annotated[
         float | None,
-        Field(description="Half of the runs that succeeded took no longer; null: none, or above an hour."),
+        Field(description="Median duration of successful runs; null: none, or above one hour."),
     ]
-    p99_seconds: Annotated[float | None, Field(description="Likewise 99 of 100.")]
+    p99_seconds: Annotated[
+        float | None, Field(description="99th percentile of the duration of successful runs.")
+    ]
 
 
 class JobStats(Answer):
-    """What is usual for a job. One-time jobs, and those that never ended a run, have nothing that is."""
+    """Statistics of a job. One-time jobs and jobs without a finished run have none."""
 
     job_id: UUID
-    runs: Annotated[int, Field(description="That the usual duration rests on.")]
+    runs: Annotated[int, Field(description="Number of runs that the usual duration is computed from.")]
     usual_seconds: Annotated[
-        float | None, Field(description="What a run that succeeds takes; newer ones count for more.")
+        float | None, Field(description="Usual duration of a successful run; newer runs have more weight.")
     ]
-    failures: Annotated[int, Field(description="Equal failures in a row, up to now.")]
-    failure_cause: Annotated[str | None, Field(description="Fingerprint that these have in common.")]
+    failures: Annotated[int, Field(description="Current number of equal failures in a row.")]
+    failure_cause: Annotated[str | None, Field(description="Fingerprint of these failures.")]
     last_error: str | None
     error_hidden: Annotated[
         bool, Field(description="True where the credential may not see it (`payloads:read`).")
     ] = False
-    last_run_id: Annotated[UUID | None, Field(description="The last run of which an attempt failed.")]
+    last_run_id: Annotated[UUID | None, Field(description="The last run with a failed attempt.")]
     last_failure_at: datetime | None
     last_success_at: datetime | None
-    last_hour: Annotated[JobOutcomes, Field(description="In windows of five minutes that began then.")]
+    last_hour: Annotated[
+        JobOutcomes, Field(description="Outcomes of the last hour, in windows of five minutes.")
+    ]

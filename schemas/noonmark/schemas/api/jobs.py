@@ -1,4 +1,4 @@
-"""Jobs as the API answers them, and what it takes besides job documents."""
+"""Jobs in API responses, and request bodies other than job documents."""
 
 from __future__ import annotations
 
@@ -15,75 +15,75 @@ from noonmark.schemas.jobs.requests import Reason
 from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
 MOST_JOBS: Final = 10_000
-"""Jobs of one bulk request."""
+"""Most jobs of one bulk request."""
 
 
 class Job(Answer):
-    """A job: how it stands, and its document with every default spelt out."""
+    """A job: its state, and its document with all defaults filled in."""
 
     id: UUID
     namespace: str
     name: str | None
     state: Annotated[
         Literal["active", "paused", "completed", "cancelled", "broken"],
-        Field(description="A one-time job is completed when its run was queued."),
+        Field(description="A one-time job is completed as soon as its run is queued."),
     ]
     state_reason: str | None
     paused_by: Annotated[
-        Literal["job", "namespace"] | None, Field(description="What was paused: the job, or its namespace.")
+        Literal["job", "namespace"] | None, Field(description="Whether the job or its namespace was paused.")
     ]
     paused_at: datetime | None
-    version: Annotated[int, Field(description="Rises with every change of the document.")]
+    version: Annotated[int, Field(description="Increases with every change of the document.")]
     created_at: datetime
     updated_at: datetime
     next_run_at: Annotated[
-        datetime | None, Field(description="The next instant; null: none comes, or a pause holds it.")
+        datetime | None, Field(description="The next instant; null: none is left, or the job is paused.")
     ]
-    last_run_at: Annotated[datetime | None, Field(description="When a run was last started.")]
+    last_run_at: Annotated[datetime | None, Field(description="When a run last started.")]
     held_instants: Annotated[
         int | None,
         Field(
-            description="Of a paused job that is read by itself: how many instants came due in the pause; "
-            "null: it holds none, or they cannot be counted."
+            description="Number of instants that came due while the job is paused; null: none, not "
+            "counted, or the job is part of a listing."
         ),
     ]
     payload_hidden: Annotated[
         bool,
         Field(
-            description="The document's payload is not shown: the credential may not read payloads, or this "
-            "is an item of a listing."
+            description="True if the payload is hidden: the credential lacks `payloads:read`, or the job "
+            "is part of a listing."
         ),
     ]
     document: Annotated[
         JsonObject,
-        Field(description="The job document with every default spelt out; a PUT with it changes nothing."),
+        Field(description="The job document with all defaults filled in; a PUT with it changes nothing."),
     ]
 
 
 class JobMade(Answer):
-    """A job that was asked for."""
+    """A created job."""
 
     id: UUID
     namespace: str
     name: str | None
     version: int
-    created: Annotated[bool, Field(description="False: there was a job with its `idempotency_key` already.")]
+    created: Annotated[bool, Field(description="False: a job with this `idempotency_key` already existed.")]
 
 
 class BulkItem(Answer):
-    """What became of one job of many."""
+    """Result for one job of a bulk request."""
 
-    index: Annotated[int, Field(description="Its place in the request.")]
+    index: Annotated[int, Field(description="Index in the request, from 0.")]
     status: Annotated[
         int,
-        Field(description="The status that a request of its own would have got: 202, 200, 403, 409, 422."),
+        Field(description="Status that a separate request would have returned: 202, 200, 403, 409 or 422."),
     ]
-    id: Annotated[UUID | None, Field(description="Of the job; null where it was not taken.")] = None
+    id: Annotated[UUID | None, Field(description="Id of the job; null if it was refused.")] = None
     problem: Problem | None = None
 
 
 class JobsMade(Answer):
-    """What became of many jobs."""
+    """Result of a bulk request."""
 
     items: list[BulkItem]
     accepted: int
@@ -91,35 +91,35 @@ class JobsMade(Answer):
 
 
 class JobTriggered(Answer):
-    """A run that somebody asked for."""
+    """A triggered run."""
 
     job_id: UUID
     run_id: UUID
 
 
 class JobVersion(Answer):
-    """A job as it was, or is, between two changes."""
+    """One version of a job."""
 
     job_id: UUID
     version: int
     replaced_at: Annotated[
-        datetime | None, Field(description="When the next version came; null: the current.")
+        datetime | None, Field(description="When the next version replaced it; null: it is the current one.")
     ]
     payload_hidden: bool
     document: JsonObject
 
 
 class JobVersions(Answer):
-    """The versions of a job, the newest first; the last 200."""
+    """The last 200 versions of a job, newest first."""
 
     items: list[JobVersion]
 
 
 class FieldChange(Answer):
-    """One value that two versions differ in."""
+    """One value that differs between two versions."""
 
     pointer: Annotated[str, Field(description="RFC 6901 pointer into the document.")]
-    before: Annotated[Any, Field(description="Null also where it was absent.")]
+    before: Annotated[Any, Field(description="null also if the value was absent.")]
     after: Any
 
 
@@ -130,67 +130,70 @@ class JobDiff(Answer):
     from_version: int
     to_version: int
     changes: list[FieldChange]
-    payload_hidden: Annotated[bool, Field(description="A change of the payload is told, without its values.")]
+    payload_hidden: Annotated[
+        bool,
+        Field(description="True if values of the payload are hidden; a change of it is listed without them."),
+    ]
 
 
 class Fire(Answer):
     """One due instant."""
 
     at: datetime
-    local: Annotated[str, Field(description="The same on the wall clock of the zone, with its offset.")]
-    note: Annotated[str | None, Field(description="What a change of the clocks or a calendar did to it.")]
+    local: Annotated[str, Field(description="The instant as local time in the zone, with its offset.")]
+    note: Annotated[str | None, Field(description="How a clock change or a calendar affects it.")]
 
 
 class RemovedFire(Answer):
-    """A time on the wall clock that fires nothing."""
+    """A local time that does not fire."""
 
     local: str
     note: str
 
 
 class PreviewAnswer(Answer):
-    """What a schedule will do."""
+    """Preview of a schedule."""
 
     fires: list[Fire]
-    complete: Annotated[bool, Field(description="Nothing comes after these.")]
+    complete: Annotated[bool, Field(description="True if no further instants follow.")]
     removed: list[RemovedFire]
     document: Annotated[
         JsonObject | None,
-        Field(description="The job document that was given, every default spelt out; else null."),
+        Field(description="The given job document with all defaults filled in; null if none was given."),
     ] = None
     problems: list[ProblemField] = Field(
         default_factory=list,
-        description="What the document names and is not there, so that a job of it would be refused: its"
-        " pool, a live worker that runs it, a limit. Told to those who may write jobs; pointers lead into the"
-        " document.",
+        description="Objects that the document names but that do not exist, so that the job would be "
+        "refused: its pool, a live worker that can run it, a limit. Only for credentials that can write "
+        "jobs; pointers lead into the document.",
     )
 
 
 class ReasonBody(Document):
-    """Why."""
+    """The reason of a request."""
 
     reason: Reason = None
 
 
 class ResumeBody(Document):
-    """What becomes of the instants that came due in the pause."""
+    """What to do with instants that came due during the pause."""
 
     missed: Annotated[
         Literal["skip", "latest", "all"],
-        Field(description="None of them runs, the latest runs, or all run, oldest first."),
+        Field(description="skip: none runs; latest: the latest runs; all: all run, oldest first."),
         Expected("skip, latest or all"),
     ]
 
 
 class TriggerBody(Document):
-    """What the run has in place of the job's own."""
+    """Values that replace the job's own for this run."""
 
-    payload: Annotated[Any, Field(description="Left out: the job's own.")] = None
+    payload: Annotated[Any, Field(description="Default: the job's own.")] = None
     priority: Annotated[
         Lane | None,
         PlainValidator(optional_lane),
         WithJsonSchema({"anyOf": [PRIORITY_SCHEMA, {"type": "null"}], "default": None}),
-        Field(description="Left out: the job's own.", json_schema_extra={"default": None}),
+        Field(description="Default: the job's own.", json_schema_extra={"default": None}),
         Expected("high, normal, low, or an integer from 1 (most urgent) to 10"),
     ] = None
 
@@ -201,7 +204,9 @@ class BulkBody(Document):
     jobs: Annotated[
         list[Any],
         Field(
-            min_length=1, max_length=MOST_JOBS, description="Job documents; each is taken or not by itself."
+            min_length=1,
+            max_length=MOST_JOBS,
+            description="Job documents; each one is accepted or refused separately.",
         ),
         WithJsonSchema({"type": "array", "items": {"type": "object"}, "minItems": 1, "maxItems": MOST_JOBS}),
         Expected(f"a list of 1 to {MOST_JOBS} job documents"),
@@ -209,25 +214,29 @@ class BulkBody(Document):
 
 
 class PreviewBody(Document):
-    """What is to be shown the fires of: a job document, or a schedule alone."""
+    """What to preview: a job document or a schedule."""
 
     document: Annotated[
         dict[str, Any] | None, Field(description="A job document."), Expected("a job document")
     ] = None
-    schedule: Annotated[Any, Field(description="A schedule, as a job document has it.")] = None
+    schedule: Annotated[Any, Field(description="A schedule, in the form that job documents use.")] = None
     namespace: Annotated[
-        str | None, Field(description="Whose default zone and calendars hold for a schedule alone.")
+        str | None, Field(description="Namespace whose default zone and calendars apply to `schedule`.")
     ] = None
     count: Annotated[
-        int, Field(ge=1, le=1000, description="Fires at most."), Expected("an integer from 1 to 1000")
+        int,
+        Field(ge=1, le=1000, description="Most instants to return."),
+        Expected("an integer from 1 to 1000"),
     ] = 10
     from_: Annotated[
         str | None,
-        Field(alias="from", description="Fires after this instant; now by default. RFC 3339 with offset."),
+        Field(
+            alias="from", description="Return instants after this one. RFC 3339 with offset. Default: now."
+        ),
         Expected("an RFC 3339 instant with its offset"),
     ] = None
     until: Annotated[
         str | None,
-        Field(description="No fire is after this instant. RFC 3339 with offset."),
+        Field(description="Return no instants after this one. RFC 3339 with offset."),
         Expected("an RFC 3339 instant with its offset"),
     ] = None

@@ -1,4 +1,4 @@
-"""API keys: asked for, and shown."""
+"""API keys in API requests and responses."""
 
 from __future__ import annotations
 
@@ -24,29 +24,38 @@ Grants = Annotated[
 
 
 class KeyRequest(BaseModel):
-    """A key to make. It can do no more than who makes it."""
+    """A key to create. It cannot have more permissions than its creator."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: Annotated[
         str,
         StringConstraints(min_length=1, max_length=100),
-        Field(description="For people: who or what uses it.", examples=["ci"]),
+        Field(description="Who or what uses the key, for people.", examples=["ci"]),
     ]
     grants: Grants = Field(default_factory=dict)
     platform: Annotated[
-        bool, Field(strict=True, description="May do everything everywhere; made by platform admins.")
+        bool,
+        Field(
+            strict=True,
+            description="Grants all permissions everywhere; only platform admins can create such keys.",
+        ),
     ] = False
     scopes: Annotated[
         list[Permission] | None,
         Field(
             min_length=1,
-            description="Its only permissions, whatever its roles would allow; null: all.",
+            description="Restricts the key to these permissions; null: all permissions of its roles.",
         ),
     ] = None
     rate_per_minute: Annotated[
         int | None,
-        Field(strict=True, ge=1, le=1_000_000, description="Requests; null: the server's default."),
+        Field(
+            strict=True,
+            ge=1,
+            le=1_000_000,
+            description="Most requests per minute; null: the server's default.",
+        ),
     ] = None
     expires_in_seconds: Annotated[
         int | None,
@@ -54,13 +63,15 @@ class KeyRequest(BaseModel):
             strict=True,
             ge=1,
             le=10 * 366 * 86_400,
-            description="How long it lives; null: until it is revoked.",
+            description="Seconds until the key expires; null: it never expires.",
         ),
     ] = None
     signs: Annotated[
         bool,
         Field(
-            strict=True, description="It may sign events on Kafka: the answer then holds a signing key, too."
+            strict=True,
+            description="Allows the key to sign events on Kafka: the response then contains a "
+            "signing key, too.",
         ),
     ] = False
 
@@ -68,26 +79,31 @@ class KeyRequest(BaseModel):
 class Key(Answer):
     """A key without its secrets."""
 
-    key_id: Annotated[str, Field(description="Part of the token; no secret.", examples=["k3v9x1m2c7qa"])]
+    key_id: Annotated[str, Field(description="Part of the token; not secret.", examples=["k3v9x1m2c7qa"])]
     name: str
     grants: Grants
-    platform: Annotated[bool, Field(description="It may do everything everywhere.")]
-    scopes: Annotated[list[str] | None, Field(description="Its only permissions; null: those of its roles.")]
-    rate_per_minute: Annotated[int | None, Field(description="Requests; null: the server's default.")]
-    signs: Annotated[bool, Field(description="It may sign events on Kafka.")]
+    platform: Annotated[bool, Field(description="The key has all permissions everywhere.")]
+    scopes: Annotated[
+        list[str] | None,
+        Field(description="Permissions that the key is restricted to; null: all permissions of its roles."),
+    ]
+    rate_per_minute: Annotated[
+        int | None, Field(description="Most requests per minute; null: the server's default.")
+    ]
+    signs: Annotated[bool, Field(description="The key can sign events on Kafka.")]
     created_at: datetime
-    created_by: Annotated[str, Field(description="Principal who made it.")]
+    created_by: Annotated[str, Field(description="Principal who created the key.")]
     expires_at: datetime | None
-    last_used_at: Annotated[datetime | None, Field(description="A minute or two behind.")]
+    last_used_at: Annotated[datetime | None, Field(description="Accurate to one or two minutes.")]
     revoked_at: datetime | None
     state: Literal["valid", "expired", "revoked"]
 
 
 class NewKey(Key):
-    """A key that was made just now, with its secrets: no later answer holds them."""
+    """A new key with its secrets. No later response contains them."""
 
-    token: Annotated[str, Field(description="Sent as `Authorization: Bearer`.")]
+    token: Annotated[str, Field(description="Send it as `Authorization: Bearer`.")]
     signing_key: Annotated[
         str | None,
-        Field(description="What a publisher signs its events on Kafka with; null: it signs none."),
+        Field(description="Key that signs events on Kafka; null: the key cannot sign."),
     ]

@@ -1,4 +1,4 @@
-"""Lanes and their backlogs as the API shows them."""
+"""Lanes and their backlogs in API responses."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from noonmark.schemas.api.runs import PriorityName
 
 
 class Lane(Answer):
-    """One subscription: of a pool to a priority, or of intake to a topic of submissions."""
+    """One subscription: of a pool to a lane, or of the intake to a submission topic."""
 
-    pool: Annotated[str | None, Field(description="Null: it is of submissions.")]
+    pool: Annotated[str | None, Field(description="null: the subscription is of the intake.")]
     priority: PriorityName | None
     topic: str
     group: Annotated[str, Field(description="Consumer group.")]
-    start_backlog: Annotated[int, Field(description="Messages that nobody has started on.")]
+    start_backlog: Annotated[int, Field(description="Messages that no worker has started yet.")]
     start_backlog_seconds: Annotated[
-        float | None, Field(description="Age of the oldest of them; null: it could not be read in time.")
+        float | None, Field(description="Age of the oldest of these messages; null: not measured in time.")
     ]
     commit_lag: Annotated[
-        int, Field(description="Messages not committed yet, as Kafka tools show it: one long run holds it.")
+        int, Field(description="Uncommitted messages, as Kafka tools report; one long run can keep it high.")
     ]
 
 
@@ -30,4 +30,4 @@ class Lanes(Answer):
     """Every subscription of the installation."""
 
     items: list[Lane]
-    failed: Annotated[list[str], Field(description="What could not be measured, and why.")]
+    failed: Annotated[list[str], Field(description="Subscriptions that could not be measured, and why.")]

@@ -1,4 +1,4 @@
-"""Limits as the API takes and shows them."""
+"""Limits in API requests and responses."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from noonmark.schemas.problems.pydantic_errors import Document
 
 
 class LimitFigures(Document):
-    """What a limit allows; what is left out it does not bound."""
+    """The values of a limit; omitted ones are unlimited."""
 
     max_running: Annotated[
-        int | None, Field(ge=1, le=1_000_000_000, description="Most runs under way at a time, for each key.")
+        int | None, Field(ge=1, le=1_000_000_000, description="Most runs in flight, for each key.")
     ] = None
     rate: Annotated[
         str | None,
-        Field(max_length=40, description="Runs that may begin in a time: `100/60s`, `5/s`, `1000/h`."),
+        Field(max_length=40, description="Most runs that start per period: `100/60s`, `5/s`, `1000/h`."),
     ] = None
     burst: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000_000, description="Runs that may begin at once; default: those of the rate."),
+        Field(
+            ge=1,
+            le=1_000_000_000,
+            description="Most runs that start at once. Default: the count of the rate.",
+        ),
     ] = None
 
 
@@ -33,16 +37,16 @@ class Limit(Answer):
     name: str
     namespace: str
     max_running: int | None
-    rate: Annotated[str | None, Field(description="As it can be given.")]
+    rate: Annotated[str | None, Field(description="The rate, in the form that requests use.")]
     rate_count: int | None
     rate_seconds: float | None
     burst: int | None
-    in_use: Annotated[int, Field(description="Slots that are held, over all keys.")]
-    waiting: Annotated[int, Field(description="Runs that wait for it, over all keys.")]
+    in_use: Annotated[int, Field(description="Slots in use, over all keys.")]
+    waiting: Annotated[int, Field(description="Runs that wait for the limit, over all keys.")]
     updated_at: datetime
 
 
 class Limits(Answer):
-    """Limits of a namespace by name."""
+    """Limits of a namespace, sorted by name."""
 
     items: list[Limit]

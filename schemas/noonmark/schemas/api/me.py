@@ -1,4 +1,4 @@
-"""Who the caller is."""
+"""The principal of a request."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ __all__ = ["Me"]
 
 
 class Me(Answer):
-    """The principal that a credential stands for, and what it may do."""
+    """The principal of a credential, and its permissions."""
 
     id: Annotated[str, Field(description="`key:<id>`, `oidc:<subject>` or `local:<user>`.")]
     name: str
-    platform: Annotated[bool, Field(description="It may do everything everywhere.")]
+    platform: Annotated[bool, Field(description="The principal has all permissions everywhere.")]
     grants: Grants
-    scopes: Annotated[list[str] | None, Field(description="Its only permissions; null: those of its roles.")]
+    scopes: Annotated[
+        list[str] | None,
+        Field(
+            description="Permissions that the credential is restricted "
+            "to; null: all permissions of its roles."
+        ),
+    ]
     permissions: Annotated[
         dict[str, list[str]],
-        Field(description="What it may do in each namespace it was granted, scopes considered."),
+        Field(description="Permissions in each granted namespace, after scopes are applied."),
     ]
-    home: Annotated[
-        str | None, Field(description="The namespace that a request means which names none; null: `default`.")
-    ]
-    rate_per_minute: Annotated[int, Field(description="Requests it may send; 0: any number.")]
+    home: Annotated[str | None, Field(description="Namespace of requests that name none; null: `default`.")]
+    rate_per_minute: Annotated[int, Field(description="Most requests per minute; 0: unlimited.")]

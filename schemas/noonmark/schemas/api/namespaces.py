@@ -1,4 +1,4 @@
-"""Namespaces as the API takes and shows them."""
+"""Namespaces in API requests and responses."""
 
 from __future__ import annotations
 
@@ -17,42 +17,45 @@ class Namespace(Answer):
     """A namespace with its defaults and quotas."""
 
     name: str
-    timezone: Annotated[str, Field(description="Of schedules that name none.")]
+    timezone: Annotated[str, Field(description="Time zone of schedules that name none.")]
     max_in_flight: Annotated[
-        int | None, Field(description="Most runs of each priority under way at a time; null: any number.")
+        int | None, Field(description="Most runs of each lane in flight; null: unlimited.")
     ]
     max_jobs: Annotated[
-        int | None, Field(description="Most recurring jobs that are not cancelled; null: any number.")
+        int | None, Field(description="Most recurring jobs that are not cancelled; null: unlimited.")
     ]
-    state: Annotated[Literal["active", "paused"], Field(description="Paused: nothing of it starts.")]
+    state: Annotated[Literal["active", "paused"], Field(description="paused: none of its runs start.")]
     paused_at: datetime | None
     pause_reason: str | None
-    updated_at: Annotated[datetime | None, Field(description="Null where it has the defaults.")]
+    updated_at: Annotated[datetime | None, Field(description="null: the namespace has the defaults.")]
 
 
 class NamespaceDetail(Namespace):
-    """The same with counts."""
+    """A namespace with the number of its jobs."""
 
     recurring_jobs: Annotated[
         dict[str, int],
-        Field(description="By state; paused ones as `paused_by_job` and `paused_by_namespace`."),
+        Field(
+            description="Number of recurring jobs by state; paused ones as `paused_by_job` and "
+            "`paused_by_namespace`."
+        ),
     ]
 
 
 class Namespaces(Answer):
-    """Namespaces by name."""
+    """Namespaces, sorted by name."""
 
     items: list[Namespace]
 
 
 class NamespaceSettings(Document):
-    """What is set for a namespace; what is left out has its default."""
+    """Settings of a namespace; omitted fields return to their default."""
 
     timezone: Annotated[
-        str, Field(min_length=1, max_length=64, description="IANA zone of schedules that name none.")
+        str, Field(min_length=1, max_length=64, description="IANA time zone of schedules that name none.")
     ] = "UTC"
     max_in_flight: Annotated[
-        int | None, Field(ge=1, le=1_000_000, description="Most runs of each priority under way at a time.")
+        int | None, Field(ge=1, le=1_000_000, description="Most runs of each lane in flight.")
     ] = None
     max_jobs: Annotated[
         int | None, Field(ge=1, le=10_000_000, description="Most recurring jobs that are not cancelled.")
@@ -66,22 +69,23 @@ class NamespacePause(Document):
 
 
 class NamespaceResume(Document):
-    """What becomes of the instants that the pause held."""
+    """What to do with instants that came due during the pause."""
 
     missed: Annotated[
-        Literal["skip", "latest", "all"], Field(description="Whether none, the latest, or all of them run.")
+        Literal["skip", "latest", "all"],
+        Field(description="skip: none runs; latest: the latest runs; all: all run."),
     ] = ResumeChoice.SKIP.value
 
 
 class NamespaceChange(Answer):
-    """What a pause or resume did by this call."""
+    """Result of one call to pause or resume a namespace."""
 
     name: str
     state: Literal["active", "paused"]
-    changed: Annotated[bool, Field(description="It was not so before.")]
-    jobs: Annotated[int, Field(description="Jobs that are held, or go on, by this call.")]
-    runs: Annotated[int, Field(description="Runs that wait, or are queued again.")]
+    changed: Annotated[bool, Field(description="True if the state of the namespace changed.")]
+    jobs: Annotated[int, Field(description="Jobs that this call paused or resumed.")]
+    runs: Annotated[int, Field(description="Runs that this call deferred, or enqueued again.")]
     jobs_with_held_instants: Annotated[
-        int, Field(description="Of a resume: jobs with instants that came due in the pause.")
+        int, Field(description="Resumed jobs with instants that came due during the pause.")
     ]
-    complete: Annotated[bool, Field(description="False: others are left; repeat the call to go on.")]
+    complete: Annotated[bool, Field(description="False: jobs are left; repeat the call to continue.")]

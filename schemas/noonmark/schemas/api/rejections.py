@@ -1,4 +1,4 @@
-"""Refused records as the API shows them."""
+"""Refused Kafka records in API responses."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from noonmark.schemas.api.common import Answer, ProblemField
 
 
 class Rejection(Answer):
-    """A record of Kafka that was not taken."""
+    """A Kafka record that was refused."""
 
     id: int
     received_at: datetime
     topic: str
     partition: int
     offset: int
-    event_source: Annotated[str | None, Field(description="Of its event, as far as it could be read.")]
+    event_source: Annotated[str | None, Field(description="Source of the event, if it could be read.")]
     event_id: str | None
-    reason: Annotated[str, Field(description="A word, as the metric of rejections counts them.")]
+    reason: Annotated[str, Field(description="Reason, as a label of the metric of rejections.")]
     errors: list[ProblemField]
-    excerpt: Annotated[str, Field(description="Beginning of the value, as text.")]
+    excerpt: Annotated[str, Field(description="Beginning of the value as text.")]
 
 
 class RejectionDetail(Rejection):
-    """The same with its value."""
+    """A refused record with its value."""
 
-    value_base64: Annotated[str | None, Field(description="The bytes that were kept; null: it had none.")]
-    truncated: Annotated[bool, Field(description="Whether not all of them were kept.")]
+    value_base64: Annotated[
+        str | None, Field(description="The stored bytes of the value; null: the record had no value.")
+    ]
+    truncated: Annotated[bool, Field(description="True if the value was cut.")]

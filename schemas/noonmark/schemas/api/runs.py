@@ -1,4 +1,4 @@
-"""Runs as the API shows them."""
+"""Runs in API requests and responses."""
 
 from __future__ import annotations
 
@@ -15,112 +15,124 @@ from noonmark.schemas.jobs.requests import Reason
 from noonmark.schemas.problems.pydantic_errors import Document
 
 MOST_CANCELLED: int = 1_000
-"""Runs that one order by filter cancels, at most."""
+"""Most runs that one call by filter cancels."""
 
 PriorityName = Literal["high", "normal", "low"]
 _Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]+$")]
-_HIDDEN = "True where the credential may not see it (`payloads:read`); it is null then."
+_HIDDEN = "True if the value is hidden (null): the credential lacks `payloads:read`."
 
 
 class RunSummary(Answer):
-    """One run, as listings show it."""
+    """One run in a listing."""
 
     id: UUID
     job_id: UUID
-    job_name: Annotated[str | None, Field(description="Null where the job has none, or is gone.")]
+    job_name: Annotated[str | None, Field(description="null: the job has no name, or was deleted.")]
     namespace: str
-    type: Annotated[str | None, Field(description="Kind of the job's work; null where the job is gone.")]
-    handler: Annotated[str | None, Field(description="Of Python jobs: what is called.")]
+    type: Annotated[str | None, Field(description="Kind of the job; null: the job was deleted.")]
+    handler: Annotated[
+        str | None, Field(description="Registered name of the Python handler, for Python jobs.")
+    ]
     state: RunState
     reason: Annotated[
         str | None,
-        Field(description="Why it waits, was skipped, is dead, or was cancelled, and then by whom."),
+        Field(description="Why the run waits, was skipped, is dead, or was cancelled (and by whom)."),
     ]
-    waits_for: Annotated[str | None, Field(description="The limit that it waits for, with its key.")]
+    waits_for: Annotated[str | None, Field(description="Limit that the run waits for, with its key.")]
     priority: PriorityName
     pool: str
-    origin: Annotated[str, Field(description="What asked for it: schedule, manual, backfill or event.")]
+    origin: Annotated[str, Field(description="What requested the run: schedule, manual, backfill or event.")]
     scheduled_for: Annotated[datetime, Field(description="The due instant.")]
     queued_at: datetime | None
     first_started_at: Annotated[datetime | None, Field(description="Start of the first attempt.")]
     started_at: Annotated[datetime | None, Field(description="Start of the latest attempt.")]
     finished_at: datetime | None
     start_delay_seconds: Annotated[
-        float | None, Field(description="From the due instant to the first start.")
+        float | None, Field(description="Seconds from the due instant to the first start.")
     ]
-    took_seconds: Annotated[float | None, Field(description="The latest attempt, once it has ended.")]
-    attempt: Annotated[int, Field(description="Attempts of the retry budget used.")]
-    fence: Annotated[int, Field(description="Rises with every queueing.")]
-    instants: Annotated[int, Field(description="Due instants that this row stands for; 1 but for gaps.")]
-    error: Annotated[str | None, Field(description="Error of the latest attempt that failed.")]
+    took_seconds: Annotated[
+        float | None, Field(description="Duration of the latest attempt, once it has finished.")
+    ]
+    attempt: Annotated[int, Field(description="Attempts used of the retry budget.")]
+    fence: Annotated[int, Field(description="Fencing token; increases each time the run is enqueued.")]
+    instants: Annotated[int, Field(description="Due instants that this run covers; above 1 only for a gap.")]
+    error: Annotated[str | None, Field(description="Error of the latest failed attempt.")]
     error_hidden: Annotated[bool, Field(description=_HIDDEN)] = False
 
 
 class Attempt(Answer):
     """One attempt of a run."""
 
-    attempt: Annotated[int, Field(description="Number; used again after a hand-back or redrive.")]
-    fence: Annotated[int, Field(description="Tells attempts apart.")]
-    outcome: Annotated[str | None, Field(description="How it ended; null: it is under way.")]
+    attempt: Annotated[
+        int, Field(description="Number of the attempt; used again after a hand-back or redrive.")
+    ]
+    fence: Annotated[int, Field(description="Fencing token; unique for each attempt.")]
+    outcome: Annotated[str | None, Field(description="Outcome; null: the attempt is running.")]
     worker: int | None
     started_at: datetime | None
     finished_at: datetime | None
     error: str | None
     error_hidden: Annotated[bool, Field(description=_HIDDEN)] = False
     log_bytes: Annotated[
-        dict[str, int] | None, Field(description="Bytes of kept output by stream; null: it wrote nothing.")
+        dict[str, int] | None, Field(description="Bytes of stored output by stream; null: no output.")
     ] = None
 
 
 class Progress(Answer):
-    """How far a run is, as its attempt told last."""
+    """The latest progress that an attempt reported."""
 
-    share: Annotated[float | None, Field(description="From 0 to 1.")]
+    share: Annotated[float | None, Field(description="Share of the work that is done, from 0 to 1.")]
     message: str
     written_at: datetime
 
 
 class Run(RunSummary):
-    """One run with everything that is recorded about it."""
+    """One run with all recorded details."""
 
     job_version: Annotated[
         int,
         Field(
-            description="Version of the job that it was planned with. From 1,000,000,000 on: of this run"
-            " alone, which was triggered with a payload of its own."
+            description="Version of the job that the run was planned with. 1,000,000,000 and above: the "
+            "run was triggered with its own payload."
         ),
     ]
-    request_id: Annotated[str, Field(description="Of the trigger or backfill that asked; else empty.")]
-    start_by: Annotated[datetime | None, Field(description="Not started later than this.")]
-    last_scheduled_for: Annotated[datetime | None, Field(description="Of a gap: its last due instant.")]
-    zone_data: Annotated[str | None, Field(description="Release of zone data that it was planned with.")]
+    request_id: Annotated[str, Field(description="Id of the trigger request or backfill; otherwise empty.")]
+    start_by: Annotated[datetime | None, Field(description="Latest instant at which the run can start.")]
+    last_scheduled_for: Annotated[datetime | None, Field(description="Last due instant of a gap.")]
+    zone_data: Annotated[
+        str | None, Field(description="Release of the time zone data that the run was planned with.")
+    ]
     waiting_since: datetime | None
-    next_attempt_at: Annotated[datetime | None, Field(description="When a retry is queued.")]
-    report_until: Annotated[datetime | None, Field(description="Until when its target may report.")]
+    next_attempt_at: Annotated[datetime | None, Field(description="When the next retry is enqueued.")]
+    report_until: Annotated[
+        datetime | None, Field(description="Until when the target can report completion.")
+    ]
     died_at: datetime | None
-    losses: Annotated[int, Field(description="Workers that vanished while they ran it.")]
-    result: Annotated[Any, Field(description="What it returned: any JSON.")]
+    losses: Annotated[
+        int, Field(description="Number of times that a worker was lost while it executed the run.")
+    ]
+    result: Annotated[Any, Field(description="Result of the run: any JSON.")]
     result_hidden: Annotated[bool, Field(description=_HIDDEN)] = False
     progress: Progress | None
-    checkpoint: Annotated[Any, Field(description="What its next attempt will find: any JSON.")]
+    checkpoint: Annotated[Any, Field(description="Checkpoint for the next attempt: any JSON.")]
     checkpoint_hidden: Annotated[bool, Field(description=_HIDDEN)] = False
     attempts: list[Attempt]
 
 
 class AttemptLog(Answer):
-    """What one attempt wrote: the last 64 KB of each stream."""
+    """Output of one attempt: the last 64 KB of each stream."""
 
     attempt: int
     fence: int
     stdout: str
     stderr: str
-    log: Annotated[str, Field(description="What it logged through its context.")]
-    dropped: Annotated[int, Field(description="Bytes before these that were not kept.")]
+    log: Annotated[str, Field(description="Log lines that the handler wrote through its context.")]
+    dropped: Annotated[int, Field(description="Earlier bytes that were dropped.")]
     written_at: datetime
 
 
 class RunLogs(Answer):
-    """What the attempts of a run wrote."""
+    """Output of the attempts of a run."""
 
     run_id: UUID
     attempts: list[AttemptLog]
@@ -133,87 +145,93 @@ class RunCancel(Document):
 
 
 class RunFilter(Document):
-    """Which runs of a namespace are meant: those that fit all that is given; nothing: all of them."""
+    """Selects runs of a namespace that match all given fields. Without fields: all of them."""
 
     namespace: Annotated[
         str | None,
         Field(
-            pattern=NAMESPACE_PATTERN, description="Default: the credential's only namespace, else `default`."
+            pattern=NAMESPACE_PATTERN,
+            description="Default: the credential's only namespace, otherwise `default`.",
         ),
     ] = None
     job_id: Annotated[UUID | None, Field(strict=False)] = None
     job_name: Annotated[
-        _Text | None, Field(description="Of the recurring job of this name, else of one-time jobs.")
+        _Text | None,
+        Field(description="Runs of the recurring job with this name; if none exists, of one-time jobs."),
     ] = None
     labels: Annotated[
         dict[_Text, _Text] | None,
-        Field(min_length=1, max_length=20, description="Their jobs have all of these."),
+        Field(min_length=1, max_length=20, description="Runs of jobs with all of these labels."),
     ] = None
     state: Annotated[
         list[Literal["waiting", "queued", "retrying", "running"]] | None,
-        Field(min_length=1, max_length=4, description="Any of these; default: all of them."),
+        Field(min_length=1, max_length=4, description="Runs in any of these states. Default: all four."),
     ] = None
     priority: Annotated[
-        list[PriorityName] | None, Field(min_length=1, max_length=3, description="Any of these.")
+        list[PriorityName] | None,
+        Field(min_length=1, max_length=3, description="Runs in any of these lanes."),
     ] = None
-    pool: Annotated[_Text | None, Field(description="That they are for.")] = None
+    pool: Annotated[_Text | None, Field(description="Pool of the runs.")] = None
     origin: Annotated[
-        Literal["schedule", "manual", "backfill", "event"] | None, Field(description="What asked for them.")
+        Literal["schedule", "manual", "backfill", "event"] | None,
+        Field(description="What requested the runs."),
     ] = None
-    since: Annotated[Instant | None, Field(description="Due at or after this instant.")] = None
-    until: Annotated[Instant | None, Field(description="Due before this instant.")] = None
+    since: Annotated[Instant | None, Field(description="Runs due at or after this instant.")] = None
+    until: Annotated[Instant | None, Field(description="Runs due before this instant.")] = None
 
 
 class RunsCancel(Document):
-    """Which unfinished runs are to be cancelled, and why."""
+    """Which unfinished runs to cancel, and why."""
 
-    filter: Annotated[RunFilter, Field(description="Which ones.")]
+    filter: Annotated[RunFilter, Field(description="Selects the runs.")]
     reason: Reason = None
-    dry_run: Annotated[bool, Field(description="Only count them, and name the first.")] = False
+    dry_run: Annotated[bool, Field(description="Only count the runs, and list the first.")] = False
     after: Annotated[
         str | None,
-        Field(max_length=2000, description="`next_after` of the call before: go on there."),
+        Field(max_length=2000, description="`next_after` of the previous call, to continue there."),
     ] = None
-    limit: Annotated[
-        int, Field(ge=1, le=MOST_CANCELLED, description="Runs that this call cancels, at most.")
-    ] = MOST_CANCELLED
+    limit: Annotated[int, Field(ge=1, le=MOST_CANCELLED, description="Most runs that this call cancels.")] = (
+        MOST_CANCELLED
+    )
 
 
 class RunsCancelled(Answer):
-    """What an order did, or, with `dry_run`, what it would be about."""
+    """Result of the call; with `dry_run`, a preview."""
 
     dry_run: bool
-    matched: Annotated[int, Field(description="Runs that this call found.")]
-    first: Annotated[list[UUID], Field(description="Of a dry run: ids of the first.")]
+    matched: Annotated[int, Field(description="Number of runs that this call found.")]
+    first: Annotated[list[UUID], Field(description="Ids of the first matching runs, in a dry run.")]
     runs: Annotated[
         dict[str, int],
-        Field(description="Runs that were changed, by their state now: `cancelled` or `cancelling`."),
+        Field(description="Changed runs by their new state: `cancelled` or `cancelling`."),
     ]
-    stopping: Annotated[list[UUID], Field(description="Ids of those whose workers were asked to stop.")]
+    stopping: Annotated[list[UUID], Field(description="Ids of runs whose workers were requested to stop.")]
     next_after: Annotated[
         str | None,
-        Field(description="Send it as `after`, with the same filter, to go on; null: that was all."),
+        Field(description="Send it as `after` with the same filter to continue; null: all were processed."),
     ]
 
 
 class RunReport(Document):
-    """How the work of a run ended that its target had answered 202 to."""
+    """Outcome of a run whose target responded 202 and works asynchronously."""
 
-    token: Annotated[str, Field(description="`Noonmark-Callback-Token` of the request. It works once.")]
+    token: Annotated[
+        str, Field(description="`Noonmark-Callback-Token` header of the request. It is valid once.")
+    ]
     outcome: Annotated[
         Literal["succeeded", "failed"],
-        Field(description="How the work ended. A failure is retried as the job says."),
+        Field(description="Outcome of the work. A failure is retried by the job's retry policy."),
     ]
-    result: Annotated[Any, Field(description="Of a success: any JSON, at most 64 KB.")] = None
-    error: Annotated[str | None, Field(description="Of a failure: what went wrong.")] = None
-    retryable: Annotated[
-        bool, Field(description="Of a failure: false where another attempt cannot help.")
-    ] = True
+    result: Annotated[Any, Field(description="Result of a success: any JSON, at most 64 KB.")] = None
+    error: Annotated[str | None, Field(description="Error message of a failure.")] = None
+    retryable: Annotated[bool, Field(description="For a failure: false if another attempt cannot help.")] = (
+        True
+    )
 
 
 class RunChange(Answer):
-    """What became of a run by a request."""
+    """State of a run after a request."""
 
     id: UUID
     state: RunState
-    reason: Annotated[str | None, Field(description="As runs show it.")] = None
+    reason: Annotated[str | None, Field(description="Same as `reason` of runs.")] = None

@@ -1,4 +1,4 @@
-"""Why has it not run? The answer of `/v1/jobs/{id}/why` and `/v1/runs/{id}/why`."""
+"""Why a job or run has not run: responses of `/v1/jobs/{id}/why` and `/v1/runs/{id}/why`."""
 
 from __future__ import annotations
 
@@ -19,36 +19,39 @@ __all__ = ["Why", "WhyAnswer", "why_document"]
 class WhyAnswer(Answer):
     """One answer. docs/why.md explains every code."""
 
-    code: Annotated[Blocker, Field(description="What the answer is about.")]
+    code: Annotated[Blocker, Field(description="Code of the answer.")]
     blocks: Annotated[
         bool,
-        Field(description="It does not run before this has changed; else it says where it stands, or more."),
+        Field(
+            description="True if this prevents the run from starting; otherwise it is additional information."
+        ),
     ]
-    sentence: Annotated[str, Field(description="What blocks, by whom or what, since or until when.")]
+    sentence: Annotated[str, Field(description="What blocks, by whom or what, and since or until when.")]
     remedy: Annotated[str, Field(description="What to do.")]
     facts: Annotated[
         JsonObject,
-        Field(description="Ids, instants and figures behind the sentence; docs/why.md names them."),
+        Field(description="Ids, instants and numbers for the sentence; docs/why.md lists them."),
     ]
 
 
 class Why(Answer):
-    """Why a job or a run has not run, or what became of it."""
+    """Why a job or a run has not run, or its outcome."""
 
-    kind: Annotated[Literal["job", "run"], Field(description="What was asked about.")]
+    kind: Annotated[Literal["job", "run"], Field(description="Whether the request was about a job or a run.")]
     id: UUID
     job_id: UUID
     job_name: str | None
     namespace: str
-    state: Annotated[str, Field(description="Of the job, or of the run.")]
-    asked_at: Annotated[datetime, Field(description="By the database's clock.")]
+    state: Annotated[str, Field(description="State of the job or run.")]
+    asked_at: Annotated[datetime, Field(description="Time on the database's clock.")]
     answers: Annotated[
-        list[WhyAnswer], Field(min_length=1, description="What really blocks first; there is always one.")
+        list[WhyAnswer],
+        Field(min_length=1, description="Actual blockers first; there is always at least one answer."),
     ]
 
 
 def why_document(facts: Facts, answers: list[Given]) -> Why:
-    """Make the document of what is known and was made of it."""
+    """Build the response from the facts and the answers."""
     run, job = facts.run, facts.job
     about = run if run is not None else job
     assert about is not None

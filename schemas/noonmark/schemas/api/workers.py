@@ -1,4 +1,4 @@
-"""Workers and pools as the API shows them."""
+"""Workers and pools in API responses."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ class Worker(Answer):
     host: str
     pid: int
     state: Annotated[
-        Literal["alive", "left", "lapsed"], Field(description="Lapsed: it gave no sign of life any more.")
+        Literal["alive", "left", "lapsed"],
+        Field(description="lapsed: its lease expired without a heartbeat."),
     ]
     started_at: datetime
-    beat_at: Annotated[datetime, Field(description="Its last sign of life.")]
-    silent_seconds: Annotated[float, Field(description="Since then.")]
-    lease_seconds: Annotated[float, Field(description="Silent for longer, its runs are taken from it.")]
+    beat_at: Annotated[datetime, Field(description="Time of its last heartbeat.")]
+    silent_seconds: Annotated[float, Field(description="Seconds since the last heartbeat.")]
+    lease_seconds: Annotated[
+        float, Field(description="Without a heartbeat for longer, the worker loses its runs.")
+    ]
     epoch: int
-    started_runs: Annotated[int, Field(description="Runs that it has started and may hold, at the most.")]
-    catalogue: Annotated[JsonObject, Field(description="Kinds and handlers that it can run.")]
+    started_runs: Annotated[int, Field(description="Most runs that the worker may be executing.")]
+    catalogue: Annotated[JsonObject, Field(description="Kinds and handlers that the worker can run.")]
 
 
 class Workers(Answer):
-    """Workers, the newest first."""
+    """Workers, newest first."""
 
     items: list[Worker]
 
@@ -40,10 +43,10 @@ class Pool(Answer):
 
     name: str
     created_at: datetime
-    workers: Annotated[int, Field(description="Alive.")]
+    workers: Annotated[int, Field(description="Number of live workers.")]
 
 
 class Pools(Answer):
-    """Pools by name."""
+    """Pools, sorted by name."""
 
     items: list[Pool]

@@ -1,4 +1,4 @@
-"""What noonmark tells the world about alerts: that one was raised, that it is over."""
+"""Events about alerts that noonmark publishes: raised and resolved."""
 
 from __future__ import annotations
 
@@ -18,35 +18,33 @@ RESOLVED: Final = "noonmark.alert.resolved.v1"
 
 TYPES: Final = {AlertChange.RAISED: RAISED, AlertChange.RESOLVED: RESOLVED}
 
-KindName = Annotated[str, open_enum(list(AlertKind), "What is wrong.")]
-SeverityName = Annotated[str, open_enum(list(Severity), "How soon somebody must look.")]
+KindName = Annotated[str, open_enum(list(AlertKind), "Kind of the alert.")]
+SeverityName = Annotated[str, open_enum(list(Severity), "Severity of the alert.")]
 
 
 class Alert(Published):
-    """Something that is wrong, from when it was first seen until it was over."""
+    """An alert, from when its condition was first observed until it is resolved."""
 
     alert_id: UUID
     fingerprint: Annotated[
-        str, Field(description="Equal for alerts of one thing that is wrong; at most one of them is open.")
+        str, Field(description="Equal for alerts about the same condition; at most one of them is open.")
     ]
     kind: KindName
     severity: SeverityName
-    namespace: Annotated[str | None, Field(description="Null: the installation is meant.")] = None
+    namespace: Annotated[str | None, Field(description="null: the alert concerns the installation.")] = None
     job_id: UUID | None = None
-    run_id: Annotated[UUID | None, Field(description="The run that is meant, or an example.")] = None
+    run_id: Annotated[UUID | None, Field(description="The run concerned, or an example.")] = None
     summary: Annotated[str, Field(description="One sentence for people.")]
-    details: Annotated[
-        dict[str, Any], Field(description="Figures and texts; which ones depends on the kind.")
-    ]
+    details: Annotated[dict[str, Any], Field(description="Numbers and texts; they depend on the kind.")]
     raised_at: datetime
 
 
 class AlertRaised(Alert):
-    """Something is wrong."""
+    """An alert was raised."""
 
 
 class AlertResolved(Alert):
-    """It is over."""
+    """An alert was resolved."""
 
     resolved_at: datetime
 
@@ -69,7 +67,7 @@ def alert_event(
     raised_at: datetime,
     resolved_at: datetime | None,
 ) -> bytes:
-    """Return the structured-mode value of the event about one change; the fields are those of `Alert`."""
+    """Return the structured-mode value of the event about one change; the arguments are fields of `Alert`."""
     data: dict[str, Any] = {
         "alert_id": alert_id,
         "fingerprint": fingerprint,

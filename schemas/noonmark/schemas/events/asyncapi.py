@@ -1,4 +1,4 @@
-"""The AsyncAPI 3.0 document of all topics, seen from noonmark: it receives submissions and sends the rest."""
+"""The AsyncAPI 3.0 document of all topics, from noonmark's view: it receives submissions, sends the rest."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ _SCHEMA_FORMAT: Final = "application/schema+json;version=draft-2020-12"
 _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "submissions": (
         "noonmark.submissions",
-        "What clients ask for. Key: anything that is the same for all events of one job.",
+        "Submissions of clients. Key: any value that is equal for all events of one job.",
         submissions.TYPES,
     ),
     "submissionsBulk": (
         "noonmark.submissions.bulk",
-        "The same, for loads that may wait: read after noonmark.submissions.",
+        "Submissions with lower priority, such as bulk loads: read after noonmark.submissions.",
         submissions.TYPES,
     ),
     "runs": (
         "noonmark.runs.{pool}.{lane}",
-        "Queued runs on their way to the workers of a pool. Written by noonmark alone.",
+        "Queued runs for the workers of a pool. Only noonmark writes to it.",
         (run_message.QUEUED,),
     ),
     "lifecycle": (
         "noonmark.lifecycle",
-        "Outcomes of runs, many in one event. Key: the namespace.",
+        "Outcomes of runs, several in one event. Key: the namespace.",
         (lifecycle.SETTLED,),
     ),
     "rejections": (
         "noonmark.rejections",
-        "Submissions that were not taken, with every reason.",
+        "Refused submissions, with all reasons.",
         (lifecycle.REJECTED,),
     ),
-    "dead": ("noonmark.dead", "Runs whose attempts are used up.", (lifecycle.DEAD,)),
+    "dead": ("noonmark.dead", "Runs that failed permanently.", (lifecycle.DEAD,)),
     "alerts": ("noonmark.alerts", "Alerts raised and resolved.", (alerts.RAISED, alerts.RESOLVED)),
 }
 _RECEIVED: Final = ("submissions", "submissionsBulk", "runs")
@@ -52,7 +52,10 @@ _HEADERS: Final[dict[str, Any]] = {
             "pattern": SIGNATURE_PATTERN,
             "description": "v1.KEY_ID.NAMESPACE.EXPIRES.MAC: HMAC-SHA256 of the event by a publisher's key.",
         },
-        JWT_HEADER: {"type": "string", "description": "A token of the identity provider, instead."},
+        JWT_HEADER: {
+            "type": "string",
+            "description": "A token of the identity provider, instead of a signature.",
+        },
     },
     "not": {"required": [SIGNATURE_HEADER, JWT_HEADER]},
 }
@@ -70,14 +73,14 @@ _SECURITY: Final[dict[str, Any]] = {
         "description": "Header of the Kafka record: a token of the identity provider.",
     },
 }
-"""AsyncAPI has no type for a header of a record: this one says the same of a request."""
+"""AsyncAPI has no security scheme for record headers; this one describes request headers."""
 
 
 def document(schema_files: Mapping[str, str]) -> dict[str, Any]:
     """Return the AsyncAPI document.
 
     Args:
-        schema_files: file of the JSON Schema of each event type, relative to the document's own.
+        schema_files: path of the JSON Schema of each event type, relative to the document.
     """
     return {
         "asyncapi": "3.0.0",
@@ -86,9 +89,9 @@ def document(schema_files: Mapping[str, str]) -> dict[str, Any]:
             "version": "1.0.0",
             "description": (
                 "CloudEvents 1.0 on Kafka. Submissions are read in structured and in binary content mode; "
-                "noonmark writes structured mode. The type of an event carries its major version. "
-                "Submissions are authorised by a header of the record, or by a topic that the operator binds "
-                "to a namespace."
+                "noonmark writes structured mode. The type of an event contains its major version. A "
+                "header of the record authorises a submission, or the operator binds its topic to a "
+                "namespace."
             ),
             "license": {"name": "Apache-2.0"},
         },

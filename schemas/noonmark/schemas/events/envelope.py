@@ -1,6 +1,6 @@
-"""CloudEvents 1.0 on Kafka: structured and binary content mode, read and written.
+"""Reads and writes CloudEvents 1.0 on Kafka, in structured and binary content mode.
 
-Pointers in refusals are those of the event in structured mode, whichever mode it came in: `/source` is
+Pointers in refusals refer to the event in structured mode, even if it arrived in binary mode: `/source` is
 the attribute (header `ce_source`), `/data/name` a field of the data.
 """
 
@@ -34,16 +34,16 @@ _NAMES: Final = re.compile(r"[a-z0-9]{1,64}")
 
 @dataclass(slots=True, frozen=True)
 class Event:
-    """One event, its content mode left behind.
+    """One event, independent of its content mode.
 
     Attributes:
-        id: unique within `source`; the two together tell a repeated event.
-        source: who sent it.
-        type: what it is, with its major version.
-        subject: what it is about, if said.
-        time: when it happened, aware UTC, if said.
-        sequence: place among the events of one job, if said.
-        data: the JSON object it carries.
+        id: unique within `source`; both together identify a repeated event.
+        source: the sender.
+        type: the event type with its major version.
+        subject: the subject, if given.
+        time: the time of the event, aware UTC, if given.
+        sequence: order among the events of one job, if given.
+        data: the data, a JSON object.
         screened: whether `data` has passed `screening.parse_json`.
     """
 
@@ -58,10 +58,10 @@ class Event:
 
 
 def parse_event(value: bytes | None, headers: Headers | None, *, max_bytes: int = MAX_EVENT_BYTES) -> Event:
-    """Read a Kafka record as an event. Whatever the bytes are, nothing but `Refused` is raised.
+    """Read a Kafka record as an event. Arbitrary bytes raise no exception other than `Refused`.
 
     Raises:
-        Refused: no event, or not one that can be taken; every problem of its attributes is listed.
+        Refused: if the record is not a valid event; lists every problem of its attributes.
     """
     if value is None:
         raise Refused([FieldError("", "the record has no value", "a CloudEvents 1.0 event")])
@@ -79,7 +79,7 @@ def parse_event(value: bytes | None, headers: Headers | None, *, max_bytes: int 
 
 
 def identify(value: bytes | None, headers: Headers | None) -> tuple[str | None, str | None]:
-    """Return source and id of a refused record as far as they can be read, to name it in the rejection."""
+    """Return source and id of a refused record, as far as they can be read, for its rejection."""
     _, attributes = _read_headers(headers or (), [])
     if not attributes and value is not None and len(value) <= 16 * MAX_EVENT_BYTES:
         try:
@@ -98,7 +98,7 @@ def render_structured(
     *,
     id: str,  # noqa: A002 - the attribute's name in CloudEvents
     source: str,
-    type: str,  # noqa: A002 - likewise
+    type: str,  # noqa: A002 - the attribute's name in CloudEvents
     data: object,
     subject: str | None = None,
     time: datetime | None = None,
@@ -116,7 +116,7 @@ def render_binary(
     *,
     id: str,  # noqa: A002 - the attribute's name in CloudEvents
     source: str,
-    type: str,  # noqa: A002 - likewise
+    type: str,  # noqa: A002 - the attribute's name in CloudEvents
     data: object,
     subject: str | None = None,
     time: datetime | None = None,
@@ -141,7 +141,7 @@ def _optional(subject: str | None, time: datetime | None, sequence: int | None) 
 
 
 def _read_headers(headers: Headers, problems: list[FieldError]) -> tuple[str, dict[str, Any]]:
-    """Return the media type (empty if none is given) and the attributes of binary mode."""
+    """Return the media type ("" if absent) and the attributes of binary mode."""
     media_type = ""
     attributes: dict[str, Any] = {}
     for key, raw in headers:
@@ -158,7 +158,7 @@ def _read_headers(headers: Headers, problems: list[FieldError]) -> tuple[str, di
         if name == "content-type":
             media_type = _media_type(text)
         elif not _NAMES.fullmatch(name[3:]):
-            problems.append(FieldError("", f"header {shown(key)} names no attribute", "ce_ and a-z or 0-9"))
+            problems.append(FieldError("", f"header {shown(key)} is not an attribute", "ce_ and a-z or 0-9"))
         elif name[3:] in attributes:
             problems.append(FieldError("/" + name[3:], "the header is given twice", "one value"))
         else:
@@ -189,12 +189,12 @@ def _structured(value: bytes, media_type: str, problems: list[FieldError]) -> Ev
     if media_type.startswith("application/cloudevents") and media_type != STRUCTURED_TYPE:
         problems.append(
             FieldError(
-                "", f"content-type {shown(media_type)} is not read here", f"{STRUCTURED_TYPE}, one event"
+                "", f"content-type {shown(media_type)} is not supported", f"{STRUCTURED_TYPE}, one event"
             )
         )
         return None
     try:
-        # One level more than a document may have: the event around it.
+        # One level more than a document can have, for the event around it.
         body = parse_json(value, max_depth=MAX_DEPTH + 1)
     except Refused as refused:
         problems += refused.errors
@@ -203,7 +203,7 @@ def _structured(value: bytes, media_type: str, problems: list[FieldError]) -> Ev
         problems.append(FieldError("", f"is {kind_of(body)}", "a CloudEvents 1.0 event: a JSON object"))
         return None
     if "data_base64" in body:
-        problems.append(FieldError("/data_base64", "binary data is not read here", "a JSON object in /data"))
+        problems.append(FieldError("/data_base64", "binary data is not supported", "a JSON object in /data"))
     elif "data" not in body:
         problems.append(FieldError("/data", "is missing", "a JSON object"))
     return _event(body, body.get("data", {}), problems)
@@ -211,8 +211,8 @@ def _structured(value: bytes, media_type: str, problems: list[FieldError]) -> Ev
 
 def _event(attributes: dict[str, Any], data: object, problems: list[FieldError]) -> Event | None:
     if (version := attributes.get("specversion")) != "1.0":
-        told = "is missing" if version is None else f"{shown(version)} is not read here"
-        problems.append(FieldError("/specversion", told, '"1.0"'))
+        message = "is missing" if version is None else f"{shown(version)} is not supported"
+        problems.append(FieldError("/specversion", message, '"1.0"'))
     for name in _REQUIRED:
         _check_text(attributes, name, problems)
     if attributes.get("subject") is not None:
@@ -241,16 +241,16 @@ def _check_text(attributes: dict[str, Any], name: str, problems: list[FieldError
     if isinstance(text, str) and _TEXT.fullmatch(text):
         return
     if text is None:
-        told = "is missing"
+        message = "is missing"
     elif not isinstance(text, str):
-        told = f"is {kind_of(text)}"
+        message = f"is {kind_of(text)}"
     elif not text:
-        told = "is empty"
+        message = "is empty"
     elif len(text) > MAX_ATTRIBUTE:
-        told = f"has {len(text)} characters"
+        message = f"has {len(text)} characters"
     else:
-        told = "holds a control character"
-    problems.append(FieldError(f"/{name}", told, f"text of 1 to {MAX_ATTRIBUTE} characters"))
+        message = "contains a control character"
+    problems.append(FieldError(f"/{name}", message, f"text of 1 to {MAX_ATTRIBUTE} characters"))
 
 
 def _check_content_type(content_type: object, problems: list[FieldError]) -> None:
@@ -285,6 +285,8 @@ def _sequence(value: object, problems: list[FieldError]) -> int | None:
     if 0 <= number <= _MAX_SEQUENCE:
         return number
     problems.append(
-        FieldError("/sequence", f"{shown(value)} is no sequence number", "an integer from 0, or its digits")
+        FieldError(
+            "/sequence", f"{shown(value)} is not a sequence number", "an integer of at least 0, or its digits"
+        )
     )
     return None

@@ -1,8 +1,8 @@
-"""What noonmark tells the world of runs: settled ones, dead letters, refused submissions.
+"""Events that noonmark publishes about runs: outcomes, dead letters, refused submissions.
 
-The models are for consumers. They ignore fields they do not know, and take values of `state`, `origin` and
-`lane` that a later version may add. The builders are for producers and do without the models: one event
-carries the outcomes of a whole batch.
+The models are for consumers. They ignore unknown fields, and accept values of `state`, `origin` and `lane`
+that a later version may add. The builders are for producers and do not use the models: one event contains
+the outcomes of a whole batch.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ MAX_MESSAGE_BYTES: Final = 900_000
 """Kafka's default limit is 1,048,588 bytes, with key, headers and framing."""
 
 MAX_HISTORY_BYTES: Final = 200_000
-"""Of the attempts that a dead letter tells of."""
+"""Most bytes of the attempts in a dead letter event."""
 
 _MAX_ERROR: Final = 4000
 _ATTEMPT_BYTES: Final = 300
-"""Room for everything about an attempt but its error."""
+"""Bytes reserved for an attempt without its error."""
 
 
 _UNDER_WAY: Final = (RunState.RETRYING, RunState.QUEUED, RunState.WAITING)
-"""States that are no verdict and are told all the same."""
+"""States that are not verdicts but are published, too."""
 
 
 StateName = Annotated[
     str,
     open_enum(
         [state.value for state in RunState if state in VERDICTS or state in _UNDER_WAY],
-        "How the run stands: a verdict, retrying, or, when it was redriven, queued or waiting.",
+        "State of the run: a verdict, or retrying; after a redrive also queued or waiting.",
     ),
 ]
-OriginName = Annotated[str, open_enum([origin.value for origin in Origin], "What asked for the run.")]
+OriginName = Annotated[str, open_enum([origin.value for origin in Origin], "What requested the run.")]
 LaneName = Annotated[str, open_enum([lane.label for lane in Lane], "Lane of the run.")]
 
 
 class RunOutcome(Published):
-    """Where one run stands after an attempt, or without one."""
+    """State of one run after an attempt, or without one."""
 
     run_id: UUID
     job_id: UUID
@@ -64,21 +64,29 @@ class RunOutcome(Published):
     scheduled_for: Annotated[datetime, Field(description="The nominal instant, UTC.")]
     origin: OriginName
     state: StateName
-    reason: Annotated[str | None, Field(description="Why it was skipped, is dead or waits.")] = None
-    attempt: Annotated[int, Field(description="Attempts of the retry budget used.")]
-    fence: Annotated[int, Field(description="Rises with every queueing; the highest is the newest word.")]
+    reason: Annotated[str | None, Field(description="Why the run was skipped, is dead or waits.")] = None
+    attempt: Annotated[int, Field(description="Attempts used of the retry budget.")]
+    fence: Annotated[
+        int,
+        Field(
+            description="Fencing token; increases each time the run is enqueued. The "
+            "highest one is the latest."
+        ),
+    ]
     lane: LaneName
     pool: str
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    error: Annotated[str | None, Field(description="Last error, cut to a few thousand characters.")] = None
+    error: Annotated[str | None, Field(description="Last error, shortened to a few thousand characters.")] = (
+        None
+    )
     traceparent: Annotated[
-        str | None, Field(description="W3C trace context of the attempt; there for runs that are traced.")
+        str | None, Field(description="W3C trace context of the attempt; only for traced runs.")
     ] = None
 
 
 class RunsSettled(Published):
-    """Outcomes of one namespace, as they were recorded together."""
+    """Outcomes of one namespace that were recorded together."""
 
     outcomes: list[RunOutcome]
 
@@ -86,51 +94,57 @@ class RunsSettled(Published):
 class DeadAttempt(Published):
     """One attempt of a dead run."""
 
-    number: Annotated[int, Field(description="Of the retry budget; begins anew when a run is redriven.")]
+    number: Annotated[
+        int, Field(description="Number of the attempt in the retry budget; restarts when a run is redriven.")
+    ]
     fence: int
-    outcome: Annotated[str, Field(description="failed, timed_out, lost, rejected, handed_back …")]
-    error: Annotated[str | None, Field(description="Cut to a few thousand characters.")] = None
-    worker: Annotated[int | None, Field(description="Which worker made it, where one is known.")] = None
+    outcome: Annotated[str, Field(description="Such as failed, timed_out, lost, rejected or handed_back.")]
+    error: Annotated[str | None, Field(description="Error, shortened to a few thousand characters.")] = None
+    worker: Annotated[int | None, Field(description="Worker of the attempt, if known.")] = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
 
 
 class RunDead(Published):
-    """A run whose attempts are used up. It may be redriven later."""
+    """A run that failed permanently. It can be redriven later."""
 
     run_id: UUID
     job_id: UUID
     namespace: str
     scheduled_for: datetime
     origin: OriginName
-    reason: Annotated[str | None, Field(description="retries_exhausted, not_retryable, lost …")] = None
-    attempts: Annotated[int, Field(description="Attempts made.")]
+    reason: Annotated[str | None, Field(description="Such as retries_exhausted, not_retryable or lost.")] = (
+        None
+    )
+    attempts: Annotated[int, Field(description="Number of attempts.")]
     fence: int
     lane: LaneName
     pool: str
     finished_at: datetime | None = None
     error: str | None = None
-    kind: Annotated[str | None, Field(description="Kind of the job; null where the job is gone.")] = None
+    kind: Annotated[str | None, Field(description="Kind of the job; null: the job was deleted.")] = None
     job_name: Annotated[str | None, Field(description="Name of the job, if it has one.")] = None
     fingerprint: Annotated[
-        str | None, Field(description="Equal for runs that died of one cause: 16 hexadecimal digits.")
+        str | None, Field(description="Equal for runs that died of the same cause: 16 hexadecimal digits.")
     ] = None
     history: Annotated[
-        list[DeadAttempt], Field(description="Attempts that did not succeed, the oldest first.")
+        list[DeadAttempt], Field(description="Attempts that did not succeed, oldest first.")
     ] = []  # noqa: RUF012 - pydantic copies it for each instance
-    history_omitted: Annotated[int, Field(description="Oldest attempts that did not fit into the event.")] = 0
+    history_omitted: Annotated[
+        int, Field(description="Number of oldest attempts that did not fit into the event.")
+    ] = 0
 
 
 class Problem(Published):
-    """One thing that was wrong with a submission."""
+    """One problem of a submission."""
 
     pointer: Annotated[str, Field(description="RFC 6901 pointer into the event; empty: the whole event.")]
     message: Annotated[str, Field(description="What is wrong.")]
-    expected: Annotated[str, Field(description="What would be right; empty where the message says it.")] = ""
+    expected: Annotated[str, Field(description="Allowed values; empty if the message says so.")] = ""
 
 
 class SubmissionRejected(Published):
-    """A record of a submission topic that was not taken, where it stood and why."""
+    """A refused record of a submission topic, with its position and the reasons."""
 
     topic: str
     partition: int
@@ -139,9 +153,10 @@ class SubmissionRejected(Published):
     event_id: Annotated[str | None, Field(description="Id of the event, if it could be read.")] = None
     errors: list[Problem]
     value_base64: Annotated[
-        str | None, Field(description="The record's value, its first bytes at least; null for no value.")
+        str | None,
+        Field(description="The record's value, or its first bytes; null: the record had no value."),
     ] = None
-    truncated: Annotated[bool, Field(description="Whether the value was cut.")] = False
+    truncated: Annotated[bool, Field(description="True if the value was cut.")] = False
 
 
 MODELS: Final[dict[str, type[Published]]] = {
@@ -153,15 +168,15 @@ MODELS: Final[dict[str, type[Published]]] = {
 
 
 def read_published(event: Event) -> Published:
-    """Read the data of one of our events, as a consumer does.
+    """Read the data of an event that noonmark published, as a consumer does.
 
     Raises:
-        Refused: the type is not one of `MODELS`, or a field it promises is missing or wrong.
+        Refused: if the type is not in `MODELS`, or a required field is missing or invalid.
     """
     model = MODELS.get(event.type)
     if model is None:
         raise Refused(
-            [FieldError("/type", f"{shown(event.type)} is not read here", "one of " + ", ".join(MODELS))]
+            [FieldError("/type", f"{shown(event.type)} is not supported", "one of " + ", ".join(MODELS))]
         )
     try:
         return model.model_validate(event.data)
@@ -174,7 +189,7 @@ def read_published(event: Event) -> Published:
 
 @dataclass(slots=True)
 class SettledRun:
-    """One outcome for `settled_event`; the fields of `RunOutcome` in their order."""
+    """One outcome for `settled_event`, with the fields of `RunOutcome` in order."""
 
     run_id: UUID
     job_id: UUID
@@ -192,21 +207,21 @@ class SettledRun:
     error: str | None
 
     def traced(self, traceparent: str) -> TracedRun:
-        """Return the outcome of a run that is traced."""
+        """Return the outcome with the trace context of the run."""
         facts = {one.name: getattr(self, one.name) for one in dataclasses.fields(SettledRun)}
         return TracedRun(**facts, traceparent=traceparent)
 
 
 @dataclass(slots=True)
 class TracedRun(SettledRun):
-    """One outcome of a run that is traced: the others do not carry an empty field."""
+    """The outcome of a traced run; outcomes of other runs do not have the field."""
 
     traceparent: str
 
 
 @dataclass(slots=True)
 class PastAttempt:
-    """One attempt for `dead_event`; the fields of `DeadAttempt` in their order."""
+    """One attempt for `dead_event`, with the fields of `DeadAttempt` in order."""
 
     number: int
     fence: int
@@ -221,9 +236,9 @@ def settled_event(namespace: str, outcomes: Sequence[SettledRun], *, at: datetim
     """Return the structured-mode value of one event with all outcomes of a namespace.
 
     Args:
-        namespace: of every outcome; the subject of the event.
-        outcomes: recorded together.
-        at: when, by the database's clock.
+        namespace: namespace of all outcomes; the subject of the event.
+        outcomes: the outcomes, recorded together.
+        at: time of the event, by the database's clock.
     """
     return _render(SETTLED, namespace, {"outcomes": outcomes}, at)
 
@@ -235,7 +250,7 @@ def settled_events(
     at: datetime | None = None,
     max_bytes: int = MAX_MESSAGE_BYTES,
 ) -> list[bytes]:
-    """Return the fewest events that hold the outcomes with none above `max_bytes`, by halving."""
+    """Return events with the outcomes, each of at most `max_bytes`; larger events are split in half."""
     value = settled_event(namespace, outcomes, at=at)
     if len(value) <= max_bytes:
         return [value]
@@ -270,7 +285,7 @@ def dead_event(
 ) -> bytes:
     """Return the structured-mode value of a dead letter.
 
-    `history` holds attempts, the oldest first; of one above `max_history_bytes` the newest are told.
+    `history` contains attempts, oldest first. Above `max_history_bytes`, only the newest are included.
     """
     kept = _newest(history, max_history_bytes)
     data = {
@@ -296,7 +311,7 @@ def dead_event(
 
 
 def _newest(history: Sequence[PastAttempt], most_bytes: int) -> list[PastAttempt]:
-    """Return the newest attempts that fit, in their order."""
+    """Return the newest attempts that fit, in order."""
     kept: list[PastAttempt] = []
     left = most_bytes
     for attempt in reversed(history):
@@ -328,18 +343,18 @@ def rejection_event(
     event_id: str | None = None,
     at: datetime | None = None,
 ) -> bytes:
-    """Return the structured-mode value that tells why a record was refused.
+    """Return the structured-mode value of the event about a refused record.
 
     Args:
-        refused: the verdict with its problems.
-        topic: where the record stands.
-        partition: likewise.
-        offset: likewise.
-        value: the record's value; at most `cap_bytes` of it are sent along.
-        cap_bytes: see there.
-        event_source: from `envelope.identify`.
-        event_id: likewise.
-        at: when.
+        refused: the refusal with its problems.
+        topic: topic of the record.
+        partition: partition of the record.
+        offset: offset of the record.
+        value: value of the record; the event contains at most `cap_bytes` of it.
+        cap_bytes: most bytes of the value in the event.
+        event_source: source of the record's event, from `envelope.identify`.
+        event_id: id of the record's event, from `envelope.identify`.
+        at: time of the event.
     """
     data = {
         "topic": topic,
@@ -359,7 +374,7 @@ def _render(kind: str, subject: str, data: dict[str, Any], at: datetime | None) 
     try:
         return render_structured(id=event_id, source=SOURCE, type=kind, data=data, subject=subject, time=at)
     except TypeError:
-        # An error text of a handler may hold half a surrogate pair; the outcome must be told all the same.
+        # An error text of a handler may contain half a surrogate pair; the outcome must be published anyway.
         return render_structured(
             id=event_id, source=SOURCE, type=kind, data=_encodable(data), subject=subject, time=at
         )

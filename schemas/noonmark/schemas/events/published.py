@@ -1,4 +1,4 @@
-"""What all events that noonmark publishes have in common."""
+"""Base of all events that noonmark publishes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ SOURCE: Final = "/noonmark"
 
 
 def open_enum(values: Sequence[str], about: str) -> Any:
-    """Annotate text whose known values are listed, while later ones stay valid."""
+    """Annotate text with its known values; later versions can add more."""
     return WithJsonSchema(
-        {"anyOf": [{"enum": list(values)}, {"type": "string"}], "description": f"{about} More may be added."}
+        {
+            "anyOf": [{"enum": list(values)}, {"type": "string"}],
+            "description": f"{about} Later versions may add values.",
+        }
     )
 
 
 class Published(BaseModel):
-    """Base of what consumers read: unknown fields are ignored, so that fields can be added."""
+    """Base of events that consumers read. They ignore unknown fields, so that later versions can add some."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

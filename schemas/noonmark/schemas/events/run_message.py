@@ -1,7 +1,7 @@
-"""The message that brings a queued run to a worker: a pointer, never the work itself.
+"""The Kafka message about a queued run: it identifies the run, and never contains the work itself.
 
-This is its published form. It is written and read on hot paths, which do without pydantic:
-`noonmark.kafka.messages` does that and signs; a test keeps the two equal.
+These models document its form. Hot paths write and read it without pydantic, in `noonmark.kafka.messages`,
+which also signs it. A test compares the two.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ QUEUED: Final = "noonmark.run.queued.v1"
 
 
 class RunQueued(BaseModel):
-    """One queueing of a run. A worker runs what the start statement returns, whatever else is said here."""
+    """One enqueueing of a run. A worker executes only what the start statement returns."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -27,21 +27,23 @@ class RunQueued(BaseModel):
     namespace: str
     pool: str
     lane: LaneName
-    scheduled_for: Annotated[datetime, Field(description="Part of the run's key: prunes partitions.")]
-    fence: Annotated[int, Field(ge=1, description="The queueing this message belongs to.")]
-    job_version: Annotated[int, Field(ge=1, description="Version of the job the run was planned with.")]
+    scheduled_for: Annotated[datetime, Field(description="Part of the run's key; selects the partition.")]
+    fence: Annotated[int, Field(ge=1, description="Fencing token of this enqueueing.")]
+    job_version: Annotated[int, Field(ge=1, description="Version of the job that the run was planned with.")]
 
 
 class RunExtensions(BaseModel):
-    """The extension attributes of the event: who vouches for the data."""
+    """The extension attributes of the event: the signature of the data."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    keyid: Annotated[str, Field(min_length=1, max_length=128, description="Which key of the pool signed.")]
+    keyid: Annotated[
+        str, Field(min_length=1, max_length=128, description="Key of the pool that signed the data.")
+    ]
     signature: Annotated[
         str,
-        Field(pattern="^[0-9a-f]{64}$", description="HMAC-SHA256 of the bytes of data as they stand here."),
+        Field(pattern="^[0-9a-f]{64}$", description="HMAC-SHA256 of the bytes of data, exactly as sent."),
     ]
     traceparent: Annotated[
-        str | None, Field(description="W3C trace context; of traced runs alone, and not signed.")
+        str | None, Field(description="W3C trace context; only for traced runs, and not signed.")
     ] = None

@@ -1,4 +1,4 @@
-"""What clients ask for on the submission topics: one class of submission for each event type."""
+"""Submissions that clients send on the submission topics: one class per event type."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NO_FACTS: Final = TimeFacts()
 
 
 class JobUpdate(JobDocument):
-    """The new document of a job, whole: what is left out returns to its default."""
+    """The complete new document of a job: omitted fields return to their default."""
 
     model_config = ConfigDict(
         title="noonmark job update",
@@ -57,12 +57,12 @@ class JobUpdate(JobDocument):
     )
 
     job_id: Annotated[
-        JobId, Field(description="Id of the job; without it `name` in `namespace` is meant.")
+        JobId, Field(description="Id of the job. Without it, `name` and `namespace` identify the job.")
     ] = None
 
 
 class JobRef(NamedTuple):
-    """One job: by its id, or by name in a namespace."""
+    """Identifies one job by id, or by name in a namespace."""
 
     job_id: UUID | None
     namespace: str
@@ -71,18 +71,18 @@ class JobRef(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class CreateJob:
-    """Make a job."""
+    """Create a job."""
 
     spec: JobSpec
 
 
 @dataclass(slots=True, frozen=True)
 class UpdateJob:
-    """Replace the document of a job. `spec.name` may be None where the job is named by its id: it is kept.
+    """Replace the document of a job. `spec.name` may be None if `ref` has an id: the job keeps its name.
 
     Attributes:
-        schedule: as it was written, of a job named by its id: its namespace may have another default zone and
-            other calendars than the document lets suppose.
+        schedule: the schedule as written, if `ref` has an id: the namespace of the job may have another
+            default zone and other calendars than the one in the document.
     """
 
     ref: JobRef
@@ -92,10 +92,10 @@ class UpdateJob:
 
 @dataclass(slots=True, frozen=True)
 class CancelJob:
-    """End a job: nothing of it is due any more, and its unfinished runs are cancelled.
+    """Cancel a job: it is never due again, and its unfinished runs are cancelled.
 
     Attributes:
-        stops_running: runs that have started are asked to stop; False: they finish.
+        stops_running: True: started runs are requested to stop; False: they finish.
     """
 
     ref: JobRef
@@ -105,7 +105,7 @@ class CancelJob:
 
 @dataclass(slots=True, frozen=True)
 class PauseJob:
-    """Hold a job until it is resumed."""
+    """Pause a job until it is resumed."""
 
     ref: JobRef
     reason: str | None
@@ -113,7 +113,7 @@ class PauseJob:
 
 @dataclass(slots=True, frozen=True)
 class ResumeJob:
-    """Let a paused job go on; `missed` says what becomes of the instants that its pause held."""
+    """Resume a paused job; `missed` says what to do with instants that came due during the pause."""
 
     ref: JobRef
     missed: ResumeChoice = ResumeChoice.SKIP
@@ -121,11 +121,11 @@ class ResumeJob:
 
 @dataclass(slots=True, frozen=True)
 class TriggerJob:
-    """Run a job once now, beside its schedule.
+    """Run a job once now, in addition to its schedule.
 
     Attributes:
-        payload: JSON that the run has in place of the job's payload; None: the job's own.
-        lane: of the run; None: the job's own.
+        payload: JSON that replaces the job's payload for this run; None: the job's own.
+        lane: lane of the run; None: the job's own.
     """
 
     ref: JobRef
@@ -135,17 +135,17 @@ class TriggerJob:
 
 @dataclass(slots=True, frozen=True)
 class CancelRuns:
-    """End runs: those without a worker at once; those that run are asked to stop."""
+    """Cancel runs: those without a worker at once; running ones are requested to stop."""
 
     run_ids: tuple[UUID, ...]
     reason: str | None = None
     actor: str | None = None
-    """Who asks, where it is no event's source."""
+    """Who requested it, if not the source of an event."""
 
 
 @dataclass(slots=True, frozen=True)
 class CompleteRun:
-    """Report the end of a run whose target had answered 202. `result` is JSON."""
+    """Report the outcome of a run whose target responded 202. `result` is JSON."""
 
     run_id: UUID
     token: str
@@ -170,15 +170,15 @@ def parse_submission(
     """Check an event of a submission topic.
 
     Args:
-        event: from `envelope.parse_event`.
+        event: the event, from `envelope.parse_event`.
         now: the instant of the submission.
-        ledger_floor: runs before it were dropped; a `run_at` below it is refused.
+        ledger_floor: runs before this instant were dropped; an earlier `run_at` is refused.
         facts: default zones and calendars of the namespaces.
-        max_payload_bytes: limit of a job's payload as JSON.
-        namespace: the one that is meant where the data name none.
+        max_payload_bytes: most bytes of a job's payload as JSON.
+        namespace: namespace of data that names none.
 
     Raises:
-        Refused: with every problem found; pointers are relative to the event, so data is below `/data`.
+        Refused: if the event is invalid; lists every problem. Pointers are relative to the event: `/data/…`.
     """
     if event.type not in _READERS:
         raise Refused([_unknown_type(event.type)])
@@ -189,7 +189,7 @@ def parse_submission(
 
 
 class _Reading(NamedTuple):
-    """What a document is read with."""
+    """The context in which documents are read."""
 
     now: datetime
     ledger_floor: datetime
@@ -232,8 +232,10 @@ def _unknown_type(name: str) -> FieldError:
     stem, dot, version = name.rpartition(".v")
     known = ", ".join(TYPES)
     if dot and version.isdecimal() and f"{stem}.v1" in TYPES:
-        return FieldError("/type", f"major version {version} of {stem} is not read here", f"{stem}.v1")
-    return FieldError("/type", f"{shown(name)} is no submission{suggestion(name, TYPES)}", f"one of {known}")
+        return FieldError("/type", f"major version {version} of {stem} is not supported", f"{stem}.v1")
+    return FieldError(
+        "/type", f"{shown(name)} is not a submission{suggestion(name, TYPES)}", f"one of {known}"
+    )
 
 
 def _read(event: Event, reading: _Reading) -> Submission:
@@ -258,7 +260,7 @@ def _update(data: dict[str, Any], reading: _Reading) -> UpdateJob:
     named = isinstance(job_id, str) or document.get("name") is not None
     spec = None
     try:
-        # Without any name there is one problem to report, not two.
+        # Without name and id, report one problem, not two.
         spec = reading.spec(document, by_id=not named or job_id is not None)
     except Refused as refused:
         problems += refused.errors
@@ -268,7 +270,7 @@ def _update(data: dict[str, Any], reading: _Reading) -> UpdateJob:
         except ValidationError as error:
             problems += field_errors(error, JobReference)
     elif not named:
-        problems.append(FieldError("", "names no job", "job_id, or name with its namespace"))
+        problems.append(FieldError("", "identifies no job", "job_id, or name with its namespace"))
     if problems or spec is None:
         raise Refused(problems)
     ref = JobRef(UUID(job_id) if job_id else None, spec.namespace, spec.name)
@@ -287,9 +289,9 @@ def _order(kind: str, data: dict[str, Any]) -> Submission:
         return CancelRuns(tuple(UUID(run_id) for run_id in dict.fromkeys(order.run_ids)), order.reason)
     assert isinstance(order, JobReference)
     if order.job_id is None and order.name is None:
-        raise Refused([FieldError("", "names no job", "job_id, or name with its namespace")])
+        raise Refused([FieldError("", "identifies no job", "job_id, or name with its namespace")])
     if order.job_id is not None and order.name is not None:
-        raise Refused([FieldError("/name", "is given beside job_id", "one of the two")])
+        raise Refused([FieldError("/name", "cannot be combined with job_id", "one of the two")])
     ref = JobRef(UUID(order.job_id) if order.job_id else None, order.namespace, order.name)
     return _order_of_job(order, ref)
 

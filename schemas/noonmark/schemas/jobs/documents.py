@@ -1,4 +1,4 @@
-"""The job document as clients write it: fields, types, limits and what each means."""
+"""The job document as clients write it: fields with types, limits and descriptions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from noonmark.schemas.jobs.policies import (
     RetryDocument,
     Seconds,
 )
-from noonmark.schemas.jobs.retry import retry_rules
+from noonmark.schemas.jobs.retry_rules import retry_rules
 from noonmark.schemas.jobs.schedule_documents import CronText, ScheduleDocument, ScheduleList
 from noonmark.schemas.problems.pydantic_errors import (
     Document,
@@ -40,9 +40,9 @@ LABEL_VALUE_PATTERN: Final = r"^[^\x00-\x1f\x7f]{0,200}$"
 JobType = Literal["http", "grpc", "script", "python", "kafka"]
 KINDS: Final[tuple[str, ...]] = get_args(JobType)
 NO_TRANSACTION: Final = ("http", "grpc", "script")
-"""Kinds whose work cannot commit together with its outcome; `kafka` can: what it sends goes by the outbox."""
+"""Kinds whose work cannot commit together with its outcome. `kafka` can: it sends through the outbox."""
 _LATER: Final[frozenset[str]] = frozenset()
-"""Marks a field that no value is taken for yet."""
+"""Marks a field that accepts no value yet."""
 
 
 def _lower(value: object) -> object:
@@ -57,11 +57,11 @@ def _lane(value: object) -> Lane:
     try:
         return Lane.from_priority(value if isinstance(value, int) else value[:20])
     except ValueError:
-        raise wrong(f"{value!r:.40} is no priority") from None
+        raise wrong(f"{value!r:.40} is not a priority") from None
 
 
 def optional_lane(value: object) -> Lane | None:
-    """Read a priority that may be left out."""
+    """Read an optional priority."""
     return None if value is None else _lane(value)
 
 
@@ -93,7 +93,7 @@ def _payload_rule(kind: str, model: type[PayloadDocument]) -> JsonDict:
 
 
 def field_rules(*, name_required: bool) -> JsonDict:
-    """Return what one field says about another, as JSON Schema; `job.parse_job` checks the same."""
+    """Return the rules between fields as JSON Schema; `job.parse_job` checks the same rules."""
     recurring: JsonDict = {"properties": {"run_at": {"type": "null"}}}
     if name_required:
         recurring = {
@@ -128,7 +128,7 @@ def field_rules(*, name_required: bool) -> JsonDict:
 
 
 class JobDocument(Document):
-    """What to run and when. The same for events, REST and files; every field but `type` has a default."""
+    """What to run and when. Events, REST and files use the same document; only `type` is required."""
 
     model_config = ConfigDict(
         title="noonmark job document", json_schema_extra=field_rules(name_required=True)
@@ -141,18 +141,18 @@ class JobDocument(Document):
     name: Annotated[
         Line | None,
         Field(
-            description="Unique in the namespace for recurring jobs, which must have one.",
+            description="Name of the job; recurring jobs need one that is unique in the namespace.",
             examples=["send-invoice"],
         ),
-        Expected("1 to 200 characters on one line, without space at the ends"),
+        Expected("1 to 200 characters on one line, without spaces at the ends"),
     ] = None
     type: Annotated[
         JobType,
         BeforeValidator(_lower),
         WithJsonSchema(any_case_schema(*KINDS)),
         Field(
-            description="Kind of work, in any case: an HTTP request, a gRPC call, a script of the worker's "
-            "machine, a registered Python handler, or an event for Kafka."
+            description="Kind of work, in upper or lower case: an HTTP request, a gRPC call, a script on "
+            "the worker's machine, a registered Python handler, or a Kafka event."
         ),
         Expected("http, grpc, script, python or kafka"),
     ]
@@ -161,7 +161,7 @@ class JobDocument(Document):
         Field(
             max_length=200,
             pattern=HANDLER_PATTERN,
-            description="Registered name of the Python handler; only with type python.",
+            description="Registered name of the Python handler; only for type python.",
             examples=["mails.send_welcome"],
         ),
         Expected("a dotted name of at most 200 characters, such as mails.send_welcome"),
@@ -169,15 +169,15 @@ class JobDocument(Document):
     payload: Annotated[
         Any,
         Field(
-            description="What the kind needs: the request of an HTTP job, the call of a gRPC job, the "
-            "arguments of a script, the event of a Kafka job, any JSON for Python."
+            description="Input of the kind: the request of an HTTP job, the call of a gRPC job, the "
+            "command of a script, the event of a Kafka job, any JSON for a Python handler."
         ),
     ] = Field(default_factory=dict)
     schedule: Annotated[
         SkipValidation[CronText | ScheduleDocument | ScheduleList | None],
         Field(
-            description="When a recurring job is due: a cron expression, an object, or a list of both, which "
-            "is short for an object with `any`.",
+            description="When a recurring job is due: a cron expression, an object, or a list of these "
+            "(short for an object with `any`).",
             examples=[
                 "0 9 * * 1",
                 {"cron": "30 2 * * *", "timezone": "America/New_York"},
@@ -190,7 +190,7 @@ class JobDocument(Document):
     run_at: Annotated[
         SkipValidation[str | None],
         Field(
-            description="When a one-time job is due: RFC 3339 with offset. Neither this nor `schedule`: now.",
+            description="When a one-time job is due: RFC 3339 with offset. Without this and `schedule`: now.",
             examples=["2026-06-01T09:00:00Z"],
             json_schema_extra={"format": "date-time"},
         ),
@@ -202,12 +202,14 @@ class JobDocument(Document):
     ] = 3
     retry_delay_seconds: Annotated[
         Seconds,
-        Field(description="Delay after the first failed attempt, in seconds; later ones double up to 1 h."),
+        Field(
+            description="Delay after the first failed attempt, in seconds; further delays double, up to 1 h."
+        ),
         Expected("a number of seconds from 0 to 366 days"),
     ] = 60.0
     retry: Annotated[
         RetryDocument | None,
-        Field(description="The retry policy in full."),
+        Field(description="Full retry policy."),
         Expected('an object such as {"max_retries": 5, "delay_seconds": 10}'),
     ] = None
     timeout_seconds: Annotated[
@@ -215,7 +217,7 @@ class JobDocument(Document):
         Field(
             gt=0,
             le=DAY_SECONDS,
-            description="Longest time of one attempt, in seconds. Default: 30 for http, grpc and kafka, 3600 "
+            description="Timeout of one attempt, in seconds. Default: 30 for http, grpc and kafka, 3600 "
             "for script and python.",
         ),
         Expected("a number of seconds above 0, at most 86400"),
@@ -225,7 +227,7 @@ class JobDocument(Document):
         Field(
             gt=0,
             le=YEAR_SECONDS,
-            description="All attempts of a run together end so long after its instant, retries included.",
+            description="Seconds after its instant at which a run must be finished, including retries.",
         ),
         Expected("a number of seconds above 0, at most 366 days"),
     ] = None
@@ -241,7 +243,7 @@ class JobDocument(Document):
     ] = Lane.NORMAL
     pool: Annotated[
         str,
-        Field(pattern=POOL_PATTERN, description="Which workers can run it."),
+        Field(pattern=POOL_PATTERN, description="Pool of workers that run the job."),
         Expected("1 to 48 of a-z, 0-9, _ and -, not starting with _ or -"),
     ] = "default"
     namespace: Namespace = "default"
@@ -249,33 +251,33 @@ class JobDocument(Document):
         dict[LabelKey, LabelValue],
         Field(
             max_length=32,
-            description="Free key-value pairs to select jobs by.",
+            description="Key-value pairs to filter jobs by.",
             examples=[{"team": "billing"}],
         ),
         Expected(
-            "at most 32 pairs; keys of 1 to 63 letters, digits and . _ / -, values of at most 200 characters "
-            "on one line"
+            "at most 32 pairs; keys of 1 to 63 letters, digits and . _ / -, values of at most 200 "
+            "characters on one line"
         ),
     ] = Field(default_factory=dict)
     misfire: Annotated[
         SkipValidation[Literal["fire_all", "fire_latest", "skip"] | MisfireDocument],
-        Field(description="What is done with due instants that passed unserved: a policy, or an object."),
+        Field(description="What to do with due instants that were missed: a policy, or an object."),
     ] = "fire_latest"
     overlap: Annotated[
         Literal["allow", "skip", "queue_one", "cancel_running"] | None,
         Field(
-            description="What a due instant does while the previous run is unfinished: it runs beside it, is "
-            "skipped, waits (one at most), or has it cancelled. Default: skip for recurring jobs, allow for "
-            "others."
+            description="What happens when an instant is due while the previous run is unfinished. allow: "
+            "both run; skip: the instant is skipped; queue_one: it waits (at most one); cancel_running: "
+            "the previous run is cancelled. Default: skip for recurring jobs, allow for others."
         ),
         Expected("allow, skip, queue_one or cancel_running"),
     ] = None
     delivery: Annotated[
         Literal["at_least_once", "at_most_once", "exactly_once"],
         Field(
-            description="Promise about the attempts of a run. at_most_once: one whose outcome cannot be "
-            "known ends as unknown and is not tried again. exactly_once, for Python handlers on threads: "
-            "what the handler writes in its transaction commits together with the outcome."
+            description="Delivery semantics. at_most_once: an attempt with an unknown outcome is recorded "
+            "as unknown and not retried. exactly_once, for Python handlers on threads: the writes of the "
+            "handler's transaction commit together with the outcome."
         ),
         Expected("at_least_once, at_most_once or exactly_once"),
     ] = "at_least_once"
@@ -283,8 +285,8 @@ class JobDocument(Document):
         list[LimitItem],
         Field(
             max_length=MOST_LIMITS,
-            description="Limits of the namespace that its runs keep to, by name, or with a key that has its "
-            "own count.",
+            description="Limits of the namespace that apply to the runs: names, or objects with a key that "
+            "is counted separately.",
             examples=[["stripe"], [{"name": "per-customer", "key": "42"}]],
         ),
         Expected(f"a list of at most {MOST_LIMITS} names of limits, or objects with name and key"),
@@ -294,8 +296,8 @@ class JobDocument(Document):
         Field(
             ge=1,
             le=1000,
-            description="The job pauses itself after so many runs in a row that ended dead for the same "
-            "reason. Default: never.",
+            description="Number of dead runs in a row with the same reason after which the job is paused. "
+            "Default: never.",
         ),
         Expected("an integer from 1 to 1000"),
     ] = None
@@ -304,7 +306,7 @@ class JobDocument(Document):
         Field(
             gt=0,
             le=YEAR_SECONDS,
-            description="A run that has not started so long after its instant is skipped.",
+            description="A run that has not started this many seconds after its instant is skipped.",
         ),
         Expected("a number of seconds above 0, at most 366 days"),
     ] = None
@@ -313,15 +315,15 @@ class JobDocument(Document):
         Field(
             ge=1,
             le=86_400,
-            description="A run that has not started so long after its instant raises an alert. Default: what"
-            " the installation says.",
+            description="A run that has not started this many seconds after its instant raises an alert. "
+            "Default: the setting of the installation.",
         ),
         Expected("a number of seconds from 1 to 86400"),
     ] = None
     idempotency_key: Annotated[
         Line | None,
-        Field(description="A second submission of a namespace with this key makes no second job."),
-        Expected("1 to 200 characters on one line, without space at the ends"),
+        Field(description="A repeated submission with the same key in the namespace creates no second job."),
+        Expected("1 to 200 characters on one line, without spaces at the ends"),
     ] = None
     description: Annotated[
         str | None,
@@ -330,6 +332,6 @@ class JobDocument(Document):
     ] = None
     owner: Annotated[
         Line | None,
-        Field(description="Who answers for the job."),
-        Expected("1 to 200 characters on one line, without space at the ends"),
+        Field(description="Person or team responsible for the job."),
+        Expected("1 to 200 characters on one line, without spaces at the ends"),
     ] = None

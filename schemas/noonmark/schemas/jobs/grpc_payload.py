@@ -1,6 +1,6 @@
-"""The payload of a gRPC job: one unary call, described by the service's own descriptors.
+"""The payload of a gRPC job: one unary call, described by the service's descriptors.
 
-Protobuf is imported by the first gRPC job: nothing else that reads jobs waits for it.
+Protobuf is imported with the first gRPC job, so that other code that reads jobs does not wait for it.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def _check_metadata(metadata: dict[str, str]) -> dict[str, str]:
 def _check_tls(tls: TlsDocument | None, info: ValidationInfo) -> TlsDocument | None:
     target = info.data.get("target")
     if tls is not None and target is not None and not parse_target(target).tls:
-        raise wrong("is given, and grpc:// of the target means no TLS", "grpcs:// in the target, or no tls")
+        raise wrong("is given, but grpc:// in the target means no TLS", "grpcs:// in the target, or no tls")
     if tls is not None and tls.min_version == "1.3":
-        raise wrong("asks for min_version 1.3, which gRPC cannot be told", "min_version 1.2 or left out")
+        raise wrong("has min_version 1.3, which gRPC does not support", "min_version 1.2 or left out")
     return tls
 
 
@@ -100,12 +100,12 @@ class GrpcPayload(PayloadDocument):
         str,
         Field(
             max_length=MAX_TARGET,
-            description="Server to call over TLS: host or host:port (443 without one). "
-            "With grpc:// before it, without TLS (80).",
+            description="Server to call: host or host:port, over TLS (default port 443). With the prefix "
+            "grpc://: without TLS (default port 80).",
             examples=["billing.example.com:443"],
         ),
         AfterValidator(_check_target),
-        Expected("host:port, or with grpc:// or grpcs:// before it"),
+        Expected("host:port, optionally with the prefix grpc:// or grpcs://"),
     ]
     descriptor_set: Annotated[
         str,
@@ -113,8 +113,8 @@ class GrpcPayload(PayloadDocument):
             min_length=1,
             max_length=_MAX_ENCODED,
             json_schema_extra={"contentEncoding": "base64"},
-            description="The service's FileDescriptorSet with all imports, in Base64, as "
-            "`protoc --include_imports --descriptor_set_out` writes it.",
+            description="The service's FileDescriptorSet with all imports, in Base64, as `protoc "
+            "--include_imports --descriptor_set_out` writes it.",
         ),
         AfterValidator(_check_set),
         Expected(f"a FileDescriptorSet of at most {MAX_SET_BYTES} bytes in Base64, with all imports"),
@@ -148,7 +148,7 @@ class GrpcPayload(PayloadDocument):
         Field(
             max_length=MAX_METADATA,
             description="Metadata of the call: lower-case names, printable ASCII, at most "
-            f"{MAX_METADATA_BYTES} bytes together; none that gRPC or the worker sets itself.",
+            f"{MAX_METADATA_BYTES} bytes together; not the names that gRPC or the worker sets.",
         ),
         AfterValidator(_check_metadata),
         Expected(f"an object of at most {MAX_METADATA} lower-case names with printable ASCII values"),
@@ -156,15 +156,15 @@ class GrpcPayload(PayloadDocument):
     tls: Annotated[
         TlsDocument | None,
         Field(
-            description="How the server is trusted, and how we show who we are. "
-            "Its certificate is always checked."
+            description="Trusted authorities and client certificate. The server's certificate is always "
+            "verified."
         ),
         AfterValidator(_check_tls),
         Expected("an object with ca, client_certificate and client_key, server_name"),
     ] = None
 
     def request(self) -> Mapping[str, object]:
-        """Return the payload with every default spelt out, as workers read it."""
+        """Return the payload with all defaults filled in, as workers read it."""
         spelt: dict[str, object] = {
             "target": self.target,
             "method": self.method,

@@ -1,4 +1,4 @@
-"""The payload of an HTTP job: one request, and which answers count as success."""
+"""The payload of an HTTP job: one request, and which responses count as success."""
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ _RANGE: Final = re.compile(r"([1-5][0-9]{2})-([1-5][0-9]{2})")
 
 def _check_url(url: str) -> str:
     if "secret://" in url:
-        raise wrong("holds a reference to a secret where others can read it", "the secret in headers or body")
-    # Stricter than what is sent: a client that leaves the encoding to us cannot know what we will call.
+        raise wrong(
+            "contains a reference to a secret that other users could read", "the secret in headers or body"
+        )
+    # Stricter than HTTP clients: with unencoded characters, the user could not know which URL is called.
     if not _URL_TEXT.fullmatch(url):
         raise wrong(
-            "holds a character that a URL may not have; percent-encode it, or write a host in its xn-- form"
+            "contains a character that URLs cannot have; percent-encode it, or write the host in its xn-- "
+            "form"
         )
     try:
         parse_url(url)
@@ -117,22 +120,24 @@ class HttpPayload(PayloadDocument):
         dict[HeaderName, HeaderValue],
         Field(
             max_length=MAX_HEADERS,
-            description=f"Request headers: printable ASCII, at most {MAX_HEADER_BYTES} bytes together; "
-            "none that the worker sets itself.",
+            description=f"Request headers: printable ASCII, at most {MAX_HEADER_BYTES} bytes together; not "
+            f"those that the worker sets.",
         ),
         AfterValidator(_check_headers),
         Expected(f"an object of at most {MAX_HEADERS} headers; names are tokens, values are printable ASCII"),
     ] = Field(default_factory=dict)
     body: Annotated[
         Any,
-        Field(description="A string is sent as it stands, any other value as JSON. Null means no body."),
+        Field(
+            description="Request body: a string is sent unchanged, any other value as JSON. null: no body."
+        ),
     ] = None
     expected_status: Annotated[
         list[Status],
         Field(
             min_length=1,
             max_length=50,
-            description="Answers that count as success: codes, or ranges such as '200-299'.",
+            description="Statuses that count as success: codes, or ranges such as '200-299'.",
             examples=[[200, 202, "300-303"]],
         ),
         Expected("a list of status codes from 100 to 599 or ranges such as '200-299'"),
@@ -142,8 +147,8 @@ class HttpPayload(PayloadDocument):
         Field(
             max_length=MAX_CONDITIONS,
             json_schema_extra=_one_or_many,
-            description="What the answer's JSON must say, beside its status: one condition, or a list of "
-            "them that must all hold.",
+            description="Conditions on the JSON of the response, in addition to its status: one, or a list "
+            "that must all hold.",
             examples=[{"pointer": "/status", "equals": "ok"}],
         ),
         BeforeValidator(lambda value: [value] if isinstance(value, dict) else value),
@@ -151,19 +156,22 @@ class HttpPayload(PayloadDocument):
     ] = Field(default_factory=list)
     keep_body: Annotated[
         bool,
-        Field(description="Whether the beginning of the answer's body is kept in the run's result."),
+        Field(description="Whether the beginning of the response body is stored in the run's result."),
         Expected("true or false"),
     ] = False
     tls: Annotated[
         TlsDocument | None,
-        Field(description="How the target is trusted, and how we show who we are. It is always checked."),
+        Field(
+            description="Trusted authorities and client certificate. The server's certificate is always "
+            "verified."
+        ),
         Expected("an object with ca, client_certificate and client_key, server_name, min_version"),
     ] = None
     callback: Annotated[
         CallbackDocument | None,
         Field(
-            description="The target may answer 202 and report the end of the work later, by the run's id and "
-            "the token of the request."
+            description="Allows the target to respond 202 and report completion later, with the run's id "
+            "and the token of the request."
         ),
         Expected("an object with timeout_seconds"),
     ] = None
@@ -171,11 +179,11 @@ class HttpPayload(PayloadDocument):
     @model_validator(mode="after")
     def _check_tls(self) -> Self:
         if self.tls is not None and not self.url.lower().startswith("https:"):
-            raise wrong("has tls, and its url is not https", "an https url, or tls left out")
+            raise wrong("has tls, but its url is not https", "an https url, or no tls")
         return self
 
     def request(self) -> Mapping[str, object]:
-        """Return the payload with every default spelt out, as workers read it."""
+        """Return the payload with all defaults filled in, as workers read it."""
         method = self.method or ("GET" if self.body is None else "POST")
         spelt: dict[str, object] = {"url": self.url, "method": method, "headers": self.headers}
         if self.body is not None:

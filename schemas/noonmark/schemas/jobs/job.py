@@ -1,4 +1,4 @@
-"""From a job document to what the store keeps: checked, with every default spelt out."""
+"""Parses a job document into the form that the store saves: checked, with all defaults filled in."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 MAX_PAYLOAD_BYTES: Final = 128 * 1024
-"""A payload is stored with each job version and read for each run; larger data belongs elsewhere."""
+"""Each job version stores its payload, and each run reads it; keep larger data elsewhere."""
 
 DEFAULT_TIMEOUT_SECONDS: Final[Mapping[str, float]] = {
     "http": 30.0,
@@ -59,19 +59,19 @@ _NO_FACTS: Final = TimeFacts()
 
 @dataclass(slots=True, frozen=True)
 class JobSpec:
-    """A checked job, as the store takes it. Durations are seconds, instants aware UTC.
+    """A checked job, as the store saves it. Durations are in seconds, instants are aware UTC.
 
     Attributes:
-        name: unique in the namespace where `schedule` is set; otherwise a label.
+        name: unique in the namespace if `schedule` is set; otherwise only a label.
         kind: the document's `type`.
         handler: registered name of the Python handler; None for other kinds.
-        payload_json: the payload as JSON; of all kinds but python with its defaults spelt out.
-        schedule: of a recurring job, else None.
-        run_at: of a one-time job; None with `schedule` None means due on arrival.
-        deadline_seconds: from the instant of a run to the end of its last attempt.
-        limits: names of limits of the namespace, each with the key that the runs are counted by, or None.
+        payload_json: the payload as JSON; for all kinds but python with defaults filled in.
+        schedule: schedule of a recurring job; None for one-time jobs.
+        run_at: instant of a one-time job; if `schedule` is None, too, the job is due on arrival.
+        deadline_seconds: longest time from the instant of a run to the end of its last attempt.
+        limits: names of limits of the namespace, each with the key that runs are counted by, or None.
         pause_after_failures: equal failures in a row after which the job pauses itself.
-        late_after_seconds: from the instant of a run to the alert that it has not started.
+        late_after_seconds: time after the instant of a run at which an alert says that it has not started.
     """
 
     name: str | None
@@ -117,15 +117,15 @@ def parse_job(
 
     Args:
         data: the parsed document.
-        now: the instant of the submission, by the database's clock where there is one at hand.
-        ledger_floor: runs before it were dropped; a `run_at` below it is refused.
+        now: the instant of the submission, by the database's clock if available.
+        ledger_floor: runs before this instant were dropped; an earlier `run_at` is refused.
         facts: default zones and calendars of the namespaces.
-        screened: True where `data` comes from `screening.parse_json`, which has made part of the checks.
-        name_required: whether a recurring job must have a name here.
-        max_payload_bytes: limit of the payload as JSON.
+        screened: True if `data` comes from `screening.parse_json`, which did part of the checks.
+        name_required: whether a recurring job must have a name.
+        max_payload_bytes: most bytes of the payload as JSON.
 
     Raises:
-        Refused: with every problem found; pointers are relative to the document.
+        Refused: if the document is invalid; lists every problem, with pointers relative to the document.
     """
     if not isinstance(data, dict):
         raise Refused([FieldError("", f"is {kind_of(data)}", "a job document: a JSON object")])
@@ -136,6 +136,21 @@ def parse_job(
         spec = _alike(data, like, ledger_floor, max_payload_bytes)
         if spec is not None:
             return spec
+    spec = _check_all(data, now, ledger_floor, facts, max_payload_bytes, name_required=name_required)
+    if shape is not None:
+        _SHAPES.keep(shape, {name: getattr(spec, name) for name in _FIELDS})
+    return spec
+
+
+def _check_all(
+    data: dict[str, Any],
+    now: datetime,
+    ledger_floor: datetime,
+    facts: TimeFacts,
+    max_payload_bytes: int,
+    *,
+    name_required: bool,
+) -> JobSpec:
     problems: list[FieldError] = []
     document: JobDocument | None = None
     try:
@@ -150,8 +165,20 @@ def parse_job(
     retry = retry_of(document, problems) if document else RetryPolicy()
     if problems or document is None:
         raise Refused(problems)
+    return _spec_of(document, payload_json, schedule, run_at, retry=retry, misfire=misfire)
+
+
+def _spec_of(
+    document: JobDocument,
+    payload_json: bytes,
+    schedule: Schedule | None,
+    run_at: datetime | None,
+    *,
+    retry: RetryPolicy,
+    misfire: Misfire,
+) -> JobSpec:
     recurring = schedule is not None
-    spec = JobSpec(
+    return JobSpec(
         document.name,
         document.type,
         document.handler,
@@ -176,15 +203,12 @@ def parse_job(
         document.pause_after_failures,
         document.late_after_seconds,
     )
-    if shape is not None:
-        _SHAPES.keep(shape, {name: getattr(spec, name) for name in _FIELDS})
-    return spec
 
 
 def _alike(
     data: dict[str, Any], like: dict[str, Any], ledger_floor: datetime, max_payload_bytes: int
 ) -> JobSpec | None:
-    """Read a document whose other fields are known to be right; None: the whole check is to judge it."""
+    """Read a document whose other fields are known to be valid; None: it needs the full check."""
     name, key = data.get("name"), data.get("idempotency_key")
     problems: list[FieldError] = []
     run_at = _run_at(data.get("run_at"), ledger_floor, problems)
@@ -196,7 +220,7 @@ def _alike(
 
 
 def effective(spec: JobSpec) -> dict[str, Any]:
-    """Return the full job document of a spec, every default spelt out; `parse_job` takes it back."""
+    """Return the job document of a spec with all defaults filled in; `parse_job` can read it again."""
     misfire = spec.misfire
     return {
         "name": spec.name,
@@ -230,10 +254,10 @@ def effective(spec: JobSpec) -> dict[str, Any]:
 
 
 def payload_for(kind: JobType, payload: object, *, limit: int = MAX_PAYLOAD_BYTES) -> bytes:
-    """Check a payload that takes the place of a job's own, and return it as `JobSpec.payload_json` has it.
+    """Check a payload that replaces a job's own, and return it in the form of `JobSpec.payload_json`.
 
     Raises:
-        Refused: with every problem found; pointers begin with `/payload`.
+        Refused: if it is invalid; lists every problem, with pointers that start with `/payload`.
     """
     problems: list[FieldError] = []
     encoded = _payload({"type": kind, "payload": payload}, limit, problems)
@@ -269,8 +293,8 @@ def _run_at(value: object, ledger_floor: datetime, problems: list[FieldError]) -
         problems.append(
             FieldError(
                 "/run_at",
-                f"{shown(value)} is before the ledger floor {floor}, below which runs were dropped",
-                f"an instant from {floor} on",
+                f"{shown(value)} is before the ledger floor {floor}: older runs were dropped",
+                f"an instant at or after {floor}",
             )
         )
     return at
@@ -330,42 +354,46 @@ def _payload(data: dict[str, Any], limit: int, problems: list[FieldError]) -> by
 
 
 def _check_between_fields(data: dict[str, Any], problems: list[FieldError], *, name_required: bool) -> None:
-    """Check what one field's presence says about another; on the raw document, so that all is reported."""
+    """Check rules between fields, on the raw document, so that all problems are reported."""
     kind = data.get("type")
     handler = data.get("handler")
     if isinstance(kind, str):
         if kind.lower() in KINDS and kind.lower() != "python" and handler is not None:
-            problems.append(FieldError("/handler", "is for python jobs only", "the field left out"))
+            problems.append(FieldError("/handler", "is for python jobs only", "no handler"))
         if kind.lower() == "python" and handler is None:
             problems.append(
                 FieldError("/handler", "is missing", "the registered name, such as mails.send_welcome")
             )
         if data.get("delivery") == "exactly_once" and kind.lower() in NO_TRANSACTION:
-            told = "exactly_once is for handlers with a transaction on noonmark's database"
+            message = "exactly_once needs a handler with a transaction on noonmark's database"
             problems.append(
-                FieldError("/delivery", told, f"at_least_once or at_most_once for {kind.lower()} jobs")
+                FieldError("/delivery", message, f"at_least_once or at_most_once for {kind.lower()} jobs")
             )
     if data.get("schedule") is not None:
         if data.get("run_at") is not None:
             problems.append(
-                FieldError("/run_at", "is given beside schedule", "one of the two, or neither for now")
+                FieldError(
+                    "/run_at", "cannot be combined with schedule", "one of the two, or neither to run now"
+                )
             )
         if name_required and data.get("name") is None:
             problems.append(
-                FieldError("/name", "is missing: a recurring job is known by its name", "1 to 200 characters")
+                FieldError("/name", "is missing: a recurring job needs a name", "1 to 200 characters")
             )
     check_retry(data, problems)
     _check_limits(data.get("limits"), problems)
 
 
 def _check_limits(limits: object, problems: list[FieldError]) -> None:
-    """Refuse a limit that is named twice: a run takes one place of it, and asks for no second."""
+    """Refuse a limit that is named twice: a run takes one slot of each limit."""
     if not isinstance(limits, list) or len(limits) > MOST_LIMITS:
         return
     seen: list[tuple[object, object]] = []
-    for place, limit in enumerate(limits):
+    for index, limit in enumerate(limits):
         one = (limit.get("name"), limit.get("key")) if isinstance(limit, dict) else (limit, None)
         if one in seen and isinstance(one[0], str):
-            told = "is named already, with the same key" if one[1] is not None else "is named already"
-            problems.append(FieldError(f"/limits/{place}", told, "each limit once, or with different keys"))
+            message = "is listed twice with the same key" if one[1] is not None else "is listed twice"
+            problems.append(
+                FieldError(f"/limits/{index}", message, "each limit once, or with different keys")
+            )
         seen.append(one)

@@ -21,8 +21,8 @@ from noonmark.core.kinds.emitted_event import (
 )
 from noonmark.schemas.problems.pydantic_errors import Expected, PayloadDocument, without_secrets, wrong
 
-_VALUE: Final = "a string or any JSON but null"
-_HELD_BACK: Final = "no secret://: events are stored, and read by every consumer"
+_VALUE: Final = "a string, or any JSON except null"
+_NO_SECRETS: Final = "no secret://: events are stored, and all consumers can read them"
 
 
 def _check_topic(topic: str) -> str:
@@ -64,17 +64,20 @@ class KafkaPayload(PayloadDocument):
         str,
         Field(
             json_schema_extra={"pattern": TOPIC},
-            description="Topic that the event goes to; the operator lists those that jobs may write to.",
+            description="Topic of the event; the operator configures the topics that jobs can write to.",
             examples=["billing.invoices"],
         ),
         AfterValidator(_check_topic),
-        Expected("a topic that is neither Kafka's nor noonmark's own"),
+        Expected("a topic that does not belong to Kafka or noonmark"),
     ]
     value: Annotated[
         Any,
-        Field(description="A string is sent as it stands, any other value as JSON. Null is not possible."),
+        Field(
+            description="Value of the event: a string is sent unchanged, any other value as JSON. null "
+            "is not possible."
+        ),
         AfterValidator(_check_value),
-        without_secrets(_HELD_BACK),
+        without_secrets(_NO_SECRETS),
         Expected(_VALUE),
     ]
     key: Annotated[
@@ -82,10 +85,10 @@ class KafkaPayload(PayloadDocument):
         Field(
             min_length=1,
             max_length=MAX_KEY_BYTES,
-            description="Key of the event: events with one key keep their order. Default: the job's id.",
+            description="Key of the event: events with the same key keep their order. Default: the job's id.",
         ),
         AfterValidator(_check_key),
-        without_secrets(_HELD_BACK),
+        without_secrets(_NO_SECRETS),
         Expected(f"a string of 1 to {MAX_KEY_BYTES} bytes"),
     ] = None
     headers: Annotated[
@@ -93,15 +96,15 @@ class KafkaPayload(PayloadDocument):
         Field(
             max_length=MAX_EVENT_HEADERS,
             description="Headers of the event: printable ASCII names, at most "
-            f"{MAX_EVENT_HEADER_BYTES} bytes together; none that begins with ce_ or noonmark-.",
+            f"{MAX_EVENT_HEADER_BYTES} bytes together; names cannot start with ce_ or noonmark-.",
         ),
         AfterValidator(_check_headers),
-        without_secrets(_HELD_BACK),
+        without_secrets(_NO_SECRETS),
         Expected(f"an object of at most {MAX_EVENT_HEADERS} headers with string values"),
     ] = Field(default_factory=dict)
 
     def request(self) -> Mapping[str, object]:
-        """Return the payload with every default spelt out, as workers read it."""
+        """Return the payload with all defaults filled in, as workers read it."""
         spelt: dict[str, object] = {"topic": self.topic, "value": self.value, "headers": self.headers}
         if self.key is not None:
             spelt["key"] = self.key

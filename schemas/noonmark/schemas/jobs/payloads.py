@@ -1,4 +1,4 @@
-"""Which model checks the payload of which kind. Python handlers take any JSON."""
+"""The payload model of each kind. Python handlers accept any JSON."""
 
 from __future__ import annotations
 

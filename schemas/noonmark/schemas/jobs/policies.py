@@ -1,4 +1,4 @@
-"""Parts of the job document that are documents of their own: retries, misfires, limits."""
+"""Nested documents of the job document: retries, misfires, limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from noonmark.schemas.jobs.http_payload import Status
 from noonmark.schemas.problems.pydantic_errors import Document, Expected, wrong
 
 NAMESPACE_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,62}$"
-# One line of text without control characters and without space at its ends. Written so that pydantic's,
+# One line of text without control characters and without spaces at its ends. Written so that pydantic's,
 # Python's and JavaScript's expressions agree on it.
 LINE_PATTERN: Final = r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
 HANDLER_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
@@ -100,7 +100,7 @@ class FailureRules(Document):
 
 
 class RetryDocument(Document):
-    """The retry policy in full. `max_retries` and `retry_delay_seconds` beside it are its short form."""
+    """Full retry policy. The job's `max_retries` and `retry_delay_seconds` are its short form."""
 
     max_retries: Annotated[
         int,
@@ -114,12 +114,12 @@ class RetryDocument(Document):
     ] = 60.0
     factor: Annotated[
         float,
-        Field(ge=1, le=100, description="What each further delay is multiplied by; 1 is a fixed delay."),
+        Field(ge=1, le=100, description="Factor by which each further delay grows; 1: a fixed delay."),
         Expected("a number from 1 to 100"),
     ] = 2.0
     max_delay_seconds: Annotated[
         Seconds,
-        Field(description="No delay is longer, in seconds. Default: 3600, or the delay if that is longer."),
+        Field(description="Longest delay in seconds. Default: 3600, or the first delay if that is longer."),
         Expected("a number of seconds from 0 to 366 days, not below the delay"),
     ] = 3600.0
     delays: Annotated[
@@ -127,8 +127,8 @@ class RetryDocument(Document):
         Field(
             min_length=1,
             max_length=100,
-            description="Delays one by one, in seconds, instead of delay_seconds and factor; the last one "
-            "repeats. max_retries is then as many as there are, unless it is given.",
+            description="List of delays in seconds, instead of delay_seconds and factor; the last one "
+            "repeats. max_retries then defaults to their number.",
             examples=[[60, 300, 1800]],
         ),
         Expected("a list of 1 to 100 numbers of seconds from 0 to 366 days"),
@@ -136,35 +136,42 @@ class RetryDocument(Document):
     max_age_seconds: Annotated[
         float | None,
         Field(
-            gt=0, le=YEAR_SECONDS, description="No attempt begins later than so long after the run's instant."
+            gt=0,
+            le=YEAR_SECONDS,
+            description="No attempt starts later than this many seconds after the run's instant.",
         ),
         Expected("a number of seconds above 0, at most 366 days"),
     ] = None
     only_on: Annotated[
         FailureRules | None,
-        Field(description="Only such failures are tried again. Default: all that the kind calls temporary."),
+        Field(
+            description="Only these failures are retried. Default: all that count as temporary for the kind."
+        ),
         Expected("an object with status, grpc, exceptions or exit_codes"),
     ] = None
     never_on: Annotated[
         FailureRules | None,
-        Field(description="Such failures are not tried again, whatever only_on says."),
+        Field(description="These failures are never retried; takes precedence over only_on."),
         Expected("an object with status, grpc, exceptions or exit_codes"),
     ] = None
     jitter: Annotated[
         Literal["full", "none"],
-        Field(description="How delays are spread so that runs that failed together part: full or none."),
+        Field(
+            description="Random spread of delays, so that runs that failed together do not retry "
+            "together: full or none."
+        ),
         Expected("full or none"),
     ] = "full"
 
 
 class LimitDocument(Document):
-    """A limit that the job's runs keep to, counted by a key."""
+    """A limit that applies to the job's runs, counted by a key."""
 
     name: LimitName
     key: Annotated[
         Line | None,
         Field(
-            description="Runs with the same key share one count of the limit. Default: all without a key do."
+            description="Runs with the same key are counted together. Default: all runs without a key are."
         ),
         Expected("1 to 200 characters on one line, without space at the ends"),
     ] = None
@@ -175,32 +182,32 @@ def _named(value: object) -> object:
 
 
 MOST_LIMITS: Final = 8
-"""Limits that a job may name."""
+"""Most limits that a job can name."""
 
 LimitItem = Annotated[
     LimitDocument, BeforeValidator(_named, json_schema_input_type=LimitName | LimitDocument)
 ]
-"""A limit by its name alone, or with a key."""
+"""A limit by name only, or with a key."""
 
 
 class MisfireDocument(Document):
-    """What is done with due instants that passed unserved."""
+    """What to do with due instants that were missed."""
 
     policy: Annotated[
         Literal["fire_all", "fire_latest", "skip"],
-        Field(description="Run each missed instant, the latest of them, or none."),
+        Field(description="Which missed instants run: each, the latest, or none."),
         Expected("fire_all, fire_latest or skip"),
     ] = "fire_latest"
     grace_seconds: Annotated[
         Seconds,
-        Field(description="An instant up to this late counts as on time, in seconds."),
+        Field(description="Seconds by which an instant can be late and still count as on time."),
         Expected("a number of seconds from 0 to 366 days"),
     ] = 60.0
     look_back_seconds: Annotated[
         Seconds | None,
         Field(
-            description="An older instant never runs, in seconds. Default: the longest of one hour, the "
-            "grace and one period."
+            description="Instants older than this many seconds never run. Default: the longest of one "
+            "hour, the grace and one period."
         ),
         Expected("a number of seconds from the grace to 366 days"),
     ] = None

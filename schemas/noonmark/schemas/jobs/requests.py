@@ -1,4 +1,4 @@
-"""Orders about jobs and runs that exist, as clients write them."""
+"""Requests about existing jobs and runs, as clients write them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noonmark.schemas.jobs.policies import Line
 from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
 MOST_RUNS: Final = 100
-"""Most runs that one event cancels."""
+"""Most runs that one event can cancel."""
 
 _UUID_PATTERN: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _ONE_NAME: Final[JsonDict] = {"oneOf": [{"required": ["job_id"]}, {"required": ["name"]}]}
@@ -21,7 +21,7 @@ _ONE_NAME: Final[JsonDict] = {"oneOf": [{"required": ["job_id"]}, {"required": [
 JobId = Annotated[
     str | None,
     Field(pattern=_UUID_PATTERN, description="Id of the job."),
-    Expected("a UUID in its usual form of 36 characters"),
+    Expected("a UUID in the form with 36 characters"),
 ]
 Reason = Annotated[
     str | None,
@@ -31,7 +31,7 @@ Reason = Annotated[
 
 
 class JobReference(Document):
-    """Which job is meant: by `job_id`, or by `name` in `namespace`."""
+    """Identifies a job by `job_id`, or by `name` in `namespace`."""
 
     model_config = ConfigDict(json_schema_extra=_ONE_NAME)
 
@@ -43,55 +43,55 @@ class JobReference(Document):
 
 
 class ReasonedReference(JobReference):
-    """Which job is meant, and why."""
+    """Identifies a job, with a reason for the request."""
 
     reason: Reason = None
 
 
 class JobResume(JobReference):
-    """Which job goes on, and what becomes of the instants that passed while it was paused."""
+    """Which job to resume, and what to do with instants that came due while it was paused."""
 
     missed: Annotated[
         Literal["skip", "latest", "all"],
         Field(
-            description="Instants of a recurring job that came due in the pause: none runs, the latest "
-            "runs, or all run, oldest first."
+            description="Instants of a recurring job that came due during the pause. skip: none runs; "
+            "latest: the latest runs; all: all run, oldest first."
         ),
         Expected("skip, latest or all"),
     ] = "skip"
 
 
 class JobCancel(ReasonedReference):
-    """Which job ends, why, and what becomes of its runs that are under way."""
+    """Which job to cancel, why, and what to do with its running runs."""
 
     running: Annotated[
         Literal["stop", "finish"],
-        Field(description="Runs that have started are asked to stop, or left to finish."),
+        Field(description="Started runs: stop requests them to stop, finish lets them finish."),
         Expected("stop or finish"),
     ] = "stop"
 
 
 class JobTrigger(JobReference):
-    """Which job is run once now, and what its run has instead of the job's own."""
+    """Which job to run once now, and values that replace the job's own for this run."""
 
     payload: Annotated[
-        Any, Field(description="In place of the job's payload, whole; left out: the job's own.")
+        Any, Field(description="Replaces the whole payload of the job. Default: the job's own.")
     ] = None
     priority: Annotated[
         Lane | None,
         PlainValidator(optional_lane),
         WithJsonSchema({"anyOf": [PRIORITY_SCHEMA, {"type": "null"}], "default": None}),
-        Field(description="Lane of the run; left out: the job's own.", json_schema_extra={"default": None}),
+        Field(description="Lane of the run. Default: the job's own.", json_schema_extra={"default": None}),
         Expected("high, normal, low, or an integer from 1 (most urgent) to 10"),
     ] = None
 
 
 class RunsCancel(Document):
-    """Which runs are to be cancelled."""
+    """Which runs to cancel."""
 
     run_ids: Annotated[
         list[Annotated[str, Field(pattern=_UUID_PATTERN)]],
         Field(min_length=1, max_length=MOST_RUNS, description="Ids of the runs."),
-        Expected(f"1 to {MOST_RUNS} UUIDs in their usual form of 36 characters"),
+        Expected(f"1 to {MOST_RUNS} UUIDs in the form with 36 characters"),
     ]
     reason: Reason = None

@@ -1,4 +1,4 @@
-"""The `schedule` of a job document, read as the core reads it, with what its namespace and name decide."""
+"""Reads the `schedule` of a job document, with the zone, calendars and name that apply to the job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noonmark.core.zones.zones import ZoneData, zone_data
 from noonmark.schemas.jobs.schedule_documents import known_fields
 from noonmark.schemas.problems.refusal import FieldError, Refused
 
-# A cron string means the same whenever its job was made; any instant will do to read it.
+# The meaning of a cron string does not depend on when its job was created; any instant will do.
 _ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -25,10 +25,10 @@ def _cron_schedule(text: str, zone: str, _data: ZoneData) -> Schedule:
 def schedule_of(
     value: object, *, now: datetime, namespace: str, name: str | None, facts: TimeFacts
 ) -> Schedule:
-    """Read the `schedule` of a document as it stands for a job of this namespace and name.
+    """Read the `schedule` of a document for a job of this namespace and name.
 
     Raises:
-        Refused: with every problem found; pointers are relative to the document.
+        Refused: if it is invalid; lists every problem, with pointers relative to the document.
     """
     problems: list[FieldError] = []
     schedule = _read_schedule(value, now, facts, (namespace, name or ""), problems)
@@ -40,32 +40,32 @@ def schedule_of(
 def schedule_in(
     data: dict[str, Any], now: datetime, facts: TimeFacts, problems: list[FieldError], *, name_required: bool
 ) -> Schedule | None:
-    """Return the schedule of a whole document, None where it has none; what is wrong goes to `problems`.
+    """Return the schedule of a whole document, or None if it has none; append errors to `problems`.
 
-    Without a name required, the document is of a job named by its id, and read for its real name later.
+    If no name is required, the job is identified by its id, and the schedule is read again for its real name.
     """
     value = data.get("schedule")
     if value is None:
         return None
     namespace = data.get("namespace", "default")
-    if not isinstance(namespace, str):  # refused on its own
+    if not isinstance(namespace, str):  # refused separately
         namespace = "default"
     name = _seed(data.get("name"))
     if not name_required:
-        # Which job is meant, of which namespace, is known when it is found; then the schedule is read for it.
+        # The job and its namespace are known only when the job is found; then the schedule is read again.
         facts, name = facts.anywhere(), name or "?"
     return _read_schedule(value, now, facts, (namespace, name), problems)
 
 
 def _plain_cron(value: dict[str, Any], zone: str) -> Schedule | None:
-    """Return the schedule of an object with `cron` and `timezone` alone, by its memo; None for others."""
+    """Return the cached schedule of an object with only `cron` and `timezone`; None for others."""
     cron, own = value.get("cron"), value.get("timezone") or zone
     if not isinstance(cron, str) or not isinstance(own, str) or len(value) - ("timezone" in value) != 1:
         return None
     try:
         return None if is_hashed(cron) else _cron_schedule(cron, own, zone_data())
     except ScheduleError:
-        return None  # told with the pointers that an object needs
+        return None  # reported later, with the pointers of an object
 
 
 def _read_schedule(
@@ -74,7 +74,7 @@ def _read_schedule(
     namespace, name = job
     zone = facts.zone_of(namespace)
     try:
-        # Nearly all schedules are cron alone, and many jobs share one. What H stands for they do not share.
+        # Nearly all schedules are only cron, and many jobs share one. The value of H differs per job.
         if isinstance(value, str) and not is_hashed(value):
             return _cron_schedule(value, zone, zone_data())
         if isinstance(value, dict) and (plain := _plain_cron(value, zone)) is not None:
@@ -96,7 +96,7 @@ def _read_schedule(
 
 
 def _seed(name: object) -> str:
-    """Return what H is hashed from: the name; one that is no string is refused on its own."""
+    """Return the seed of H: the name. A name that is not a string is refused separately."""
     return name if isinstance(name, str) else "" if name is None else "?"
 
 

@@ -1,7 +1,7 @@
-"""The schedule of a job document: its fields, what each means, and which of those given are known.
+"""The schedule of a job document: fields, descriptions, and the check for unknown or misplaced fields.
 
-`noonmark.core.schedules.documents` is the judge of the values; the models here describe them to people and
-editors, and answer misspelt and misplaced fields.
+`noonmark.core.schedules.documents` checks the values. The models here describe them to people and editors,
+and report misspelt and misplaced fields.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from noonmark.schemas.problems.refusal import FieldError, pointer
 
 _JITTER_SECONDS: Final = 31 * 86_400
 
-# What `noonmark.core.instants.parse_duration` takes, in an expression that editors understand.
+# What `noonmark.core.instants.parse_duration` accepts, as an expression that editors understand.
 _DURATION: Final = (
     r"^P(?=.)([0-9]{1,9}W)?([0-9]{1,9}D)?"
     r"(T(?=.)([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,12}(\.[0-9]{1,6})?S)?)?$"
@@ -49,8 +49,8 @@ _Cron = Annotated[
     str | None,
     Field(
         max_length=MAX_LENGTH,
-        description="Cron expression: minute, hour, day of month, month, day of week; six have seconds. "
-        "Names, lists, ranges, steps, L, W, #, H and nicknames such as @daily are known.",
+        description="Cron expression: minute, hour, day of month, month, day of week; six fields include "
+        "seconds. Names, lists, ranges, steps, L, W, #, H and nicknames such as @daily are supported.",
         examples=["30 2 * * *", "0 9 * * MON-FRI", "0 0 L * *", "H 4 * * *", "@hourly"],
     ),
 ]
@@ -67,7 +67,7 @@ _RRule = Annotated[
     ),
     Field(
         description="Recurrence set of RFC 5545: RRULE, RDATE and EXDATE lines, as one text or as a list. "
-        "One rule alone needs no RRULE: before it.",
+        "A single rule needs no RRULE: prefix.",
         examples=["FREQ=MONTHLY;BYDAY=-1FR", ["RRULE:FREQ=WEEKLY;BYDAY=MO", "EXDATE:20260525T090000"]],
     ),
 ]
@@ -87,36 +87,36 @@ _Every = Annotated[
         }
     ),
     Field(
-        description="Elapsed time between instants: seconds from 1 on, or an ISO 8601 duration.",
+        description="Elapsed time between instants: at least 1 second, as a number or an ISO 8601 duration.",
         examples=[900, "PT15M", "P1D"],
     ),
 ]
 _Dialect = Annotated[
     Literal["unix", "quartz"] | None,
     Field(
-        description="How `cron` is read. unix (the default): weekdays 0-7 from Sunday. quartz: six or seven "
+        description="Dialect of `cron`. unix (default): weekdays 0-7, from Sunday. quartz: six or seven "
         "fields, seconds first, weekdays 1-7 from Sunday, years last."
     ),
 ]
 _SecondsField = Annotated[
     Literal["first", "last"] | None,
-    Field(description="Where six fields of dialect unix have the seconds. Default: first."),
+    Field(description="Position of the seconds in six fields of dialect unix. Default: first."),
 ]
 _DtStart = Annotated[
     str | None,
     WithJsonSchema({"anyOf": [{"type": "string", "pattern": _LOCAL}, _NULL]}),
     Field(
-        description="Where `rrule` starts: a time on the wall, without offset, in the schedule's zone. It "
-        "gives what the rule leaves open. May stand in `rrule` as a DTSTART line instead.",
+        description="Start of `rrule`: a local time without offset in the schedule's zone. It provides "
+        "values that the rule omits. A DTSTART line in `rrule` is an alternative.",
         examples=["2026-03-08T02:30:00"],
     ),
 ]
-_Start = Annotated[str | None, _instant("No instant is before this one; it anchors `every`.")]
-_End = Annotated[str | None, _instant("No instant is after this one; it lies in the future.")]
+_Start = Annotated[str | None, _instant("Earliest instant; also the anchor of `every`.")]
+_End = Annotated[str | None, _instant("Latest instant; must be in the future.")]
 
 
 def _exactly_one(**kinds: str | list[str]) -> JsonDict:
-    """Return that exactly one of the fields is given; null is not given."""
+    """Return the rule that exactly one of the fields is given; null counts as not given."""
     choices = [{"required": [kind], "properties": {kind: {"type": types}}} for kind, types in kinds.items()]
     return {"oneOf": cast("Any", choices)}
 
@@ -134,8 +134,8 @@ _RULE_TYPES: Final[dict[str, str | list[str]]] = {
     "every": ["number", "string"],
 }
 _OWNERS: Final = {"dialect": "cron", "seconds_field": "cron", "dtstart": "rrule"}
-_BELONG: Final[JsonDict] = {"allOf": [_only_with(field, kind) for field, kind in _OWNERS.items()]}
-_AT_STANDS_ALONE: Final[JsonDict] = {
+_ONLY_WITH_OWNER: Final[JsonDict] = {"allOf": [_only_with(field, kind) for field, kind in _OWNERS.items()]}
+_AT_EXCLUDES_BOUNDS: Final[JsonDict] = {
     "if": {"properties": {"at": {"type": "string"}}, "required": ["at"]},
     "then": {"properties": {"start": _NULL, "end": _NULL}},
 }
@@ -145,13 +145,17 @@ class ScheduleMember(Document):
     """One schedule of several: exactly one of `cron`, `rrule`, `every` and `at`."""
 
     model_config = ConfigDict(
-        json_schema_extra={**_exactly_one(**_RULE_TYPES, at="string"), **_BELONG, **_AT_STANDS_ALONE}
+        json_schema_extra={
+            **_exactly_one(**_RULE_TYPES, at="string"),
+            **_ONLY_WITH_OWNER,
+            **_AT_EXCLUDES_BOUNDS,
+        }
     )
 
     cron: _Cron = None
     rrule: _RRule = None
     every: _Every = None
-    at: Annotated[str | None, _instant("One instant more, beside those of the other schedules.")] = None
+    at: Annotated[str | None, _instant("One additional instant.")] = None
     dialect: _Dialect = None
     seconds_field: _SecondsField = None
     dtstart: _DtStart = None
@@ -164,7 +168,7 @@ ScheduleList = Annotated[list[CronText | ScheduleMember], Field(min_length=1, ma
 
 
 class CalendarsDocument(Document):
-    """Calendars of the job's namespace that a schedule keeps off, or keeps to; at least one is named."""
+    """Calendars of the job's namespace whose days a schedule excludes or is restricted to; at least one."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -180,28 +184,30 @@ class CalendarsDocument(Document):
 
     exclude: Annotated[
         _CalendarNames,
-        Field(description="Names of calendars: nothing runs on their days.", examples=[["us-holidays"]]),
+        Field(description="Calendars on whose days nothing runs.", examples=[["us-holidays"]]),
     ] = None
     include: Annotated[
         _CalendarNames,
         Field(
-            description="Names of calendars: nothing runs on a day that is in none of them.",
+            description="Calendars outside of whose days nothing runs.",
             examples=[["trading-days"]],
         ),
     ] = None
     on_holiday: Annotated[
         Literal["skip", "next_business_day", "previous_business_day"] | None,
         Field(
-            description="What becomes of a fire on a closed day: left out (the default), or moved to the "
-            "same time of the next or previous open day. Of `every` only skip."
+            description="What happens to an instant on a closed day: skipped (default), or moved to the "
+            "same time of the next or previous open day. With `every` only skip."
         ),
     ] = None
 
 
 class ScheduleDocument(Document):
-    """When a recurring job is due: exactly one of `cron`, `rrule`, `every` and `any`, and what shapes it."""
+    """When a recurring job is due: exactly one of `cron`, `rrule`, `every` and `any`, with options."""
 
-    model_config = ConfigDict(json_schema_extra={**_exactly_one(**_RULE_TYPES, any="array"), **_BELONG})
+    model_config = ConfigDict(
+        json_schema_extra={**_exactly_one(**_RULE_TYPES, any="array"), **_ONLY_WITH_OWNER}
+    )
 
     cron: _Cron = None
     rrule: _RRule = None
@@ -209,7 +215,8 @@ class ScheduleDocument(Document):
     any: Annotated[
         ScheduleList | None,
         Field(
-            description="Several schedules; an instant of several of them is due once. A string is cron.",
+            description="Several schedules; an instant that several of them share is due once. A string is "
+            "a cron expression.",
             examples=[["0 9 * * MON-FRI", {"cron": "0 12 * * SAT"}]],
         ),
     ] = None
@@ -220,54 +227,58 @@ class ScheduleDocument(Document):
         str | None,
         Field(
             min_length=1,
-            description="IANA zone whose wall clock `cron` and `rrule` follow, and whose days calendars "
-            "mean. Default: that of the namespace.",
+            description="IANA time zone for `cron`, `rrule` and the days of calendars. Default: the zone "
+            "of the namespace.",
             examples=["Europe/Berlin", "America/New_York", "UTC"],
         ),
     ] = None
     dst_gap: Annotated[
         Literal["auto", "run_after", "skip", "shift"] | None,
         Field(
-            description="What becomes of a time that a change of the clocks leaves out: run_after, at the "
-            "first instant after it; skip, nothing; shift, read with the offset before it. auto (the "
-            "default): run_after for cron with a fixed hour and minute and a change of up to 3 h, skip for "
-            "other cron, shift for rrule."
+            description="What happens to a local time that a clock change skips. run_after: it runs at the "
+            "first instant after the change; skip: it does not run; shift: it is read with the offset "
+            "before the change. auto (default): run_after for cron with a fixed hour and minute and a "
+            "change of up to 3 h, skip for other cron, shift for rrule."
         ),
     ] = None
     dst_overlap: Annotated[
         Literal["auto", "first", "last", "both"] | None,
         Field(
-            description="When a time runs that a change of the clocks brings twice. auto (the default): "
-            "both for cron whose minute or hour starts with * or for a change of over 3 h, first for other "
-            "cron and for rrule."
+            description="When a local time runs that a clock change repeats. auto (default): both for cron "
+            "whose minute or hour starts with * or for a change of over 3 h, first for other cron and for "
+            "rrule."
         ),
     ] = None
     start: _Start = None
     end: _End = None
     max_runs: Annotated[
         int | None,
-        Field(ge=1, le=MAX_RUNS, description="The job is complete after so many runs. Default: no limit."),
+        Field(
+            ge=1,
+            le=MAX_RUNS,
+            description="The job is completed after this number of runs. Default: no limit.",
+        ),
     ] = None
     jitter_seconds: Annotated[
         float | None,
         Field(
             ge=0,
             le=_JITTER_SECONDS,
-            description="Runs start up to so much later than their instant, by an amount that is fixed per "
-            "job and instant; less than the shortest time between two instants. Default: 0.",
+            description="Most seconds by which runs start after their instant; the delay is fixed per job "
+            "and instant. Must be less than the shortest time between two instants. Default: 0.",
         ),
     ] = None
     calendars: Annotated[
         CalendarsDocument | None,
         Field(
-            description="Calendars of the namespace that keep instants off some days, or move them.",
+            description="Calendars of the namespace that exclude or move instants on some days.",
             examples=[{"exclude": ["us-holidays"], "on_holiday": "next_business_day"}],
         ),
     ] = None
 
 
 RULES: Final = ("cron", "rrule", "every")
-"""Fields of which a schedule has one; `any` stands for several of them."""
+"""Fields of which a schedule has exactly one; `any` combines several schedules."""
 
 _SHARED: Final = tuple(
     key for key in ScheduleDocument.model_fields if key != "any" and key not in ScheduleMember.model_fields
@@ -275,10 +286,10 @@ _SHARED: Final = tuple(
 
 
 def known_fields(value: object) -> tuple[object, list[FieldError]]:
-    """Return the schedule without fields that are null or unknown, and an answer to each unknown one.
+    """Return the schedule without null and unknown fields, and an error for each unknown field.
 
-    The value is None where what is left says nothing any more that is worth a second problem. It must have
-    passed `screening`. Pointers begin with `/schedule`.
+    The value is None if the rest of the schedule is not worth a second error. The input must have passed
+    `screening`. Pointers start with `/schedule`.
     """
     problems: list[FieldError] = []
     if isinstance(value, list):
@@ -304,23 +315,25 @@ def known_fields(value: object) -> tuple[object, list[FieldError]]:
 
 
 def _misplaced(key: str, item: object, *, several: bool) -> FieldError | None:
-    """Return what is wrong with a field of this name in the object form, or None."""
+    """Return the error about a field of this name in the object form, or None."""
     path = ("schedule", key)
     if key in ScheduleDocument.model_fields:
         if not several or item is None or (key not in RULES and key not in _OWNERS):
             return None
-        right = "an item of any" if key in RULES else f"the field in the item of any that has {_OWNERS[key]}"
-        return FieldError(pointer(path), "is given beside any", right)
+        expected = (
+            "an item of any" if key in RULES else f"the field in the item of any that has {_OWNERS[key]}"
+        )
+        return FieldError(pointer(path), "cannot be combined with any", expected)
     if key == "at":
-        right = "run_at in the job, or an item of any"
-        return FieldError(pointer(path), "is for one of several schedules", right)
+        expected = "run_at in the job, or an item of any"
+        return FieldError(pointer(path), "is only for one of several schedules", expected)
     return unknown_field(key, ScheduleDocument, path)
 
 
 def _members(
     members: object, path: tuple[str, ...], problems: list[FieldError], *, bare: bool
 ) -> list[object] | object | None:
-    """Return the members without null and unknown fields; None where one of them is left without a rule."""
+    """Return the members without null and unknown fields; None if one of them has no rule left."""
     if not isinstance(members, list) or len(members) > MAX_MEMBERS:
         return members
     found: list[object] = []
@@ -332,9 +345,11 @@ def _members(
         before = len(problems)
         at: tuple[str | int, ...] = (*path, index)
         shared = [key for key in member if key in _SHARED]
-        home = 'the object form {"any": [...]} with the field beside any' if bare else "the field beside any"
+        home = (
+            'the object form {"any": [...]} with the field next to any' if bare else "the field next to any"
+        )
         problems += [
-            FieldError(pointer((*at, key)), "holds for all schedules of a list alike", home) for key in shared
+            FieldError(pointer((*at, key)), "applies to all schedules of a list", home) for key in shared
         ]
         own = {key: item for key, item in member.items() if key not in shared}
         known = _known(own, ScheduleMember, at, problems)

@@ -1,4 +1,4 @@
-"""What most documents of an application share, so that it is checked once and not for each of them."""
+"""Caches the parts that many documents of an application share, so that they are checked only once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 _OWN: Final = frozenset({"name", "idempotency_key", "run_at", "payload"})
-"""Fields that make one document differ from the next one of its sort."""
+"""Fields that usually differ between the documents of one application."""
 
 _MOST: Final = 2048
 _LONGEST: Final = 2048
@@ -15,10 +15,10 @@ _LONGEST_LINE: Final = 200
 
 
 def shape_of(data: dict[str, Any]) -> bytes | None:
-    """Return what a screened document says but for the fields of its own; None where others may differ, too.
+    """Return the shared part of a screened document as JSON text; None if the document cannot be cached.
 
-    As JSON text, which tells 1 from 1.0 and from true. Of Python jobs alone, as payloads of other kinds have
-    rules, and without a schedule, which is read with what holds at its moment.
+    JSON text distinguishes 1 from 1.0 and from true. Only Python jobs are cached, because payloads of other
+    kinds have rules, and only jobs without a schedule, whose meaning depends on when it is read.
     """
     if data.get("type") != "python" or "schedule" in data:
         return None
@@ -27,7 +27,7 @@ def shape_of(data: dict[str, Any]) -> bytes | None:
 
 
 def is_plain_line(text: object) -> bool:
-    """Whether this is surely a line as names are, or null; false says nothing."""
+    """Whether this is certainly a valid name, or null; False means that it needs the full check."""
     if text is None:
         return True
     return (
@@ -41,19 +41,19 @@ def is_plain_line(text: object) -> bool:
 
 
 class Shapes:
-    """Values of fields, by the shape of a document that was found right. Safe to use from many threads."""
+    """Cache of checked field values by the shape of their document. Thread-safe."""
 
     def __init__(self, most: int = _MOST) -> None:
-        """Make it empty; it is emptied where there are more than `most`."""
+        """Create an empty cache. It is cleared when it has `most` entries."""
         self._most = most
         self._known: dict[bytes, dict[str, Any]] = {}
 
     def get(self, shape: bytes) -> dict[str, Any] | None:
-        """Return what is known of a shape. It is shared: nobody changes it."""
+        """Return the cached fields of a shape. They are shared: do not change them."""
         return self._known.get(shape)
 
     def keep(self, shape: bytes, fields: dict[str, Any]) -> None:
-        """Remember a shape."""
+        """Cache the fields of a shape."""
         if len(self._known) >= self._most:
             self._known.clear()
         self._known[shape] = fields

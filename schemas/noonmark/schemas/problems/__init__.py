@@ -1,4 +1,4 @@
-"""How bad input is answered: problem types, refusals with JSON pointers, and pydantic's errors in our words.
+"""Errors about invalid input: problem types, refusals with JSON pointers, translation of pydantic's errors.
 
 May import: `core`. Start with `refusal.py`.
 """

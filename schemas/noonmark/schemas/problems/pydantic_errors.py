@@ -1,4 +1,4 @@
-"""Turns pydantic's errors into ours: pointer, what is wrong, what would be right."""
+"""Translates pydantic's errors into field errors: JSON pointer, message, expected value."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from noonmark.schemas.problems.refusal import FieldError, kind_of, pointer, show
 
 MOST_LISTED: Final = 10
 FIRST_LISTED: Final = 6
-"""Of a document with more than `MOST_LISTED` fields an error names so many: it may come many times."""
+"""Number of fields that an error lists when the document has more than `MOST_LISTED`; errors may repeat."""
 
 NOT_AVAILABLE: Final = "is not available in this version"
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What would be right, in words; annotates a field and is quoted in its errors."""
+    """Describes the allowed values; annotates a field, and its errors quote it."""
 
     text: str
 
 
 def any_case(*words: str) -> str:
-    """Return a pattern for the words in any case: JSON Schema has no flag for it."""
+    """Return a pattern that matches the words in any case; JSON Schema has no flag for this."""
     return "^(" + "|".join("".join(f"[{c.upper()}{c.lower()}]" for c in word) for word in words) + ")$"
 
 
 def any_case_schema(*words: str) -> JsonDict:
-    """Return the schema of words taken in any case; editors offer those listed."""
+    """Return the schema of words in any case; editors suggest the listed spelling."""
     return {"anyOf": [{"enum": list(words)}, {"type": "string", "pattern": any_case(*words)}]}
 
 
 class Document(BaseModel):
-    """Base of what clients write: unknown fields are refused and nothing is coerced.
+    """Base of documents that clients write: unknown fields are refused and no value is coerced.
 
     Attributes:
-        unavailable: fields, or values of a field, that a later version will take, by name of the field.
+        unavailable: fields, or values of a field, that a later version will accept, by field name.
             An empty set means the field itself is not available.
-        elsewhere: fields that belong inside another field, and which.
-        secret: true where values are never quoted in an error, because they may hold credentials.
+        elsewhere: fields that belong inside another field, with the name of that field.
+        secret: True if errors never quote values, because they may contain credentials.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
@@ -56,32 +56,32 @@ class Document(BaseModel):
 
 
 class PayloadDocument(Document):
-    """Base of the payloads of the kinds.
+    """Base of the payloads of all kinds of jobs but python.
 
     Attributes:
-        purpose: what it is, in words, for the error where there is none.
+        purpose: describes the payload in the error about a missing one.
     """
 
     secret: ClassVar[bool] = True
     purpose: ClassVar[str]
 
     def request(self) -> Mapping[str, object]:
-        """Return the payload with every default spelt out, as workers read it."""
+        """Return the payload with all defaults filled in, as workers read it."""
         raise NotImplementedError
 
 
 def wrong(message: str, expected: str = "") -> PydanticCustomError:
-    """Make the error of a validator whose message is final; `expected` replaces the field's own."""
+    """Create a validator's error with a final message; `expected` replaces the text of the field."""
     context: dict[str, Any] = {"expected_text": expected} if expected else {}
     return PydanticCustomError("not_right", message.replace("{", "(").replace("}", ")"), context)
 
 
 def without_secrets(expected: str) -> AfterValidator:
-    """Make the validator of a place that others can read: it holds no reference to a secret."""
+    """Create a validator that refuses references to secrets in a value that other users can read."""
 
     def check(value: Any) -> Any:
         if has_references(value):
-            raise wrong("holds a reference to a secret where others can read it", expected)
+            raise wrong("contains a reference to a secret that other users could read", expected)
         return value
 
     return AfterValidator(check)
@@ -90,22 +90,22 @@ def without_secrets(expected: str) -> AfterValidator:
 def field_errors(
     error: ValidationError, model: type[Document], base: tuple[str | int, ...] = (), given: object = None
 ) -> list[FieldError]:
-    """Translate each error of a failed validation of `model`, whose value stands at `base`.
+    """Translate each error of a failed validation of `model`.
 
     Args:
-        error: what the validation raised.
-        model: what was to be read.
-        base: where its value stands in the document.
-        given: the value as the client wrote it; where one thing stands for a list of one, pointers then
-            lead to that.
+        error: the exception of the validation.
+        model: the model that was validated.
+        base: path of the value in the document.
+        given: the value as the client wrote it. If a client wrote one item instead of a list of one,
+            pointers lead to that item.
     """
     return [_translate(details, model, base, given) for details in error.errors(include_url=False)]
 
 
 def unknown_field(name: str, model: type[Document], path: tuple[str | int, ...]) -> FieldError:
-    """Answer a field that the model does not have."""
+    """Return the error about a field that the model does not have."""
     if name in model.unavailable and not model.unavailable[name]:
-        return FieldError(pointer(path), NOT_AVAILABLE, "the field left out")
+        return FieldError(pointer(path), NOT_AVAILABLE, "no such field")
     if name in model.elsewhere:
         home = model.elsewhere[name]
         return FieldError(pointer(path), f"{NOT_AVAILABLE} outside {home}", f"the field inside {home}")
@@ -183,14 +183,14 @@ def _inner_model(field: FieldInfo) -> type[Document] | None:
 
 
 def _model_in(annotation: object) -> type[Document] | None:
-    """Return the first document that an annotation names, at any depth."""
+    """Return the first document model that an annotation contains, at any depth."""
     if isinstance(annotation, type) and issubclass(annotation, Document):
         return annotation
     return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
 def _as_written(location: tuple[str | int, ...], given: object) -> Iterator[str | int]:
-    """Leave out of a location the steps that only the form which is read has, such as a list made of one."""
+    """Drop the steps of a location that the client did not write, such as the list around a single item."""
     value = given
     for part in location:
         if isinstance(value, str | int | float) or (isinstance(part, int) and isinstance(value, dict)):

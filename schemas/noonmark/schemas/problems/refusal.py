@@ -1,4 +1,4 @@
-"""How bad input is answered: every problem with its JSON pointer and what would be right."""
+"""Field errors and refusals: each problem of a document with its JSON pointer and the expected value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Final
 
 MAX_ERRORS: Final = 100
-"""Problems listed of one document; the rest is counted."""
+"""Most problems listed per document; further ones are only counted."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _MAX_POINTER: Final = 500
@@ -24,7 +24,7 @@ class FieldError:
     Attributes:
         pointer: RFC 6901 pointer to the value; "" is the whole document.
         message: what is wrong.
-        expected: what would be right; "" where the message already says it.
+        expected: allowed values; "" if the message already says so.
     """
 
     pointer: str
@@ -36,8 +36,8 @@ class FieldError:
         return f"{where}: {self.message}" + (f"; expected {self.expected}" if self.expected else "")
 
 
-class Refused(Exception):  # noqa: N818 - a verdict on input, not a fault of ours
-    """The input is not taken. `errors` lists every problem found, at most `MAX_ERRORS` and a count."""
+class Refused(Exception):  # noqa: N818 - describes the input, not a failure of noonmark
+    """The input is refused. `errors` lists the problems found: at most `MAX_ERRORS`, then a count."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         found = list(errors)
@@ -48,22 +48,22 @@ class Refused(Exception):  # noqa: N818 - a verdict on input, not a fault of our
         super().__init__(". ".join(map(str, found)))
 
     def below(self, prefix: str) -> Refused:
-        """Return the same verdict with pointers that start at an outer document."""
+        """Return the same refusal with pointers that start at an outer document."""
         return Refused(FieldError(prefix + item.pointer, item.message, item.expected) for item in self.errors)
 
 
 def pointer(parts: Sequence[str | int]) -> str:
     """Return the RFC 6901 pointer of a path.
 
-    The pointer can always be stored and sent: control characters and lone surrogates are shown as escapes,
-    and a very long one is cut with an ellipsis.
+    The pointer can always be stored and sent: control characters and lone surrogates are escaped, and a very
+    long pointer is cut with an ellipsis.
     """
     text = "".join("/" + printable(str(part)).replace("~", "~0").replace("/", "~1") for part in parts)
     return text if len(text) <= _MAX_POINTER else text[: _MAX_POINTER - 1] + "…"
 
 
 def printable(text: str) -> str:
-    """Show control characters and lone surrogates as escapes: Postgres, UTF-8 or a terminal choke on them."""
+    """Escape control characters and lone surrogates, which Postgres, UTF-8 or terminals cannot handle."""
     if text.isascii() and text.isprintable():
         return text
     escaped = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -83,7 +83,7 @@ def shown(value: object) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Name the JSON type of a value, with its article."""
+    """Return the JSON type of a value with its article."""
     if value is None:
         return "null"
     if isinstance(value, bool):

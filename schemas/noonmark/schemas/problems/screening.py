@@ -1,7 +1,7 @@
-"""What no document may hold, whatever its model says: checked before any field is looked at.
+"""Checks that every document must pass before its fields are read.
 
-Postgres stores neither U+0000 nor lone surrogates; other JSON readers lose digits of integers beyond
-64 bits; deep nesting breaks recursive readers. All of it is refused with its pointer.
+Postgres stores neither U+0000 nor lone surrogates. Other JSON readers lose digits of integers beyond 64 bits.
+Deep nesting breaks recursive readers. All of these are refused with a pointer.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import orjson
 from noonmark.schemas.problems.refusal import MAX_ERRORS, FieldError, Refused, pointer
 
 MAX_DEPTH: Final = 32
-"""Levels of objects and arrays in a job document, the document itself being the first."""
+"""Most levels of objects and arrays in a job document; the document itself is the first."""
 
 _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**64 - 1
 
 _LONG_INTEGER: Final = re.compile(rb"[0-9]{20}|-[0-9]{19}")
-"""Any integer beyond 64 bits is at least so long. orjson reads those as floats, without a word."""
+"""Every integer beyond 64 bits has at least this many digits. orjson silently reads them as floats."""
 
 _DIGITS_ALIKE: Final = bytes.maketrans(b"123456789", b"000000000")
 _NINETEEN: Final = b"0" * 19
 
 
 class _Unreadable:
-    """Stands for a number that JSON readers do not agree on, so that its pointer can be told."""
+    """Placeholder for a number that JSON readers disagree about, to find its pointer."""
 
     def __init__(self, literal: str) -> None:
         self.literal = literal
 
 
 def parse_json(raw: bytes, *, max_depth: int = MAX_DEPTH) -> object:
-    """Read JSON that holds nothing unfit to store or to hand on.
+    """Parse JSON that can be stored and passed on.
 
     Raises:
-        Refused: not JSON, or a value that `screen` refuses.
+        Refused: if it is not JSON, or contains a value that `screen` refuses.
     """
     try:
         value: object = orjson.loads(raw)
@@ -47,14 +47,14 @@ def parse_json(raw: bytes, *, max_depth: int = MAX_DEPTH) -> object:
         raise Refused(
             _locate(raw, max_depth) or [FieldError("", f"is not JSON: {error}", "a JSON object in UTF-8")]
         ) from None
-    # Most documents are told sound by these byte scans alone, without a walk over their values.
+    # These byte scans alone clear most documents, without a walk over their values.
     if b"\\u0000" in raw or (
         raw.count(b"{") + raw.count(b"[") > max_depth and not _no_deeper(value, max_depth)
     ):
         problems = screen(value, max_depth=max_depth)
         if problems:
             raise Refused(problems)
-    # The translation finds a run of digits four times as fast as the expression, and most events have none.
+    # `translate` finds a run of digits four times as fast as the expression, and most events have none.
     if _NINETEEN in raw.translate(_DIGITS_ALIKE) and _LONG_INTEGER.search(raw):
         problems = _locate(raw, max_depth)
         if problems:
@@ -63,7 +63,7 @@ def parse_json(raw: bytes, *, max_depth: int = MAX_DEPTH) -> object:
 
 
 def screen(value: object, *, max_depth: int = MAX_DEPTH) -> list[FieldError]:
-    """Return the problems of a value that is already parsed; none if it is sound."""
+    """Return the problems of a parsed value; empty if it passes."""
     if _sound(value, max_depth):
         return []
     problems: list[FieldError] = []
@@ -72,7 +72,7 @@ def screen(value: object, *, max_depth: int = MAX_DEPTH) -> list[FieldError]:
 
 
 def _no_deeper(value: object, depth: int) -> bool:
-    """Whether objects and arrays are nested no deeper than so; a look at these alone."""
+    """Whether objects and arrays are nested at most this deep; other values are not checked."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
     if inner is None:
         return True
@@ -112,7 +112,7 @@ def _sound_text(text: str) -> bool:
 
 
 def _walk(value: object, path: list[str | int], depth: int, problems: list[FieldError]) -> None:
-    """Collect problems with pointers. Recursion ends at the depth limit, so it is never deep."""
+    """Collect problems with pointers. The depth limit bounds the recursion."""
     if len(problems) > MAX_ERRORS:
         return
     if isinstance(value, dict | list):
@@ -136,10 +136,14 @@ def _text_problems(text: object, path: list[str | int], subject: str) -> list[Fi
         return [FieldError(pointer(path), f"{subject}is not a string", "a string as field name")]
     if "\0" in text:
         return [
-            FieldError(pointer(path), f"{subject}holds U+0000, which cannot be stored", "text without U+0000")
+            FieldError(
+                pointer(path), f"{subject}contains U+0000, which cannot be stored", "text without U+0000"
+            )
         ]
     if not _sound_text(text):
-        return [FieldError(pointer(path), f"{subject}holds half of a surrogate pair", "valid Unicode text")]
+        return [
+            FieldError(pointer(path), f"{subject}contains half of a surrogate pair", "valid Unicode text")
+        ]
     return []
 
 
@@ -158,7 +162,7 @@ def _scalar_problem(value: object) -> tuple[str, str] | None:
 
 
 def _locate(raw: bytes, max_depth: int) -> list[FieldError]:
-    """Find by the lenient reader what the strict one refused or rounded; nothing if that fails too."""
+    """Find what the strict parser refused or rounded, with the lenient one; empty if that fails, too."""
 
     def integer(literal: str) -> object:
         # int() of a literal of thousands of digits is itself an attack.

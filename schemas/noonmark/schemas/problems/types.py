@@ -1,4 +1,4 @@
-"""The problems that the API answers with (RFC 9457): one list, from which docs/problems.md is made."""
+"""The problem types of the API (RFC 9457). docs/problems.md is generated from this list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ProblemType(NamedTuple):
         slug: last part of its `type`.
         status: HTTP status.
         title: the same for every occurrence.
-        cause: when it is answered.
+        cause: when it occurs.
         remedy: what the caller can do.
     """
 
@@ -27,7 +27,7 @@ class ProblemType(NamedTuple):
 
     @property
     def uri(self) -> str:
-        """Its `type` in answers."""
+        """The `type` in responses."""
         return URN + self.slug
 
 
@@ -35,127 +35,127 @@ MALFORMED: Final = ProblemType(
     "malformed",
     400,
     "The request cannot be read",
-    "A parameter is not what it should be, or there is none of that name; or the request is no sound HTTP.",
-    "Correct what `detail` and `errors` name.",
+    "A parameter is invalid or unknown, or the request is not valid HTTP.",
+    "Correct the request as `detail` and `errors` say.",
 )
 BAD_CURSOR: Final = ProblemType(
     "bad-cursor",
     400,
-    "The cursor is not one of this listing",
-    "A cursor was changed, is of another listing, or comes with other filters than the page before.",
+    "The cursor does not belong to this listing",
+    "The cursor was changed, comes from another listing, or is sent with other filters than before.",
     "Start again without `cursor`, and keep the filters while paging.",
 )
 UNAUTHENTICATED: Final = ProblemType(
     "unauthenticated",
     401,
-    "Credentials are missing or not valid",
-    "No `Authorization: Bearer` header, or a key or token that is unknown, expired or revoked.",
+    "Credentials are missing or invalid",
+    "The request has no `Authorization: Bearer` header, or its key or token is unknown, expired or revoked.",
     "Send an API key (`noonmark admin key create`) or a token of the configured OIDC issuer.",
 )
 FORBIDDEN: Final = ProblemType(
     "forbidden",
     403,
     "The role does not allow this",
-    "The credential may see the object or namespace, but its role or scopes do not include this act.",
-    "Use a credential with the role that `detail` names, or ask an admin of the namespace for it.",
+    "The credential has access to the object or namespace, but its role or scopes do not allow this action.",
+    "Use a credential with the role that `detail` names, or ask an admin of the namespace for that role.",
 )
 NOT_FOUND: Final = ProblemType(
     "not-found",
     404,
-    "There is no such thing here",
-    "No object has this id or name, or it is in a namespace that the credential has no role in.",
-    "Check the id, and which namespaces `GET /v1/me` lists.",
+    "The object does not exist",
+    "No object has this id or name, or the credential has no role in its namespace.",
+    "Check the id, and the namespaces that `GET /v1/me` lists.",
 )
 METHOD_NOT_ALLOWED: Final = ProblemType(
     "method-not-allowed",
     405,
-    "The path does not take this method",
+    "The path does not support this method",
     "The path exists, but not with this HTTP method.",
-    "Use a method of the `Allow` header.",
+    "Use a method that the `Allow` header lists.",
 )
 REQUEST_TIMEOUT: Final = ProblemType(
     "request-timeout",
     408,
-    "The request took too long to come",
-    "The head of the request was not there in time.",
-    "Send the whole of a request at once.",
+    "The request took too long to arrive",
+    "The request line and headers did not arrive in time.",
+    "Send the request without pauses.",
 )
 CONFLICT: Final = ProblemType(
     "conflict",
     409,
     "The state of the object does not allow this",
-    "The object is in a state that the act is not made for, or a name is taken.",
-    "Read the object again; `detail` says what is in the way.",
+    "The action is not possible in the current state of the object, or a name is taken.",
+    "Read the object again; `detail` names the conflict.",
 )
 PRECONDITION_FAILED: Final = ProblemType(
     "precondition-failed",
     412,
-    "The object has changed since it was read",
-    "`If-Match` names another version than the object has now.",
-    "Read the object again, apply the change to what it is now, and send the new `ETag`.",
+    "The object has changed since you read it",
+    "`If-Match` names a version that is not the current one.",
+    "Read the object again, apply your change to the current version, and send the new `ETag`.",
 )
 TOO_LARGE: Final = ProblemType(
     "too-large",
     413,
     "The request is too large",
-    "The body has more bytes, or more items, than the server takes.",
-    "Send less at once; `detail` names the limit.",
+    "The body has more bytes or items than the server accepts.",
+    "Split the request; `detail` names the limit.",
 )
 UNSUPPORTED_MEDIA_TYPE: Final = ProblemType(
     "unsupported-media-type",
     415,
     "The body must be JSON",
-    "The body comes with another `Content-Type` than the route takes.",
+    "The route does not accept the `Content-Type` of the body.",
     "Send `Content-Type: application/json`.",
 )
 INVALID: Final = ProblemType(
     "invalid",
     422,
     "The document is not valid",
-    "The body is no JSON, or not what it should be: every problem is in `errors` with its JSON pointer.",
-    "Correct what each entry of `errors` names.",
+    "The body is not JSON, or has invalid fields: `errors` lists each problem with its JSON pointer.",
+    "Correct each problem in `errors`.",
 )
 QUOTA_EXCEEDED: Final = ProblemType(
     "quota-exceeded",
     409,
     "The namespace has used up its quota",
-    "The namespace has as many recurring jobs as its `max_jobs` lets it have.",
-    "Cancel jobs that are not needed any more, or ask an admin of the namespace for a higher `max_jobs`.",
+    "The number of recurring jobs in the namespace has reached its `max_jobs`.",
+    "Cancel jobs that you no longer need, or ask an admin of the namespace for a higher `max_jobs`.",
 )
 KEY_REUSED: Final = ProblemType(
     "idempotency-key-reused",
     422,
     "The idempotency key belongs to another request",
-    "The same `Idempotency-Key` came before with another request.",
-    "Use a new key for a new request, and the same key only for a repeat of the same one.",
+    "An earlier, different request had the same `Idempotency-Key`.",
+    "Use a new key for each new request, and the same key only to repeat that request.",
 )
 TOO_MANY_REQUESTS: Final = ProblemType(
     "too-many-requests",
     429,
     "Too many requests",
-    "The credential, or the address without valid ones, has used up its rate.",
-    "Wait for the seconds of `Retry-After`; ask an admin for a higher rate if it is needed for long.",
+    "The credential, or the address of requests without a valid one, exceeded its rate limit.",
+    "Wait for the seconds in `Retry-After`; ask an admin for a higher rate if you need it permanently.",
 )
 HEAD_TOO_LARGE: Final = ProblemType(
     "head-too-large",
     431,
-    "The head of the request is too large",
-    "The request line and the headers have more than 64 KB.",
-    "Send shorter headers, and long filters in several requests.",
+    "The request line and headers are too large",
+    "The request line and the headers exceed 64 KB.",
+    "Send shorter headers, and split long filters into several requests.",
 )
 INTERNAL: Final = ProblemType(
     "internal",
     500,
-    "The server failed",
-    "A fault of noonmark; its log has the details under the request id.",
-    "Report the request id. Whether the request took effect is not known: read before a repeat.",
+    "Internal error",
+    "An error in noonmark; its log has the details under the request id.",
+    "Report the request id. The request may have taken effect: check before you repeat it.",
 )
 UNAVAILABLE: Final = ProblemType(
     "unavailable",
     503,
-    "The server cannot work right now",
-    "Postgres or Kafka does not answer, or too many requests are in hand.",
-    "Try again after the seconds of `Retry-After`.",
+    "The service is temporarily unavailable",
+    "Postgres or Kafka does not respond, or too many requests are in flight.",
+    "Try again after the seconds in `Retry-After`.",
 )
 
 PROBLEM_TYPES: Final = (
@@ -182,7 +182,7 @@ PROBLEM_TYPES: Final = (
 _HEAD: Final = """\
 # Problems
 
-The API answers whatever it does not do with a problem document (RFC 9457), as `application/problem+json`:
+The API reports every error as a problem document (RFC 9457) of type `application/problem+json`:
 
 ```json
 {"type": "urn:noonmark:problem:invalid", "title": "The document is not valid", "status": 422,
@@ -192,11 +192,11 @@ The API answers whatever it does not do with a problem document (RFC 9457), as `
  "request_id": "0197a2b4-6c1e-7001-8000-7f6f0e0e1a2b"}
 ```
 
-`type` names the problem and never changes; programs decide by it, or by the status. `detail` and `errors` are
-for people: their words may change. `pointer` (RFC 6901) leads into the body that was sent; it is empty where
-the problem is of no single place, or of a parameter. `request_id` is what logs and the audit log keep.
+`type` identifies the problem and never changes; use it, or the status, in programs. `detail` and `errors` are
+for people: their wording may change. `pointer` (RFC 6901) points into the request body; it is empty if the
+problem concerns the whole body or a parameter. Logs and the audit log contain the `request_id`.
 
-This page is printed by `python -m noonmark.schemas.problems.types`; do not edit it by hand.
+`python -m noonmark.schemas.problems.types` generates this page; do not edit it by hand.
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from noonmark.schemas.jobs.retry import SHORT_FORMS
+from noonmark.schemas.jobs.retry_rules import SHORT_FORMS
 
 
 def merge_patch(target: object, patch: object) -> Any:

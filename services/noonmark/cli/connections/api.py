@@ -78,11 +78,12 @@ def _in_process(settings: Settings, namespace: str | None) -> Iterator[Client]:
     from anyio.from_thread import start_blocking_portal  # noqa: PLC0415
 
     from noonmark.api.app import build_app  # noqa: PLC0415
-    from noonmark.api.main import make_parts, read_cursor_key  # noqa: PLC0415
+    from noonmark.api.main import make_parts  # noqa: PLC0415
     from noonmark.api.server.gate import LocalUser  # noqa: PLC0415
     from noonmark.cli.connections.in_process import InProcessTransport  # noqa: PLC0415
     from noonmark.client import Client  # noqa: PLC0415
     from noonmark.store.database.connect import connect  # noqa: PLC0415
+    from noonmark.store.views.lookups import read_cursor_key  # noqa: PLC0415
 
     _log_faults_only()
     with connect(settings.dsn, application="cli", autocommit=True) as connection:

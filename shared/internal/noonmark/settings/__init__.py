@@ -1,7 +1,8 @@
 """Settings of every service, read once from the environment and passed down.
 
-`Settings` is the one class, in `settings.py`; the other modules declare its fields, by service. May import:
-`core`. Start with `settings.py`. `python -m noonmark.settings` prints docs/settings.md.
+`Settings` in `settings.py` is the only class that you build. Its bases declare the fields, in one module per
+service (`worker.py`, `intake.py`, …). May import: `core`. Start with `settings.py`.
+`python -m noonmark.settings` prints docs/settings.md.
 """
 
 from noonmark.settings.settings import PREFIX, SECRET_PREFIX, Settings, SettingsError

@@ -1,4 +1,4 @@
-"""What addresses and places in settings must look like, said in a sentence that shows no password."""
+"""Checks of addresses and paths in settings. No message shows a password."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ _BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 
 
 def check_database_url(url: str) -> None:
-    """Refuse what libpq would not read. The message shows nothing of the URL: it may hold a password.
+    """Refuse a URL that libpq cannot read. The message shows no part of it: it may contain a password.
 
     Raises:
-        ValueError: a sentence about what is wrong.
+        ValueError: if libpq cannot read it; the message completes a sentence about the setting.
     """
     from psycopg import ProgrammingError  # noqa: PLC0415 - a driver takes a while to load
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
 
     if not url.startswith(("postgresql://", "postgres://")):
-        raise ValueError(f"is no Postgres URL: use {_URL_FORM}")
+        raise ValueError(f"is not a Postgres URL: use {_URL_FORM}")
     try:
         parts = conninfo_to_dict(url)
     except ProgrammingError:
-        # Without its cause: libpq quotes the URL, and a traceback would show it.
+        # Without the cause: libpq quotes the URL, and a traceback would show it.
         raise ValueError(
             f"cannot be read as a Postgres URL: use {_URL_FORM}, with %40 for @, %2F for / and %25 for % in"
             " the password"
         ) from None
     for port in str(parts.get("port") or "").split(","):
         if port and not (port.isdecimal() and 1 <= int(port) <= 65_535):
-            raise ValueError(f"has a port that is no number from 1 to 65535: use {_URL_FORM}")
+            raise ValueError(f"has a port that is not a number from 1 to 65535: use {_URL_FORM}")
 
 
 def check_app_outboxes(given: str) -> None:
-    """Refuse bindings of outboxes that cannot be read, or whose database libpq could not name.
+    """Refuse bindings of outboxes that cannot be parsed, or that have an invalid database URL.
 
     Raises:
-        ValueError: a sentence about what is wrong.
+        ValueError: if a binding is invalid.
     """
     for bound in parse_bindings(given):
         try:
@@ -61,22 +61,23 @@ def checked_brokers(given: str) -> str:
     """Return a list of brokers without blanks.
 
     Raises:
-        ValueError: one of them is none.
+        ValueError: if an entry is not host:port.
     """
     brokers = [part.strip() for part in given.split(",")]
     for broker in brokers:
         found = _BROKER.fullmatch(broker)
         if found is None or not 1 <= int(found[1]) <= 65_535:
-            told = f"{broker!r} is no broker" if broker else "a broker is missing"
-            raise ValueError(f"{told}: use host:port, several with commas")
+            problem = f"{broker!r} is not a broker" if broker else "a broker is missing"
+            raise ValueError(f"{problem}: use host:port, several with commas")
     return ",".join(brokers)
 
 
 def checked_api_url(given: str) -> str:
-    """Return the address of an API without its last slash.
+    """Return the URL of an API without a slash at the end.
 
     Raises:
-        ValueError: it is none, or holds a user or password: credentials go into a key. It is not shown.
+        ValueError: if it is not a URL of an API, or contains a user or password (credentials belong in
+            `api_key`). The message does not show the URL.
     """
     try:
         parts = urlsplit(given)
@@ -84,31 +85,33 @@ def checked_api_url(given: str) -> str:
     except ValueError:
         fits = False
     if not fits or parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("is no address of an API: use https://host, with a port or path where it needs one")
+        raise ValueError(
+            "is not the URL of an API: use https://host, with a port or path if the API needs one"
+        )
     return given.rstrip("/")
 
 
 def check_issuer(issuer: str, audience: str) -> None:
-    """Refuse an identity provider that could not be believed.
+    """Refuse an identity provider whose tokens could not be trusted.
 
     Raises:
-        ValueError: a sentence that names the setting.
+        ValueError: if a setting is missing or invalid; the message names it.
     """
     if not issuer:
         if audience:
             raise ValueError(
-                "NOONMARK_OIDC_AUDIENCE is set without NOONMARK_OIDC_ISSUER: name the provider too"
+                "NOONMARK_OIDC_AUDIENCE is set without NOONMARK_OIDC_ISSUER: set the issuer, too"
             )
         return
     if (problem := issuer_url_problem(issuer)) is not None:
         raise ValueError(
-            f"NOONMARK_OIDC_ISSUER {problem}: use the issuer's URL as it stands in its tokens, such as"
-            " https://login.example.com/realms/main (http on this host's own loopback address only)"
+            f"NOONMARK_OIDC_ISSUER {problem}: use the issuer's URL exactly as in its tokens, such as"
+            " https://login.example.com/realms/main (http only for a loopback address of this host)"
         )
     if not audience:
         raise ValueError(
-            "NOONMARK_OIDC_AUDIENCE is missing: without it tokens for any other application of the provider"
-            " would be accepted here"
+            "NOONMARK_OIDC_AUDIENCE is missing: without it, noonmark would accept tokens that the provider"
+            " issued for any other application"
         )
 
 
@@ -116,7 +119,7 @@ def checked_networks(given: tuple[str, ...]) -> tuple[str, ...]:
     """Return a list of networks.
 
     Raises:
-        ValueError: one of them is none.
+        ValueError: if an entry is not a network.
     """
     for network in given:
         try:
@@ -127,22 +130,24 @@ def checked_networks(given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def checked_scripts(given: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a list of places that scripts may be in.
+    """Return a list of paths of scripts, or of folders with scripts.
 
     Raises:
-        ValueError: one of them depends on where a worker was started.
+        ValueError: if a path is relative: it would depend on where a worker was started.
     """
-    for place in given:
-        if place != "*" and not place.startswith("/"):
-            raise ValueError(f"{place!r} is no absolute path: use paths of executables or folders, or *")
+    for path in given:
+        if path != "*" and not path.startswith("/"):
+            raise ValueError(
+                f"{path!r} is not an absolute path: use absolute paths of executables or folders, or *"
+            )
     return given
 
 
 def checked_outside_url(given: UrlText) -> UrlText:
-    """Refuse what is no http or https URL with a host. Empty is allowed: it turns the thing off.
+    """Refuse all but http and https URLs with a host. Empty is allowed: it turns the feature off.
 
     Raises:
-        ValueError: with what is wrong; the URL itself may be a secret and is not repeated.
+        ValueError: if it is another text. The message does not show the URL, which may be a secret.
     """
     url = given.get_secret_value() if isinstance(given, SecretStr) else given
     try:
@@ -151,15 +156,15 @@ def checked_outside_url(given: UrlText) -> UrlText:
     except ValueError:
         usable = False
     if url and not usable:
-        raise ValueError("is no URL that starts with http:// or https:// and names a host")
+        raise ValueError("is not a URL with a host: use http://host or https://host")
     return given
 
 
 def checked_objectives(given: tuple[float, ...]) -> tuple[float, ...]:
-    """Refuse what is not three times in seconds, of the lanes high, normal and low.
+    """Refuse all but three durations in seconds, for the lanes high, normal and low.
 
     Raises:
-        ValueError: with what is wrong.
+        ValueError: if the number of values is wrong, or a value is out of range.
     """
     if len(given) != len(Lane) or not all(0 < seconds <= _DAY_SECONDS for seconds in given):
         raise ValueError("needs three numbers of seconds above 0 and up to 86400, as in 5,30,300")

@@ -1,4 +1,4 @@
-"""The page docs/settings.md, made of the settings themselves."""
+"""Generates docs/settings.md from the settings."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _SECTIONS: Final = {
     "watchdog_url": "Watchdog",
     "otlp_endpoint": "Traces",
 }
-"""Headings of docs/settings.md, each by the first setting below it."""
+"""Headings of docs/settings.md, by the first setting below each."""
 
 _HEAD: Final = """\
 # Settings
 
 Every process reads its settings once, from the environment. The defaults suit a first installation.
-`noonmark config check` shows what is in force, secrets masked, and what is wrong; a variable that starts
-with `NOONMARK_` and is no setting is an error.
+`noonmark config check` shows the current values, with secrets masked, and all problems. A variable that
+starts with `NOONMARK_` but is not a setting is an error.
 
-What to set when: [operations.md](operations.md). This page is printed by `python -m noonmark.settings`; do
+For advice on values see [operations.md](operations.md). `python -m noonmark.settings` generates this page; do
 not edit it by hand.
 """
 _TABLE_HEAD: Final = "| variable | default | values | meaning |\n|---|---|---|---|\n"

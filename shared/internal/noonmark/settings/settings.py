@@ -16,40 +16,65 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsConfigDict
 
 from noonmark.core.zones.zones import use_zone_data
-from noonmark.settings.observer import ObservingSettings
-from noonmark.settings.services import ServiceSettings
+from noonmark.settings.api import ApiSettings
+from noonmark.settings.commands import CommandSettings
+from noonmark.settings.common import LeaseSettings, PostgresSettings, TelemetrySettings, ZoneSettings
+from noonmark.settings.housekeeping import HousekeepingSettings
+from noonmark.settings.intake import IntakeSettings
+from noonmark.settings.kafka import KafkaSettings
+from noonmark.settings.observer import ObserverSettings
+from noonmark.settings.traces import TraceSettings
+from noonmark.settings.trigger import TriggerSettings
 from noonmark.settings.values import wanted
+from noonmark.settings.watchdog import WatchdogSettings
+from noonmark.settings.worker import WorkerSettings
 
 PREFIX = "NOONMARK_"
 SECRET_PREFIX: Final = "NOONMARK_SECRET_"  # noqa: S105 - a prefix of names
-"""Variables that hold secrets of jobs for a worker; any name may follow."""
+"""Prefix of the variables that hold secrets of jobs for a worker; any name can follow."""
 
 _FOREIGN = frozenset(
     {"NOONMARK_FAULT", "NOONMARK_PG_BIN", "NOONMARK_CACHE_DIR", "NOONMARK_KAFKA_LIBS", "NOONMARK_NO_APT"}
 ) | frozenset(
-    # What scripts and handlers in processes are told about their run; they may call the command line.
+    # The worker sets these for scripts and handlers in processes, which may call the command line.
     f"NOONMARK_{name}"
     for name in (
         *("RUN_ID", "JOB_ID", "NAMESPACE", "ATTEMPT", "FENCE", "IDEMPOTENCY_KEY", "SCHEDULED_FOR"),
         "PROCESS",
     )
 )
-"""Variables with our prefix that are no settings of the services."""
+"""Variables with our prefix that are not settings of the services."""
 
 
 class SettingsError(ValueError):
-    """The environment holds a wrong or unknown setting; the message lists each."""
+    """The environment has an invalid or unknown setting; the message lists all of them."""
 
 
-class Settings(ObservingSettings, ServiceSettings):
-    """What a service needs to know. Frozen: built in `main`, never looked up later."""
+class Settings(
+    # Pydantic orders fields from the last base to the first; docs/settings.md has the same order.
+    TraceSettings,
+    WatchdogSettings,
+    ObserverSettings,
+    CommandSettings,
+    HousekeepingSettings,
+    IntakeSettings,
+    WorkerSettings,
+    TriggerSettings,
+    LeaseSettings,
+    TelemetrySettings,
+    ApiSettings,
+    ZoneSettings,
+    KafkaSettings,
+    PostgresSettings,
+):
+    """All settings of a process. Frozen: `main` builds it once and passes it down."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
     @field_validator("*", mode="before")
     @classmethod
-    def _without_the_end_of_a_line(cls, given: object) -> object:
-        """A Secret that was made from a file often ends a line; no setting does."""
+    def _strip_line_ending(cls, given: object) -> object:
+        """A Kubernetes Secret created from a file often ends with a line break; no setting does."""
         return given.rstrip("\r\n") if isinstance(given, str) else given
 
     @classmethod
@@ -57,11 +82,11 @@ class Settings(ObservingSettings, ServiceSettings):
         """Read the environment.
 
         Args:
-            given_as: how a wrong override is called in the message, such as an option of the command line.
-            overrides: values that go before the environment's.
+            given_as: name of an override in error messages, such as an option of the command line.
+            overrides: values that take precedence over the environment.
 
         Raises:
-            SettingsError: a value is wrong, or a variable with our prefix is not a setting.
+            SettingsError: if a value is invalid, or a variable with our prefix is not a setting.
         """
         settings, problems = cls.examine(given_as=given_as, **overrides)
         if problems or settings is None:
@@ -72,7 +97,7 @@ class Settings(ObservingSettings, ServiceSettings):
     def examine(
         cls, *, given_as: Mapping[str, str] | None = None, **overrides: object
     ) -> tuple[Settings | None, list[str]]:
-        """Read the environment; return the settings (None where a value is wrong) and every problem found."""
+        """Read the environment; return the settings (None if a value is invalid) and every problem found."""
         lists = {}
         for name in (name for name, info in cls.model_fields.items() if get_origin(info.annotation) is tuple):
             raw = os.environ.get(PREFIX + name.upper())
@@ -87,34 +112,34 @@ class Settings(ObservingSettings, ServiceSettings):
         return settings, problems
 
     def apply_zone_data(self) -> None:
-        """Let this process plan with the zone data that the settings name, from now on.
+        """Make this process plan with the zone data that the settings name, from now on.
 
         Raises:
-            ZoneError: the directory cannot be read any more.
+            ZoneError: if the directory cannot be read any more.
         """
         if self.zone_data_dir:
             use_zone_data(Path(self.zone_data_dir))
 
     @property
     def dsn(self) -> str:
-        """The libpq URL in the clear, for the driver alone."""
+        """The libpq URL with its password, for the driver only."""
         return self.database_url.get_secret_value()
 
 
 def _problem(item: ErrorDetails, given_as: Mapping[str, str]) -> str:
-    """Say which variable or option is wrong, what it holds, and what would be right."""
+    """Say which variable or option is invalid, its value, and which values are allowed."""
     own = item["type"] == "value_error"
-    told = str(item["ctx"]["error"]) if own else ""
+    message = str(item["ctx"]["error"]) if own else ""
     name = str(item["loc"][0]) if item["loc"] else ""
     info = Settings.model_fields.get(name)
     if info is None:
-        return told or item["msg"]  # a rule over several settings names them itself
-    place = given_as.get(name, PREFIX + name.upper())
+        return message or item["msg"]  # a rule about several settings names them itself
+    variable = given_as.get(name, PREFIX + name.upper())
     if own:
-        return f"{place} {told}" if name == "database_url" else f"{place}: {told}"
-    # A wrong password must not end up in a log.
+        return f"{variable} {message}" if name == "database_url" else f"{variable}: {message}"
+    # A mistyped password must not appear in a log.
     shown = "" if info.annotation is SecretStr else f" {item['input']!r}"
-    return f"{place}{shown} is not allowed: use {wanted(info)}"
+    return f"{variable}{shown} is not allowed: use {wanted(info)}"
 
 
 def _unknown_variables() -> list[str]:

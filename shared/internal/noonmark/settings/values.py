@@ -1,4 +1,4 @@
-"""Which values a setting takes, in words: for messages and for docs/settings.md."""
+"""Describes the values that a setting accepts, for messages and for docs/settings.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 
 def values_of(info: FieldInfo) -> str:
-    """Say which values a setting takes, as its type and its limits do."""
+    """Describe the accepted values, from the type of the setting and its limits."""
     if get_origin(info.annotation) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(info.annotation) if value)
     if get_origin(info.annotation) is tuple:
@@ -27,7 +27,7 @@ def values_of(info: FieldInfo) -> str:
 
 
 def wanted(info: FieldInfo) -> str:
-    """Say what a setting takes, for a sentence."""
+    """Describe the accepted values as part of a sentence."""
     values = values_of(info).replace("`", "")
     if get_origin(info.annotation) is Literal:
         return f"one of {values}"

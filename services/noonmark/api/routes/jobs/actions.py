@@ -28,6 +28,7 @@ from noonmark.store.documents.jobs import document_of
 from noonmark.store.jobs.locks import lock_job
 from noonmark.store.jobs.requests import Taken
 from noonmark.store.schedules.time_facts import share_time_facts
+from noonmark.store.views import lookups
 from noonmark.store.views.jobs import find_job
 from noonmark.store.views.paging import Row
 from noonmark.store.views.pauses import stored_schedules
@@ -84,11 +85,10 @@ def namespace_of_job(caller: Caller, job_id: UUID) -> str:
         ProblemError: there is no such job, or the caller may not.
     """
     with caller.reading() as session:
-        found = session.raw.execute("select namespace from jobs where id = %s", [job_id]).fetchone()
-    if found is None:
+        namespace = lookups.namespace_of_job(session.sql, job_id)
+    if namespace is None:
         raise ProblemError(NOT_FOUND, f"there is no job {job_id}")
     caller.request.scope["noonmark.object"] = f"job:{job_id}"
-    namespace: str = found[0]
     caller.require(namespace)
     return namespace
 

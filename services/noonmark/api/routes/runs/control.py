@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import Body, Response
@@ -28,6 +28,9 @@ from noonmark.store.runs import dead_letters
 from noonmark.store.runs.cancel import CANCELLABLE, RunKey, lock_runs
 from noonmark.store.runs.dead_letters import DeadRun, Refusal
 from noonmark.store.schedules.time_facts import share_time_facts
+from noonmark.store.views import lookups
+from noonmark.store.views.lookups import RunLocation
+from noonmark.store.views.paging import Row
 
 router = resource("runs")
 
@@ -57,11 +60,6 @@ _REFUSED: Final = {
 }
 
 
-class _Place(NamedTuple):
-    namespace: str
-    scheduled_for: Any
-
-
 @also_executions(router.post, "/runs/{run_id}/cancel", status_code=202, response_model=RunChange)
 def cancel_run(
     run_id: UUID,
@@ -74,7 +72,7 @@ def cancel_run(
 
     The run keeps who asked and why as its `reason`. One that is cancelled, or being so, stays as it is.
     """
-    place = _find(caller, run_id)
+    run = _find(caller, run_id)
     principal = caller.principal
     reason = body.reason if body else None
     order = CancelRuns((run_id,), reason, f"{principal.id} ({principal.name})")
@@ -87,19 +85,19 @@ def cancel_run(
         raw = act.session.raw
         # First this lock, then those on the run: who changes facts has it, and then looks at jobs.
         share_time_facts(raw, wait=True)
-        lock_runs(raw, [RunKey(run_id, place.scheduled_for)], tuple(RunState))
-        before = _state(act.session, run_id, place, if_match)
+        lock_runs(raw, [RunKey(run_id, run.scheduled_for)], tuple(RunState))
+        before = _status(act.session, run_id, run, if_match)
         taken = submitter.accept_read(raw, read)
         raise_rejected(taken.results[0])
-        after = _state(act.session, run_id, place)
+        after = _status(act.session, run_id, run)
         if before["state"] not in (*CANCELLABLE, RunState.CANCELLED, RunState.CANCELLING):
             raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}: it has ended already")
         act.before = {"state": before["state"]}
         act.after = {"state": after["state"], "reason": after["reason"]}
         return _changed(run_id, after)
 
-    key = IdempotencyKeyHash.make(place.namespace, idempotency_key, caller.action, str(run_id), reason)
-    reply = run_idempotent(caller, place.namespace, key, change, changes=f"run:{run_id}")
+    key = IdempotencyKeyHash.make(run.namespace, idempotency_key, caller.action, str(run_id), reason)
+    reply = run_idempotent(caller, run.namespace, key, change, changes=f"run:{run_id}")
     if not reply.replayed:
         submitter.hint(queued=True, freed=True)
     return reply.response()
@@ -116,26 +114,26 @@ def retry_run(
 
     A run that is not dead cannot be retried; the answer says what can be done instead.
     """
-    place = _find(caller, run_id)
+    run = _find(caller, run_id)
     submitter = caller.parts.submitter
-    runs = [DeadRun(run_id, place.scheduled_for)]
+    runs = [DeadRun(run_id, run.scheduled_for)]
 
     def change(act: AuditedChange) -> StoredResponse:
         raw = act.session.raw
         dead_letters.lock_dead(raw, runs)
-        before = _state(act.session, run_id, place, if_match)
+        before = _status(act.session, run_id, run, if_match)
         if before["state"] != RunState.DEAD:
             instead = _INSTEAD[RunState(before["state"])]
             raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}, not dead: {instead}")
         done = dead_letters.redrive(raw, submitter.events, runs, shards=submitter.shards)
         if run_id in done.refused:
             raise ProblemError(CONFLICT, f"run {run_id} is not retried: {_REFUSED[done.refused[run_id]]}")
-        after = _state(act.session, run_id, place)
+        after = _status(act.session, run_id, run)
         act.before, act.after = {"state": before["state"]}, {"state": after["state"]}
         return _changed(run_id, after)
 
-    key = IdempotencyKeyHash.make(place.namespace, idempotency_key, caller.action, str(run_id))
-    reply = run_idempotent(caller, place.namespace, key, change, changes=f"run:{run_id}")
+    key = IdempotencyKeyHash.make(run.namespace, idempotency_key, caller.action, str(run_id))
+    reply = run_idempotent(caller, run.namespace, key, change, changes=f"run:{run_id}")
     if not reply.replayed:
         submitter.hint(queued=True, freed=True)
     return reply.response()
@@ -152,9 +150,9 @@ def complete_run(run_id: UUID, report: RunReport, caller: Caller = needs(None, "
     submitter = caller.parts.submitter
     data = {**report.model_dump(exclude_unset=True), "run_id": str(run_id)}
     with caller.parts.database.reading(None) as session:
-        row = session.raw.execute("select namespace from runs where id = %s", [run_id]).fetchone()
-    # Where there is no such run the answer is that to a wrong token.
-    with caller.changing(row[0] if row else None) as act:
+        namespace = lookups.namespace_of_run(session.sql, run_id)
+    # If the run does not exist, the response is the same as for a wrong token.
+    with caller.changing(namespace) as act:
         act.object = f"run:{run_id}"
         taken = submitter.accept_read(
             act.session.raw, lambda moment: [Request(parse(COMPLETE_RUN, data, moment), None)]
@@ -165,11 +163,11 @@ def complete_run(run_id: UUID, report: RunReport, caller: Caller = needs(None, "
                 caller, f"from:{caller.address}", _WRONG_PER_MINUTE, "too many reports that do not fit"
             )
             raise_rejected(taken.results[0])
-        state = act.session.raw.execute("select state from runs where id = %s", [run_id]).fetchone()
+        state = lookups.run_state(act.session.sql, run_id)
         assert state is not None
-        act.after = {"state": state[0]}
+        act.after = {"state": state}
     submitter.record_accepted(taken)
-    return RunChange(id=run_id, state=state[0])
+    return RunChange(id=run_id, state=state)
 
 
 def _check_rate(caller: Caller, whose: str, per_minute: int, detail: str) -> None:
@@ -186,24 +184,18 @@ def _changed(run_id: UUID, after: Mapping[str, Any]) -> StoredResponse:
     return StoredResponse(202, body, {"ETag": run_etag(after)})
 
 
-def _find(caller: Caller, run_id: UUID) -> _Place:
+def _find(caller: Caller, run_id: UUID) -> RunLocation:
     with caller.reading() as session:
-        row = session.raw.execute(
-            "select namespace, scheduled_for from runs where id = %s", [run_id]
-        ).fetchone()
-    if row is None or caller.principal.role_in(row[0]) is None:
+        found = lookups.locate_run(session.sql, run_id)
+    if found is None or caller.principal.role_in(found.namespace) is None:
         raise missing_run(run_id)
-    return _Place(*row)
+    return found
 
 
-def _state(session: Session, run_id: UUID, place: _Place, if_match: str | None = None) -> dict[str, Any]:
-    """Read what a run's tag is made of, and compare that with the tag the caller has seen."""
-    row = session.raw.execute(
-        "select state, fence, attempt, reason from runs where id = %s and scheduled_for = %s",
-        [run_id, place.scheduled_for],
-    ).fetchone()
-    if row is None:
+def _status(session: Session, run_id: UUID, run: RunLocation, if_match: str | None = None) -> Row:
+    """Read the fields of a run's entity tag, and compare the tag with `If-Match`."""
+    found = lookups.run_status(session.sql, run_id, run.scheduled_for)
+    if found is None:
         raise missing_run(run_id)
-    found = dict(zip(("state", "fence", "attempt", "reason"), row, strict=True))
     check_if_match(if_match, run_etag(found))
     return found

@@ -19,6 +19,7 @@ from noonmark.api.http.problems import ProblemError
 from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
 from noonmark.core.access.roles import Permission, Principal
 from noonmark.schemas.problems.types import NOT_FOUND, UNAVAILABLE
+from noonmark.store.views.lookups import namespace_of_job
 
 router = resource("events")
 
@@ -92,11 +93,11 @@ async def follow_events(
 
 def _namespace_of(caller: Caller, job: UUID, namespace: str | None) -> str:
     with caller.reading() as session:
-        row = session.raw.execute("select namespace from jobs where id = %s", [job]).fetchone()
-    if row is None or caller.principal.role_in(row[0]) is None or namespace not in (None, row[0]):
+        found = namespace_of_job(session.sql, job)
+    if found is None or caller.principal.role_in(found) is None or namespace not in (None, found):
         raise ProblemError(NOT_FOUND, f"there is no job {job}")
-    caller.require(row[0])
-    return str(row[0])
+    caller.require(found)
+    return found
 
 
 async def _stream(

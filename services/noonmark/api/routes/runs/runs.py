@@ -20,7 +20,7 @@ from noonmark.schemas.api.common import Page
 from noonmark.schemas.api.runs import Run, RunLogs, RunSummary
 from noonmark.schemas.problems.types import NOT_FOUND
 from noonmark.store.views import attempts as attempt_views
-from noonmark.store.views import paging
+from noonmark.store.views import lookups, paging
 from noonmark.store.views.runs import RunSearch, search_runs
 
 router = resource("runs")
@@ -114,14 +114,13 @@ def list_runs_of_job(
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> Page[RunSummary]:
     """List the runs of a job, the latest due instant first."""
-    missing = ProblemError(NOT_FOUND, f"there is no job {job_id}")
     with caller.reading() as session:
-        row = session.raw.execute("select namespace from jobs where id = %s", [job_id]).fetchone()
-    if row is None or caller.principal.role_in(row[0]) is None:
-        raise missing
-    caller.require(row[0])
+        namespace = lookups.namespace_of_job(session.sql, job_id)
+    if namespace is None or caller.principal.role_in(namespace) is None:
+        raise ProblemError(NOT_FOUND, f"there is no job {job_id}")
+    caller.require(namespace)
     wanted = RunSearch(
-        row[0],
+        namespace,
         job_id,
         states=state,
         reasons=reason,
@@ -179,10 +178,10 @@ def read_logs(
     With `Accept: text/plain` it comes as text. It is kept when an attempt ends.
     """
     with caller.reading() as session:
-        row = session.raw.execute("select namespace from runs where id = %s", [run_id]).fetchone()
-        if row is None or caller.principal.role_in(row[0]) is None:
+        namespace = lookups.namespace_of_run(session.sql, run_id)
+        if namespace is None or caller.principal.role_in(namespace) is None:
             raise missing_run(run_id)
-        caller.require(row[0])
+        caller.require(namespace)
         rows = attempt_views.run_logs(session.sql, run_id, attempt)
     if request.headers.get("accept", "").partition(";")[0].strip().lower() == "text/plain":
         return PlainTextResponse(logs_text(rows))

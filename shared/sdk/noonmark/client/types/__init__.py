@@ -1,1 +1,1 @@
-"""Static types of what the API answers; at run time they are plain dicts."""
+"""Static types of API responses; at run time they are plain dicts."""

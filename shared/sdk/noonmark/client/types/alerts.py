@@ -1,6 +1,6 @@
-"""Alerts as the API shows them.
+"""Alerts in API responses.
 
-Made from `noonmark.schemas.api.alerts`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.alerts` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict
 
 
 class AlertItem(TypedDict):
-    """Something that is or was wrong."""
+    """An alert, open or resolved."""
 
     id: str
 
@@ -18,15 +18,15 @@ class AlertItem(TypedDict):
     severity: str
 
     namespace: str | None
-    """null: the installation is meant."""
+    """null: the alert concerns the installation."""
 
     job_id: str | None
 
     job_name: str | None
-    """Of the job, where it has one."""
+    """Name of the job, if it has one."""
 
     run_id: str | None
-    """The run that is meant, or an example."""
+    """The run concerned, or an example."""
 
     summary: str
     """One sentence for people."""
@@ -34,44 +34,44 @@ class AlertItem(TypedDict):
     raised_at: str
 
     seen_at: str
-    """When it was last found to be so; renewed now and then."""
+    """When the condition was last observed; updated from time to time."""
 
     resolved_at: str | None
-    """null: it is open."""
+    """null: the alert is open."""
 
     error_hidden: bool
-    """True where the credential may not see error texts (`payloads:read`)."""
+    """True if error texts are hidden: the credential lacks `payloads:read`."""
 
 
 class DeliveryItem(TypedDict):
-    """How far one channel was told of one change."""
+    """Delivery of one change to one channel."""
 
     channel: Literal["webhook", "alertmanager"]
 
     change: Literal["raised", "resolved"]
 
     state: Literal["waiting", "sent", "given_up"]
-    """given_up: it was refused for hours, and is not tried any more."""
+    """given_up: the receiver refused it for hours; it is not sent again."""
 
     attempts: int
 
     due_at: str | None
-    """When it is told next; null: not any more."""
+    """Time of the next attempt; null: none."""
 
     sent_at: str | None
-    """When it was last told."""
+    """Time of the last successful delivery."""
 
     last_error: str | None
     """Why the last attempt failed."""
 
 
 class AlertDetail(AlertItem):
-    """An alert with its figures, and how it was told."""
+    """An alert with its details and deliveries."""
 
     fingerprint: str
-    """Equal for alerts of one thing that is wrong."""
+    """Equal for alerts about the same condition."""
 
     details: dict[str, Any]
-    """Figures and texts; which ones depends on the kind."""
+    """Numbers and texts; they depend on the kind."""
 
     deliveries: list[DeliveryItem]

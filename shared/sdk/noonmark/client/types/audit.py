@@ -1,6 +1,6 @@
-"""Entries of the audit log.
+"""Entries of the audit log in API responses.
 
-Made from `noonmark.schemas.api.audit`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.audit` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -9,39 +9,39 @@ from typing import Any, Literal, TypedDict
 
 
 class AuditItem(TypedDict):
-    """What somebody did, or tried to do."""
+    """An action that a principal did or tried to do."""
 
     id: int
 
     at: str
-    """By the database's clock."""
+    """Time on the database's clock."""
 
     actor: str
     """Id of the principal."""
 
     actor_name: str
-    """Its name at the time."""
+    """Name of the principal at that time."""
 
     action: str
 
     namespace: str | None
-    """null: it concerned the installation."""
+    """null: the action concerned the installation."""
 
     object: str | None
-    """What it was done to."""
+    """Object of the action."""
 
     outcome: Literal["done", "denied", "failed"]
 
     reason: str | None
-    """Why it was denied or has failed."""
+    """Why the action was denied or failed."""
 
     before: dict[str, Any] | None
-    """The object as it was, without secrets."""
+    """The object before the action, without secrets."""
 
     after: dict[str, Any] | None
-    """As it was afterwards."""
+    """The object after the action."""
 
     request_id: str
 
     address: str | None
-    """Where the request came from."""
+    """Address of the client."""

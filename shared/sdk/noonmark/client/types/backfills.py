@@ -1,6 +1,6 @@
-"""Backfills as the API answers them, and how they are asked for.
+"""Backfills in API requests and responses.
 
-Made from `noonmark.schemas.api.backfills`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.backfills` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Literal, TypedDict
 
 
 class Backfill(TypedDict):
-    """Past instants of a job that somebody asked to run after all."""
+    """A request to run past instants of a job."""
 
     id: str
 
@@ -26,21 +26,21 @@ class Backfill(TypedDict):
     from_at: str
 
     until_at: str
-    """Not part of the range."""
+    """End of the range, exclusive."""
 
     state: Literal["running", "done", "cancelled", "failed"]
 
     state_reason: str | None
-    """Of a running one: what it waits for."""
+    """What a running backfill waits for."""
 
     total: int
-    """Instants of the range, when it was started."""
+    """Instants in the range when the backfill started."""
 
     instants: int
-    """Those of them that were looked at."""
+    """Instants processed so far."""
 
     queued: int
-    """Those of these that got a run."""
+    """Processed instants that got a run."""
 
     percent: float
 
@@ -53,14 +53,14 @@ class Backfill(TypedDict):
     finished_at: str | None
 
     runs: dict[str, int] | None
-    """Its runs by state; null in listings."""
+    """Runs of the backfill by state; null in listings."""
 
 
 class BackfillPlan(TypedDict):
-    """What a backfill would do, or was started to do."""
+    """The plan of a backfill."""
 
     id: str | None
-    """Of the backfill; null: nothing was started."""
+    """Id of the backfill; null: none was started."""
 
     job_id: str
 
@@ -76,21 +76,21 @@ class BackfillPlan(TypedDict):
     """Instants in the range."""
 
     to_run: int
-    """Those of them that would run."""
+    """Instants that get a run."""
 
     instants: list[str]
-    """The first of these, at most 100."""
+    """The first 100 instants that get a run."""
 
     note: str | None
 
 
 class BackfillCancelled(TypedDict):
-    """What a cancel did."""
+    """Result of cancelling a backfill."""
 
     backfill: Backfill
 
     ended: int
-    """Runs that it ended."""
+    """Runs that were cancelled."""
 
     stopping: int
-    """Runs that it asked to stop."""
+    """Runs that were requested to stop."""

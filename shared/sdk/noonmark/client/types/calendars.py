@@ -1,6 +1,6 @@
-"""Calendars as the API takes and shows them.
+"""Calendars in API responses.
 
-Made from `noonmark.schemas.api.calendars`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.calendars` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Calendar(TypedDict):
     """Days such as 2026-12-25."""
 
     ranges: list[dict[str, Any]]
-    """From `first` to `last`, with both."""
+    """Ranges of days from `first` to `last`, both included."""
 
     weekdays: list[str]
     """Days of every week, MON to SUN."""
@@ -31,19 +31,19 @@ class Calendar(TypedDict):
     """Equal for equal contents."""
 
     jobs: int
-    """How many jobs name it."""
+    """Number of jobs that use the calendar."""
 
     updated_at: str
 
 
 class Calendars(TypedDict):
-    """Calendars of a namespace by name."""
+    """Calendars of a namespace, sorted by name."""
 
     items: list[Calendar]
 
 
 class CalendarChange(TypedDict):
-    """What became of a calendar, or would."""
+    """The change of a calendar, or its preview."""
 
     name: str
 
@@ -56,22 +56,22 @@ class CalendarChange(TypedDict):
     digest: str
 
     added: dict[str, Any]
-    """Entries that it did not have, by kind."""
+    """New entries, by kind."""
 
     removed: dict[str, Any]
-    """Entries that it has no more, by kind."""
+    """Removed entries, by kind."""
 
     jobs: int
-    """Jobs that use it; of a dry run as far as was looked."""
+    """Number of jobs that use the calendar; in a dry run, of those checked."""
 
     replanned: int
-    """Jobs whose next instants are found anew."""
+    """Number of jobs that were planned again."""
 
     used_by: list[str]
-    """The first of these jobs."""
+    """Names of the first jobs that use it."""
 
     without_next_instant: list[str]
-    """Jobs that it leaves no next instant."""
+    """Jobs that have no next instant with this calendar."""
 
     not_all_looked_at: bool
-    """Others use it as well."""
+    """True if more jobs use it than were checked."""

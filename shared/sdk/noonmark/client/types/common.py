@@ -1,6 +1,6 @@
-"""Parts that answers of every resource share.
+"""Parts that the responses of all resources share.
 
-Made from `noonmark.schemas.api.common`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.common` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ class ProblemField(TypedDict):
     """One problem of a request."""
 
     pointer: str
-    """RFC 6901 pointer into the body; "" is the whole of it."""
+    """RFC 6901 pointer into the body; "" is the whole body."""
 
     message: str
     """What is wrong."""
 
     expected: str
-    """What would be right; empty where the message says it."""
+    """Allowed values; empty if the message says so."""
 
 
 class Problem(TypedDict):
@@ -31,9 +31,9 @@ class Problem(TypedDict):
     status: int
 
     detail: str
-    """What is wrong in this case, and what to do."""
+    """What is wrong in this case and what to do."""
 
     errors: list[ProblemField]
 
     request_id: str
-    """The same as in the `Noonmark-Request-Id` header."""
+    """Same as the `Noonmark-Request-Id` header."""

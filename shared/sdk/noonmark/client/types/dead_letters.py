@@ -1,6 +1,6 @@
-"""Dead letters as the API shows them, and orders about them.
+"""Dead letters in API requests and responses.
 
-Made from `noonmark.schemas.api.dead_letters`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.dead_letters` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from noonmark.client.types.runs import Attempt
 
 
 class DeadLetter(TypedDict):
-    """A run whose attempts are used up."""
+    """A run that failed permanently."""
 
     run_id: str
 
     job_id: str
 
     job_name: str | None
-    """Of the job when the run died."""
+    """Name of the job when the run died."""
 
     namespace: str
 
@@ -26,44 +26,44 @@ class DeadLetter(TypedDict):
     """Kind of the job when the run died."""
 
     handler: str | None
-    """Of Python jobs: what is called."""
+    """Registered name of the Python handler, for Python jobs."""
 
     scheduled_for: str
 
     died_at: str
 
     attempts: int
-    """Attempts made."""
+    """Number of attempts."""
 
     reason: str
-    """retries_exhausted, not_retryable, lost, rejected …"""
+    """Such as retries_exhausted, not_retryable, lost or rejected."""
 
     fingerprint: str
-    """Equal for runs that died of one cause."""
+    """Equal for runs that died of the same cause."""
 
     error: str | None
 
     error_hidden: bool
-    """True where the credential may not see it (`payloads:read`)."""
+    """True if the error is hidden: the credential lacks `payloads:read`."""
 
 
 class DeadLetterDetail(DeadLetter):
-    """A dead letter with its history; what attempts wrote is at `/v1/runs/{id}/logs`."""
+    """A dead letter with its history. `/v1/runs/{id}/logs` has the output of the attempts."""
 
     history: list[Attempt]
-    """Attempts that did not succeed, the oldest first."""
+    """Attempts that did not succeed, oldest first."""
 
 
 class DeadLetterGroup(TypedDict):
-    """Dead letters of one cause."""
+    """Dead letters with the same cause."""
 
     fingerprint: str
 
     runs: int
-    """How many."""
+    """Number of dead runs."""
 
     jobs: int
-    """Of how many jobs."""
+    """Number of jobs concerned."""
 
     type: str | None
 
@@ -72,19 +72,19 @@ class DeadLetterGroup(TypedDict):
     last_died_at: str
 
     error: str | None
-    """One of the errors, cut."""
+    """An example of the error, shortened."""
 
     error_hidden: bool
 
 
 class DeadLetterGroups(TypedDict):
-    """Causes of death, the most frequent first."""
+    """Dead letters by cause, most frequent first."""
 
     items: list[DeadLetterGroup]
 
 
 class RefusedRun(TypedDict):
-    """A run that was left as it is."""
+    """A run that was not changed."""
 
     run_id: str
 
@@ -93,27 +93,27 @@ class RefusedRun(TypedDict):
 
 
 class DeadLetterChange(TypedDict):
-    """What an order did, or, with `dry_run`, what it would be about."""
+    """Result of the call; with `dry_run`, a preview."""
 
     dry_run: bool
 
     matched: int
-    """Runs that this call looked at; of a dry run, all that are meant."""
+    """Runs that this call processed; in a dry run, all that match."""
 
     first: list[str]
-    """Of a dry run: ids of the first."""
+    """Ids of the first matching runs, in a dry run."""
 
     runs: dict[str, int]
-    """Runs that were changed, by their state now."""
+    """Changed runs, by their new state."""
 
     refused: dict[str, int]
-    """Runs that were left as they are, by reason."""
+    """Runs that were not changed, by reason."""
 
     refused_runs: list[RefusedRun]
-    """The first of these."""
+    """The first runs that were not changed."""
 
     remaining: int
-    """Runs that are meant and were not looked at yet."""
+    """Matching runs that were not processed yet."""
 
     next_after: str | None
-    """Send it as `after`, with the same filter, to go on; null: that was all."""
+    """Send it as `after` with the same filter to continue; null: all were processed."""

@@ -1,6 +1,6 @@
-"""How a job does, as the observer made it out of its outcomes.
+"""Statistics of a job, which the observer computes from its outcomes.
 
-Made from `noonmark.schemas.api.job_stats`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.job_stats` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -9,47 +9,47 @@ from typing import TypedDict
 
 
 class JobOutcomes(TypedDict):
-    """Outcomes of a time."""
+    """Outcomes within a period."""
 
     succeeded: int
 
     failed: int
-    """Attempts that failed, those after which runs were dead too."""
+    """Failed attempts, including the last ones of dead runs."""
 
     dead: int
-    """Runs whose attempts were used up."""
+    """Runs that failed permanently."""
 
     skipped: int
-    """Instants that did not run."""
+    """Instants that were skipped."""
 
     other: int
 
     failure_rate: float | None
-    """Share of attempts that failed; null: there were none."""
+    """Share of attempts that failed; null: no attempts."""
 
     p50_seconds: float | None
-    """Half of the runs that succeeded took no longer; null: none, or above an hour."""
+    """Median duration of successful runs; null: none, or above one hour."""
 
     p99_seconds: float | None
-    """Likewise 99 of 100."""
+    """99th percentile of the duration of successful runs."""
 
 
 class JobStats(TypedDict):
-    """What is usual for a job. One-time jobs, and those that never ended a run, have nothing that is."""
+    """Statistics of a job. One-time jobs and jobs without a finished run have none."""
 
     job_id: str
 
     runs: int
-    """That the usual duration rests on."""
+    """Number of runs that the usual duration is computed from."""
 
     usual_seconds: float | None
-    """What a run that succeeds takes; newer ones count for more."""
+    """Usual duration of a successful run; newer runs have more weight."""
 
     failures: int
-    """Equal failures in a row, up to now."""
+    """Current number of equal failures in a row."""
 
     failure_cause: str | None
-    """Fingerprint that these have in common."""
+    """Fingerprint of these failures."""
 
     last_error: str | None
 
@@ -57,11 +57,11 @@ class JobStats(TypedDict):
     """True where the credential may not see it (`payloads:read`)."""
 
     last_run_id: str | None
-    """The last run of which an attempt failed."""
+    """The last run with a failed attempt."""
 
     last_failure_at: str | None
 
     last_success_at: str | None
 
     last_hour: JobOutcomes
-    """In windows of five minutes that began then."""
+    """Outcomes of the last hour, in windows of five minutes."""

@@ -1,6 +1,6 @@
-"""Jobs as the API answers them, and what it takes besides job documents.
+"""Jobs in API responses, and request bodies other than job documents.
 
-Made from `noonmark.schemas.api.jobs`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.jobs` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from noonmark.client.types.common import Problem, ProblemField
 
 
 class Job(TypedDict):
-    """A job: how it stands, and its document with every default spelt out."""
+    """A job: its state, and its document with all defaults filled in."""
 
     id: str
 
@@ -20,44 +20,44 @@ class Job(TypedDict):
     name: str | None
 
     state: Literal["active", "paused", "completed", "cancelled", "broken"]
-    """A one-time job is completed when its run was queued."""
+    """A one-time job is completed as soon as its run is queued."""
 
     state_reason: str | None
 
     paused_by: Literal["job", "namespace"] | None
-    """What was paused: the job, or its namespace."""
+    """Whether the job or its namespace was paused."""
 
     paused_at: str | None
 
     version: int
-    """Rises with every change of the document."""
+    """Increases with every change of the document."""
 
     created_at: str
 
     updated_at: str
 
     next_run_at: str | None
-    """The next instant; null: none comes, or a pause holds it."""
+    """The next instant; null: none is left, or the job is paused."""
 
     last_run_at: str | None
-    """When a run was last started."""
+    """When a run last started."""
 
     held_instants: int | None
-    """Of a paused job that is read by itself: how many instants came due in the pause; null: it holds
-    none, or they cannot be counted.
+    """Number of instants that came due while the job is paused; null: none, not counted, or the job is
+    part of a listing.
     """
 
     payload_hidden: bool
-    """The document's payload is not shown: the credential may not read payloads, or this is an item of a
+    """True if the payload is hidden: the credential lacks `payloads:read`, or the job is part of a
     listing.
     """
 
     document: dict[str, Any]
-    """The job document with every default spelt out; a PUT with it changes nothing."""
+    """The job document with all defaults filled in; a PUT with it changes nothing."""
 
 
 class JobMade(TypedDict):
-    """A job that was asked for."""
+    """A created job."""
 
     id: str
 
@@ -68,26 +68,26 @@ class JobMade(TypedDict):
     version: int
 
     created: bool
-    """False: there was a job with its `idempotency_key` already."""
+    """False: a job with this `idempotency_key` already existed."""
 
 
 class BulkItem(TypedDict):
-    """What became of one job of many."""
+    """Result for one job of a bulk request."""
 
     index: int
-    """Its place in the request."""
+    """Index in the request, from 0."""
 
     status: int
-    """The status that a request of its own would have got: 202, 200, 403, 409, 422."""
+    """Status that a separate request would have returned: 202, 200, 403, 409 or 422."""
 
     id: str | None
-    """Of the job; null where it was not taken."""
+    """Id of the job; null if it was refused."""
 
     problem: Problem | None
 
 
 class JobsMade(TypedDict):
-    """What became of many jobs."""
+    """Result of a bulk request."""
 
     items: list[BulkItem]
 
@@ -97,7 +97,7 @@ class JobsMade(TypedDict):
 
 
 class JobTriggered(TypedDict):
-    """A run that somebody asked for."""
+    """A triggered run."""
 
     job_id: str
 
@@ -105,14 +105,14 @@ class JobTriggered(TypedDict):
 
 
 class JobVersion(TypedDict):
-    """A job as it was, or is, between two changes."""
+    """One version of a job."""
 
     job_id: str
 
     version: int
 
     replaced_at: str | None
-    """When the next version came; null: the current."""
+    """When the next version replaced it; null: it is the current one."""
 
     payload_hidden: bool
 
@@ -120,19 +120,19 @@ class JobVersion(TypedDict):
 
 
 class JobVersions(TypedDict):
-    """The versions of a job, the newest first; the last 200."""
+    """The last 200 versions of a job, newest first."""
 
     items: list[JobVersion]
 
 
 class FieldChange(TypedDict):
-    """One value that two versions differ in."""
+    """One value that differs between two versions."""
 
     pointer: str
     """RFC 6901 pointer into the document."""
 
     before: Any
-    """Null also where it was absent."""
+    """null also if the value was absent."""
 
     after: Any
 
@@ -149,7 +149,7 @@ class JobDiff(TypedDict):
     changes: list[FieldChange]
 
     payload_hidden: bool
-    """A change of the payload is told, without its values."""
+    """True if values of the payload are hidden; a change of it is listed without them."""
 
 
 class Fire(TypedDict):
@@ -158,14 +158,14 @@ class Fire(TypedDict):
     at: str
 
     local: str
-    """The same on the wall clock of the zone, with its offset."""
+    """The instant as local time in the zone, with its offset."""
 
     note: str | None
-    """What a change of the clocks or a calendar did to it."""
+    """How a clock change or a calendar affects it."""
 
 
 class RemovedFire(TypedDict):
-    """A time on the wall clock that fires nothing."""
+    """A local time that does not fire."""
 
     local: str
 
@@ -173,19 +173,20 @@ class RemovedFire(TypedDict):
 
 
 class PreviewAnswer(TypedDict):
-    """What a schedule will do."""
+    """Preview of a schedule."""
 
     fires: list[Fire]
 
     complete: bool
-    """Nothing comes after these."""
+    """True if no further instants follow."""
 
     removed: list[RemovedFire]
 
     document: dict[str, Any] | None
-    """The job document that was given, every default spelt out; else null."""
+    """The given job document with all defaults filled in; null if none was given."""
 
     problems: list[ProblemField]
-    """What the document names and is not there, so that a job of it would be refused: its pool, a live
-    worker that runs it, a limit. Told to those who may write jobs; pointers lead into the document.
+    """Objects that the document names but that do not exist, so that the job would be refused: its pool, a
+    live worker that can run it, a limit. Only for credentials that can write jobs; pointers lead into
+    the document.
     """

@@ -1,6 +1,6 @@
-"""API keys: asked for, and shown.
+"""API keys in API requests and responses.
 
-Made from `noonmark.schemas.api.keys`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.keys` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ class Key(TypedDict):
     """A key without its secrets."""
 
     key_id: str
-    """Part of the token; no secret."""
+    """Part of the token; not secret."""
 
     name: str
 
@@ -20,26 +20,26 @@ class Key(TypedDict):
     """Role by namespace; `*` is every namespace."""
 
     platform: bool
-    """It may do everything everywhere."""
+    """The key has all permissions everywhere."""
 
     scopes: list[str] | None
-    """Its only permissions; null: those of its roles."""
+    """Permissions that the key is restricted to; null: all permissions of its roles."""
 
     rate_per_minute: int | None
-    """Requests; null: the server's default."""
+    """Most requests per minute; null: the server's default."""
 
     signs: bool
-    """It may sign events on Kafka."""
+    """The key can sign events on Kafka."""
 
     created_at: str
 
     created_by: str
-    """Principal who made it."""
+    """Principal who created the key."""
 
     expires_at: str | None
 
     last_used_at: str | None
-    """A minute or two behind."""
+    """Accurate to one or two minutes."""
 
     revoked_at: str | None
 
@@ -47,10 +47,10 @@ class Key(TypedDict):
 
 
 class NewKey(Key):
-    """A key that was made just now, with its secrets: no later answer holds them."""
+    """A new key with its secrets. No later response contains them."""
 
     token: str
-    """Sent as `Authorization: Bearer`."""
+    """Send it as `Authorization: Bearer`."""
 
     signing_key: str | None
-    """What a publisher signs its events on Kafka with; null: it signs none."""
+    """Key that signs events on Kafka; null: the key cannot sign."""

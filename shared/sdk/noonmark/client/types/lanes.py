@@ -1,6 +1,6 @@
-"""Lanes and their backlogs as the API shows them.
+"""Lanes and their backlogs in API responses.
 
-Made from `noonmark.schemas.api.lanes`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.lanes` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from typing import Literal, TypedDict
 
 
 class Lane(TypedDict):
-    """One subscription: of a pool to a priority, or of intake to a topic of submissions."""
+    """One subscription: of a pool to a lane, or of the intake to a submission topic."""
 
     pool: str | None
-    """Null: it is of submissions."""
+    """null: the subscription is of the intake."""
 
     priority: Literal["high", "normal", "low"] | None
 
@@ -22,13 +22,13 @@ class Lane(TypedDict):
     """Consumer group."""
 
     start_backlog: int
-    """Messages that nobody has started on."""
+    """Messages that no worker has started yet."""
 
     start_backlog_seconds: float | None
-    """Age of the oldest of them; null: it could not be read in time."""
+    """Age of the oldest of these messages; null: not measured in time."""
 
     commit_lag: int
-    """Messages not committed yet, as Kafka tools show it: one long run holds it."""
+    """Uncommitted messages, as Kafka tools report; one long run can keep it high."""
 
 
 class Lanes(TypedDict):
@@ -37,4 +37,4 @@ class Lanes(TypedDict):
     items: list[Lane]
 
     failed: list[str]
-    """What could not be measured, and why."""
+    """Subscriptions that could not be measured, and why."""

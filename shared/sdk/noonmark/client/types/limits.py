@@ -1,6 +1,6 @@
-"""Limits as the API takes and shows them.
+"""Limits in API requests and responses.
 
-Made from `noonmark.schemas.api.limits`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.limits` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Limit(TypedDict):
     max_running: int | None
 
     rate: str | None
-    """As it can be given."""
+    """The rate, in the form that requests use."""
 
     rate_count: int | None
 
@@ -27,15 +27,15 @@ class Limit(TypedDict):
     burst: int | None
 
     in_use: int
-    """Slots that are held, over all keys."""
+    """Slots in use, over all keys."""
 
     waiting: int
-    """Runs that wait for it, over all keys."""
+    """Runs that wait for the limit, over all keys."""
 
     updated_at: str
 
 
 class Limits(TypedDict):
-    """Limits of a namespace by name."""
+    """Limits of a namespace, sorted by name."""
 
     items: list[Limit]

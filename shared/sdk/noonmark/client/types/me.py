@@ -1,6 +1,6 @@
-"""Who the caller is.
+"""The principal of a request.
 
-Made from `noonmark.schemas.api.me`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.me` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Literal, TypedDict
 
 
 class Me(TypedDict):
-    """The principal that a credential stands for, and what it may do."""
+    """The principal of a credential, and its permissions."""
 
     id: str
     """`key:<id>`, `oidc:<subject>` or `local:<user>`."""
@@ -17,19 +17,19 @@ class Me(TypedDict):
     name: str
 
     platform: bool
-    """It may do everything everywhere."""
+    """The principal has all permissions everywhere."""
 
     grants: dict[str, Literal["viewer", "operator", "editor", "admin"]]
     """Role by namespace; `*` is every namespace."""
 
     scopes: list[str] | None
-    """Its only permissions; null: those of its roles."""
+    """Permissions that the credential is restricted to; null: all permissions of its roles."""
 
     permissions: dict[str, list[str]]
-    """What it may do in each namespace it was granted, scopes considered."""
+    """Permissions in each granted namespace, after scopes are applied."""
 
     home: str | None
-    """The namespace that a request means which names none; null: `default`."""
+    """Namespace of requests that name none; null: `default`."""
 
     rate_per_minute: int
-    """Requests it may send; 0: any number."""
+    """Most requests per minute; 0: unlimited."""

@@ -1,6 +1,6 @@
-"""Namespaces as the API takes and shows them.
+"""Namespaces in API requests and responses.
 
-Made from `noonmark.schemas.api.namespaces`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.namespaces` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -14,56 +14,56 @@ class Namespace(TypedDict):
     name: str
 
     timezone: str
-    """Of schedules that name none."""
+    """Time zone of schedules that name none."""
 
     max_in_flight: int | None
-    """Most runs of each priority under way at a time; null: any number."""
+    """Most runs of each lane in flight; null: unlimited."""
 
     max_jobs: int | None
-    """Most recurring jobs that are not cancelled; null: any number."""
+    """Most recurring jobs that are not cancelled; null: unlimited."""
 
     state: Literal["active", "paused"]
-    """Paused: nothing of it starts."""
+    """paused: none of its runs start."""
 
     paused_at: str | None
 
     pause_reason: str | None
 
     updated_at: str | None
-    """Null where it has the defaults."""
+    """null: the namespace has the defaults."""
 
 
 class NamespaceDetail(Namespace):
-    """The same with counts."""
+    """A namespace with the number of its jobs."""
 
     recurring_jobs: dict[str, int]
-    """By state; paused ones as `paused_by_job` and `paused_by_namespace`."""
+    """Number of recurring jobs by state; paused ones as `paused_by_job` and `paused_by_namespace`."""
 
 
 class Namespaces(TypedDict):
-    """Namespaces by name."""
+    """Namespaces, sorted by name."""
 
     items: list[Namespace]
 
 
 class NamespaceChange(TypedDict):
-    """What a pause or resume did by this call."""
+    """Result of one call to pause or resume a namespace."""
 
     name: str
 
     state: Literal["active", "paused"]
 
     changed: bool
-    """It was not so before."""
+    """True if the state of the namespace changed."""
 
     jobs: int
-    """Jobs that are held, or go on, by this call."""
+    """Jobs that this call paused or resumed."""
 
     runs: int
-    """Runs that wait, or are queued again."""
+    """Runs that this call deferred, or enqueued again."""
 
     jobs_with_held_instants: int
-    """Of a resume: jobs with instants that came due in the pause."""
+    """Resumed jobs with instants that came due during the pause."""
 
     complete: bool
-    """False: others are left; repeat the call to go on."""
+    """False: jobs are left; repeat the call to continue."""

@@ -1,6 +1,6 @@
-"""Refused records as the API shows them.
+"""Refused Kafka records in API responses.
 
-Made from `noonmark.schemas.api.rejections`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.rejections` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from noonmark.client.types.common import ProblemField
 
 
 class Rejection(TypedDict):
-    """A record of Kafka that was not taken."""
+    """A Kafka record that was refused."""
 
     id: int
 
@@ -24,24 +24,24 @@ class Rejection(TypedDict):
     offset: int
 
     event_source: str | None
-    """Of its event, as far as it could be read."""
+    """Source of the event, if it could be read."""
 
     event_id: str | None
 
     reason: str
-    """A word, as the metric of rejections counts them."""
+    """Reason, as a label of the metric of rejections."""
 
     errors: list[ProblemField]
 
     excerpt: str
-    """Beginning of the value, as text."""
+    """Beginning of the value as text."""
 
 
 class RejectionDetail(Rejection):
-    """The same with its value."""
+    """A refused record with its value."""
 
     value_base64: str | None
-    """The bytes that were kept; null: it had none."""
+    """The stored bytes of the value; null: the record had no value."""
 
     truncated: bool
-    """Whether not all of them were kept."""
+    """True if the value was cut."""

@@ -1,6 +1,6 @@
-"""Runs as the API shows them.
+"""Runs in API requests and responses.
 
-Made from `noonmark.schemas.api.runs`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.runs` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from typing import Any, Literal, TypedDict
 
 
 class RunSummary(TypedDict):
-    """One run, as listings show it."""
+    """One run in a listing."""
 
     id: str
 
     job_id: str
 
     job_name: str | None
-    """Null where the job has none, or is gone."""
+    """null: the job has no name, or was deleted."""
 
     namespace: str
 
     type: str | None
-    """Kind of the job's work; null where the job is gone."""
+    """Kind of the job; null: the job was deleted."""
 
     handler: str | None
-    """Of Python jobs: what is called."""
+    """Registered name of the Python handler, for Python jobs."""
 
     state: Literal[
         "waiting",
@@ -41,17 +41,17 @@ class RunSummary(TypedDict):
     ]
 
     reason: str | None
-    """Why it waits, was skipped, is dead, or was cancelled, and then by whom."""
+    """Why the run waits, was skipped, is dead, or was cancelled (and by whom)."""
 
     waits_for: str | None
-    """The limit that it waits for, with its key."""
+    """Limit that the run waits for, with its key."""
 
     priority: Literal["high", "normal", "low"]
 
     pool: str
 
     origin: str
-    """What asked for it: schedule, manual, backfill or event."""
+    """What requested the run: schedule, manual, backfill or event."""
 
     scheduled_for: str
     """The due instant."""
@@ -67,38 +67,38 @@ class RunSummary(TypedDict):
     finished_at: str | None
 
     start_delay_seconds: float | None
-    """From the due instant to the first start."""
+    """Seconds from the due instant to the first start."""
 
     took_seconds: float | None
-    """The latest attempt, once it has ended."""
+    """Duration of the latest attempt, once it has finished."""
 
     attempt: int
-    """Attempts of the retry budget used."""
+    """Attempts used of the retry budget."""
 
     fence: int
-    """Rises with every queueing."""
+    """Fencing token; increases each time the run is enqueued."""
 
     instants: int
-    """Due instants that this row stands for; 1 but for gaps."""
+    """Due instants that this run covers; above 1 only for a gap."""
 
     error: str | None
-    """Error of the latest attempt that failed."""
+    """Error of the latest failed attempt."""
 
     error_hidden: bool
-    """True where the credential may not see it (`payloads:read`); it is null then."""
+    """True if the value is hidden (null): the credential lacks `payloads:read`."""
 
 
 class Attempt(TypedDict):
     """One attempt of a run."""
 
     attempt: int
-    """Number; used again after a hand-back or redrive."""
+    """Number of the attempt; used again after a hand-back or redrive."""
 
     fence: int
-    """Tells attempts apart."""
+    """Fencing token; unique for each attempt."""
 
     outcome: str | None
-    """How it ended; null: it is under way."""
+    """Outcome; null: the attempt is running."""
 
     worker: int | None
 
@@ -109,17 +109,17 @@ class Attempt(TypedDict):
     error: str | None
 
     error_hidden: bool
-    """True where the credential may not see it (`payloads:read`); it is null then."""
+    """True if the value is hidden (null): the credential lacks `payloads:read`."""
 
     log_bytes: dict[str, int] | None
-    """Bytes of kept output by stream; null: it wrote nothing."""
+    """Bytes of stored output by stream; null: no output."""
 
 
 class Progress(TypedDict):
-    """How far a run is, as its attempt told last."""
+    """The latest progress that an attempt reported."""
 
     share: float | None
-    """From 0 to 1."""
+    """Share of the work that is done, from 0 to 1."""
 
     message: str
 
@@ -127,57 +127,57 @@ class Progress(TypedDict):
 
 
 class Run(RunSummary):
-    """One run with everything that is recorded about it."""
+    """One run with all recorded details."""
 
     job_version: int
-    """Version of the job that it was planned with. From 1,000,000,000 on: of this run alone, which was
-    triggered with a payload of its own.
+    """Version of the job that the run was planned with. 1,000,000,000 and above: the run was triggered
+    with its own payload.
     """
 
     request_id: str
-    """Of the trigger or backfill that asked; else empty."""
+    """Id of the trigger request or backfill; otherwise empty."""
 
     start_by: str | None
-    """Not started later than this."""
+    """Latest instant at which the run can start."""
 
     last_scheduled_for: str | None
-    """Of a gap: its last due instant."""
+    """Last due instant of a gap."""
 
     zone_data: str | None
-    """Release of zone data that it was planned with."""
+    """Release of the time zone data that the run was planned with."""
 
     waiting_since: str | None
 
     next_attempt_at: str | None
-    """When a retry is queued."""
+    """When the next retry is enqueued."""
 
     report_until: str | None
-    """Until when its target may report."""
+    """Until when the target can report completion."""
 
     died_at: str | None
 
     losses: int
-    """Workers that vanished while they ran it."""
+    """Number of times that a worker was lost while it executed the run."""
 
     result: Any
-    """What it returned: any JSON."""
+    """Result of the run: any JSON."""
 
     result_hidden: bool
-    """True where the credential may not see it (`payloads:read`); it is null then."""
+    """True if the value is hidden (null): the credential lacks `payloads:read`."""
 
     progress: Progress | None
 
     checkpoint: Any
-    """What its next attempt will find: any JSON."""
+    """Checkpoint for the next attempt: any JSON."""
 
     checkpoint_hidden: bool
-    """True where the credential may not see it (`payloads:read`); it is null then."""
+    """True if the value is hidden (null): the credential lacks `payloads:read`."""
 
     attempts: list[Attempt]
 
 
 class AttemptLog(TypedDict):
-    """What one attempt wrote: the last 64 KB of each stream."""
+    """Output of one attempt: the last 64 KB of each stream."""
 
     attempt: int
 
@@ -188,16 +188,16 @@ class AttemptLog(TypedDict):
     stderr: str
 
     log: str
-    """What it logged through its context."""
+    """Log lines that the handler wrote through its context."""
 
     dropped: int
-    """Bytes before these that were not kept."""
+    """Earlier bytes that were dropped."""
 
     written_at: str
 
 
 class RunLogs(TypedDict):
-    """What the attempts of a run wrote."""
+    """Output of the attempts of a run."""
 
     run_id: str
 
@@ -205,28 +205,28 @@ class RunLogs(TypedDict):
 
 
 class RunsCancelled(TypedDict):
-    """What an order did, or, with `dry_run`, what it would be about."""
+    """Result of the call; with `dry_run`, a preview."""
 
     dry_run: bool
 
     matched: int
-    """Runs that this call found."""
+    """Number of runs that this call found."""
 
     first: list[str]
-    """Of a dry run: ids of the first."""
+    """Ids of the first matching runs, in a dry run."""
 
     runs: dict[str, int]
-    """Runs that were changed, by their state now: `cancelled` or `cancelling`."""
+    """Changed runs by their new state: `cancelled` or `cancelling`."""
 
     stopping: list[str]
-    """Ids of those whose workers were asked to stop."""
+    """Ids of runs whose workers were requested to stop."""
 
     next_after: str | None
-    """Send it as `after`, with the same filter, to go on; null: that was all."""
+    """Send it as `after` with the same filter to continue; null: all were processed."""
 
 
 class RunChange(TypedDict):
-    """What became of a run by a request."""
+    """State of a run after a request."""
 
     id: str
 
@@ -245,4 +245,4 @@ class RunChange(TypedDict):
     ]
 
     reason: str | None
-    """As runs show it."""
+    """Same as `reason` of runs."""

@@ -1,6 +1,6 @@
-"""Why has it not run? The answer of `/v1/jobs/{id}/why` and `/v1/runs/{id}/why`.
+"""Why a job or run has not run: responses of `/v1/jobs/{id}/why` and `/v1/runs/{id}/why`.
 
-Made from `noonmark.schemas.api.why`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.why` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -62,26 +62,26 @@ class WhyAnswer(TypedDict):
         "succeeded",
         "nothing_left",
     ]
-    """What the answer is about."""
+    """Code of the answer."""
 
     blocks: bool
-    """It does not run before this has changed; else it says where it stands, or more."""
+    """True if this prevents the run from starting; otherwise it is additional information."""
 
     sentence: str
-    """What blocks, by whom or what, since or until when."""
+    """What blocks, by whom or what, and since or until when."""
 
     remedy: str
     """What to do."""
 
     facts: dict[str, Any]
-    """Ids, instants and figures behind the sentence; docs/why.md names them."""
+    """Ids, instants and numbers for the sentence; docs/why.md lists them."""
 
 
 class Why(TypedDict):
-    """Why a job or a run has not run, or what became of it."""
+    """Why a job or a run has not run, or its outcome."""
 
     kind: Literal["job", "run"]
-    """What was asked about."""
+    """Whether the request was about a job or a run."""
 
     id: str
 
@@ -92,10 +92,10 @@ class Why(TypedDict):
     namespace: str
 
     state: str
-    """Of the job, or of the run."""
+    """State of the job or run."""
 
     asked_at: str
-    """By the database's clock."""
+    """Time on the database's clock."""
 
     answers: list[WhyAnswer]
-    """What really blocks first; there is always one."""
+    """Actual blockers first; there is always at least one answer."""

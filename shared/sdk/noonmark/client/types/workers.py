@@ -1,6 +1,6 @@
-"""Workers and pools as the API shows them.
+"""Workers and pools in API responses.
 
-Made from `noonmark.schemas.api.workers`, not by hand: see `noonmark.schemas.client_types`.
+Generated from `noonmark.schemas.api.workers` by `noonmark.schemas.client_types`; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ class Worker(TypedDict):
     pid: int
 
     state: Literal["alive", "left", "lapsed"]
-    """Lapsed: it gave no sign of life any more."""
+    """lapsed: its lease expired without a heartbeat."""
 
     started_at: str
 
     beat_at: str
-    """Its last sign of life."""
+    """Time of its last heartbeat."""
 
     silent_seconds: float
-    """Since then."""
+    """Seconds since the last heartbeat."""
 
     lease_seconds: float
-    """Silent for longer, its runs are taken from it."""
+    """Without a heartbeat for longer, the worker loses its runs."""
 
     epoch: int
 
     started_runs: int
-    """Runs that it has started and may hold, at the most."""
+    """Most runs that the worker may be executing."""
 
     catalogue: dict[str, Any]
-    """Kinds and handlers that it can run."""
+    """Kinds and handlers that the worker can run."""
 
 
 class Workers(TypedDict):
-    """Workers, the newest first."""
+    """Workers, newest first."""
 
     items: list[Worker]
 
@@ -56,10 +56,10 @@ class Pool(TypedDict):
     created_at: str
 
     workers: int
-    """Alive."""
+    """Number of live workers."""
 
 
 class Pools(TypedDict):
-    """Pools by name."""
+    """Pools, sorted by name."""
 
     items: list[Pool]
