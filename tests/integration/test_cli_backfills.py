@@ -96,7 +96,7 @@ def test_a_backfill_is_started_shown_listed_and_cancelled(noonmark, database):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("plan", "billing", "--from", "2020-01-01"), "(the ledger's floor) is no longer known"),
+        (("plan", "billing", "--from", "2020-01-01"), "(its floor): begin there or later"),
         (("plan", "billing", *DAYS[:2], "--until", "2999-01-01"), "in the future"),
         (("plan", "billing", "--from", DAYS[3], "--until", DAYS[1]), "not after its beginning"),
         (("plan", "billing", "--from", "yesterday"), "--from 'yesterday' is no instant such as"),

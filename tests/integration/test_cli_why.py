@@ -30,10 +30,10 @@ def test_a_job_is_asked_about_by_name_or_id(noonmark: Callable[..., str], scene:
     assert told.splitlines() == [
         "job tick in namespace default is paused",
         "",
-        f"The job is paused since {scene.told(0)}: target is down",
+        f"The job has been paused since {scene.told(0)}: target is down",
         "",
         "What to do:",
-        "- `noonmark job resume tick --namespace default`; `--missed` says what becomes of the instants held.",
+        "- `noonmark job resume tick --namespace default`; `--missed` says what happens to the instants of the pause.",
     ]
     assert noonmark("why", str(job)) == told
     assert noonmark("why", "tick", "--namespace", "default") == told

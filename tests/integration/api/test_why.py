@@ -51,7 +51,7 @@ def test_the_first_answer_about_a_job_names_who_paused_it_with_facts_for_program
     assert found["asked_at"] == scene.told(0)
     first = found["answers"][0]
     assert (first["code"], first["blocks"]) == ("job_paused", True)
-    assert first["sentence"] == f"the job is paused since {scene.told(0)} by alice: target is down"
+    assert first["sentence"] == f"the job has been paused since {scene.told(0)} by alice: target is down"
     assert first["remedy"].startswith("`noonmark job resume tick --namespace default`")
     assert first["facts"] == {
         "job": "tick",
@@ -70,7 +70,9 @@ def test_a_pause_of_the_namespace_names_who_ordered_it(api: Any, scene: Scene) -
 
     first = api("GET", f"/v1/jobs/{job}/why", 200).json()["answers"][0]
 
-    assert first["sentence"] == f"its namespace default is paused since {scene.told(0)} by alice: moving"
+    assert (
+        first["sentence"] == f"its namespace default has been paused since {scene.told(0)} by alice: moving"
+    )
 
 
 @pytest.mark.parametrize("kind", ["runs", "executions"])
@@ -137,4 +139,4 @@ def test_a_kafka_that_does_not_answer_is_an_answer(
     first = api("GET", f"/v1/jobs/{job}/why", 200).json()["answers"][0]
 
     assert first["code"] == "kafka_away"
-    assert first["sentence"].startswith("its message is in Kafka, and its lane cannot be measured now: ")
+    assert first["sentence"].startswith("its message is in Kafka, but its lane cannot be measured now: ")

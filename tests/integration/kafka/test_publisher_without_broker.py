@@ -44,11 +44,11 @@ def test_what_can_never_be_sent_is_refused_at_once():
 
 
 def test_a_wrong_key_namespace_or_time_is_refused_before_anything_is_sent():
-    with pytest.raises(SubmissionSignatureError, match="an API key, which never signs"):
+    with pytest.raises(SubmissionSignatureError, match="an API key, which cannot sign"):
         Publisher(NOBODY, "nmk_abcdefghijkl_" + "x" * 43)
     with pytest.raises(ValueError, match="use up to 86400"):
         Publisher(NOBODY, valid_seconds=100_000)
     publisher = Publisher(NOBODY, KEY)
-    with pytest.raises(SubmissionSignatureError, match="is no namespace"):
+    with pytest.raises(SubmissionSignatureError, match="is not a namespace"):
         publisher.publish({**JOB, "namespace": "Not One"})
     publisher.close()

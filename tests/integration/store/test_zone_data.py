@@ -577,7 +577,7 @@ def test_a_directory_that_holds_no_zone_data_is_refused_with_a_sentence(command,
     assert problem is not None
     assert problem.code is ExitCode.USAGE
     assert "NOONMARK_ZONE_DATA_DIR" in str(problem)
-    assert "do not tell their version" in str(problem)
+    assert "have no version" in str(problem)
     with pytest.raises(CliError, match="NOONMARK_ZONE_DATA_DIR: zone data at") as refused:
         use_named_zone_data()
     assert refused.value.code is ExitCode.USAGE

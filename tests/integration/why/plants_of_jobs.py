@@ -1,4 +1,4 @@
-"""Blockers that lie with a job: its state, its schedule, the room for its runs."""
+"""Blockers that lie with a job: its state, its schedule, the capacity for its runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def a_pause_of_the_job(scene: Scene) -> Planted:
     scene.order("pause", job, reason="target is down")
     scene.clock(150, "trigger")
     facts = {"since": scene.at(0), "reason": "target is down", "held_instants": 2}
-    return job, Blocker.JOB_PAUSED, facts, f"the job is paused since {scene.told(0)}: target is down"
+    return job, Blocker.JOB_PAUSED, facts, f"the job has been paused since {scene.told(0)}: target is down"
 
 
 @plant
@@ -46,7 +46,7 @@ def a_pause_of_the_namespace(scene: Scene) -> Planted:
         job,
         Blocker.NAMESPACE_PAUSED,
         facts,
-        f"its namespace default is paused since {scene.told(0)}: moving house",
+        f"its namespace default has been paused since {scene.told(0)}: moving house",
     )
 
 
@@ -58,7 +58,7 @@ def a_run_held_by_a_pause(scene: Scene) -> Planted:
         scene.run(job),
         Blocker.JOB_PAUSED,
         {"job": job},
-        f"the job is paused since {scene.told(0)}: not now",
+        f"the job has been paused since {scene.told(0)}: not now",
     )
 
 
@@ -82,7 +82,7 @@ def a_job_that_cannot_be_planned(scene: Scene) -> Planted:
         job,
         Blocker.JOB_BROKEN,
         {"reason": reason},
-        f"the job {reason}; it is set aside since {scene.told(60)}",
+        f"the job {reason}; it has been broken since {scene.told(60)}",
     )
 
 
@@ -122,7 +122,7 @@ def calendars_that_leave_nothing(scene: Scene) -> Planted:
         job,
         Blocker.NO_NEXT_INSTANT,
         facts,
-        "its calendars (holidays) leave its schedule no further instant",
+        "its calendars (holidays) exclude all further instants of its schedule",
     )
 
 
@@ -138,7 +138,7 @@ def a_closed_day(scene: Scene) -> Planted:
     tomorrow = 30 * 3600
     facts = {"at": scene.at(tomorrow), "times": [f"{today}T18:00:00"], "calendars": ["holidays"]}
     told = (
-        f"{today}T18:00:00 on its clock fires nothing (skipped: {today} is in calendar holidays);"
+        f"{today}T18:00:00 local time does not fire (skipped: {today} is in calendar holidays);"
         f" it is due at {scene.told(tomorrow)}"
     )
     return job, Blocker.CALENDAR, facts, told
@@ -161,7 +161,7 @@ def jitter(scene: Scene) -> Planted:
     fires_at = timer["fire_at"]
     assert scene.at(3600) < fires_at < scene.at(7200)
     scene.clock(3600, "trigger")
-    told = f"it was due at {scene.told(3600)}, and its jitter lets it start at {fires_at:%Y-%m-%dT%H:%M:%SZ}"
+    told = f"it was due at {scene.told(3600)}; its jitter delays the start to {fires_at:%Y-%m-%dT%H:%M:%SZ}"
     return job, Blocker.JITTER, {"at": scene.at(3600), "fires_at": fires_at}, told
 
 
@@ -186,8 +186,8 @@ def another_run_of_the_job(scene: Scene) -> Planted:
         "holder_worker": scene.worker.worker,
     }
     told = (
-        f"it waits since {scene.told(120)} for run {first.id} of the same job, which is running on worker"
-        f" {scene.worker.worker} (here, pid 7) since {scene.told(60)}"
+        f"it has been waiting since {scene.told(120)} for run {first.id} of the same job, which has been"
+        f" running on worker {scene.worker.worker} (here, pid 7) since {scene.told(60)}"
     )
     return job, Blocker.OVERLAP, facts, told
 
@@ -211,8 +211,8 @@ def a_limit(scene: Scene) -> Planted:
     run = waiting[0]["run_id"]
     facts = {"run": run, "limit": "api", "limit_key": "customer 1", "holders": [holder], "held": 1, "max": 1}
     told = (
-        f"it waits since {scene.told(0)} for limit api/customer 1: 1 of 1 slot is held by run {holder} (queued);"
-        " 0 runs before it in line"
+        f"it has been waiting since {scene.told(0)} for limit api/customer 1: 1 of 1 slot is in use by run"
+        f" {holder} (queued); 0 runs ahead of it in the queue"
     )
     return run, Blocker.LIMIT, facts, told
 
@@ -230,8 +230,8 @@ def a_rate(scene: Scene) -> Planted:
     scene.promote()
     facts = {"run": scene.run(job), "limit": "mails", "until": scene.at(600), "before": 0}
     told = (
-        f"it waits since {scene.told(1)} for the rate of limit mails: with 0 runs before it,"
-        f" its turn comes about {scene.told(600)}"
+        f"it has been waiting since {scene.told(1)} for the rate of limit mails: with 0 runs ahead of it,"
+        f" its turn comes at about {scene.told(600)}"
     )
     return job, Blocker.RATE_LIMIT, facts, told
 
@@ -249,7 +249,7 @@ def a_cap_of_the_namespace(scene: Scene) -> Planted:
     scene.promote()
     facts = {"run": scene.run(job), "namespace": "default", "held": 1, "max": 1, "before": 0}
     told = (
-        f"it waits since {scene.told(1)} for room in namespace default: 1 of 1 runs of its lane are in flight;"
-        " 0 runs before it in line"
+        f"it has been waiting since {scene.told(1)} for capacity in namespace default: 1 of 1 runs of its"
+        " lane are in flight; 0 runs ahead of it in the queue"
     )
     return job, Blocker.NAMESPACE_CAP, facts, told

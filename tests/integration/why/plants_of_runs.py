@@ -26,7 +26,9 @@ def no_trigger(scene: Scene) -> Planted:
     job = scene.submit(run_at=scene.told(60))
     scene.clock(70, "dispatcher", "worker")
     facts = {"due_since": scene.at(60), "last_beat_at": scene.at(0), "seconds": 10.0}
-    told = f"no trigger is alive, so nothing that comes due is claimed; the last beat came at {scene.told(0)}"
+    told = (
+        f"no live triggers, so nothing that comes due is claimed; the last heartbeat was at {scene.told(0)}"
+    )
     return job, Blocker.TRIGGER_STOPPED, facts, told
 
 
@@ -36,7 +38,9 @@ def a_trigger_that_does_not_keep_up(scene: Scene) -> Planted:
     job = scene.submit(run_at=scene.told(60))
     scene.clock(90, "trigger", "dispatcher", "worker")
     facts = {"due_since": scene.at(60), "seconds": 30.0, "triggers": 1}
-    told = "it came due 30.0 s ago and is not claimed, although 1 trigger is alive: claims do not keep up"
+    told = (
+        "it came due 30.0 s ago and has not been claimed, although 1 trigger is live: claims do not keep up"
+    )
     return job, Blocker.TRIGGER_BEHIND, facts, told
 
 
@@ -50,8 +54,8 @@ def zone_data_of_another_release(scene: Scene) -> Planted:
     here = scene.facts(job).zone_data
     assert here != OLD_VERSION
     told = (
-        f"it is due since {scene.told(60)}, and only triggers with the active zone data ({OLD_VERSION})"
-        f" take jobs with a time zone; this process has {here}"
+        f"it has been due since {scene.told(60)}, and only triggers with the active zone data ({OLD_VERSION})"
+        f" claim jobs with a time zone; this process has {here}"
     )
     return job, Blocker.ZONE_DATA, {"active": OLD_VERSION, "here": here, "due_since": scene.at(60)}, told
 
@@ -61,7 +65,7 @@ def no_dispatcher(scene: Scene) -> Planted:
     scene.everybody(but="dispatcher")
     job = scene.submit()
     facts = {"run": scene.run(job), "unsent_since": scene.at(0)}
-    told = f"no dispatcher is alive; the run's message waits in the outbox since {scene.told(0)}"
+    told = f"no live dispatchers; the run's message has been in the outbox since {scene.told(0)}"
     return job, Blocker.DISPATCHER_STOPPED, facts, told
 
 
@@ -79,7 +83,7 @@ def a_dispatcher_that_does_not_get_on(scene: Scene) -> Planted:
     }
     told = (
         "1 message of its lane and slice waits in the outbox, the oldest for 30.0 s, although 1 dispatcher is"
-        " alive: they do not get on, or Kafka does not answer"
+        " live: they make no progress, or Kafka does not answer"
     )
     return job, Blocker.DISPATCHER_BEHIND, facts, told
 
@@ -92,7 +96,7 @@ def a_message_that_kafka_refuses(scene: Scene) -> Planted:
     parked = relay.Parked(row.run_id, row.scheduled_for, row.fence, "unknown topic")
     assert relay.park(scene.db, [row], [parked], retry_seconds=30) == 1
     facts = {"run": scene.run(job), "reason": "unknown topic", "since": scene.at(0), "retry_at": scene.at(30)}
-    told = f"Kafka refuses its message: unknown topic; it is tried again at {scene.told(30)}"
+    told = f"Kafka refuses its message: unknown topic; it is retried at {scene.told(30)}"
     return job, Blocker.UNDELIVERABLE, facts, told
 
 
@@ -106,7 +110,7 @@ def no_worker(scene: Scene) -> Planted:
     scene.relay()
     scene.clock(90, "trigger", "dispatcher")
     facts = {"pool": "default", "last_beat_at": scene.at(0)}
-    told = f"no worker of pool default is alive; the last beat came at {scene.told(0)}"
+    told = f"no live workers in pool default; the last heartbeat was at {scene.told(0)}"
     return job, Blocker.NO_WORKER, facts, told
 
 
@@ -155,7 +159,7 @@ def a_message_that_is_gone(scene: Scene) -> Planted:
     progress.note_passed(scene.db, "t.runs.default.normal", scene.at(40), lost=True)
     facts = {"run": scene.run(job), "passed_until": scene.at(40), "queued_at": scene.at(0), "lane": "normal"}
     told = (
-        "its message is gone: workers have passed all that Kafka had of lane normal until"
+        "its message is gone: workers have read everything in lane normal up to"
         f" {scene.told(40)}, and it was queued at {scene.told(0)}"
     )
     return job, Blocker.MESSAGE_LOST, facts, told
@@ -170,8 +174,8 @@ def workers_that_are_busy(scene: Scene) -> Planted:
     scene.relay()
     scene.clock(50, "trigger", "dispatcher", "worker")
     told = (
-        f"it is queued since {scene.told(0)}, its message is sent; 1 worker of pool default is alive,"
-        " with 1 run under way"
+        f"it has been queued since {scene.told(0)}, and its message was sent; 1 worker of pool default is"
+        " live, with 1 run in flight"
     )
     return job, Blocker.WORKERS_BUSY, {"run": scene.run(job), "workers": 1, "in_flight": 1}, told
 
@@ -185,7 +189,7 @@ def a_retry_that_is_not_due(scene: Scene) -> Planted:
     job = scene.submit()
     scene.end(scene.start(scene.run(job)), RunState.RETRYING, error="503", retry_seconds=60)
     facts = {"run": scene.run(job), "attempt": 1, "until": scene.at(60), "error": "503"}
-    told = f"attempt 1 failed, and it waits for the next one until {scene.told(60)} after: 503"
+    told = f"attempt 1 failed: 503; the next one is due at {scene.told(60)}"
     return job, Blocker.RETRYING, facts, told
 
 
@@ -196,7 +200,7 @@ def a_report_that_is_awaited(scene: Scene) -> Planted:
     run = scene.start(scene.run(job))
     open_callbacks(scene.db, *scene.worker, [NewCallback(run.id, run.scheduled_for, 1, "t" * 43)])
     scene.end(run, RunState.RUNNING, extras=OutcomeExtras(callback=Expected(60.0)))
-    told = f"its target took it on and has until {scene.told(60)} to report its end"
+    told = f"its target accepted it and has until {scene.told(60)} to report the outcome"
     return job, Blocker.CALLBACK, {"run": run.id, "until": scene.at(60)}, told
 
 
@@ -208,7 +212,7 @@ def a_cancel_that_is_not_confirmed(scene: Scene) -> Planted:
     run_cancel.cancel(scene.db, TOPICS, [RunKey(run.id, run.scheduled_for)], shards=SHARDS)
     told = (
         f"it was asked to stop, and worker {scene.worker.worker} (here, pid 7) has not confirmed yet"
-        " that nothing of it runs"
+        " that it stopped"
     )
     return job, Blocker.CANCELLING, {"run": run.id, "worker": scene.worker.worker, "host": "here"}, told
 
@@ -219,7 +223,7 @@ def attempts_that_are_used_up(scene: Scene) -> Planted:
     job = scene.submit()
     scene.end(scene.start(scene.run(job)), RunState.DEAD, reason="retries_exhausted", error="boom")
     facts = {"run": scene.run(job), "attempts": 1, "reason": "retries_exhausted", "error": "boom"}
-    told = f"it is dead since {scene.told(0)}, after 1 attempt (retries_exhausted): boom"
+    told = f"it has been dead since {scene.told(0)}, after 1 attempt (retries_exhausted): boom"
     return job, Blocker.DEAD, facts, told
 
 
@@ -239,8 +243,8 @@ def instants_skipped_for_a_run_under_way(scene: Scene) -> Planted:
     facts = {"instants": 3, "first": scene.at(120), "last": scene.at(240), "holder": run.id}
     told = (
         f"the last 3 instants, from {scene.told(120)} to {scene.told(240)}, were skipped: overlap: another run"
-        f" of the job was unfinished (run {run.id}, which is running on worker {scene.worker.worker}"
-        f" (here, pid 7) since {scene.told(60)})"
+        f" of the job was unfinished (run {run.id}, which has been running on worker"
+        f" {scene.worker.worker} (here, pid 7) since {scene.told(60)})"
     )
     return job, Blocker.SKIPPED_OVERLAP, facts, told
 
@@ -251,7 +255,9 @@ def an_instant_that_misfired(scene: Scene) -> Planted:
     job = scene.submit(run_at=scene.told(60), misfire={"policy": "skip", "grace_seconds": 30})
     scene.clock(600, "trigger")
     scene.claim()
-    told = f"the instant {scene.told(60)} was skipped: misfired: it came too late, and the misfire policy is skip"
+    told = (
+        f"the instant {scene.told(60)} was skipped: misfired: it was too late, and the misfire policy is skip"
+    )
     return job, Blocker.MISFIRED, {"instants": 1, "first": scene.at(60)}, told
 
 
@@ -260,5 +266,5 @@ def a_start_deadline_that_has_passed(scene: Scene) -> Planted:
     scene.everybody()
     job = scene.submit(start_deadline_seconds=20)
     scene.clock(30, "trigger", "dispatcher", "worker")
-    told = f"its start deadline passed at {scene.told(20)}: it is skipped as soon as it is looked at"
+    told = f"its start deadline passed at {scene.told(20)}: the trigger or a worker will skip it"
     return job, Blocker.START_DEADLINE, {"run": scene.run(job), "start_by": scene.at(20)}, told

@@ -118,9 +118,9 @@ def test_a_wrong_option_is_named_and_not_its_setting(bare):
 @pytest.mark.parametrize(
     ("variable", "value", "told"),
     [
-        ("NOONMARK_BOUND_TOPICS", "acme", "'acme' names no namespace: use topic=namespace"),
+        ("NOONMARK_BOUND_TOPICS", "acme", "'acme' has no namespace: use topic=namespace"),
         ("NOONMARK_BOUND_TOPICS", "a.b=acme,a.b=lab", "topic 'a.b' is bound to 'acme' and to 'lab'"),
-        ("NOONMARK_PUBLISHER_KEY", "nmk_abcdefghijkl_s3cret", "an API key, which never signs"),
+        ("NOONMARK_PUBLISHER_KEY", "nmk_abcdefghijkl_s3cret", "an API key, which cannot sign"),
         ("NOONMARK_PUBLISHER_KEY", "nmp_s3cret", "use nmp_<key id>_<64 hex digits>"),
     ],
 )

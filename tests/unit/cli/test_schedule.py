@@ -171,7 +171,7 @@ def test_instants_before_1970_can_be_looked_at():
         (["--every", "soon"], "every", None, "not a duration"),
         (["--at", "tomorrow"], "at", None, "not an instant"),
         (["--rrule", "FREQ=DAILY"], "dtstart", None, "DTSTART"),
-        (["--rrule", "FREQ=DAILY", "--dtstart", "noon"], "dtstart", None, "no such time"),
+        (["--rrule", "FREQ=DAILY", "--dtstart", "noon"], "dtstart", None, "not a local time"),
         (["--rrule", "FREQ=SOMETIMES", "--dtstart", "2026-01-01T00:00:00"], "FREQ", 6, "SOMETIMES"),
         ([*CRON, "--after", "now"], "after", None, "no instant"),
         ([*CRON, "--after", "2026-03-06T12:00:00"], "after", None, "with an offset"),
@@ -208,10 +208,10 @@ def test_wrong_input_is_an_error_with_field_and_position(words, field, position,
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--cron", "0 9 * * *", "--seconds-field", "last"], "but --seconds-field last speaks of a sixth"),
+        (["--cron", "0 9 * * *", "--seconds-field", "last"], "but --seconds-field last means a sixth"),
         (["--cron", "0 0 9 * * FOO"], "; --seconds-field last reads them last)"),
         (["--cron", "0 9 * *"], "(after them with --seconds-field last)"),
-        (["--cron", "TZ=UTC 0 9 * * *"], "a time zone goes into --zone, not"),
+        (["--cron", "TZ=UTC 0 9 * * *"], "put the time zone in --zone, not"),
         (["--cron", "0 0 9 ? * 2", "--dialect", "quartz", "--seconds-field", "last"], "--seconds-field last is not allowed"),
         ([*CRON, "--dst-gap", "x"], "--dst-gap is 'x'"),
         ([*CRON, "--max-runs", "x"], "--max-runs is 'x'"),
@@ -234,7 +234,7 @@ def test_errors_of_documents_speak_of_fields():
         "next", "-f", "-", "--json", stdin='{"schedule": {"cron": "0 9 * * *", "seconds_field": "last"}}'
     )
     assert code == 2
-    assert "but seconds_field 'last' speaks of a sixth" in json.loads(out)["error"]["message"]
+    assert "but seconds_field 'last' means a sixth" in json.loads(out)["error"]["message"]
 
 
 @pytest.mark.parametrize(

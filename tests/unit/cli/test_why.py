@@ -52,7 +52,7 @@ def test_the_first_answer_leads_then_come_the_others_then_what_to_do():
     shown = lines(
         document(
             one("it waits for a limit", "Wait."),
-            one("no trigger is alive", "Start one."),
+            one("no live triggers", "Start one."),
             one("it is due later", "Nothing to do.", blocks=False),
         )
     )
@@ -63,7 +63,7 @@ def test_the_first_answer_leads_then_come_the_others_then_what_to_do():
         "It waits for a limit",
         "",
         "Also:",
-        "- no trigger is alive",
+        "- no live triggers",
         "- it is due later",
         "",
         "What to do:",

@@ -103,15 +103,15 @@ def test_the_days_of_a_calendar_are_listed_in_order():
     ("body", "pointer", "message"),
     [
         ("2026-12-25", "", "calendar is a string; allowed: an object with 'dates', 'ranges', 'weekdays' and"),
-        ({}, "", "calendar names no day; give at least one of"),
+        ({}, "", "calendar has no days; give at least one of"),
         ({"days": []}, "/days", "unknown field 'days'; allowed: dates, ranges, weekdays, yearly"),
         ({"a/b": []}, "/a~1b", "unknown field 'a/b'"),
         ({"dates": "2026-12-25"}, "/dates", "dates is a string; allowed: a list"),
         ({"dates": None}, "/dates", "dates is null; allowed: a list"),
         ({"dates": {"2026-12-25": 1}}, "/dates", "dates is an object; allowed: a list"),
         ({"dates": ["2026-12-24", 20261225]}, "/dates/1", "dates[1] is a number; allowed: a date such as"),
-        ({"dates": ["25.12.2026"]}, "/dates/0", "dates[0] is '25.12.2026', which is no date; allowed"),
-        ({"dates": ["20261225"]}, "/dates/0", "dates[0] is '20261225', which is no date"),
+        ({"dates": ["25.12.2026"]}, "/dates/0", "dates[0] is '25.12.2026', which is not a date; allowed"),
+        ({"dates": ["20261225"]}, "/dates/0", "dates[0] is '20261225', which is not a date"),
         ({"dates": ["2026-02-30"]}, "/dates/0", "dates[0] is 2026-02-30: day"),
         ({"dates": ["1969-12-31"]}, "/dates/0", "from 1970-01-01 to 2199-12-31"),
         ({"dates": [date(2200, 1, 1)]}, "/dates/0", "dates[0] is 2200-01-01; allowed"),
@@ -130,7 +130,7 @@ def test_the_days_of_a_calendar_are_listed_in_order():
         (
             {"ranges": [{"first": "2026-12-25", "last": "soon"}]},
             "/ranges/0/last",
-            "ranges[0].last is 'soon', which is no date",
+            "ranges[0].last is 'soon', which is not a date",
         ),
         (
             {"ranges": [{"first": "2026-12-25", "last": "2026-12-24"}]},

@@ -49,13 +49,13 @@ def test_a_schedule_is_one_sentence(document, zone, sentence):
         ("15,45 2 * * *", NEW_YORK, ["On 14 March 2027 02:15 and 02:45 do not exist: one run at 03:00 instead."]),
         ({"cron": "15,45 2 * * *", "dst_gap": "shift"}, NEW_YORK, ["On 14 March 2027 02:15 and 02:45 do not exist: run at 03:15 and 03:45."]),
         ("*/10 2 * * *", NEW_YORK, ["On 14 March 2027 02:00, 02:10, 02:20 and 3 more do not exist: no run."]),
-        ("30 1 * * *", NEW_YORK, ["On 1 November 2026 01:30 comes twice: runs the first time only."]),
-        ({"cron": "30 1 * * *", "dst_overlap": "last"}, NEW_YORK, ["On 1 November 2026 01:30 comes twice: runs the second time only."]),
-        ({"cron": "30 1 * * *", "dst_overlap": "both"}, NEW_YORK, ["On 1 November 2026 01:30 comes twice: runs both times."]),
-        ("0,30 1 * * *", NEW_YORK, ["On 1 November 2026 01:00 and 01:30 come twice: run the first time only."]),
+        ("30 1 * * *", NEW_YORK, ["On 1 November 2026 01:30 occurs twice: runs the first time only."]),
+        ({"cron": "30 1 * * *", "dst_overlap": "last"}, NEW_YORK, ["On 1 November 2026 01:30 occurs twice: runs the second time only."]),
+        ({"cron": "30 1 * * *", "dst_overlap": "both"}, NEW_YORK, ["On 1 November 2026 01:30 occurs twice: runs both times."]),
+        ("0,30 1 * * *", NEW_YORK, ["On 1 November 2026 01:00 and 01:30 occur twice: run the first time only."]),
         ("*/15 * * * *", NEW_YORK, [
-            "On 1 November 2026 the clocks go back from 02:00 to 01:00: the rhythm goes on through both passes.",
-            "On 14 March 2027 the clocks go forward from 02:00 to 03:00: nothing is made up for the time between, the rhythm goes on.",
+            "On 1 November 2026 the clocks go back from 02:00 to 01:00: the rhythm continues through both passes.",
+            "On 14 March 2027 the clocks go forward from 02:00 to 03:00: the time between is skipped, and the rhythm continues.",
         ]),
         ("0 0 * * *", "America/Santiago", ["On 6 September 2026 00:00 does not exist: runs at 01:00."]),
         ("15 2 * * *", "Australia/Lord_Howe", ["On 4 October 2026 02:15 does not exist: runs at 02:30."]),
@@ -83,10 +83,10 @@ def test_a_run_that_moves_into_the_next_day_says_so():
 @pytest.mark.parametrize(
     ("document", "rules"),
     [
-        ("30 2 * * *", "a time that is left out runs right after the gap if that is no longer than 3 hours, and a time that comes twice runs the first time (auto)."),
-        ("*/5 * * * *", "nothing is made up for times that are left out, and a time that comes twice runs both times (auto)."),
-        ({"rrule": "FREQ=DAILY", "dtstart": "2026-01-01T02:30:00"}, "a time that is left out runs later by the length of the gap, and a time that comes twice runs the first time (auto)."),
-        ({"cron": "30 2 * * *", "dst_gap": "skip", "dst_overlap": "last"}, "nothing is made up for times that are left out, and a time that comes twice runs the second time."),
+        ("30 2 * * *", "a time that does not exist runs right after the gap if that is no longer than 3 hours, and a time that occurs twice runs the first time (auto)."),
+        ("*/5 * * * *", "times that do not exist are skipped, and a time that occurs twice runs both times (auto)."),
+        ({"rrule": "FREQ=DAILY", "dtstart": "2026-01-01T02:30:00"}, "a time that does not exist runs later by the length of the gap, and a time that occurs twice runs the first time (auto)."),
+        ({"cron": "30 2 * * *", "dst_gap": "skip", "dst_overlap": "last"}, "times that do not exist are skipped, and a time that occurs twice runs the second time."),
     ],
     ids=["fixed", "rhythm", "rrule", "chosen"],
 )  # fmt: skip
@@ -98,7 +98,7 @@ def test_a_schedule_in_utc_or_of_elapsed_time_speaks_of_no_rules():
     assert told("30 2 * * *").details == []
     assert told({"every": "PT1H"}).details == []
     assert told({"every": "PT1H"}, NEW_YORK).details == [
-        "Elapsed time does not look at the clock: a change of the clocks moves its time of day."
+        "Elapsed time ignores the clock: when the clocks change, its time of day moves."
     ]
 
 
@@ -117,7 +117,7 @@ def test_bounds_jitter_and_the_number_of_runs_are_told_in_the_zones_time():
         "Not before 1 June 2026 at 05:30.",
         "Not after 1 July 2026 at 05:30.",
         "Complete after 5 runs.",
-        "Each run starts up to 90 seconds after its instant (jitter), always by the same.",
+        "Each run starts up to 90 seconds after its instant (jitter), always by the same amount.",
     ]
 
 
@@ -138,9 +138,9 @@ def test_calendars_are_told_with_what_becomes_of_closed_days():
 @pytest.mark.parametrize(
     ("rule", "line"),
     [
-        ({"exclude": ["holidays"]}, "Not on days of calendar holidays; what falls on such a day is left out."),
-        ({"include": ["holidays"]}, "Only on days of calendar holidays; what falls on another day is left out."),
-        ({"exclude": ["holidays"], "on_holiday": "previous_business_day"}, "Not on days of calendar holidays; what falls on such a day moves to the open day before."),
+        ({"exclude": ["holidays"]}, "Not on days of calendar holidays; what falls on such a day is skipped."),
+        ({"include": ["holidays"]}, "Only on days of calendar holidays; what falls on another day is skipped."),
+        ({"exclude": ["holidays"], "on_holiday": "previous_business_day"}, "Not on days of calendar holidays; what falls on such a day moves to the previous open day."),
     ],
     ids=["exclude", "include", "moved"],
 )  # fmt: skip
@@ -159,10 +159,10 @@ def test_the_rules_of_a_union_are_numbered():
     ("document", "warning"),
     [
         ("0 0 29 2 *", "The next fire is more than a year away: 29 February 2028 at 00:00."),
-        ({"cron": "0 0 1 1 *", "end": "2026-05-01T00:00:00Z"}, "No fire comes any more."),
+        ({"cron": "0 0 1 1 *", "end": "2026-05-01T00:00:00Z"}, "It never fires again."),
         ("*/20 * * * * *", "Fires more often than once a minute: every 20 seconds at its fastest."),
         ({"every": 5}, "Fires more often than once a minute: every 5 seconds at its fastest."),
-        ({"rrule": "FREQ=WEEKLY;BYDAY=MO", "dtstart": "2026-01-07T09:00:00"}, "DTSTART 2026-01-07T09:00:00 is not among the times that the rule names"),
+        ({"rrule": "FREQ=WEEKLY;BYDAY=MO", "dtstart": "2026-01-07T09:00:00"}, "DTSTART 2026-01-07T09:00:00 is not one of the rule's times"),
     ],
     ids=lambda value: str(value)[:40],
 )  # fmt: skip

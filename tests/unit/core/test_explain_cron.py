@@ -131,10 +131,10 @@ def test_a_quartz_expression_reads_as_quartz_means_it(expression, sentence):
 def test_six_fields_say_where_the_seconds_were_read():
     first = parse_cron("*/20 * * * * *")
     last = parse_cron("*/20 * * * * *", seconds_field="last")
-    assert describe_cron(first).details == ["Of the 6 fields the first one is read as the seconds."]
+    assert describe_cron(first).details == ["The first of the 6 fields is read as the seconds."]
     assert describe_cron(last) == (
         "Every second of the minutes :00, :20 and :40 of every hour",
-        ["Of the 6 fields the last one is read as the seconds."],
+        ["The last of the 6 fields is read as the seconds."],
     )
 
 
@@ -151,7 +151,7 @@ def test_the_day_rule_is_stated_where_it_matters():
 def test_a_full_range_beside_the_other_day_field_is_pointed_out():
     (told,) = details("0 0 1-31 * 4")
     assert "day-of-month field names every day without starting with *" in told
-    assert "day-of-week field takes nothing away" in told
+    assert "day-of-week field excludes nothing" in told
 
 
 @pytest.mark.parametrize(
@@ -161,11 +161,11 @@ def test_a_full_range_beside_the_other_day_field_is_pointed_out():
         ("*/25 * * * *", "25 does not divide 60, so the count starts again with each hour: :50 and the next :00 are 10 minutes apart."),
         ("0 */5 * * *", "5 does not divide 24, so the count starts again with each day: 20:00 and the next 00:00 are 4 hours apart."),
         ("0 0 * * */2", "Weekday steps start again each week, on Sunday."),
-        ("0 0 31 * *", "Months without a 31st are passed over."),
+        ("0 0 31 * *", "Months without a 31st are skipped."),
         ("0 0 29 2 *", "Only leap years have a 29 February."),
         ("0 0 29 * *", "February has a 29th in leap years only."),
-        ("0 9 * * 5#5", "Months without a fifth Friday are passed over."),
-        ("0 9 1W * *", "The nearest weekday is looked for within the month only."),
+        ("0 9 * * 5#5", "Months without a fifth Friday are skipped."),
+        ("0 9 1W * *", "The nearest weekday is always in the same month."),
     ],
 )  # fmt: skip
 def test_what_may_surprise_is_said(expression, told):
@@ -185,13 +185,13 @@ def test_what_may_surprise_is_said(expression, told):
     ],
 )
 def test_months_are_passed_over_only_where_one_of_them_lacks_the_day(expression, passed):
-    assert any("are passed over" in line for line in details(expression)) == passed
+    assert any("are skipped" in line for line in details(expression)) == passed
 
 
 def test_hours_over_midnight_say_to_which_day_they_belong_where_that_matters():
     (told,) = details("0 22-2 * * MON")
     assert told == (
-        "The hours go over midnight, but a fire's own date must match: such a day has the hours 00 to 02, and"
+        "The hours cross midnight, but a fire's own date must match: such a day has the hours 00 to 02, and"
         " then those from 22 on."
     )
     assert details("0 22-2 * * *") == details("0 9-17 * * MON") == []
@@ -203,8 +203,8 @@ def test_h_says_what_it_came_out_as_and_the_sentence_uses_it():
     minute, hour = rule.minutes.bit_length() - 1, rule.hours.bit_length() - 1
     assert words.when == f"Every day at {hour:02}:{minute:02}"
     assert words.details == [
-        f"H in the minute field came out as {minute}, from the job's name.",
-        f"H in the hour field came out as {hour}, from the job's name.",
+        f"H in the minute field resolves to {minute}, from the job's name.",
+        f"H in the hour field resolves to {hour}, from the job's name.",
     ]
     assert details("0 0 * * THU") == []
 

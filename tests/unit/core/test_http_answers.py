@@ -135,10 +135,10 @@ def test_a_date_counts_from_the_clock_that_wrote_it():
         ("x", "must be an object"),
         ({"verify": False}, "unknown field verify"),
         ({"ca": "hello"}, "tls.ca is neither"),
-        ({"ca": 5}, "tls.ca is no text"),
+        ({"ca": 5}, "tls.ca is not a text"),
         ({"client_key": "secret://k"}, "give both"),
-        ({"server_name": "a b"}, "no host name"),
-        ({"server_name": "a" * 254}, "no host name"),
+        ({"server_name": "a b"}, "not a host name"),
+        ({"server_name": "a" * 254}, "not a host name"),
         ({"min_version": "1.1"}, "neither 1.2 nor 1.3"),
     ],
 )

@@ -394,14 +394,14 @@ def test_holders_are_named_and_the_others_counted():
     gate = GateFacts(GateLimit(8), 8, 0.0, 0, holders)
     told = first(facts(run=waiting(WaitReason.LIMIT, limit_name="api", limit_key="k"), gates={RUN_ID: gate}))
 
-    assert "for limit api/k: 8 of 8 slots are held by runs " in told
-    assert "and 5 more; 0 runs before it in line" in told
+    assert "for limit api/k: 8 of 8 slots are in use by runs " in told
+    assert "and 5 more; 0 runs ahead of it in the queue" in told
 
 
 def test_a_backlog_is_told_in_messages_and_in_age():
     assert first(facts(run=RUN, backlog=LaneBacklog(1240, 95.0))) == (
         "1,240 messages wait in lane normal of pool default, the oldest for 95.0 s;"
-        " 2 workers of pool default are alive, with 3 runs under way"
+        " 2 workers of pool default are live, with 3 runs in flight"
     )
 
 

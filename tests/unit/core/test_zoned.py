@@ -77,7 +77,7 @@ def test_a_day_that_a_country_skipped_is_removed_by_auto_and_made_up_on_request(
     assert run_after.removed(*map(utc, night), 10) == []
     shift = zoned(noon, "Pacific/Apia", DstGap.SHIFT)
     assert fires(shift, night[0], 2) == ["2011-12-30T22:00", "2011-12-31T22:00"]
-    assert shift.note(utc("2011-12-30T22:00")) == "also stands for 2011-12-30 12:00, which does not exist"
+    assert shift.note(utc("2011-12-30T22:00")) == "also runs for 2011-12-30 12:00, which does not exist"
     assert shift.count(*map(utc, night)) == 1
 
 
@@ -130,7 +130,7 @@ def test_a_moved_time_that_meets_a_regular_one_is_one_fire():
         "2026-03-08T07:00",
         "2026-03-08T08:00",
     ]
-    assert hourly.note(utc("2026-03-08T07:00")) == "also stands for 02:00, which does not exist"
+    assert hourly.note(utc("2026-03-08T07:00")) == "also runs for 02:00, which does not exist"
     shift = zoned(every(15), "America/New_York", DstGap.SHIFT)
     assert shift.count(utc("2026-03-08T06:00"), utc("2026-03-08T08:00")) == 8
 
@@ -139,7 +139,7 @@ def test_a_gap_with_many_times_is_noted_in_a_few_words():
     of = zoned(every(1), "America/New_York", DstGap.RUN_AFTER)
     assert (
         of.note(utc("2026-03-08T07:00"))
-        == "also stands for 02:00, 02:01, 02:02 and 57 more, which do not exist"
+        == "also runs for 02:00, 02:01, 02:02 and 57 more, which do not exist"
     )
     removed = zoned(every(1), "America/New_York", wild=True).removed(utc("2026-01-01T00:00"), MAX_AT, 61)
     assert len(removed) == 61
@@ -154,7 +154,7 @@ def test_a_gap_with_many_times_is_noted_in_a_few_words():
     [
         (DstOverlap.FIRST, ["05:30"], ["first of two 01:30"]),
         (DstOverlap.LAST, ["06:30"], ["last of two 01:30"]),
-        (DstOverlap.BOTH, ["05:30", "06:30"], [None, "second pass: 01:30 comes twice"]),
+        (DstOverlap.BOTH, ["05:30", "06:30"], [None, "second pass: 01:30 occurs twice"]),
     ],
 )
 def test_a_time_that_comes_twice_fires_by_the_rule_chosen_and_says_so(overlap, expected, notes):
@@ -177,7 +177,7 @@ def test_only_what_lies_within_the_repeated_hour_is_noted():
         DstOverlap.LAST: [("04:00", None), ("06:00", "last of two 01:00"), ("07:00", None)],
         DstOverlap.BOTH: [
             *(("04:00", None), ("05:00", None)),
-            *(("06:00", "second pass: 01:00 comes twice"), ("07:00", None)),
+            *(("06:00", "second pass: 01:00 occurs twice"), ("07:00", None)),
         ],
     }
 

@@ -61,7 +61,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     (
         grpc(method="billing.v1.Billing/Sent"),
         "/payload/method",
-        "names no method of billing.v1.Billing; one of Send, Watch",
+        "names a method that billing.v1.Billing does not have; one of Send, Watch",
     ),
     (
         grpc(method="billing.v2.Billing/Send"),
@@ -84,7 +84,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     (
         grpc(descriptor_set=base64.b64encode(b"\xff\xff").decode()),
         "/payload/descriptor_set",
-        "is no FileDescriptorSet; a FileDescriptorSet of at most 65536 bytes in Base64, with all imports",
+        "is not a FileDescriptorSet; a FileDescriptorSet of at most 65536 bytes in Base64, with all imports",
     ),
     (
         grpc(descriptor_set=encoded(FILE(name="a.proto", dependency=["b.proto"]))),
@@ -102,7 +102,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         ),
         "/payload/descriptor_set",
         (
-            "has imports that form a ring or are nested too deeply; "
+            "has imports that form a cycle or are nested too deeply; "
             "a FileDescriptorSet of at most 65536 bytes in Base64, with all imports"
         ),
     ),
@@ -275,7 +275,7 @@ def test_a_set_with_names_that_are_no_text_is_refused(where):
         "dependency": lambda file: file.replace(FILE(dependency=["a"]).SerializeToString(), b"\x1a\x01\xff"),
     }[where](FILE(name="a", package="a", dependency=["a"]).SerializeToString())
     spoilt_set = base64.b64encode(raw + b"\n" + bytes([len(spoilt)]) + spoilt).decode()
-    with pytest.raises(BadCallError, match="is no FileDescriptorSet"):
+    with pytest.raises(BadCallError, match="is not a FileDescriptorSet"):
         check_set(spoilt_set)
 
 

@@ -25,27 +25,27 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     (
         kafka(topic="__consumer_offsets"),
         "/payload/topic",
-        f"'__consumer_offsets' belongs to Kafka itself; jobs never write to it; {OWN}",
+        f"'__consumer_offsets' belongs to Kafka itself; jobs cannot write to it; {OWN}",
     ),
     (
         kafka(topic="noonmark.runs.default.high"),
         "/payload/topic",
-        f"'noonmark.runs.default.high' belongs to noonmark itself; jobs never write to it; {OWN}",
+        f"'noonmark.runs.default.high' belongs to noonmark itself; jobs cannot write to it; {OWN}",
     ),
     (
         kafka(topic="noonmark_submissions"),
         "/payload/topic",
-        f"'noonmark_submissions' belongs to noonmark itself; jobs never write to it; {OWN}",
+        f"'noonmark_submissions' belongs to noonmark itself; jobs cannot write to it; {OWN}",
     ),
     (
         kafka(topic="a topic"),
         "/payload/topic",
-        "'a topic' is no name of a topic; 1 to 249 of letters, digits, '.', '_' and '-'",
+        "'a topic' is not a topic name; 1 to 249 of letters, digits, '.', '_' and '-'",
     ),
     (
         kafka(topic=".."),
         "/payload/topic",
-        "'..' is no name of a topic; 1 to 249 of letters, digits, '.', '_' and '-'",
+        "'..' is not a topic name; 1 to 249 of letters, digits, '.', '_' and '-'",
     ),
     (kafka(topic=7), "/payload/topic", f"the value is an integer; {OWN}"),
     (

@@ -194,16 +194,16 @@ UNKNOWN_MEMBER = "unknown field; one of cron, rrule, every, at, dialect"
 SHAPELESS: list[tuple[object, str, str]] = [
     (5, "", "schedule is a number; a cron string, an object"),
     (True, "", "schedule is a boolean"),
-    ([], "", "is no list of 1 to 20 schedules"),
-    (["0 9 * * 1"] * 21, "", "is no list of 1 to 20 schedules"),
+    ([], "", "is not a list of 1 to 20 schedules"),
+    (["0 9 * * 1"] * 21, "", "is not a list of 1 to 20 schedules"),
     ({}, "", "give exactly one of"),
     ({"timezone": "UTC"}, "", "give exactly one of"),
     ({"cron": "0 9 * * *", "rrule": "FREQ=DAILY"}, "", "has 'cron' and 'rrule'; give exactly one"),
     ([5], "/0", "is a number; a cron string or an object"),
     ([["0 9 * * 1"]], "/0", "is an array"),
     (["0 9 * * 1", {}], "/1", "give exactly one of"),
-    ({"any": []}, "/any", "is no list of 1 to 20 schedules"),
-    ({"any": "0 9 * * 1"}, "/any", "is no list of 1 to 20 schedules"),
+    ({"any": []}, "/any", "is not a list of 1 to 20 schedules"),
+    ({"any": "0 9 * * 1"}, "/any", "is not a list of 1 to 20 schedules"),
     ({"any": [None]}, "/any/0", "is null; a cron string or an object"),
     ({"cron": "0 9 * * 1", "timezome": "UTC"}, "/timezome", "did you mean 'timezone'?; one of cron, rrule, every"),
     ({"crn": "0 9 * * 1"}, "/crn", "did you mean 'cron'?"),
@@ -229,28 +229,28 @@ SHAPELESS: list[tuple[object, str, str]] = [
     ({"rrule": ["FREQ=DAILY", 5], "dtstart": DTSTART}, "/rrule", "rrule is an array; text such as"),
     ({"rrule": "FREQ=DAILY", "dtstart": "2026-01-01T00:00:00Z"}, "/dtstart", "a local time without offset"),
     ({"rrule": "FREQ=DAILY", "dtstart": 5}, "/dtstart", "dtstart is a number"),
-    ({"every": 0.5}, "/every", "out of range; a number of seconds from 1 on"),
+    ({"every": 0.5}, "/every", "out of range; a number of seconds, at least 1"),
     ({"every": "P1M"}, "/every", "months or years"),
     ([{"every": []}], "/0/every", "every is an array"),
     ({**NINE, "timezone": 5}, "/timezone", "timezone is a number"),
     ({**NINE, "dst_gap": "jump"}, "/dst_gap", "dst_gap is 'jump'; auto, run_after, skip, shift"),
     ({**NINE, "dst_overlap": 3}, "/dst_overlap", "dst_overlap is a number; auto, first, last, both"),
     ({"any": [NINE], "start": 5}, "/start", "start is a number"),
-    ({**NINE, "max_runs": 0}, "/max_runs", "max_runs is 0; a whole number from 1 on"),
-    ({**NINE, "max_runs": 1.5}, "/max_runs", "a whole number from 1 on"),
-    ({**NINE, "max_runs": True}, "/max_runs", "a whole number from 1 on"),
+    ({**NINE, "max_runs": 0}, "/max_runs", "max_runs is 0; a whole number, at least 1"),
+    ({**NINE, "max_runs": 1.5}, "/max_runs", "a whole number, at least 1"),
+    ({**NINE, "max_runs": True}, "/max_runs", "a whole number, at least 1"),
     ({**NINE, "jitter_seconds": -1}, "/jitter_seconds", "jitter_seconds is -1; a number of seconds from 0"),
     ({**NINE, "jitter_seconds": "5"}, "/jitter_seconds", "jitter_seconds is a string"),
     ({**NINE, "calendars": "weekends"}, "/calendars", "calendars is a string; an object"),
-    ({**NINE, "calendars": {}}, "/calendars", "names none"),
+    ({**NINE, "calendars": {}}, "/calendars", "has no names"),
     ({**NINE, "calendars": {"exlude": ["weekends"]}}, "/calendars/exlude", "did you mean 'exclude'?"),
-    ({**NINE, "calendars": {"exclude": 5}}, "/calendars/exclude", "is no list of names"),
+    ({**NINE, "calendars": {"exclude": 5}}, "/calendars/exclude", "is not a list of names"),
     ({**NINE, "calendars": {"include": [5]}}, "/calendars/include", "include holds a number"),
     (
         {**NINE, "calendars": {"exclude": ["weekends"], "on_holiday": "next"}},
         "/calendars/on_holiday", "on_holiday is 'next'; skip, next_business_day, previous_business_day",
     ),
-    ([{"at": "2026-06-01T00:00:00Z", "start": "2026-06-01T00:00:00Z"}], "/0/start", "says nothing about one instant"),
+    ([{"at": "2026-06-01T00:00:00Z", "start": "2026-06-01T00:00:00Z"}], "/0/start", "has no meaning for a single instant"),
 ]  # fmt: skip
 # What only the parser can tell.
 MEANINGLESS: list[tuple[object, str, str]] = [
@@ -331,7 +331,7 @@ def test_calendars_are_those_of_the_namespace():
     document = job({**NINE, "calendars": {"exclude": ["us-holidays"]}}, namespace="ny")
     fires = first_fires(parse(document, facts=FACTS), 4)
     assert [at[:10] for at in fires] == ["2026-05-01", "2026-05-02", "2026-05-03", "2026-05-05"]
-    assert "none is defined in this namespace" in refusal(document)["/schedule/calendars/exclude"]
+    assert "this namespace has none" in refusal(document)["/schedule/calendars/exclude"]
 
 
 def test_a_hashed_time_is_picked_by_the_name_of_the_job():

@@ -48,7 +48,7 @@ def test_methods_are_taken_in_any_case(method):
 
 @pytest.mark.parametrize("method", ["CONNECT", "TRACE", "GET /x", "GET\r\n", 7, "PRI"])
 def test_other_methods_are_refused(method):
-    assert "is not possible; use one of GET, HEAD" in refusal(method=method)
+    assert "is not supported; use one of GET, HEAD" in refusal(method=method)
 
 
 @pytest.mark.parametrize("value", ["a\r\nx: y", "a\nb", "a\rb", "a\0b", "a\x7f", "é", "a\x0b"])

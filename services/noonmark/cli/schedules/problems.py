@@ -20,13 +20,13 @@ _AS_OPTIONS: Final = (
     (re.compile(r"in 'timezone'"), "with --zone"),
     (re.compile(r"the schedule's timezone\b"), "--zone"),
     (re.compile(r"^timezone\b"), "--zone"),
-    (re.compile(r"the dtstart given beside the text"), "--dtstart"),
+    (re.compile(r"the field dtstart"), "--dtstart"),
     (re.compile(r"(?=write a line such as DTSTART)"), "give --dtstart, or "),
     (re.compile(r"give the job a name"), "give one with --name"),
 )
 _UNDERSCORED: Final = re.compile(
     r"\b(seconds_field|dst_gap|dst_overlap|max_runs|on_holiday)\b"
-    r"(?: '(\w+)'(?= (?:reads|speaks|is not allowed)|\)))?"
+    r"(?: '(\w+)'(?= (?:reads|means|is not allowed)|\)))?"
 )
 
 _EVERY: Final = re.compile(r"P(?:\d+[YMWD]|T(?=\d))[\dHMSYWD.T]*|\d+(?:\.\d+)? ?[smhd]?", re.IGNORECASE)

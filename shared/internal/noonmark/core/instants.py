@@ -50,7 +50,7 @@ def parse_instant(value: object) -> datetime:
     try:
         at = datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{shortened(value)} is no such instant ({error}); {allowed}") from None
+        raise ValueError(f"{shortened(value)} is not a valid instant ({error}); {allowed}") from None
     if at.year < 1970:
         raise ValueError(f"{shortened(value)} is too early; {allowed}")
     return at

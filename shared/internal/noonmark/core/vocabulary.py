@@ -29,7 +29,7 @@ class Lane(IntEnum):
             try:
                 return cls[priority.upper()]
             except KeyError:
-                raise ValueError(f"{priority!r} is no lane; use high, normal, low, or 1 to 10") from None
+                raise ValueError(f"{priority!r} is not a lane; use high, normal, low, or 1 to 10") from None
         if not 1 <= priority <= 10:
             raise ValueError(f"{priority} is out of range; use 1 to 10, or high, normal, low")
         if priority <= 3:

@@ -12,9 +12,9 @@ def issuer_url_problem(url: str) -> str | None:
         parts = urlsplit(url)
         host, _port = parts.hostname, parts.port
     except ValueError:
-        return "is no URL"
+        return "is not a URL"
     if not host or not url.isascii() or any(character <= " " for character in url):
-        return "is no URL"
+        return "is not a URL"
     if parts.username is not None or parts.password is not None or parts.fragment:
         return "holds a user, a password or a fragment"
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(url)):

@@ -40,7 +40,7 @@ class Role(IntEnum):
             return cls[name.upper()]
         except KeyError:
             names = ", ".join(role.label for role in cls)
-            raise ValueError(f"{name!r} is no role; use one of {names}") from None
+            raise ValueError(f"{name!r} is not a role; use one of {names}") from None
 
 
 class Permission(StrEnum):

@@ -66,8 +66,10 @@ class PublisherKey:
         """
         found = _WRITTEN_KEY.fullmatch(text.strip())
         if found is None:
-            told = "an API key, which never signs" if text.startswith("nmk_") else "not written as one"
-            raise SubmissionSignatureError(f"the publisher key is {told}: use nmp_<key id>_<64 hex digits>")
+            problem = "an API key, which cannot sign" if text.startswith("nmk_") else "not written as one"
+            raise SubmissionSignatureError(
+                f"the publisher key is {problem}: use nmp_<key id>_<64 hex digits>"
+            )
         return cls(found[1], bytes.fromhex(found[2]))
 
     @property
@@ -156,7 +158,7 @@ def sign(key: PublisherKey, event: SignedEvent, *, namespace: str, expires_at: i
         SubmissionSignatureError: the namespace or an attribute cannot be signed, since no event may have it.
     """
     if not re.fullmatch(NAMESPACE, namespace):
-        raise SubmissionSignatureError(f"{namespace!r} is no namespace: use 1 to 63 of a-z, 0-9, - and _")
+        raise SubmissionSignatureError(f"{namespace!r} is not a namespace: use 1 to 63 of a-z, 0-9, - and _")
     if any(_CONTROL.search(part) for part in (event.source, event.id, event.type)):
         raise SubmissionSignatureError("source, id and type of an event hold no control characters")
     mac = base64.b64encode(_mac(key.secret, key.key_id, namespace, expires_at, event)).decode()

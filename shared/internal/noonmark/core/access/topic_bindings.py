@@ -24,10 +24,10 @@ def read_bindings(items: Iterable[str]) -> dict[str, str]:
     for item in items:
         topic, _, namespace = (part.strip() for part in item.partition("="))
         if not _TOPIC.fullmatch(topic):
-            raise ValueError(f"{item!r} names no topic: use topic=namespace, or topic=* for all namespaces")
+            raise ValueError(f"{item!r} has no topic: use topic=namespace, or topic=* for all namespaces")
         if namespace != EVERYWHERE and not _NAMESPACE.fullmatch(namespace):
             raise ValueError(
-                f"{item!r} names no namespace: use topic=namespace (1 to 63 of a-z, 0-9, - and _) or topic=*"
+                f"{item!r} has no namespace: use topic=namespace (1 to 63 of a-z, 0-9, - and _) or topic=*"
             )
         if bindings.setdefault(topic, namespace) != namespace:
             raise ValueError(

@@ -135,7 +135,7 @@ def verify(
     try:
         due = datetime.fromisoformat(scheduled_for)
     except ValueError:
-        raise SignatureError("noonmark-scheduled-for is no instant") from None
+        raise SignatureError("noonmark-scheduled-for is not an instant") from None
     return SignedCall(call_id, timestamp, fence, attempt, due)
 
 
@@ -177,4 +177,4 @@ def _check(headers: Mapping[str, str], name: str, content: bytes, keys: Sequence
             for mac in wanted:
                 fits |= hmac.compare_digest(mac, value.encode())
     if not fits:
-        raise SignatureError(f"no signature in {name} fits: another secret, or altered on its way")
+        raise SignatureError(f"no signature in {name} matches: the secret differs, or the call was altered")

@@ -158,7 +158,7 @@ class Calendar:
                     pointer, f"unknown field {shortened(str(key))}; allowed: {', '.join(_KEYS)}"
                 )
         if not body:
-            raise CalendarError("", f"calendar names no day; give at least one of {_options()}")
+            raise CalendarError("", f"calendar has no days; give at least one of {_options()}")
         return cls(
             dates=tuple(_items(body, "dates", MAX_DATES, read_day)),
             ranges=tuple(_items(body, "ranges", MAX_RANGES, _read_range)),
@@ -234,7 +234,7 @@ def read_day(value: object, pointer: str) -> date:
     elif not isinstance(value, str):
         raise CalendarError(pointer, f"{where} is {type_name(value)}; {allowed}")
     elif not _DATE.fullmatch(value):
-        raise CalendarError(pointer, f"{where} is {shortened(value)}, which is no date; {allowed}")
+        raise CalendarError(pointer, f"{where} is {shortened(value)}, which is not a date; {allowed}")
     else:
         try:
             day = date.fromisoformat(value)

@@ -55,7 +55,7 @@ def load_holidays(spec: Mapping[str, Any], by_digest: ByDigest | None) -> Holida
                 found.append((name, by_digest(digest)))
             except KeyError:
                 raise ScheduleError(
-                    "/calendars", f"calendar {name} has no content {digest} any more"
+                    "/calendars", f"the content {digest} of calendar {name} no longer exists"
                 ) from None
         return tuple(found)
 
@@ -85,7 +85,7 @@ def parse_holidays(value: object, by_name: Mapping[str, Calendar]) -> HolidayRul
             )
     exclude, include = (_named(key, value.get(key), by_name) for key in ("exclude", "include"))
     if not exclude and not include:
-        raise ScheduleError("/calendars", "calendars names none; allowed: exclude or include with a name")
+        raise ScheduleError("/calendars", "calendars has no names; allowed: exclude or include with a name")
     wanted = value.get("on_holiday", OnHoliday.SKIP.value)
     if wanted not in list(OnHoliday):
         shown = shortened(wanted) if isinstance(wanted, str) else type_name(wanted)
@@ -101,12 +101,12 @@ def _named(key: str, names: object, by_name: Mapping[str, Calendar]) -> tuple[tu
     pointer = f"/calendars/{key}"
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list) or len(listed) > MAX_CALENDARS:
-        raise ScheduleError(pointer, f"{key} is no list of names; allowed: 1 to {MAX_CALENDARS} names")
+        raise ScheduleError(pointer, f"{key} is not a list of names; allowed: 1 to {MAX_CALENDARS} names")
     for name in listed:
         if not isinstance(name, str):
             raise ScheduleError(pointer, f"{key} holds {type_name(name)}; allowed: names of calendars")
         if name not in by_name:
-            known = ", ".join(sorted(by_name)[:10]) or "none is defined in this namespace"
+            known = ", ".join(sorted(by_name)[:10]) or "this namespace has none"
             raise ScheduleError(
                 pointer,
                 f"calendar {shortened(name)} is not known; allowed: a calendar of the namespace ({known})",

@@ -173,7 +173,7 @@ def _weekday_term(spec: Field, item: str, at: int) -> DayTerm | None:
         if which not in {"1", "2", "3", "4", "5"}:
             start = at + len(day) + 1
             _refuse(
-                spec, f"{quoted(which)} at character {start} does not count a weekday", start, "d#1 to d#5"
+                spec, f"{quoted(which)} at character {start} is not allowed after '#'", start, "d#1 to d#5"
             )
         return DayTerm("nth", int(which), weekday)
     if found := _LAST_WEEKDAY.fullmatch(item):
@@ -253,7 +253,7 @@ def _hashed(spec: Field, base: str, step_text: str | None, at: int, seed: str) -
     step = 0 if step_text is None else _step(spec, step_text, at + len(base) + 1, most)
     if not seed:
         raise CronError(
-            f"cron {spec.name} field: {quoted(base)} at character {at} is picked by the job's name, and "
+            f"cron {spec.name} field: {quoted(base)} at character {at} depends on the job's name, but "
             "there is none; give the job a name, or write a value",
             at,
             spec.name,
@@ -288,7 +288,7 @@ def _number_hint(spec: Field, number: int) -> str:
     if spec.shift and number == 0:
         return " (in dialect 'quartz' 1 is Sunday)"
     if spec.name == "day-of-week" and FIRST_YEAR <= number <= LAST_YEAR:
-        return " (years are read in the seventh field of dialect 'quartz')"
+        return " (years go in the seventh field of dialect 'quartz')"
     return ""
 
 
@@ -299,12 +299,12 @@ def _hint(spec: Field, text: str) -> str:
     if "~" in text:
         return " (a value that is random but stable is written H(a-b))"
     if text == "?":
-        return " ('?' stands alone in the day-of-month or the day-of-week field)"
+        return " ('?' must be alone in the day-of-month or the day-of-week field)"
     for forms, home, words in (
         (_MONTH_FORMS, "day-of-month", "L and W belong"),
         (_WEEK_FORMS, "day-of-week", "d#n and dL belong"),
     ):
         if forms.fullmatch(text):
-            alone = " (no range and no step goes with it)"
+            alone = " (it cannot be combined with a range or a step)"
             return alone if spec.name == home else f" ({words} to the {home} field)"
     return ""

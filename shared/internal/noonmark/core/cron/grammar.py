@@ -79,7 +79,7 @@ def read_expression(expression: str, *, dialect: str, seconds_field: str | None,
     if seconds_field is not None and seconds_field not in _ORDERS:
         raise CronError(f"seconds_field {quoted(seconds_field)} is not known; allowed: {', '.join(_ORDERS)}")
     if len(expression) > MAX_LENGTH:
-        raise CronError(f"cron expression has {len(expression)} characters; at most {MAX_LENGTH} are read")
+        raise CronError(f"cron expression has {len(expression)} characters; at most {MAX_LENGTH} are allowed")
     text = expression.strip(" \t")
     if text.startswith("@"):
         at = expression.index("@") + 1
@@ -115,8 +115,8 @@ def _specs(
     count = len(found)
     if found and re.match(r"(?:CRON_)?TZ=", found[0][0]):
         raise CronError(
-            f"cron expression starts with {quoted(found[0][0])} at character {found[0][1]}: a time zone "
-            "goes into the field 'timezone', not into the expression",
+            f"cron expression starts with {quoted(found[0][0])} at character {found[0][1]}: put the "
+            "time zone in the field 'timezone', not in the expression",
             found[0][1],
         )
     if dialect == "quartz":
@@ -127,7 +127,7 @@ def _specs(
     names = " ".join(spec.name for spec in _FIVE)
     if count != 5:
         at = found[6][1] if count > 6 else None
-        hint = "; a year is read in dialect 'quartz' only" if count == 7 else ""
+        hint = "; only dialect 'quartz' has a year field" if count == 7 else ""
         raise CronError(
             f"cron expression has {_fields(count)}; 5 are needed: {names}, or 6 with the seconds before "
             f"them (after them with seconds_field 'last'){hint}",
@@ -135,8 +135,8 @@ def _specs(
         )
     if seconds_field is not None:
         raise CronError(
-            f"cron expression has 5 fields ({names}), but seconds_field {seconds_field!r} speaks of a sixth; "
-            "write the seconds too, or leave seconds_field out"
+            f"cron expression has 5 fields ({names}), but seconds_field {seconds_field!r} means a sixth; "
+            "add the seconds, or leave seconds_field out"
         )
     return _FIVE, None
 
@@ -151,7 +151,7 @@ def _quartz_specs(
     names = " ".join(spec.name for spec in _QUARTZ)
     if len(found) not in {6, 7}:
         at = found[7][1] if len(found) > 7 else None
-        hint = "; 5 fields are of dialect 'unix'" if len(found) == 5 else ""
+        hint = "; 5 fields are dialect 'unix'" if len(found) == 5 else ""
         raise CronError(
             f"cron expression has {_fields(len(found))}; dialect 'quartz' needs 6 or 7: {names}{hint}", at
         )
@@ -165,15 +165,15 @@ def _quartz_specs(
 def _check_quartz_days(days: FieldText, weekdays: FieldText) -> None:
     if days.text == weekdays.text == "?":
         raise CronError(
-            f"cron {weekdays.name} field: '?' at character {weekdays.position} is not allowed beside "
-            "'?' in day-of-month; dialect 'quartz' allows '?' in one of the two fields",
+            f"cron {weekdays.name} field: '?' at character {weekdays.position} is not allowed together "
+            "with '?' in day-of-month; dialect 'quartz' allows '?' in one of the two fields",
             weekdays.position,
             weekdays.name,
         )
     if not (days.any or weekdays.any):
         raise CronError(
             f"cron {weekdays.name} field: {quoted(weekdays.text)} at character {weekdays.position} is not "
-            f"allowed beside {days.place}: Quartz has no rule for days that are restricted by both fields; "
+            f"allowed together with {days.place}: Quartz has no rule for days that both fields restrict; "
             "write '?' in one of them",
             weekdays.position,
             weekdays.name,
@@ -188,7 +188,7 @@ def _nickname(text: str, at: int) -> str:
     if text.lower().startswith("@every"):
         hint = "; for a fixed period use the field 'every'"
     elif text.lower() == "@reboot":
-        hint = "; '@reboot' is no time: there is no machine here whose start could be meant"
+        hint = "; '@reboot' is not a time: noonmark does not know when a machine starts"
     raise CronError(
         f"cron nickname {quoted(text)} at character {at} is not known; "
         f"allowed: {', '.join(_NICKNAMES)}{hint}",

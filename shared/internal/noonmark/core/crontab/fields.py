@@ -92,7 +92,9 @@ def times_of(fields: Sequence[str]) -> CronTimes:
 
 def _values(spec: _Field, text: str) -> frozenset[int]:
     if len(text) > _MOST_CHARACTERS:
-        raise CrontabError(f"the {spec.name} field has {len(text)} characters; at most {_MOST_CHARACTERS}")
+        raise CrontabError(
+            f"the {spec.name} field has {len(text)} characters; at most {_MOST_CHARACTERS} are allowed"
+        )
     values: set[int] = set()
     for item in text.split(","):
         values.update(_item(spec, item))
@@ -106,7 +108,7 @@ def _item(spec: _Field, item: str) -> range:
     if found is None:
         hint = ""
         if "~" in item:
-            hint = "; cron draws a random value here: write H, or H(0-29), in a schedule of noonmark"
+            hint = "; cron picks a random value here; in a noonmark schedule, write H or H(0-29)"
         raise CrontabError(f"{item[:24]!r} is not allowed in cron's {spec.name} field{hint}")
     low = _number(spec, found["low"])
     if found["high"] is None:
@@ -125,7 +127,9 @@ def _item(spec: _Field, item: str) -> range:
     if found["step"] is not None:
         step = int(found["step"]) if found["step"].isdecimal() and len(found["step"]) <= 3 else 0
         if not 1 <= step <= spec.high:
-            raise CrontabError(f"the step of {item[:24]!r} in the {spec.name} field is no number from 1")
+            raise CrontabError(
+                f"the step of {item[:24]!r} in the {spec.name} field is not a number from 1 up"
+            )
     return range(low, high + 1, step)
 
 
@@ -136,6 +140,6 @@ def _number(spec: _Field, text: str) -> int:
     if not spec.low <= number <= spec.high:
         names = f" or {spec.names[0]} to {spec.names[-1]}" if spec.names else ""
         raise CrontabError(
-            f"{text[:24]!r} is no value of cron's {spec.name} field: {spec.low} to {spec.high}{names}"
+            f"{text[:24]!r} is not a value of cron's {spec.name} field: use {spec.low} to {spec.high}{names}"
         )
     return number

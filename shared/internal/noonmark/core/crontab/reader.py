@@ -38,16 +38,16 @@ _NICKNAMES: Final[Mapping[str, str]] = {
     "@hourly": "0 * * * *",
 }
 _NO_INSTANT: Final[Mapping[str, str]] = {
-    "@reboot": "@reboot is no instant: noonmark does not know when a machine starts; leave it to init",
-    "@every": "cron knows no @every; write five fields, such as */5 * * * * for every five minutes",
+    "@reboot": "@reboot is not a time: noonmark does not know when a machine starts; leave it to init",
+    "@every": "cron does not know @every; write five fields, such as */5 * * * * for every five minutes",
 }
 _ZONE: Final = "CRON_TZ"
 _DELAY: Final = "RANDOM_DELAY"
 _MAIL: Final = frozenset({"MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING"})
 _TOLD: Final[Mapping[str, str]] = {
     **dict.fromkeys(_MAIL, "noonmark sends no mail; output is kept with each attempt: `noonmark run logs`"),
-    "LOGNAME": "cron sets it itself; a script has the user of its worker",
-    "START_HOURS_RANGE": "it is anacron's; without meaning here",
+    "LOGNAME": "cron sets it itself; a script runs as the user of its worker",
+    "START_HOURS_RANGE": "it belongs to anacron and has no effect here",
 }
 """Variables that mean something to cron and nothing to a job."""
 
@@ -131,7 +131,7 @@ class _Above:
             fits = value.isascii() and value.isdecimal() and len(value) <= 4
             self.delay_minutes = int(value) if fits else 0
             self.delay_problem = (
-                None if fits or not value else f"RANDOM_DELAY above is {value[:24]!r}, no number"
+                None if fits or not value else f"RANDOM_DELAY above is {value[:24]!r}, not a number"
             )
         elif name in _TOLD:
             return f"{name}: {_TOLD[name]}" if value else None
@@ -140,7 +140,7 @@ class _Above:
         else:
             self.variables[name], self._frozen = value, None
             if name == "TZ":
-                return "TZ is handed to the commands; the schedules are read in the zone that CRON_TZ names"
+                return "TZ is passed to the commands; schedules use the zone in CRON_TZ"
         return None
 
 
@@ -156,7 +156,7 @@ def parse_crontab(text: str, *, system: bool) -> Crontab:
     """
     lines = text.split("\n")
     if len(lines) > MOST_LINES:
-        raise CrontabError(f"the file has {len(lines)} lines; at most {MOST_LINES} are read")
+        raise CrontabError(f"the file has {len(lines)} lines; at most {MOST_LINES} are allowed")
     above = _Above()
     found: list[CronEntry | Refused] = []
     notes: list[tuple[int, str]] = []
@@ -215,16 +215,16 @@ def _entry(line: str, number: int, above: _Above, *, system: bool) -> CronEntry:
             "the command starts with 'root': is this the system form? read it with --system-form"
         )
     if not rest:
-        raise CrontabError("the schedule is followed by no command")
+        raise CrontabError("no command follows the schedule")
     if rest.startswith("*"):
         raise CrontabError("the command starts with '*': cron has five time fields, no seconds and no year")
     if above.delay_problem is not None:
         raise CrontabError(above.delay_problem)
     if above.too_many:
-        raise CrontabError(f"more than {MOST_VARIABLES} variables stand above it: no job can have so many")
+        raise CrontabError(f"it has more than {MOST_VARIABLES} variables above it, which no job can have")
     command, stdin = split_input(rest)
     if not command.strip():
-        raise CrontabError("the command is empty: all of it stands behind a %")
+        raise CrontabError("the command is empty: everything is after a %")
     return CronEntry(
         number,
         schedule,
@@ -246,7 +246,7 @@ def _nickname(line: str) -> tuple[str, str]:
     fields = _NICKNAMES.get(name)
     if fields is None:
         known = ", ".join(_NICKNAMES)
-        raise CrontabError(f"{word[:24]!r} is no nickname that cron knows ({known})")
+        raise CrontabError(f"{word[:24]!r} is not a nickname of cron ({known})")
     return fields, rest
 
 
@@ -258,7 +258,8 @@ def _five_fields(line: str) -> tuple[str, str]:
         fields.append(word)
     if len(fields) < 5:
         raise CrontabError(
-            f"{len(fields)} of the five time fields are there: minute hour day-of-month month day-of-week"
+            f"only {len(fields)} of the five time fields are given: minute hour day-of-month month"
+            " day-of-week"
         )
     check_fields(fields)
     return " ".join(fields), rest

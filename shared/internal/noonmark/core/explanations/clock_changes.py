@@ -12,20 +12,20 @@ from noonmark.core.vocabulary import DstGap, DstOverlap
 from noonmark.core.zones.zones import MAX_AT, Segment
 
 _MOST: Final = 4
-"""Changes that are told of one schedule; Casablanca has two in a year, most zones too."""
+"""The most changes shown for one schedule; Casablanca has two in a year, and so do most zones."""
 _NAMED: Final = 3
 _TICK: Final = timedelta(microseconds=1)
 _ZERO: Final = timedelta(0)
 
 _GAPS: Final = {
-    DstGap.RUN_AFTER: "a time that is left out runs right after the gap",
-    DstGap.SKIP: "nothing is made up for times that are left out",
-    DstGap.SHIFT: "a time that is left out runs later by the length of the gap",
+    DstGap.RUN_AFTER: "a time that does not exist runs right after the gap",
+    DstGap.SKIP: "times that do not exist are skipped",
+    DstGap.SHIFT: "a time that does not exist runs later by the length of the gap",
 }
 _OVERLAPS: Final = {
-    DstOverlap.FIRST: "a time that comes twice runs the first time",
-    DstOverlap.LAST: "a time that comes twice runs the second time",
-    DstOverlap.BOTH: "a time that comes twice runs both times",
+    DstOverlap.FIRST: "a time that occurs twice runs the first time",
+    DstOverlap.LAST: "a time that occurs twice runs the second time",
+    DstOverlap.BOTH: "a time that occurs twice runs both times",
 }
 _PASSES: Final = {
     DstOverlap.FIRST: "the first time only",
@@ -35,7 +35,7 @@ _PASSES: Final = {
 
 
 def rule_words(schedule: WallClock) -> Iterator[str]:
-    """Say what a schedule does when the clocks change, whenever that will be."""
+    """Say what a schedule does whenever the clocks change."""
     if schedule.zone is None:
         return
     gap, overlap = schedule.clock_rules
@@ -47,7 +47,7 @@ def rule_words(schedule: WallClock) -> Iterator[str]:
 
 
 def change_words(schedule: WallClock, after: datetime, until: datetime) -> list[str]:
-    """Say what each change of the clocks in (after, until] does to a schedule, where it does anything."""
+    """Say what each change of the clocks in (after, until] does to a schedule, if it does anything."""
     found: list[str] = []
     zone = schedule.zone
     if zone is None:
@@ -68,7 +68,7 @@ def change_words(schedule: WallClock, after: datetime, until: datetime) -> list[
 
 
 def _is_rhythm(schedule: WallClock) -> bool:
-    """Whether it goes on round the clock, so that no single time of it matters."""
+    """Whether it runs around the clock, so that no single time matters."""
     return isinstance(schedule, Cron) and schedule.rule.hours.bit_count() == 24
 
 
@@ -80,8 +80,8 @@ def _gap_words(schedule: WallClock, segment: Segment, upcoming: Segment, how: Ds
     on = day(times[0])
     if how is DstGap.SKIP and _is_rhythm(schedule):
         yield (
-            f"On {on} the clocks go forward from {low:%H:%M} to {high:%H:%M}: nothing is made up for the time"
-            " between, the rhythm goes on."
+            f"On {on} the clocks go forward from {low:%H:%M} to {high:%H:%M}: the time between is skipped,"
+            " and the rhythm continues."
         )
         return
     several = bool(more) or len(times) > 1
@@ -106,19 +106,19 @@ def _overlap_words(
     on = day(times[0])
     if which is DstOverlap.BOTH and _is_rhythm(schedule):
         yield (
-            f"On {on} the clocks go back from {high:%H:%M} to {low:%H:%M}: the rhythm goes on through both"
-            " passes."
+            f"On {on} the clocks go back from {high:%H:%M} to {low:%H:%M}: the rhythm continues through"
+            " both passes."
         )
         return
     several = bool(more) or len(times) > 1
     yield (
-        f"On {on} {_clocks(times, more)} come{'' if several else 's'} twice:"
+        f"On {on} {_clocks(times, more)} occur{'' if several else 's'} twice:"
         f" run{'' if several else 's'} {_PASSES[which]}."
     )
 
 
 def _times(schedule: WallClock, low: datetime, high: datetime) -> tuple[list[datetime], int]:
-    """Return the schedule's local times in [low, high): the first few, and how many more."""
+    """Return the schedule's local times in [low, high): the first few, and the number of the others."""
     times: list[datetime] = []
     more = 0
     for rule in schedule.local_rules:

@@ -1,6 +1,6 @@
 """A cron rule in plain English.
 
-Words are made from the sets that the fields stand for, so that `0,15,30,45` and `*/15` read alike.
+The words come from the values of the fields, so `0,15,30,45` and `*/15` read the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class CronWords(NamedTuple):
 
     Attributes:
         when: "Every day at 02:30", without a full stop.
-        details: sentences on how it was read and what may surprise.
+        details: sentences about how it was read, and about what may surprise you.
     """
 
     when: str
@@ -50,7 +50,7 @@ def describe_cron(rule: CronRule, *, dialect: str = "unix") -> CronWords:
 
 def _reading(rule: CronRule, dialect: str) -> Iterator[str]:
     if rule.seconds_field:
-        yield f"Of the {len(rule.fields)} fields the {rule.seconds_field} one is read as the seconds."
+        yield f"The {rule.seconds_field} of the {len(rule.fields)} fields is read as the seconds."
     weekday = next((field for field in rule.fields if field.name == "day-of-week"), None)
     if dialect == "quartz" and weekday and re.search(r"(?:^|[,-])\d", weekday.text):
         yield "Weekdays are read as Quartz counts them: 1 is Sunday, 7 is Saturday."
@@ -60,7 +60,7 @@ def _hashed(field: FieldText) -> str | None:
     if not re.search(r"(?:^|,)[Hh](?![\w])", field.text):
         return None
     values = elided([_value(field, value) for value in members(field.mask)])
-    return f"H in the {field.name} field came out as {values}, from the job's name."
+    return f"H in the {field.name} field resolves to {values}, from the job's name."
 
 
 def _value(field: FieldText, value: int) -> str:

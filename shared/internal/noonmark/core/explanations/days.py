@@ -28,13 +28,13 @@ _CLAUSE: Final = re.compile(r", (?:and|from|every|only|or|in) |…")
 
 
 class DayWords(NamedTuple):
-    """What stands for the days.
+    """The days in words.
 
     Attributes:
         text: "every day", "on the 1st of the month, and also every Friday".
-        every_day: nothing is left out.
-        clauses: it is so built that a comma belongs behind it.
-        details: sentences on what may surprise.
+        every_day: no day is excluded.
+        clauses: a comma belongs after it.
+        details: sentences about what may surprise you.
     """
 
     text: str
@@ -78,7 +78,7 @@ def day_words(rule: CronRule) -> DayWords:
 def _swallowed(*, by_date: bool) -> str:
     full, other = ("day-of-week", "day-of-month") if by_date else ("day-of-month", "day-of-week")
     return (
-        f"The {full} field names every day without starting with *, so the {other} field takes nothing away:"
+        f"The {full} field names every day without starting with *, so the {other} field excludes nothing:"
         " a day needs to match only one of the two."
     )
 
@@ -120,7 +120,7 @@ def _of_months(months: int) -> str:
 
 
 def _dates(rule: CronRule, years: str) -> tuple[str, str]:
-    """Return the words, and what is still to be said of the years."""
+    """Return the words, and those about the years that are not in them yet."""
     days, months = members(rule.days), members(rule.months)
     if len(days) == 1 and not rule.day_terms and len(months) == 1:
         date = f"{days[0]} {MONTHS[months[0] - 1]}"
@@ -131,7 +131,7 @@ def _dates(rule: CronRule, years: str) -> tuple[str, str]:
 
 
 def _date_parts(rule: CronRule, word: str) -> list[str]:
-    """Return the days of a month as phrases that stand behind "on": "the 1st and 15th", "the last day"."""
+    """Return the days of a month as phrases to follow "on": "the 1st and 15th", "the last day"."""
     days = members(rule.days)
     missing = [day for day in range(1, 32) if not rule.days >> day & 1]
     found = arc(days, 31, 1) if len(days) > 2 else None
@@ -166,7 +166,7 @@ def _weekday_run(values: Sequence[int]) -> str | None:
 
 
 def _weekday_names(values: Sequence[int]) -> list[str]:
-    """Return the names as a week from Monday has them."""
+    """Return the names in the order of a week that starts on Monday."""
     return [WEEKDAYS[value] for value in sorted(values, key=lambda value: (value - 1) % 7)]
 
 
@@ -190,14 +190,14 @@ def _both(rule: CronRule) -> str:
     dates = joined(_date_parts(rule, "or"), "or")
     values = members(rule.weekdays)
     if rule.weekday_terms:
-        return f"{_weekdays(rule)}, only where that is {dates} of the month"
+        return f"{_weekdays(rule)}, only if that is {dates} of the month"
     run = _weekday_run(values)
     names = f"day from {run}" if run else joined(_weekday_names(values), "or")
     return f"every {names} that is {dates}{_of_months(rule.months)}"
 
 
 def _date_details(rule: CronRule, texts: dict[str, str], *, alone: bool) -> list[str]:
-    """Say what the dates of a month may surprise with.
+    """Return sentences about what may surprise you in the dates of a month.
 
     Args:
         rule: the rule.
@@ -217,11 +217,11 @@ def _date_details(rule: CronRule, texts: dict[str, str], *, alone: bool) -> list
             found.append("Only leap years have a 29 February.")
         elif days[0] > 29:
             if any(_LENGTHS[month - 1] < days[0] for month in months):
-                found.append(f"Months without a {ordinal(days[0])} are passed over.")
+                found.append(f"Months without a {ordinal(days[0])} are skipped.")
         elif 2 in months:
             found.append("February has a 29th in leap years only.")
     if any(term.kind.startswith("weekday_near") for term in rule.day_terms):
-        found.append("The nearest weekday is looked for within the month only.")
+        found.append("The nearest weekday is always in the same month.")
     return found
 
 
@@ -229,7 +229,7 @@ def _weekday_details(rule: CronRule, texts: dict[str, str]) -> list[str]:
     found = []
     fifth = [WEEKDAYS[term.weekday] for term in rule.weekday_terms if term.kind == "nth" and term.number == 5]
     if fifth:
-        found.append(f"Months without a fifth {joined(fifth, 'or')} are passed over.")
+        found.append(f"Months without a fifth {joined(fifth, 'or')} are skipped.")
     values = members(rule.weekdays)
     if re.fullmatch(r"[*\w]+/\d+", texts["day-of-week"]) and len(values) > 1:
         found.append(f"Weekday steps start again each week, on {WEEKDAYS[values[0]]}.")

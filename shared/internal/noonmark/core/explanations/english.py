@@ -18,7 +18,7 @@ _COUNTED: Final = ("", "first", "second", "third", "fourth", "fifth")
 
 
 class Arc(NamedTuple):
-    """Values of a cycle at equal steps, from `start` to `last`; `full` when they go all the way round."""
+    """Values of a cycle at equal steps, from `start` to `last`; `full` if they go all the way around."""
 
     start: int
     last: int
@@ -27,25 +27,25 @@ class Arc(NamedTuple):
 
 
 def arc(values: Sequence[int], size: int, low: int = 0) -> Arc | None:
-    """Return the arc of a cycle that sorted values make, or None where their steps differ.
+    """Return the arc of a cycle that sorted values form, or None if their steps differ.
 
     Args:
         values: sorted, at least two.
-        size: how many values the cycle has: 60 minutes, 24 hours.
+        size: the number of values in the cycle: 60 minutes, 24 hours.
         low: the cycle's lowest value.
     """
     gaps = [later - sooner for sooner, later in pairwise(values)]
     gaps.append(values[0] + size - values[-1])
     if len(set(gaps)) == 1:
         return Arc(values[0], values[-1], gaps[0], full=True)
-    # The cycle is cut at its one wider gap: an arc may lie across the cycle's end (22, 23, 0, 1).
+    # The cycle is cut at its one wider gap: an arc may cross the cycle's end (22, 23, 0, 1).
     wide = max(range(len(gaps)), key=gaps.__getitem__)
     rest = {gap for index, gap in enumerate(gaps) if index != wide}
     if len(values) < 3 or len(rest) != 1:
         return None
     step = rest.pop()
     if step > 1 and wide != len(gaps) - 1:
-        return None  # steps that meet across the cycle's end by chance are no step of the user's
+        return None  # these steps match across the cycle's end by chance: the user wrote no such step
     start = values[(wide + 1) % len(values)]
     return Arc(start, (start - low + step * (len(values) - 1)) % size + low, step, full=False)
 
@@ -61,7 +61,7 @@ def joined(parts: Sequence[str], word: str = "and") -> str:
 
 
 def elided(parts: Sequence[str], word: str = "and", most: int = 8) -> str:
-    """Return a list as English writes it, its middle left out where it is long."""
+    """Return a list as English writes it, without its middle if it is long."""
     if len(parts) <= most:
         return joined(parts, word)
     return f"{', '.join(parts[:3])}, … {word} {parts[-1]}"
@@ -117,10 +117,10 @@ def day(on: date) -> str:
 
 
 def capital(sentence: str) -> str:
-    """Return the text with its first letter large."""
+    """Return the text with a capital first letter."""
     return sentence[:1].upper() + sentence[1:]
 
 
 def uncapital(sentence: str) -> str:
-    """Return the text with its first letter small: for one that goes on inside another."""
+    """Return the text with a small first letter, to be used inside another sentence."""
     return sentence[:1].lower() + sentence[1:]

@@ -1,4 +1,4 @@
-"""A recurrence in plain English: stiff, but every part of the rule is in it."""
+"""A recurrence in plain English: stiff, but complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MONTHS: Final = (
 )
 _WEEKDAYS: Final = tuple((0, day) for day in range(5))
 _WEEKEND: Final = ((0, 5), (0, 6))
-_LISTED: Final = 6  # more times of day, or dates, are not written out one by one
+_LISTED: Final = 6  # more times of day or dates than this are not listed one by one
 
 
 def describe(recurrence: Recurrence | RecurrenceSet) -> str:
@@ -84,7 +84,7 @@ def _numbered_in_months(parts: RuleParts, picked: str) -> str:
 
 
 def _days(parts: RuleParts) -> str:
-    """Return which days the rule admits, each part limiting the one before, such as " on 3 May"."""
+    """Return which days the rule allows, each part limiting the one before, such as " on 3 May"."""
     date = len(parts.bymonth) == len(parts.bymonthday) == 1 and parts.bymonthday[0] > 0
     if date and not (parts.byday or parts.byyearday or parts.byweekno):
         return f" on {parts.bymonthday[0]} {_MONTHS[parts.bymonth[0] - 1]}"
@@ -109,7 +109,7 @@ def _days(parts: RuleParts) -> str:
 
 
 def _forward(numbers: Iterable[int]) -> list[int]:
-    """Return the numbers as they come in a period: those counted from its end last."""
+    """Return the numbers in the order of a period: those counted from its end come last."""
     return sorted(numbers, key=lambda number: (number < 0, number))
 
 
@@ -127,7 +127,7 @@ def _weekdays(days: Sequence[tuple[int, int]], word: str = "and", *, short: bool
 
 
 def _in_order(days: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return numbered days as they come in a month: those counted from its end last."""
+    """Return numbered days in the order of a month: those counted from its end come last."""
     return sorted(days, key=lambda day: (day[0] < 0, day))
 
 

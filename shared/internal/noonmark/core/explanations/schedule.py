@@ -1,4 +1,4 @@
-"""A schedule in plain English: one sentence, what the clocks will do to it, and what may surprise."""
+"""A schedule in plain English: one sentence, what clock changes do to it, and what may surprise you."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from noonmark.core.schedules.wall_clock import Cron, RRule, WallClock
 from noonmark.core.zones.zones import UTC_ZONE, Zone, plus
 
 LOOK_AHEAD: Final = timedelta(days=400)
-"""How far changes of the clocks are looked for: a year's, and some of the next."""
+"""How far ahead clock changes are searched: a year and a bit more."""
 
 _RARE: Final = timedelta(days=366)
 _OFTEN: Final = timedelta(minutes=1)
@@ -30,8 +30,8 @@ class Explanation:
 
     Attributes:
         sentence: "Every day at 02:30, New York time."
-        details: further sentences: how it was read, bounds, what the clocks will do to it.
-        warnings: sentences on what is probably not meant.
+        details: further sentences: how it was read, bounds, what clock changes do to it.
+        warnings: sentences about what is probably not intended.
     """
 
     sentence: str
@@ -44,8 +44,8 @@ def explain(schedule: Schedule, after: datetime, *, zone: Zone | None = None) ->
 
     Args:
         schedule: any schedule.
-        after: changes of the clocks and the next fire are looked for from here on.
-        zone: whose clock instants are told in; the schedule's own where it has one, or UTC.
+        after: clock changes and the next fire are searched from here on.
+        zone: the zone that instants are shown in; by default the schedule's own, or UTC if it has none.
     """
     shown = zone or schedule.zone or UTC_ZONE
     rules = schedule.members if isinstance(schedule, AnyOf) else (schedule,)
@@ -55,16 +55,16 @@ def explain(schedule: Schedule, after: datetime, *, zone: Zone | None = None) ->
         for number, rule in enumerate(rules, start=1)
         for line in _own_details(rule, after, shown)
     ]
-    # Rules of one schedule share what holds when the clocks change, unless that is `auto`.
-    told = dict.fromkeys(line for rule in rules if isinstance(rule, WallClock) for line in rule_words(rule))
-    details += [*told, *_shape(schedule, shown)]
+    # The rules of one schedule share their behaviour on clock changes, unless it is `auto`.
+    shared = dict.fromkeys(line for rule in rules if isinstance(rule, WallClock) for line in rule_words(rule))
+    details += [*shared, *_shape(schedule, shown)]
     text = phrases[0] if len(rules) == 1 else f"Any of: {'; '.join(map(uncapital, phrases))}"
     sentence = f"{text}{',' if len(rules) == 1 else ';'} {zone_words(shown)}."
     return Explanation(sentence, details, list(_warnings(schedule, after, shown)))
 
 
 def zone_words(zone: Zone) -> str:
-    """Return what a zone's time is called: "New York time"."""
+    """Return the name of a zone's time: "New York time"."""
     if zone.is_utc:
         return "UTC"
     area, _, place = zone.name.rpartition("/")
@@ -103,14 +103,12 @@ def _recurrence(schedule: RRule) -> str:
 
 
 def _own_details(schedule: Schedule, after: datetime, zone: Zone) -> list[str]:
-    """Return what is to be said of one rule, apart from what it shares with others."""
+    """Return the details of one rule, without those that it shares with others."""
     details: list[str] = []
     if isinstance(schedule, Cron):
         details += describe_cron(schedule.rule, dialect=schedule.dialect).details
     if isinstance(schedule, Interval) and not zone.is_utc:
-        details.append(
-            "Elapsed time does not look at the clock: a change of the clocks moves its time of day."
-        )
+        details.append("Elapsed time ignores the clock: when the clocks change, its time of day moves.")
     if isinstance(schedule, WallClock):
         details += change_words(schedule, after, plus(after, LOOK_AHEAD))
     return details
@@ -127,7 +125,7 @@ def _shape(schedule: Schedule, zone: Zone) -> Iterator[str]:
         yield f"Complete after {plural(schedule.max_runs, 'run')}."
     if schedule.jitter_seconds:
         spread = span(timedelta(seconds=schedule.jitter_seconds))
-        yield f"Each run starts up to {spread} after its instant (jitter), always by the same."
+        yield f"Each run starts up to {spread} after its instant (jitter), always by the same amount."
     if schedule.calendars is not None:
         yield from _calendars(schedule.calendars)
 
@@ -140,9 +138,9 @@ def _calendars(rule: HolidayRule) -> Iterator[str]:
         parts.append(f"not on days of {_names([name for name, _ in rule.days.exclude], 'or')}")
     closed = "another day" if rule.days.include else "such a day"
     moved = {
-        OnHoliday.SKIP: "is left out",
+        OnHoliday.SKIP: "is skipped",
         OnHoliday.NEXT_BUSINESS_DAY: "moves to the next open day",
-        OnHoliday.PREVIOUS_BUSINESS_DAY: "moves to the open day before",
+        OnHoliday.PREVIOUS_BUSINESS_DAY: "moves to the previous open day",
     }
     yield f"{capital(joined(parts))}; what falls on {closed} {moved[rule.on_holiday]}."
 
@@ -154,7 +152,7 @@ def _names(names: list[str], word: str) -> str:
 def _warnings(schedule: Schedule, after: datetime, zone: Zone) -> Iterator[str]:
     first = schedule.next(after)
     if first is None:
-        yield "No fire comes any more."
+        yield "It never fires again."
     elif first - after > _RARE:
         yield f"The next fire is more than a year away: {instant_words(first, zone)}."
     gap = shortest_gap(schedule, after)

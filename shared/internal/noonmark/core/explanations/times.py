@@ -10,16 +10,16 @@ from noonmark.core.cron.expression import CronRule, FieldText
 from noonmark.core.explanations.english import Arc, arc, elided, every, joined, members, ordinal, plural
 
 MOST_TIMES: Final = 4
-"""Times of day that are listed one by one instead of by their rule."""
+"""The most times of day that are listed one by one instead of described by a rule."""
 
 
 class TimeWords(NamedTuple):
-    """What stands for the time of day.
+    """The time of day in words.
 
     Attributes:
         text: "at 02:30", or "every 15 minutes from 09:00 to 17:45".
-        fixed: it is a list of times: the day is said first.
-        all_day: it goes on round the clock: nothing need be said of the days where every day is meant.
+        fixed: it is a list of times, so the day comes first.
+        all_day: it runs around the clock, so the days need no mention if every day is meant.
     """
 
     text: str
@@ -28,7 +28,7 @@ class TimeWords(NamedTuple):
 
 
 def time_words(rule: CronRule) -> TimeWords:
-    """Say at which times of its days a rule fires."""
+    """Say at which times of day a rule fires."""
     seconds, minutes, hours = members(rule.seconds), members(rule.minutes), members(rule.hours)
     if len(seconds) > 1:
         return _many_seconds(seconds, minutes, hours)
@@ -63,7 +63,7 @@ def _once_an_hour(minute: int, hours: Sequence[int], second: int) -> TimeWords:
 
 
 def _within_hours(minutes: Sequence[int], hours: Sequence[int]) -> str:
-    """Say of several minutes an hour, or of every hour, when that is."""
+    """Describe several minutes in an hour, or one minute of every hour."""
     steps = arc(minutes, 60) if len(minutes) > 1 else None
     run = _run_of(hours)
     if steps and steps.full:
@@ -81,7 +81,7 @@ def _within_hours(minutes: Sequence[int], hours: Sequence[int]) -> str:
 
 
 def _run_of(hours: Sequence[int]) -> Arc | None:
-    """Return the hours as one stretch without a hole, or None."""
+    """Return the hours as one range without gaps, or None."""
     if len(hours) == 1:
         return Arc(hours[0], hours[0], 1, full=False)
     found = arc(hours, 24)
@@ -152,18 +152,18 @@ def _which_minutes(minutes: Sequence[int], hours: Sequence[int]) -> str:
 
 
 def over_midnight(hours: Sequence[int]) -> str | None:
-    """Say to which day the hours after midnight belong, where a range of hours goes over it; else None."""
+    """Say to which day the hours after midnight belong if a range of hours crosses it; else None."""
     run = _run_of(hours)
     if run is None or run.start <= run.last:
         return None
     return (
-        f"The hours go over midnight, but a fire's own date must match: such a day has the hours 00 to"
+        f"The hours cross midnight, but a fire's own date must match: such a day has the hours 00 to"
         f" {run.last:02}, and then those from {run.start:02} on."
     )
 
 
 def restarts(field: FieldText) -> str | None:
-    """Say that a step starts again where its field does, after a shorter stretch; None where it fits."""
+    """Say that a step restarts with its field, after a shorter interval; None if it divides the field."""
     if field.name not in _CYCLES or not (found := _STEP.fullmatch(field.text)):
         return None
     values, step = members(field.mask), int(found[1])

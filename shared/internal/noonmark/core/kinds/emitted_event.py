@@ -100,15 +100,15 @@ def check_topic(topic: object, prefix: str = _DEFAULT_PREFIX) -> str:
     """
     if not isinstance(topic, str) or _TOPIC.fullmatch(topic) is None or topic in {".", ".."}:
         raise EmitRefusedError(
-            f"{str(topic)[:60]!r} is no name of a topic", "1 to 249 of letters, digits, '.', '_' and '-'"
+            f"{str(topic)[:60]!r} is not a topic name", "1 to 249 of letters, digits, '.', '_' and '-'"
         )
     if topic.startswith("__"):
-        raise EmitRefusedError(f"{topic!r} belongs to Kafka itself; jobs never write to it")
+        raise EmitRefusedError(f"{topic!r} belongs to Kafka itself; jobs cannot write to it")
     # Kafka takes `.` and `_` in a topic's name for the same character in metrics, and so do we here.
     plain = topic.replace("_", ".")
     for own in {prefix, _DEFAULT_PREFIX}:
         if plain == own.replace("_", ".") or plain.startswith(f"{own.replace('_', '.')}."):
-            raise EmitRefusedError(f"{topic!r} belongs to noonmark itself; jobs never write to it")
+            raise EmitRefusedError(f"{topic!r} belongs to noonmark itself; jobs cannot write to it")
     return topic
 
 
@@ -206,7 +206,7 @@ def check_allow_list(items: Iterable[str]) -> None:
     for item in items:
         name = item.removesuffix("*")
         if (name or item != "*") and _TOPIC.fullmatch(name) is None:
-            raise ValueError(f"{item!r} is neither a topic nor the beginning of one with * at its end")
+            raise ValueError(f"{item!r} is neither a topic nor a topic prefix that ends in *")
 
 
 def _utf8(text: str, what: str) -> bytes:
@@ -214,7 +214,7 @@ def _utf8(text: str, what: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         raise EmitRefusedError(
-            f"the {what} of an event holds half a surrogate pair, which is no text"
+            f"the {what} of an event holds half a surrogate pair, which is not text"
         ) from None
 
 
@@ -239,6 +239,6 @@ def event_from_wire(said: Mapping[str, Any]) -> Event:
         value = base64.b64decode(said["value"])
         key = base64.b64decode(said["key"]) if said["key"] is not None else None
     except (KeyError, TypeError, ValueError):
-        raise EmitRefusedError("the event did not arrive whole from the handler's process") from None
+        raise EmitRefusedError("the event did not arrive complete from the handler's process") from None
     event = Event.of(said.get("topic"), value, key, said.get("headers"))
     return replace(event, content_type=str(said.get("content_type"))[:200])

@@ -96,7 +96,9 @@ class GrpcMethod:
             message.ParseFromString(answer)
             return json_format.MessageToDict(message, descriptor_pool=self._pool)
         except (DecodeError, json_format.Error, TypeError, RecursionError) as error:
-            raise ValueError(f"is no {message.DESCRIPTOR.full_name} as the descriptor set has it") from error
+            raise ValueError(
+                f"is not a {message.DESCRIPTOR.full_name} as the descriptor set defines it"
+            ) from error
 
 
 def check_set(encoded: str) -> None:
@@ -135,7 +137,7 @@ def _method_of(encoded: str, name: str) -> GrpcMethod:
     method = service.methods_by_name.get(method_name)
     if method is None:
         known = ", ".join(sorted(service.methods_by_name)[:10]) or "none"
-        raise BadCallError(f"names no method of {service_name}", f"one of {known}")
+        raise BadCallError(f"names a method that {service_name} does not have", f"one of {known}")
     if method.client_streaming or method.server_streaming:
         raise BadCallError("names a streaming method", "a method that takes one message and answers with one")
     return GrpcMethod(
@@ -156,14 +158,14 @@ def _pool_of(encoded: str) -> descriptor_pool.DescriptorPool:
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(raw).file
     except DecodeError:
-        raise BadCallError("is no FileDescriptorSet") from None
+        raise BadCallError("is not a FileDescriptorSet") from None
     if not files:
-        raise BadCallError("holds no file")
+        raise BadCallError("has no files")
     # What is no UTF-8 comes out of the library as bytes.
     if not all(
         isinstance(text, str) for file in files for text in (file.name, file.package, *file.dependency)
     ):
-        raise BadCallError("is no FileDescriptorSet: a name in it is no text")
+        raise BadCallError("is not a FileDescriptorSet: a name in it is not text")
     return _built({file.name: file for file in files})
 
 
@@ -177,7 +179,7 @@ def _built(files: Mapping[str, descriptor_pb2.FileDescriptorProto]) -> descripto
             return
         file = files.get(name)
         if depth > _MAX_DEPTH:
-            raise BadCallError("has imports that form a ring or are nested too deeply")
+            raise BadCallError("has imports that form a cycle or are nested too deeply")
         if name in _SHIPPED:
             raw = _SHIPPED[name]
         elif file is None:
@@ -194,8 +196,8 @@ def _built(files: Mapping[str, descriptor_pb2.FileDescriptorProto]) -> descripto
         try:
             pool.AddSerializedFile(raw)
         except (TypeError, ValueError) as error:
-            told = str(error).removeprefix("Couldn't build proto file into descriptor pool: ")
-            raise BadCallError(f"is not consistent in {name[:200]!r}: {told[:300]}") from None
+            reason = str(error).removeprefix("Couldn't build proto file into descriptor pool: ")
+            raise BadCallError(f"is not consistent in {name[:200]!r}: {reason[:300]}") from None
         added.add(name)
 
     for name in files:
@@ -203,10 +205,10 @@ def _built(files: Mapping[str, descriptor_pb2.FileDescriptorProto]) -> descripto
     return pool
 
 
-def _misfit(told: str, root: Descriptor) -> BadCallError:
-    """Say in our words, and without any value, where JSON does not fit a message."""
-    unknown = _UNKNOWN_FIELD.search(told)
-    path = _FAILED_FIELD.findall(told)
+def _misfit(message: str, root: Descriptor) -> BadCallError:
+    """Say without any value where JSON does not fit a message."""
+    unknown = _UNKNOWN_FIELD.search(message)
+    path = _FAILED_FIELD.findall(message)
     place = ".".join(path)
     if unknown is not None:
         name, owner = unknown[2], unknown[1]

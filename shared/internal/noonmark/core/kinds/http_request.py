@@ -132,7 +132,7 @@ def _parse_host(text: str) -> tuple[str, bool]:
     if text.startswith("["):
         return _parse_ipv6(text[1:-1]), True
     if not text:
-        raise _bad_url("names no host")
+        raise _bad_url("has no host")
     if not text.isascii():
         raise _bad_url("has a host that is not ASCII; write an international name in its xn-- form")
     host = text.lower()
@@ -148,7 +148,7 @@ def _parse_host(text: str) -> tuple[str, bool]:
             ) from None
     if len(host) > 253 or not all(map(_LABEL.fullmatch, labels)):
         raise _bad_url(
-            "has a host that is no host name",
+            "has an invalid host name",
             "labels of at most 63 letters, digits, - and _, joined by dots",
         )
     if host.removesuffix(".") in METADATA_NAMES:
@@ -162,7 +162,7 @@ def _parse_ipv6(text: str) -> str:
         return str(ipaddress.IPv6Address(text.replace("%", "/")))
     except ValueError:
         raise _bad_url(
-            "has a host in brackets that is no IPv6 address, or has a zone id",
+            "has a host in brackets that is not an IPv6 address, or that has a zone id",
             "an IPv6 address without a zone id, as in [2001:db8::1]",
         ) from None
 
@@ -174,7 +174,7 @@ def check_method(method: object) -> str:
         BadRequestError: it is not one of `METHODS`, in any case.
     """
     if not isinstance(method, str) or method.upper() not in METHODS:
-        raise BadRequestError(f"method {method!r} is not possible; use one of {', '.join(METHODS)}")
+        raise BadRequestError(f"method {method!r} is not supported; use one of {', '.join(METHODS)}")
     return method.upper()
 
 

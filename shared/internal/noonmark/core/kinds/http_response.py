@@ -42,7 +42,7 @@ class Condition:
         if self.test == "exists":
             if (value is not _ABSENT) is self.wanted:
                 return None
-            return f"{place} is {'missing' if self.wanted else 'there'}"
+            return f"{place} is {'missing' if self.wanted else 'present'}"
         if value is _ABSENT:
             return f"{place} is missing"
         wanted = [self.wanted] if self.test == "equals" else self.wanted

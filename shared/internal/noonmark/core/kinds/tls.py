@@ -25,7 +25,7 @@ def check_pem(text: object) -> str:
         BadRequestError: it is neither.
     """
     if not isinstance(text, str) or len(text) > MAX_PEM_CHARS:
-        raise BadRequestError(f"is no text of at most {MAX_PEM_CHARS} characters")
+        raise BadRequestError(f"is not a text of at most {MAX_PEM_CHARS} characters")
     if _REFERENCE.fullmatch(text) is None and not text.lstrip().startswith("-----BEGIN "):
         raise BadRequestError("is neither secret://NAME nor PEM text, which begins with -----BEGIN")
     return text
@@ -38,7 +38,7 @@ def check_server_name(text: object) -> str:
         BadRequestError: it is no host name.
     """
     if not isinstance(text, str) or _NAME.fullmatch(text.lower()) is None:
-        raise BadRequestError("is no host name")
+        raise BadRequestError("is not a host name")
     return text.lower()
 
 

@@ -55,13 +55,13 @@ class BackfillRange:
         """
         if self.from_at < floor:
             raise BackfillError(
-                f"the range begins at {format_instant(self.from_at)}, but what became of instants before"
-                f" {format_instant(floor)} (the ledger's floor) is no longer known: begin there or later"
+                f"the range begins at {format_instant(self.from_at)}, but the ledger no longer has the"
+                f" outcomes of instants before {format_instant(floor)} (its floor): begin there or later"
             )
         if self.until_at > now:
             raise BackfillError(
                 f"the range ends at {format_instant(self.until_at)}, in the future: it is"
-                f" {format_instant(now)} now; end there or before, what comes later is up to the schedule"
+                f" {format_instant(now)} now; end there or earlier, the schedule runs what comes later"
             )
 
     def count(self, schedule: Schedule, most: int = MOST_INSTANTS) -> int:
@@ -73,13 +73,13 @@ class BackfillRange:
         if schedule.walks:
             # Counting would be walking, and however many there are must not take minutes.
             count = len(self.instants(schedule, self.from_at, most + 1))
-            told = f"more than {most:,}"
+            shown = f"more than {most:,}"
         else:
             count = schedule.count(self.from_at - TICK, self.until_at - TICK)
-            told = f"{count:,}"
+            shown = f"{count:,}"
         if count > most:
             raise BackfillError(
-                f"the range holds {told} instants; one backfill takes at most {most:,}: use a shorter range"
+                f"the range holds {shown} instants; one backfill takes at most {most:,}: use a shorter range"
             )
         return count
 

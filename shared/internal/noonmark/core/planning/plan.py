@@ -54,11 +54,11 @@ class Misfire:
     def __post_init__(self) -> None:
         object.__setattr__(self, "policy", MisfirePolicy(self.policy))  # rows hold the plain word
         if not 0 <= self.grace_seconds < math.inf:
-            raise ValueError(f"grace_seconds is {self.grace_seconds}; use a number from 0 on")
+            raise ValueError(f"grace_seconds is {self.grace_seconds}; use a number of at least 0")
         look_back = self.look_back_seconds
         if look_back is not None and not self.grace_seconds <= look_back < math.inf:
             raise ValueError(
-                f"look_back_seconds is {look_back}; use a number not below grace_seconds "
+                f"look_back_seconds is {look_back}; use a number of at least grace_seconds "
                 f"({self.grace_seconds:g})"
             )
 

@@ -143,7 +143,7 @@ def _split(value: Piece) -> dict[str, Piece]:
         name = name_text.strip().upper()
         if not equals or name not in _PARTS:
             what = f"part {quoted(part.text)}" if part.text else "the empty part"
-            why = ": RFC 7529's calendars are not read" if name in {"RSCALE", "SKIP"} else ""
+            why = ": RFC 7529's calendars are not supported" if name in {"RSCALE", "SKIP"} else ""
             raise RRuleError(
                 f"rrule: {what} at character {part.at} is not known{why}; allowed are NAME=VALUE with the "
                 f"names {', '.join(_PARTS)}",
@@ -151,7 +151,7 @@ def _split(value: Piece) -> dict[str, Piece]:
             )
         if name in found:
             raise RRuleError(
-                f"rrule: {name} stands a second time at character {part.at}; every part may stand once",
+                f"rrule: {name} is given again at character {part.at}; give each part once",
                 part.at,
                 name,
             )
@@ -174,7 +174,7 @@ def _freq(piece: Piece) -> Freq:
 
 def _check_together(freq: Freq, pieces: dict[str, Piece]) -> None:
     if "COUNT" in pieces and "UNTIL" in pieces:
-        raise _refuse("UNTIL", pieces["UNTIL"], "one of both", "stands beside COUNT")
+        raise _refuse("UNTIL", pieces["UNTIL"], "one of the two", "cannot be combined with COUNT")
     for name, freqs in _NOT_IN.items():
         if name in pieces and freq in freqs:
             allowed = ", ".join(other.name for other in Freq if other not in freqs)
@@ -185,7 +185,7 @@ def _check_together(freq: Freq, pieces: dict[str, Piece]) -> None:
         raise _refuse(
             "BYSETPOS",
             pieces["BYSETPOS"],
-            "it beside BYDAY, BYHOUR or another BY part",
+            "it together with BYDAY, BYHOUR or another BY part",
             "has no set to choose from",
         )
 
@@ -207,7 +207,7 @@ def _list(pieces: dict[str, Piece], name: _NumberPart) -> tuple[int, ...]:
     for item in pieces[name].split(","):
         number = int(item.text) if _SIGNED.fullmatch(item.text) else None
         if name == "BYSECOND" and number == 60:
-            raise _refuse(name, item, span.allowed, "is a leap second, which no clock here shows")
+            raise _refuse(name, item, span.allowed, "is a leap second, which is not supported")
         magnitude = None if number is None else abs(number) if span.signed else number
         if number is None or magnitude is None or not span.low <= magnitude <= span.high:
             raise _refuse(name, item, span.allowed)

@@ -216,7 +216,7 @@ def parse_rrule(text: str, *, dtstart: datetime | None = None) -> RecurrenceSet:
     if gone and not (found.dates.moments or found.instants or any(rule.next(datetime.min) for rule in rules)):  # noqa: DTZ901
         at = next(each.at for each in properties if each.name == "EXDATE")
         raise RRuleError(
-            f"rrule never fires: the EXDATEs (the first at character {at}) leave out all of its times",
+            f"rrule never fires: the EXDATEs (the first at character {at}) exclude all of its times",
             at,
             "EXDATE",
         )
@@ -240,13 +240,15 @@ def _read_start(properties: list[Property], given: datetime | None) -> tuple[dat
     lines = [each for each in properties if each.name == "DTSTART"]
     if len(lines) > 1:
         raise RRuleError(
-            f"rrule text: a second DTSTART at character {lines[1].at}; one may stand", lines[1].at, "DTSTART"
+            f"rrule text: a second DTSTART at character {lines[1].at}; only one is allowed",
+            lines[1].at,
+            "DTSTART",
         )
     if not lines:
         if given is None:
             raise RRuleError(
-                "rrule text has no DTSTART and none is given beside it: it says where a recurrence starts "
-                "and what the rule leaves open; write a line such as DTSTART:20260105T090000",
+                "rrule text has no DTSTART, and no dtstart is given: it says where the recurrence starts "
+                "and fills in what the rule leaves out; write a line such as DTSTART:20260105T090000",
                 None,
                 "DTSTART",
             )
@@ -256,8 +258,8 @@ def _read_start(properties: list[Property], given: datetime | None) -> tuple[dat
     start = moment.replace(tzinfo=None)
     if given is not None and start != given:
         raise RRuleError(
-            f"rrule DTSTART: {quoted(value.text)} at character {value.at} differs from the dtstart given "
-            f"beside the text, {given.isoformat()}; leave one of both out",
+            f"rrule DTSTART: {quoted(value.text)} at character {value.at} differs from the field "
+            f"dtstart, {given.isoformat()}; give only one of the two",
             value.at,
             "DTSTART",
         )
@@ -292,7 +294,7 @@ def _read_rules(
     if len(lines) > MAX_RULES:
         at = lines[MAX_RULES].at
         raise RRuleError(
-            f"rrule text: an RRULE too many at character {at}; at most {MAX_RULES} are read", at, "RRULE"
+            f"rrule text: one RRULE too many at character {at}; at most {MAX_RULES} are allowed", at, "RRULE"
         )
     return tuple(_read_recurrence(line, dtstart, excluded) for line in lines)
 
@@ -311,13 +313,14 @@ def _why_never(rule: Recurrence) -> tuple[str, str]:
     parts, start = rule.parts, rule.dtstart.isoformat()
     endless = replace(parts, until=None, until_utc=None)
     if endless != parts and replace(rule, parts=endless).fires():
-        return f"UNTIL lies before its first time from DTSTART {start} on", "UNTIL"
+        return f"UNTIL is before its first time from DTSTART {start}", "UNTIL"
     if parts.bysetpos and replace(rule, parts=replace(endless, bysetpos=())).fires():
         positions = ",".join(map(str, parts.bysetpos))
         return f"BYSETPOS={positions} asks for more times than one period of the rule has", "BYSETPOS"
     if parts.interval > 1 and replace(rule, parts=replace(endless, interval=1, bysetpos=())).fires():
         return (
-            f"steps of INTERVAL={parts.interval} from DTSTART {start} never meet what its BY parts admit"
+            f"steps of INTERVAL={parts.interval} from DTSTART {start} never reach a time that its BY parts"
+            " allow"
         ), "INTERVAL"
     part = next(
         (
@@ -329,7 +332,7 @@ def _why_never(rule: Recurrence) -> tuple[str, str]:
     )
     if part is None:
         return f"no time follows DTSTART {start}", "DTSTART"
-    return "no day of any year is admitted by all of its BY parts", part.upper()
+    return "no day of any year matches all of its BY parts", part.upper()
 
 
 def _warnings(
@@ -337,12 +340,12 @@ def _warnings(
 ) -> Iterable[str]:
     if dtstart not in dates and not any(rule.names(dtstart) for rule in rules):
         yield (
-            f"DTSTART {dtstart.isoformat()} is not among the times that the rule names, so nothing runs "
-            "then: it only says where the recurrence starts."
+            f"DTSTART {dtstart.isoformat()} is not one of the rule's times, so nothing runs then: "
+            "it only says where the recurrence starts."
         )
     idle = [
         moment for moment in excluded if moment not in dates and not any(rule.names(moment) for rule in rules)
     ]
     if idle:
-        more = f" and {len(idle) - 1} more EXDATEs leave" if len(idle) > 1 else " leaves"
-        yield f"EXDATE {format_date_time(idle[0])}{more} out nothing: no rule or RDATE names that time."
+        more = f" and {len(idle) - 1} more EXDATEs exclude" if len(idle) > 1 else " excludes"
+        yield f"EXDATE {format_date_time(idle[0])}{more} nothing: no rule or RDATE has that time."

@@ -95,7 +95,7 @@ def read_properties(text: str) -> list[Property]:
         RRuleError: a line is no property, has a parameter, or is of a kind, that is not read.
     """
     if len(text) > MAX_LENGTH:
-        raise RRuleError(f"rrule text has {len(text)} characters; at most {MAX_LENGTH} are read")
+        raise RRuleError(f"rrule text has {len(text)} characters; at most {MAX_LENGTH} are allowed")
     found = [_property(line) for line in _lines(text) if line.text]
     if not found:
         raise RRuleError("rrule text is empty; write a rule such as RRULE:FREQ=DAILY", 1)
@@ -129,7 +129,7 @@ def _property(line: Piece) -> Property:
     named = _NAME.match(line.text)
     if named is None:
         raise RRuleError(
-            f"rrule text: {quoted(line.text)} at character {line.at} is no property; write one of "
+            f"rrule text: {quoted(line.text)} at character {line.at} is not a property; write one of "
             f"{', '.join(PROPERTIES)}, a colon and its value",
             line.at,
         )
@@ -145,8 +145,8 @@ def _property(line: Piece) -> Property:
 def _check_name(name: str, at: int) -> None:
     if name == "EXRULE":
         raise RRuleError(
-            f"rrule text: EXRULE at character {at} is not read, RFC 5545 withdrew it; list the dates to "
-            "leave out as EXDATE, or say in the RRULE which days are meant",
+            f"rrule text: EXRULE at character {at} is not supported: RFC 5545 removed it; list the "
+            "dates to exclude as EXDATE, or say in the RRULE which days are meant",
             at,
             name,
         )
@@ -174,8 +174,8 @@ def _parameters(name: str, line: Piece, start: int) -> tuple[int, str | None]:
             tzid = value
         elif parameter != "VALUE" or value.upper() != "DATE-TIME":
             raise RRuleError(
-                f"rrule text: {name} with {quoted(match[0][1:])} at character {place} is not read; allowed "
-                "are one TZID=<zone> and VALUE=DATE-TIME: every value is a date with a time of day",
+                f"rrule text: {name} with {quoted(match[0][1:])} at character {place} is not supported; "
+                "allowed are one TZID=<zone> and VALUE=DATE-TIME: every value is a date with a time of day",
                 place,
                 name,
             )
@@ -192,7 +192,7 @@ def read_date_time(piece: Piece, name: str) -> datetime:
     text, at = piece.text, piece.at
     match = _DATE_TIME.fullmatch(text.upper())
     if match is None:
-        why = "has no time of day" if _DATE.fullmatch(text) else "is no date with time of day"
+        why = "has no time of day" if _DATE.fullmatch(text) else "is not a date with a time of day"
         raise RRuleError(f"rrule {name}: {quoted(text)} at character {at} {why}; {_DATE_TIME_HELP}", at, name)
     try:
         moment = datetime(*(int(number) for number in match.groups()[:6]))  # type: ignore[arg-type]  # noqa: DTZ001

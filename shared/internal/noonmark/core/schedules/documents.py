@@ -42,7 +42,7 @@ from noonmark.core.zones.zones import Zone
 
 MAX_MEMBERS: Final = 20
 MAX_TEXT: Final = 20_000
-_GAPS_LOOKED_AT: Final = 50
+_GAPS_CHECKED: Final = 50
 
 _KINDS: Final = ("cron", "rrule", "every", "at")
 _MEMBER: Final = (
@@ -109,7 +109,7 @@ def parse_schedule(
     if first is None:
         causes = [" up to its end; move 'end' to a later instant"] if end is not None else []
         if schedule.calendars is not None:
-            causes.append("; look at its calendars: they may leave none of its days")
+            causes.append("; check its calendars: they may exclude all of its days")
         raise ScheduleError(
             "/end" if end is not None else "",
             "schedule has no instant after the job's creation" + "".join(causes),
@@ -169,7 +169,8 @@ def _shared(value: Mapping[str, Any], context: Context) -> _Shared:
     day = max(context.created_at.date(), date(1970, 1, 1)) - timedelta(days=1)
     if holidays is not None and holidays.days.next_open(day, within_days=MAX_CLOSED_DAYS) is None:
         raise ScheduleError(
-            "/calendars", f"calendars leave no day open within {MAX_CLOSED_DAYS} days; allowed: some open day"
+            "/calendars",
+            f"calendars leave no day open within {MAX_CLOSED_DAYS} days; leave at least one day open",
         )
     return _Shared(
         _zone_of(value, context),
@@ -191,7 +192,7 @@ def _zone_of(value: Mapping[str, Any], context: Context) -> Zone:
 def _any(members: object, pointer: str, value: Mapping[str, Any], context: Context) -> Schedule:
     if not isinstance(members, list) or not 1 <= len(members) <= MAX_MEMBERS:
         raise ScheduleError(
-            pointer, f"is no list of 1 to {MAX_MEMBERS} schedules; allowed: objects with one of 'cron', "
+            pointer, f"is not a list of 1 to {MAX_MEMBERS} schedules; allowed: objects with one of 'cron', "
             "'rrule', 'every', 'at'"
         )  # fmt: skip
     shared, shape = _shared(value, context), read_shape(value)
@@ -210,7 +211,7 @@ def _any(members: object, pointer: str, value: Mapping[str, Any], context: Conte
         if isinstance(found[-1], RRule):
             rules += len(found[-1].recurrence.rules)
             if rules > MAX_RULES:
-                raise ScheduleError(at, f"holds an RRULE too many; allowed: {MAX_RULES} in one schedule")
+                raise ScheduleError(at, f"has too many RRULEs; allowed: {MAX_RULES} in one schedule")
     if len(found) == 1 and isinstance(found[0], Recurring) and not value.keys() & {"start", "end"}:
         # One member is no union: it then costs what it would cost alone.
         return replace(found[0], **{key: item for key, item in shape.items() if key not in {"start", "end"}})
@@ -240,10 +241,10 @@ def _member(
 ) -> Schedule:
     given = [kind for kind in _KINDS if kind in value]
     if len(given) != 1:
-        told = " and ".join(f"'{kind}'" for kind in given) if given else "none of 'cron', 'rrule', 'every'"
+        named = " and ".join(f"'{kind}'" for kind in given) if given else "none of 'cron', 'rrule', 'every'"
         raise ScheduleError(
             pointer,
-            f"schedule has {told}; give exactly one of 'cron', 'rrule', 'every', or 'any' with a list",
+            f"schedule has {named}; give exactly one of 'cron', 'rrule', 'every', or 'any' with a list",
         )
     kind = given[0]
     for key, kinds in _FOR.items():
@@ -316,9 +317,13 @@ def _at(value: Mapping[str, Any], pointer: str, shared: _Shared) -> Once:
         raise ScheduleError(f"{pointer}/at", "at is null; allowed: an RFC 3339 instant with its offset")
     extra = next((key for key in ("start", "end") if key in value), None)
     if extra:
-        raise ScheduleError(f"{pointer}/{extra}", f"{extra} says nothing about one instant; leave it out")
+        raise ScheduleError(
+            f"{pointer}/{extra}", f"{extra} has no meaning for a single instant; leave it out"
+        )
     if shared.holidays is not None:
-        raise ScheduleError("/calendars", "calendars say nothing about one instant; leave them or 'at' out")
+        raise ScheduleError(
+            "/calendars", "calendars have no meaning for a single instant; leave out 'calendars' or 'at'"
+        )
     return Once(at)
 
 
@@ -330,7 +335,7 @@ def _check_keys(value: Mapping[str, Any], allowed: tuple[str, ...], pointer: str
     for key in value:
         if key not in allowed:
             at = pointer + "/" + str(key)[:80].replace("~", "~0").replace("/", "~1")
-            hint = "; in a list it stands beside 'any'" if key in _SHARED else ""
+            hint = "; for a list, put it next to 'any'" if key in _SHARED else ""
             # What the top takes besides: a union; what only a union's members take: a single instant.
             names = ", ".join(
                 dict.fromkeys(allowed if pointer else ("any", *(k for k in allowed if k != "at")))
@@ -344,7 +349,7 @@ def _check_jitter(schedule: Schedule, first: datetime) -> None:
     if not jitter:
         return
     at: datetime | None = first
-    for _ in range(_GAPS_LOOKED_AT):
+    for _ in range(_GAPS_CHECKED):
         following = schedule.next(at) if at is not None else None
         if at is None or following is None:
             return

@@ -71,7 +71,7 @@ def read_local_time(value: object, pointer: str) -> datetime | None:
         at = datetime.fromisoformat(value)
     except ValueError:
         raise ScheduleError(
-            f"{pointer}/dtstart", f"dtstart {shortened(value)} is no such time; {allowed}"
+            f"{pointer}/dtstart", f"dtstart {shortened(value)} is not a local time; {allowed}"
         ) from None
     if at.year < 1900:
         raise ScheduleError(f"{pointer}/dtstart", f"dtstart {shortened(value)} is too early; {allowed}")
@@ -81,7 +81,7 @@ def read_local_time(value: object, pointer: str) -> datetime | None:
 def read_duration(value: object, pointer: str) -> timedelta:
     """Read the field `every`: seconds, or an ISO 8601 duration."""
     allowed = (
-        f"allowed: a number of seconds from 1 on, or an ISO 8601 duration such as PT15M or P1D, at most "
+        f"allowed: a number of seconds, at least 1, or an ISO 8601 duration such as PT15M or P1D, at most "
         f"{MAX_EVERY.days} days"
     )
     pointer = f"{pointer}/every"
@@ -120,7 +120,7 @@ def read_shape(value: Mapping[str, Any]) -> dict[str, Any]:
         runs = value["max_runs"]
         if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= MAX_RUNS:
             shown = str(runs)[:50] if type(runs) in (int, float) else type_name(runs)
-            raise ScheduleError("/max_runs", f"max_runs is {shown}; allowed: a whole number from 1 on")
+            raise ScheduleError("/max_runs", f"max_runs is {shown}; allowed: a whole number, at least 1")
         shape["max_runs"] = runs
     return shape
 

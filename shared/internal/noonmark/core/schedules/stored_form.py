@@ -58,7 +58,7 @@ def load_schedule(spec: Mapping[str, Any], by_digest: ByDigest | None = None) ->
     if "every" in spec and anchor is not None:
         every = read_duration(spec["every"], "")
         return Interval(every, anchor, holidays, zone if holidays else None, **shape)
-    raise ScheduleError("", "stored schedule holds none of 'run_at', 'cron', 'rrule', 'any', 'every'")
+    raise ScheduleError("", "the stored schedule has none of 'run_at', 'cron', 'rrule', 'any', 'every'")
 
 
 def document_of(schedule: Schedule) -> dict[str, object]:

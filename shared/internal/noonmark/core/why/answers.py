@@ -1,7 +1,7 @@
-"""Why has it not run? The vocabulary of the answers, and their order: what has to go first stands first.
+"""Why has it not run? The codes of the answers, their remedies, and their order: the real cause is first.
 
-`why_facts` has what must be known, `why_jobs`, `why_runs` and `why_path` make the answers of it. All of it is
-pure. docs/why.md explains every answer.
+`facts` holds what must be known; `jobs`, `runs` and `path` turn it into answers. All of it is pure.
+docs/why.md explains every answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from noonmark.core.instants import as_utc
 
 
 class Blocker(StrEnum):
-    """What an answer is about. Of those that weigh the same, the earlier one stands first."""
+    """What an answer is about. Among answers of the same weight, the code that is earlier here is first."""
 
     JOB_CANCELLED = "job_cancelled"
     JOB_BROKEN = "job_broken"
@@ -72,50 +72,50 @@ class Blocker(StrEnum):
 
 
 About = dict[str, Any]
-"""Facts of an answer by their names."""
+"""Facts of an answer, by name."""
 
 
 class Weight(IntEnum):
-    """How an answer is to be read."""
+    """How important an answer is."""
 
     BLOCKS = 0
-    """It does not run before this has changed."""
+    """It does not run until this changes."""
     STATES = 1
-    """Where it stands, or what became of it; nothing need be done about it by itself."""
+    """The state or the outcome; this alone needs no action."""
     ADDS = 2
-    """What will matter later, or explains another answer."""
+    """It will matter later, or explains another answer."""
 
 
 REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
     {
-        Blocker.JOB_CANCELLED: "Submit the job again if it is to run.",
-        Blocker.JOB_BROKEN: "Mend what the reason names and update the job: it is planned again.",
+        Blocker.JOB_CANCELLED: "Submit the job again if it must run.",
+        Blocker.JOB_BROKEN: "Fix what the reason names, then update the job: it is planned again.",
         Blocker.JOB_PAUSED_ITSELF: "`noonmark dead list --job {job} --namespace {namespace}` shows"
-        " what it died of; mend that, then `noonmark job resume {job} --namespace {namespace}`.",
+        " why its runs died; fix that, then `noonmark job resume {job} --namespace {namespace}`.",
         Blocker.JOB_PAUSED: "`noonmark job resume {job} --namespace {namespace}`;"
-        " `--missed` says what becomes of the instants held.",
-        Blocker.NAMESPACE_PAUSED: "`noonmark namespace resume {namespace}` lets all its jobs go on.",
+        " `--missed` says what happens to the instants of the pause.",
+        Blocker.NAMESPACE_PAUSED: "`noonmark namespace resume {namespace}` resumes all its jobs.",
         Blocker.START_DEADLINE: "If late is better than never, raise the job's start_deadline_seconds.",
-        Blocker.UNDELIVERABLE: "Mend what Kafka says: make the topic, raise its max.message.bytes,"
-        " or allow the dispatcher to write there; the message is tried again by itself.",
-        Blocker.OVERLAP: "`noonmark why {holder}` says what that run is at, `noonmark run cancel {holder}`"
-        " ends it. `overlap: allow` lets runs of the job overlap.",
-        Blocker.LIMIT: "Wait for a holder to end, or end one with `noonmark run cancel`;"
-        " `noonmark limit set {limit} --namespace {namespace} --max-running N` makes room for more.",
+        Blocker.UNDELIVERABLE: "Fix what Kafka reports: create the topic, raise its max.message.bytes,"
+        " or allow the dispatcher to write to it; the message is retried automatically.",
+        Blocker.OVERLAP: "`noonmark why {holder}` shows what that run is doing,"
+        " `noonmark run cancel {holder}` stops it. `overlap: allow` lets runs of the job overlap.",
+        Blocker.LIMIT: "Wait for one of these runs to finish, or stop one with `noonmark run cancel`;"
+        " `noonmark limit set {limit} --namespace {namespace} --max-running N` raises the limit.",
         Blocker.RATE_LIMIT: "Wait;"
-        " `noonmark limit set {limit} --namespace {namespace} --rate N/TIME` lets more begin.",
-        Blocker.NAMESPACE_CAP: "Wait for runs of the namespace to end, or raise its cap:"
+        " `noonmark limit set {limit} --namespace {namespace} --rate N/TIME` raises the rate.",
+        Blocker.NAMESPACE_CAP: "Wait for runs of the namespace to finish, or raise its cap:"
         " `noonmark namespace set {namespace} --max-in-flight N`.",
         Blocker.TRIGGER_STOPPED: "Start one: `noonmark trigger`."
-        " Its log and /readyz say why it does not stay up.",
+        " If it does not stay up, its log and /readyz say why.",
         Blocker.DISPATCHER_STOPPED: "Start one: `noonmark dispatcher`."
-        " Its log and /readyz say why it does not stay up.",
-        Blocker.DISPATCHER_BEHIND: "Look at the dispatcher's log: Kafka may not answer, or be too slow;"
+        " If it does not stay up, its log and /readyz say why.",
+        Blocker.DISPATCHER_BEHIND: "Check the dispatcher's log: Kafka may not answer, or be too slow;"
         " more dispatchers share the slices.",
-        Blocker.CLAIMS_HELD_BACK: "Nothing to do here: claims go on when the dispatcher has caught up.",
+        Blocker.CLAIMS_HELD_BACK: "Nothing to do here: claims resume when the dispatcher has caught up.",
         Blocker.ZONE_DATA: "Start triggers with the active version of the zone data,"
-        " or make theirs the active one: `noonmark zones activate`.",
-        Blocker.TRIGGER_BEHIND: "Look at the trigger's log and its metrics of claims;"
+        " or activate theirs: `noonmark zones activate`.",
+        Blocker.TRIGGER_BEHIND: "Check the trigger's log and its claim metrics;"
         " more triggers share the shards.",
         Blocker.NO_SUCH_POOL: "`noonmark pool create {pool}`, then start workers with `--pool {pool}`;"
         " or give the job another pool.",
@@ -124,61 +124,62 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
         " or give the job another pool.",
         Blocker.NO_WORKER_FOR_HANDLER: "Start workers of pool {pool} with `--handlers MODULE`, the module"
         " that registers {handler}; or correct the job's handler or pool.",
-        Blocker.MESSAGE_LOST: "Nothing to do: the trigger sends it again, within some minutes.",
-        Blocker.KAFKA_AWAY: "Bring Kafka back; `noonmark lag` says when it can be measured again.",
-        Blocker.LANE_BACKLOG: "Add workers or slots to pool {pool}; what is urgent goes in a higher lane.",
+        Blocker.MESSAGE_LOST: "Nothing to do: the trigger sends it again within a few minutes.",
+        Blocker.KAFKA_AWAY: "Restore Kafka; `noonmark lag` shows when the lane can be measured again.",
+        Blocker.LANE_BACKLOG: "Add workers or slots to pool {pool}; put urgent jobs in a higher lane.",
         Blocker.WORKERS_BUSY: "Add workers or slots to pool {pool}; `noonmark run list --state running` shows"
-        " what they are at.",
-        Blocker.RETRYING: "Wait, or mend what the error names; `noonmark run show {run}` has every attempt.",
-        Blocker.CANCELLING: "Wait for the worker; a plain function on a thread ends only when it looks at"
+        " what they are doing.",
+        Blocker.RETRYING: "Wait, or fix what the error names; `noonmark run show {run}` has every attempt.",
+        Blocker.CANCELLING: "Wait for the worker; a plain function on a thread stops only when it checks"
         " `ctx.cancelled`, or at its timeout.",
         Blocker.CALLBACK: "Have the target report with its token, or wait for the deadline;"
-        " `noonmark run cancel {run}` gives it up.",
+        " `noonmark run cancel {run}` cancels the run.",
         Blocker.SKIPPED_OVERLAP: "Shorten the runs, lengthen the schedule, or choose another overlap rule:"
         " `queue_one`, `cancel_running` or `allow`.",
         Blocker.MISFIRED: "If late is better than never, raise misfire.grace_seconds or choose another"
-        " misfire policy; `noonmark backfill` runs them after all.",
-        Blocker.COALESCED: "Choose the misfire policy `fire_all` if each instant is to run;"
-        " `noonmark backfill` runs them after all.",
-        Blocker.LOOK_BACK: "Raise misfire.look_back_seconds; `noonmark backfill` runs them after all.",
+        " misfire policy; `noonmark backfill` runs the skipped instants.",
+        Blocker.COALESCED: "Choose the misfire policy `fire_all` if each instant must run;"
+        " `noonmark backfill` runs the skipped instants.",
+        Blocker.LOOK_BACK: "Raise misfire.look_back_seconds; `noonmark backfill` runs the skipped instants.",
         Blocker.SKIPPED_PAUSED: "Resume with `--missed latest` or `all` next time;"
-        " `noonmark backfill` runs them after all.",
-        Blocker.SKIPPED_CANCELLED: "Submit the job again if it is to run.",
-        Blocker.DEAD: "`noonmark dead show {run}` has every attempt; mend the cause, then"
-        " `noonmark dead redrive {run}`. It keeps the version of its job that it had: if you mend the job by"
-        " an edit, `noonmark job trigger` runs it as it is then.",
-        Blocker.UNKNOWN: "Find out at the target whether it took effect; it is never repeated by itself:"
+        " `noonmark backfill` runs the skipped instants.",
+        Blocker.SKIPPED_CANCELLED: "Submit the job again if it must run.",
+        Blocker.DEAD: "`noonmark dead show {run}` has every attempt; fix the cause, then"
+        " `noonmark dead redrive {run}`. It keeps the version of the job that it had: if you fix the job by"
+        " editing it, `noonmark job trigger` runs the edited job.",
+        Blocker.UNKNOWN: "Check at the target whether it took effect; it is never repeated automatically:"
         " `noonmark job trigger` runs the job again.",
-        Blocker.NO_NEXT_INSTANT: "Change calendars or schedule: the next instant is found by itself.",
-        Blocker.SCHEDULE_ENDED: "Give the schedule a later end, or none, if the job is to go on.",
-        Blocker.MAX_RUNS: "Raise max_runs of its schedule if the job is to go on.",
-        Blocker.ON_ITS_WAY: "Nothing to do: look again in some seconds.",
+        Blocker.NO_NEXT_INSTANT: "Change the calendars or the schedule:"
+        " the next instant is then found automatically.",
+        Blocker.SCHEDULE_ENDED: "Give the schedule a later end, or none, if the job must continue.",
+        Blocker.MAX_RUNS: "Raise max_runs of its schedule if the job must continue.",
+        Blocker.ON_ITS_WAY: "Nothing to do: check again in a few seconds.",
         Blocker.RUNNING: "Nothing to do; `noonmark run logs {run}` has what it wrote.",
         Blocker.JITTER: "Nothing to do; a smaller jitter_seconds brings it closer to its instant.",
-        Blocker.CALENDAR: "Change the calendar, or the job's calendars, if it is to run on such days.",
-        Blocker.CLOCK_CHANGE: "dst_gap and dst_overlap of the schedule say what becomes of such times.",
+        Blocker.CALENDAR: "Change the calendar, or the job's calendars, if it must run on such days.",
+        Blocker.CLOCK_CHANGE: "dst_gap and dst_overlap of the schedule say what happens to such times.",
         Blocker.NOT_DUE: "Nothing to do;"
         " `noonmark job trigger {job} --namespace {namespace}` runs it now as well.",
         Blocker.CANCELLED: "`noonmark job trigger` runs the job again.",
         Blocker.DISCARDED: "`noonmark job trigger` runs the job again.",
         Blocker.SUCCEEDED: "Nothing to do.",
-        Blocker.NOTHING_LEFT: "Submit the job again if it is to run.",
+        Blocker.NOTHING_LEFT: "Submit the job again if it must run.",
     }
 )
-"""What to do about each; what stands in braces is taken from the answer's facts."""
+"""What to do about each; names in braces are replaced by the answer's facts."""
 
 WITHOUT_WORKER: Final[Mapping[Blocker, str]] = MappingProxyType(
     {
-        Blocker.DEAD: "`noonmark dead show {run}` has every attempt; mend the cause, start a worker that can"
+        Blocker.DEAD: "`noonmark dead show {run}` has every attempt; fix the cause, start a worker that can"
         " run the job, then `noonmark dead redrive {run}`.",
-        Blocker.UNKNOWN: "Find out at the target whether it took effect; it is never repeated by itself,"
+        Blocker.UNKNOWN: "Check at the target whether it took effect; it is never repeated automatically,"
         " and no worker could run it now.",
         Blocker.NOT_DUE: "Nothing to do about its time; no worker could run it now.",
         Blocker.CANCELLED: "Before the job can run again, start a worker that can run it.",
         Blocker.DISCARDED: "Before the job can run again, start a worker that can run it.",
     }
 )
-"""The same where no worker can run the job: what is triggered then only waits."""
+"""The same if no worker can run the job: a triggered run would only wait."""
 
 _BLOCKS: Final = frozenset(
     {
@@ -202,10 +203,11 @@ class Answer:
 
     Attributes:
         code: what it is about.
-        weight: how it is to be read.
-        sentence: what blocks, by whom or what, since or until when.
+        weight: how important it is.
+        sentence: what blocks, who or what causes it, and since or until when.
         remedy: what to do.
-        facts: ids, instants and figures behind the sentence, for programs: UUIDs, datetimes, numbers, texts.
+        facts: ids, instants and figures that the sentence is made of, for programs: UUIDs, datetimes,
+            numbers, texts.
     """
 
     code: Blocker
@@ -216,9 +218,9 @@ class Answer:
 
 
 def answer(code: Blocker, sentence: str, *, weight: Weight | None = None, **facts: Any) -> Answer:
-    """Make an answer; facts that are None are left out, and stand in the remedy as `-`.
+    """Make an answer; facts that are None are left out and appear in the remedy as `-`.
 
-    What the remedy names is quoted for a shell: names of jobs come from outside, and commands are copied.
+    Values in the remedy are quoted for a shell: users choose the names of jobs, and people copy commands.
     """
     if weight is None:
         weight = Weight.BLOCKS if code in _BLOCKS else Weight.STATES
@@ -227,7 +229,7 @@ def answer(code: Blocker, sentence: str, *, weight: Weight | None = None, **fact
 
 
 def without_worker(given: Answer) -> Answer:
-    """Return an answer about a job that no worker can run, with what can be done about it then."""
+    """Return an answer about a job that no worker can run, with the remedy that works in this case."""
     remedy = WITHOUT_WORKER.get(given.code)
     return given if remedy is None else replace(given, remedy=_filled(remedy, given.facts))
 
@@ -238,7 +240,7 @@ def _filled(remedy: str, facts: Mapping[str, Any]) -> str:
 
 
 def ranked(answers: Iterable[Answer]) -> list[Answer]:
-    """Order answers: what really blocks first; of one code, the first that was given is kept."""
+    """Order answers, the real cause first; of several with one code, the first one is kept."""
     firsts: dict[Blocker, Answer] = {}
     for one in answers:
         kept = firsts.setdefault(one.code, one)
@@ -248,12 +250,12 @@ def ranked(answers: Iterable[Answer]) -> list[Answer]:
 
 
 def at(moment: datetime) -> str:
-    """Return an instant as sentences show it: UTC, to the second."""
+    """Format an instant for sentences: UTC, to the second."""
     return as_utc(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def lasting(seconds: float) -> str:
-    """Return a duration as sentences show it."""
+    """Format a duration for sentences."""
     if seconds < 120:
         return f"{max(seconds, 0.0):.1f} s"
     if seconds < 7200:

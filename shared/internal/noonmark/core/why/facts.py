@@ -1,4 +1,4 @@
-"""What is known about a job or a run that somebody asks about: the facts that its answers are made of."""
+"""The facts about a job or run that the answers are made of."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ UNFINISHED: Final = frozenset(
 
 
 class JobFacts(NamedTuple):
-    """A job, what its namespace says, and what it needs of the installation.
+    """A job, the state of its namespace, and what it needs from the installation.
 
     Attributes:
         paused_by: `job` or `namespace`.
         pauses_itself: it has `pause_after_failures`.
-        paused_actor: who gave the order, where the audit log has it.
+        paused_actor: who paused it, if the audit log has it.
         pool_known: its pool is registered.
-        zone_data: the version that the installation plans with; None: none is active.
+        zone_data: the active version of the zone data; None: no version is active.
     """
 
     id: UUID
@@ -53,14 +53,14 @@ class JobFacts(NamedTuple):
 
 
 class RunFacts(NamedTuple):
-    """A run with all that stands about it outside its own row.
+    """A run, with what other tables say about it.
 
     Attributes:
-        waiting_since, key, limit_name, limit_key: of its place in a line.
+        waiting_since, key, limit_name, limit_key: of its row in the wait queue.
         retry_at: when it is queued again.
         report_until: until when its target may report.
-        unsent_since: its message waits in the outbox since then.
-        host, pid, beat_at: of the worker that holds it.
+        unsent_since: since when its message has been waiting in the outbox.
+        host, pid, beat_at: of the worker that runs it.
     """
 
     id: UUID
@@ -99,14 +99,14 @@ class RunFacts(NamedTuple):
 
 
 class GateFacts(NamedTuple):
-    """The gate that a waiting run stands before.
+    """The limit or slot that a run waits for.
 
     Attributes:
-        rule: what it lets through; None: there is no such limit any more.
-        held: slots that are taken.
+        rule: what it admits; None: the limit no longer exists.
+        held: slots in use.
         tokens: in its bucket now.
-        before: runs that stand before the run in its line.
-        holders: runs that hold slots, the first few of them.
+        before: runs ahead of this run in the wait queue.
+        holders: the first few runs that hold slots.
     """
 
     rule: GateLimit | None
@@ -121,9 +121,9 @@ class TimerFacts(NamedTuple):
 
     Attributes:
         at: the nominal instant.
-        fires_at: when it may start, jitter included; None: it waits for a resume or for other calendars.
-        place: `at` has its verdict, and the instant after it must be found first.
-        zoned: only a trigger with the active zone data takes it.
+        fires_at: when it may start, including jitter; None: it waits for a resume or for other calendars.
+        place: `at` has its verdict, and the instant after it has not been found yet.
+        zoned: only a trigger with the active zone data claims it.
     """
 
     at: datetime
@@ -133,7 +133,7 @@ class TimerFacts(NamedTuple):
 
 
 class RoleFacts(NamedTuple):
-    """Triggers or dispatchers: how many are alive, and the last beat of any."""
+    """Triggers or dispatchers: the number of live ones, and the last heartbeat of any."""
 
     alive: int
     last_beat_at: datetime | None
@@ -143,11 +143,12 @@ class PoolFacts(NamedTuple):
     """Workers of a pool.
 
     Attributes:
-        alive: those whose lease holds.
-        last_beat_at: of any, also of those that are gone.
-        in_flight: runs that they have under way.
-        misfit: why none of them can run the job, with what would do; None where one can, or none said.
-        lacks: `kind` or `handler`, where `misfit` is set.
+        alive: the number of workers with a valid lease.
+        last_beat_at: the last heartbeat of any worker, including those that are gone.
+        in_flight: the number of their unfinished runs.
+        misfit: why none of them can run the job, with what they can run; None if one can, or if no worker
+            has said what it runs.
+        lacks: `kind` or `handler`, if `misfit` is set.
     """
 
     alive: int
@@ -158,12 +159,12 @@ class PoolFacts(NamedTuple):
 
 
 class PathFacts(NamedTuple):
-    """The way of a run from its timer to a worker.
+    """The path of a run from its timer to a worker.
 
     Attributes:
-        unsent: messages of the run's slice and lane in the outbox, counted up to a cap.
-        oldest_unsent_at: since when the oldest of them waits.
-        passed_until: workers have passed every message of the lane that was acknowledged before.
+        unsent: the number of messages of the run's slice and lane in the outbox, counted up to a cap.
+        oldest_unsent_at: since when the oldest of them has been waiting.
+        passed_until: workers have read every message of the lane that was acknowledged before this instant.
     """
 
     trigger: RoleFacts
@@ -175,7 +176,7 @@ class PathFacts(NamedTuple):
 
 
 class LaneBacklog(NamedTuple):
-    """What stands in the run's lane in Kafka: messages that no worker has taken, and the oldest one's age."""
+    """The run's lane in Kafka: messages that no worker has read, and the age of the oldest one."""
 
     messages: int
     oldest_seconds: float | None
@@ -188,7 +189,7 @@ class KafkaAway(NamedTuple):
 
 
 class SkippedInstant(NamedTuple):
-    """A time, naive, that the schedule names and that fires nothing; `calendar`: because a day is closed."""
+    """A naive local time of the schedule that does not fire; `calendar`: because a day is closed."""
 
     local: datetime
     note: str
@@ -200,13 +201,13 @@ class ScheduleFacts:
     """What the schedule of a recurring job says.
 
     Attributes:
-        over: it names no further instant.
+        over: it has no further instants.
         max_runs: of the job.
         end: of the schedule.
         jitter_seconds: of the schedule.
-        calendars: that it keeps to.
-        cut_off: times between the last instant with a verdict and the next one that fire nothing.
-        held: instants that a pause holds.
+        calendars: the names of its calendars.
+        cut_off: times between the last instant with a verdict and the next one that do not fire.
+        held: the number of instants deferred by a pause.
     """
 
     over: bool = False
@@ -219,10 +220,10 @@ class ScheduleFacts:
 
 
 class Bounds(NamedTuple):
-    """What the installation calls late.
+    """The limits above which something counts as late.
 
     Attributes:
-        outbox_age_seconds, outbox_rows: beyond these, triggers claim nothing for the slice's lane.
+        outbox_age_seconds, outbox_rows: above these, triggers claim nothing for the slice's lane.
     """
 
     outbox_age_seconds: float = 10.0
@@ -238,12 +239,13 @@ class Facts:
 
     Attributes:
         now: by the database's clock.
-        job: that is asked about, or that the run is of; None: it is gone, and only its run is left.
-        run: that is asked about; None: the job as a whole is.
-        runs: of a job that is asked about: the latest, and all that wait for something; the latest first.
+        job: the job that is asked about, or that the run belongs to; None: it was deleted, and only its run
+            is left.
+        run: the run that is asked about; None: the question is about the job.
+        runs: if a job is asked about: its latest runs and all that wait for something, the latest first.
         gates: of waiting runs, by the run's id.
-        slot: the run that holds the overlap slot of the job.
-        zone_data: the version that this process has.
+        slot: the run that holds the job's overlap slot.
+        zone_data: the version of this process.
     """
 
     now: datetime

@@ -1,4 +1,4 @@
-"""Answers about a job as a whole, and the one way to all answers: `explain`."""
+"""Answers about a job as a whole, and `explain`, which returns all answers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from noonmark.core.why.runs import of_ended, of_run
 
 
 def explain(facts: Facts) -> list[Answer]:
-    """Return the answers, what really blocks first; there is always at least one."""
+    """Return the answers, the real cause first; there is always at least one."""
     answers: list[Answer] = []
     if facts.run is not None:
-        held = facts.run.state == RunState.WAITING and facts.run.reason == WaitReason.PAUSED
-        if facts.job is not None and held:
+        paused = facts.run.state == RunState.WAITING and facts.run.reason == WaitReason.PAUSED
+        if facts.job is not None and paused:
             answers += _of_state(facts, facts.job)
         answers += of_run(facts, facts.run)
     elif facts.job is not None:
@@ -36,14 +36,14 @@ def explain(facts: Facts) -> list[Answer]:
     if any(of_workers(facts)):
         answers = [without_worker(one) for one in answers]
     return ranked(answers) or [
-        answer(Blocker.NOTHING_LEFT, "nothing is planned, and nothing of it is in the ledger")
+        answer(Blocker.NOTHING_LEFT, "nothing is planned, and the ledger has no runs of it")
     ]
 
 
 def _of_job(facts: Facts, job: JobFacts) -> Iterator[Answer]:
     yield from _of_state(facts, job)
     unfinished = [run for run in facts.runs if run.unfinished]
-    # The oldest is what the others wait behind.
+    # The others wait for the oldest.
     for run in reversed(unfinished):
         yield from of_run(facts, run)
     yield from _of_past(facts, alone=not unfinished)
@@ -67,7 +67,8 @@ def _of_state(facts: Facts, job: JobFacts) -> Iterator[Answer]:
     elif job.state == JobState.BROKEN:
         yield answer(
             Blocker.JOB_BROKEN,
-            f"the job {job.state_reason or 'cannot be planned'}; it is set aside since {at(job.updated_at)}",
+            f"the job {job.state_reason or 'cannot be planned'};"
+            f" it has been broken since {at(job.updated_at)}",
             since=job.updated_at,
             reason=job.state_reason,
             **about,
@@ -79,17 +80,17 @@ def _of_state(facts: Facts, job: JobFacts) -> Iterator[Answer]:
         why = f": {job.namespace_pause_reason}" if job.namespace_pause_reason else ""
         yield answer(
             Blocker.NAMESPACE_PAUSED,
-            f"its namespace {job.namespace} is paused since {at(job.namespace_paused_at)}{by}{why}",
+            f"its namespace {job.namespace} has been paused since {at(job.namespace_paused_at)}{by}{why}",
             since=job.namespace_paused_at,
             reason=job.namespace_pause_reason,
             by=job.namespace_actor,
-            **_held(facts),
+            **_deferred(facts),
             **about,
         )
     elif job.state == JobState.PAUSED and job.paused_by == "namespace":
         yield answer(
             Blocker.NAMESPACE_PAUSED,
-            f"a pause of its namespace {job.namespace} still holds it: the resume has not come to it yet",
+            f"its namespace {job.namespace} was resumed, but the resume has not reached this job yet",
             since=job.paused_at,
             **about,
         )
@@ -101,24 +102,24 @@ def _paused(facts: Facts, job: JobFacts) -> Answer:
         "job": job.name or job.id,
         "namespace": job.namespace,
         "since": job.paused_at,
-        **_held(facts),
+        **_deferred(facts),
     }
     if job.pauses_itself:
         why = f": {job.state_reason}" if job.state_reason else " after equal failures in a row"
         sentence = f"the job paused itself at {since}{why}"
         return answer(Blocker.JOB_PAUSED_ITSELF, sentence, reason=job.state_reason, **about)
     by = f" by {job.paused_actor}" if job.paused_actor else ""
-    why = f": {job.state_reason}" if job.state_reason else ", no reason was given"
-    sentence = f"the job is paused since {since}{by}{why}"
+    why = f": {job.state_reason}" if job.state_reason else ", no reason given"
+    sentence = f"the job has been paused since {since}{by}{why}"
     return answer(Blocker.JOB_PAUSED, sentence, reason=job.state_reason, by=job.paused_actor, **about)
 
 
-def _held(facts: Facts) -> About:
+def _deferred(facts: Facts) -> About:
     return {"held_instants": facts.schedule.held if facts.schedule is not None else None}
 
 
 def _of_past(facts: Facts, *, alone: bool) -> Iterator[Answer]:
-    """Tell what became of the latest instants, as far as it says why the job has not run."""
+    """Say how the latest instants ended, as far as that explains why the job has not run."""
     if not facts.runs:
         return
     last = facts.runs[0]
@@ -140,7 +141,7 @@ def _of_end(schedule: ScheduleFacts | None, job: JobFacts) -> Iterator[Answer]:
             **about,
         )
     elif schedule is not None:
-        end = f" ended at {at(schedule.end)}" if schedule.end else " names no further instant"
+        end = f" ended at {at(schedule.end)}" if schedule.end else " has no further instants"
         yield answer(Blocker.SCHEDULE_ENDED, f"its schedule{end}", end=schedule.end, **about)
 
 
@@ -151,7 +152,7 @@ def _of_timer(facts: Facts, job: JobFacts, timer: TimerFacts) -> Iterator[Answer
             shown = f" ({', '.join(names)})" if names else ""
             yield answer(
                 Blocker.NO_NEXT_INSTANT,
-                f"its calendars{shown} leave its schedule no further instant",
+                f"its calendars{shown} exclude all further instants of its schedule",
                 job=job.name or job.id,
                 calendars=names,
                 last_instant=timer.at,
@@ -163,7 +164,7 @@ def _of_timer(facts: Facts, job: JobFacts, timer: TimerFacts) -> Iterator[Answer
         return
     yield from _of_future(facts, job, timer)
     if not facts.path.trigger.alive:
-        sentence = "no trigger is alive: it will not be claimed when it comes due"
+        sentence = "no live triggers: it will not be claimed when it comes due"
         yield stopped(Blocker.TRIGGER_STOPPED, facts.path.trigger, sentence, weight=Weight.ADDS)
     yield from of_workers(facts, weight=Weight.ADDS)
 
@@ -185,24 +186,24 @@ def _of_future(facts: Facts, job: JobFacts, timer: TimerFacts) -> Iterator[Answe
             times = [one.local.isoformat(timespec="seconds") for one in found]
             more = f", and {len(found) - 1} more before its next instant" if len(found) > 1 else ""
             sentence = (
-                f"{times[0]} on its clock fires nothing ({found[0].note}){more}; it is due at {at(timer.at)}"
+                f"{times[0]} local time does not fire ({found[0].note}){more}; it is due at {at(timer.at)}"
             )
             calendars = list(facts.schedule.calendars) if facts.schedule is not None else None
             yield answer(
                 code, sentence, times=times, note=found[0].note, calendars=calendars or None, **about
             )
     if timer.at <= facts.now:
-        sentence = f"it was due at {at(timer.at)}, and its jitter lets it start at {at(timer.fires_at)}"
+        sentence = f"it was due at {at(timer.at)}; its jitter delays the start to {at(timer.fires_at)}"
         yield answer(Blocker.JITTER, sentence, **about)
         return
     yield answer(Blocker.NOT_DUE, f"it is due at {at(timer.at)}", **about)
     if timer.fires_at > timer.at:
-        sentence = f"its jitter lets that run start at {at(timer.fires_at)}"
+        sentence = f"its jitter delays the start to {at(timer.fires_at)}"
         yield answer(Blocker.JITTER, sentence, weight=Weight.ADDS, **about)
 
 
 def lane_in_question(facts: Facts) -> tuple[str, Lane] | None:
-    """Return pool and lane whose backlog in Kafka would tell more; None where none would."""
+    """Return the pool and lane whose backlog in Kafka would explain more; None: no backlog would."""
     for run in (facts.run,) if facts.run is not None else facts.runs:
         if run.state == RunState.QUEUED and run.unsent_since is None:
             return run.pool, Lane(run.lane)
@@ -210,7 +211,7 @@ def lane_in_question(facts: Facts) -> tuple[str, Lane] | None:
 
 
 def without_errors(facts: Facts) -> Facts:
-    """Return facts without the texts of errors of attempts, for those who may not read them."""
+    """Return the facts without error texts of attempts, for users who may not read them."""
     job = facts.job
     if job is not None and job.pauses_itself:
         job = job._replace(state_reason=None)
@@ -223,5 +224,5 @@ def without_errors(facts: Facts) -> Facts:
 
 
 def _without_error(run: RunFacts) -> RunFacts:
-    # What Kafka says of a message is no error of an attempt.
+    # Kafka's reason for refusing a message is not an error of an attempt.
     return run if run.reason == WaitReason.UNDELIVERABLE else run._replace(error=None)

@@ -1,4 +1,4 @@
-"""Answers about the way of a run: triggers that claim, dispatchers that relay, workers that start."""
+"""Answers about the path of a run: triggers that claim, dispatchers that relay, workers that start."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from noonmark.core.why.answers import About, Answer, Blocker, Weight, answer, at
 from noonmark.core.why.facts import Facts, KafkaAway, LaneBacklog, RoleFacts, RunFacts
 
 SLOW_SECONDS: Final = 5.0
-"""What takes longer than this, although somebody is alive whose duty it is, is told as a problem."""
+"""A step that takes longer than this although its service is live is reported as a problem."""
 
 
 def of_overdue(
     facts: Facts, due: datetime, shard: int, lane: int, *, zoned: bool = False
 ) -> Iterator[Answer]:
-    """Say why something that is due since a moment has not been claimed."""
+    """Say why something that is due has not been claimed."""
     late = (facts.now - due).total_seconds()
     about: About = {"shard": shard, "lane": Lane(lane).label, "due_since": due, "seconds": late}
     trigger, path = facts.path.trigger, facts.path
     unsent = (facts.now - path.oldest_unsent_at).total_seconds() if path.oldest_unsent_at else 0.0
     if not trigger.alive:
-        sentence = "no trigger is alive, so nothing that comes due is claimed"
+        sentence = "no live triggers, so nothing that comes due is claimed"
         yield stopped(Blocker.TRIGGER_STOPPED, trigger, sentence, **about)
     elif unsent > facts.bounds.outbox_age_seconds or path.unsent >= facts.bounds.outbox_rows:
         yield from _behind_relay(facts, unsent, about)
@@ -31,8 +31,8 @@ def of_overdue(
         yield _of_zone_data(facts.job.zone_data, facts.zone_data, about)
     elif late > SLOW_SECONDS:
         sentence = (
-            f"it came due {lasting(late)} ago and is not claimed, although"
-            f" {counted(trigger.alive, 'trigger')} {_are(trigger.alive)} alive: claims do not keep up"
+            f"it came due {lasting(late)} ago and has not been claimed, although"
+            f" {counted(trigger.alive, 'trigger')} {_are(trigger.alive)} live: claims do not keep up"
         )
         yield answer(Blocker.TRIGGER_BEHIND, sentence, triggers=trigger.alive, **about)
     else:
@@ -42,8 +42,8 @@ def of_overdue(
 
 def _of_zone_data(active: str | None, here: str | None, about: About) -> Answer:
     sentence = (
-        f"it is due since {at(about['due_since'])}, and only triggers with the active zone data"
-        f" ({active or 'none'}) take jobs with a time zone; this process has {here}"
+        f"it has been due since {at(about['due_since'])}, and only triggers with the active zone data"
+        f" ({active or 'none'}) claim jobs with a time zone; this process has {here}"
     )
     return answer(Blocker.ZONE_DATA, sentence, active=active, here=here, **about)
 
@@ -54,11 +54,11 @@ def _behind_relay(facts: Facts, unsent: float, about: About) -> Iterator[Answer]
         yield _dispatcher_behind(facts, unsent)
     else:
         yield stopped(
-            Blocker.DISPATCHER_STOPPED, path.dispatcher, "no dispatcher is alive, so no message reaches Kafka"
+            Blocker.DISPATCHER_STOPPED, path.dispatcher, "no live dispatchers, so no message reaches Kafka"
         )
     yield answer(
         Blocker.CLAIMS_HELD_BACK,
-        f"nothing of lane {about['lane']} is claimed in its shard, for the relay is {lasting(unsent)}"
+        f"nothing in lane {about['lane']} of its shard is claimed, because the relay is {lasting(unsent)}"
         f" and {counted(path.unsent, 'message')} behind",
         unsent=path.unsent,
         oldest_unsent_at=path.oldest_unsent_at,
@@ -67,7 +67,7 @@ def _behind_relay(facts: Facts, unsent: float, about: About) -> Iterator[Answer]
 
 
 def of_unsent(facts: Facts, run: RunFacts) -> Iterator[Answer]:
-    """Say why the message of a queued run has not been given to Kafka."""
+    """Say why the message of a queued run has not been sent to Kafka."""
     assert run.unsent_since is not None
     dispatcher = facts.path.dispatcher
     waits = (facts.now - run.unsent_since).total_seconds()
@@ -81,7 +81,7 @@ def of_unsent(facts: Facts, run: RunFacts) -> Iterator[Answer]:
         yield stopped(
             Blocker.DISPATCHER_STOPPED,
             dispatcher,
-            f"no dispatcher is alive; the run's message waits in the outbox since {at(run.unsent_since)}",
+            f"no live dispatchers; the run's message has been in the outbox since {at(run.unsent_since)}",
             **about,
         )
     elif waits > SLOW_SECONDS:
@@ -100,7 +100,7 @@ def _dispatcher_behind(facts: Facts, seconds: float, **about: Any) -> Answer:
         Blocker.DISPATCHER_BEHIND,
         f"{counted(path.unsent, 'message')} of its lane and slice {_wait(path.unsent)} in the outbox,"
         f" the oldest for {lasting(seconds)}, although {counted(path.dispatcher.alive, 'dispatcher')}"
-        f" {_are(path.dispatcher.alive)} alive: they do not get on, or Kafka does not answer",
+        f" {_are(path.dispatcher.alive)} live: they make no progress, or Kafka does not answer",
         unsent=path.unsent,
         seconds=seconds,
         dispatchers=path.dispatcher.alive,
@@ -118,10 +118,10 @@ def of_workers(facts: Facts, *, weight: Weight | None = None) -> Iterator[Answer
     if not job.pool_known:
         yield answer(Blocker.NO_SUCH_POOL, f"its pool {job.pool!r} is not registered", weight=weight, **about)
     elif not pool.alive:
-        seen = f"; the last beat came at {at(pool.last_beat_at)}" if pool.last_beat_at else ""
+        seen = f"; the last heartbeat was at {at(pool.last_beat_at)}" if pool.last_beat_at else ""
         yield answer(
             Blocker.NO_WORKER,
-            f"no worker of pool {job.pool} is alive{seen}",
+            f"no live workers in pool {job.pool}{seen}",
             weight=weight,
             last_beat_at=pool.last_beat_at,
             **about,
@@ -132,18 +132,18 @@ def of_workers(facts: Facts, *, weight: Weight | None = None) -> Iterator[Answer
 
 
 def of_message(facts: Facts, run: RunFacts) -> Iterator[Answer]:
-    """Say why a run has not begun whose message Kafka has."""
+    """Say why a run has not started although its message is in Kafka."""
     path, queued = facts.path, run.queued_at or run.scheduled_for
     lane = Lane(run.lane).label
     about: About = {"run": run.id, "pool": run.pool, "lane": lane, "queued_at": queued}
     if path.passed_until is not None and queued < path.passed_until:
         sentence = (
-            f"its message is gone: workers have passed all that Kafka had of lane {lane} until"
+            f"its message is gone: workers have read everything in lane {lane} up to"
             f" {at(path.passed_until)}, and it was queued at {at(queued)}"
         )
         yield answer(Blocker.MESSAGE_LOST, sentence, passed_until=path.passed_until, **about)
     elif isinstance(facts.backlog, KafkaAway):
-        sentence = f"its message is in Kafka, and its lane cannot be measured now: {facts.backlog.reason}"
+        sentence = f"its message is in Kafka, but its lane cannot be measured now: {facts.backlog.reason}"
         yield answer(Blocker.KAFKA_AWAY, sentence, reason=facts.backlog.reason, **about)
     else:
         yield _in_lane(facts, facts.backlog, about)
@@ -154,8 +154,8 @@ def _in_lane(facts: Facts, backlog: LaneBacklog | None, about: About) -> Answer:
     waits = (facts.now - queued).total_seconds()
     workers: About = {"workers": pool.alive, "in_flight": pool.in_flight}
     busy = (
-        f"{counted(pool.alive, 'worker')} of pool {about['pool']} {_are(pool.alive)} alive,"
-        f" with {counted(pool.in_flight, 'run')} under way"
+        f"{counted(pool.alive, 'worker')} of pool {about['pool']} {_are(pool.alive)} live,"
+        f" with {counted(pool.in_flight, 'run')} in flight"
     )
     if backlog is not None and backlog.messages:
         age = (
@@ -169,7 +169,7 @@ def _in_lane(facts: Facts, backlog: LaneBacklog | None, about: About) -> Answer:
         )
         return answer(Blocker.LANE_BACKLOG, sentence, **backlog._asdict(), **workers, **about)
     if waits > SLOW_SECONDS:
-        sentence = f"it is queued since {at(queued)}, its message is sent; {busy}"
+        sentence = f"it has been queued since {at(queued)}, and its message was sent; {busy}"
         return answer(Blocker.WORKERS_BUSY, sentence, **workers, **about)
     sentence = f"it was queued {lasting(waits)} ago; a worker is about to start it"
     return answer(Blocker.ON_ITS_WAY, sentence, **about)
@@ -178,8 +178,8 @@ def _in_lane(facts: Facts, backlog: LaneBacklog | None, about: About) -> Answer:
 def stopped(
     code: Blocker, role: RoleFacts, sentence: str, *, weight: Weight | None = None, **about: Any
 ) -> Answer:
-    """Say that nobody does a duty, and since when."""
-    seen = f"; the last beat came at {at(role.last_beat_at)}" if role.last_beat_at else ""
+    """Say that no service with this role is live, and since when."""
+    seen = f"; the last heartbeat was at {at(role.last_beat_at)}" if role.last_beat_at else ""
     return answer(code, sentence + seen, weight=weight, last_beat_at=role.last_beat_at, **about)
 
 

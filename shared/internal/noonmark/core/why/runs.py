@@ -1,4 +1,4 @@
-"""Answers about one run: what it waits for, what it is at, what became of it."""
+"""Answers about one run: what it waits for, what it is doing, how it ended."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ _MOST_NAMED: Final = 3
 
 _SKIPPED: Final = {
     SkipReason.OVERLAP: (Blocker.SKIPPED_OVERLAP, "overlap: another run of the job was unfinished"),
-    SkipReason.MISFIRED: (Blocker.MISFIRED, "misfired: it came too late, and the misfire policy is skip"),
+    SkipReason.MISFIRED: (Blocker.MISFIRED, "misfired: it was too late, and the misfire policy is skip"),
     SkipReason.COALESCED: (
         Blocker.COALESCED,
-        "coalesced: a later instant was due too, and only the latest runs",
+        "coalesced: a later instant was also due, and only the latest one runs",
     ),
     SkipReason.LOOK_BACK: (
         Blocker.LOOK_BACK,
         "look_back: it was older than the job's misfire.look_back_seconds",
     ),
-    SkipReason.PAUSED: (Blocker.SKIPPED_PAUSED, "paused: it came due in a pause, and the resume skipped it"),
-    SkipReason.START_DEADLINE: (Blocker.START_DEADLINE, "start_deadline: no worker could start it in time"),
+    SkipReason.PAUSED: (
+        Blocker.SKIPPED_PAUSED,
+        "paused: it came due during a pause, and the resume skipped it",
+    ),
+    SkipReason.START_DEADLINE: (Blocker.START_DEADLINE, "start_deadline: no worker started it in time"),
     SkipReason.CANCELLED: (Blocker.SKIPPED_CANCELLED, "cancelled: its job was cancelled before it ran"),
 }
 
 
 def of_run(facts: Facts, run: RunFacts) -> Iterator[Answer]:
-    """Say why a run has not run, or what became of it."""
+    """Say why a run has not run, or how it ended."""
     if run.state == RunState.WAITING:
         yield from _deadline(facts, run)
         yield from _waiting(facts, run)
@@ -55,7 +58,7 @@ def _deadline(facts: Facts, run: RunFacts) -> Iterator[Answer]:
     if run.start_by < facts.now:
         yield answer(
             Blocker.START_DEADLINE,
-            f"its start deadline passed at {at(run.start_by)}: it is skipped as soon as it is looked at",
+            f"its start deadline passed at {at(run.start_by)}: the trigger or a worker will skip it",
             **about,
         )
     else:
@@ -76,15 +79,15 @@ def _waiting(facts: Facts, run: RunFacts) -> Iterator[Answer]:
         if run.retry_at is not None and run.retry_at <= facts.now:
             yield from of_overdue(facts, run.retry_at, run.shard, run.lane)
     elif run.reason != WaitReason.PAUSED:
-        # Why a pause holds it is said of the job.
+        # The answer about the job explains a pause.
         yield from _in_wait_queue(facts, run)
 
 
 def _undeliverable(run: RunFacts) -> Answer:
-    again = f"; it is tried again at {at(run.retry_at)}" if run.retry_at else ""
+    again = f"; it is retried at {at(run.retry_at)}" if run.retry_at else ""
     return answer(
         Blocker.UNDELIVERABLE,
-        f"Kafka refuses its message: {run.error or 'no reason is known'}{again}",
+        f"Kafka refuses its message: {run.error or 'unknown reason'}{again}",
         run=run.id,
         pool=run.pool,
         reason=run.error,
@@ -102,33 +105,34 @@ def _in_wait_queue(facts: Facts, run: RunFacts) -> Iterator[Answer]:
         if found is not None:
             yield found
     if gate is None or found is None:
-        # There is room: the trigger's next pass queues it.
+        # There is capacity: the trigger's next pass queues it.
         since = run.waiting_since or run.scheduled_for
         if facts.path.trigger.alive:
             yield answer(
                 Blocker.ON_ITS_WAY,
-                f"it waits since {at(since)} and has room now; the trigger is about to queue it",
+                f"it has been waiting since {at(since)} and has capacity now;"
+                " the trigger is about to queue it",
                 **about,
             )
         else:
             yield stopped(
                 Blocker.TRIGGER_STOPPED,
                 facts.path.trigger,
-                "no trigger is alive; the run has room, and nobody queues it",
+                "no live triggers: the run has capacity, but nothing queues it",
                 **about,
             )
     elif not facts.path.trigger.alive:
         yield stopped(
             Blocker.TRIGGER_STOPPED,
             facts.path.trigger,
-            "no trigger is alive to queue it when there is room",
+            "no live triggers to queue it when there is capacity",
             **about,
         )
     yield from of_workers(facts, weight=Weight.ADDS)
 
 
 def _at_gate(facts: Facts, run: RunFacts, gate: GateFacts, about: About) -> Answer | None:
-    """Say what holds the run up at its gate; None: nothing does any more."""
+    """Say why the run waits for its limit or slot; None: it no longer has to wait."""
     if run.reason == WaitReason.OVERLAP:
         return _overlap(facts, run, gate.holders, about)
     if gate.rule is None:
@@ -138,16 +142,17 @@ def _at_gate(facts: Facts, run: RunFacts, gate: GateFacts, about: About) -> Answ
     of_limit: About = {"limit": run.limit_name, "limit_key": run.limit_key}
     if most is not None and gate.held >= most:
         about |= {"holders": [one.id for one in gate.holders], "held": gate.held, "max": most}
-        before = f"{counted(gate.before, 'run')} before it in line"
+        before = f"{counted(gate.before, 'run')} ahead of it in the queue"
         if run.reason == WaitReason.FAIRNESS:
             sentence = (
-                f"it waits since {since} for room in namespace {run.namespace}: {gate.held} of {most} runs"
-                f" of its lane are in flight; {before}"
+                f"it has been waiting since {since} for capacity in namespace {run.namespace}: {gate.held} of"
+                f" {most} runs of its lane are in flight; {before}"
             )
             return answer(Blocker.NAMESPACE_CAP, sentence, **about)
         sentence = (
-            f"it waits since {since} for limit {name}: {gate.held} of {most}"
-            f" {'slot is' if most == 1 else 'slots are'} held by {_named(gate.holders, gate.held)}; {before}"
+            f"it has been waiting since {since} for limit {name}: {gate.held} of {most}"
+            f" {'slot is' if most == 1 else 'slots are'} in use by"
+            f" {_named(gate.holders, gate.held)}; {before}"
         )
         return answer(Blocker.LIMIT, sentence, **of_limit, **about)
     rate = gate.rule.rate_per_second
@@ -155,8 +160,8 @@ def _at_gate(facts: Facts, run: RunFacts, gate: GateFacts, about: About) -> Answ
         return None
     until = facts.now + timedelta(seconds=(gate.before + 1 - gate.tokens) / rate)
     sentence = (
-        f"it waits since {since} for the rate of limit {name}: with {counted(gate.before, 'run')} before it,"
-        f" its turn comes about {at(until)}"
+        f"it has been waiting since {since} for the rate of limit {name}: with"
+        f" {counted(gate.before, 'run')} ahead of it, its turn comes at about {at(until)}"
     )
     return answer(Blocker.RATE_LIMIT, sentence, until=until, rate_per_second=rate, **of_limit, **about)
 
@@ -167,8 +172,8 @@ def _overlap(facts: Facts, run: RunFacts, holders: Sequence[RunFacts], about: Ab
         return None
     return answer(
         Blocker.OVERLAP,
-        f"it waits since {at(run.waiting_since or run.scheduled_for)} for run {holder.id} of the same job,"
-        f" {doing(facts, holder)}",
+        f"it has been waiting since {at(run.waiting_since or run.scheduled_for)} for run {holder.id}"
+        f" of the same job, {doing(facts, holder)}",
         **_holder(holder),
         **about,
     )
@@ -191,16 +196,16 @@ def _named(holders: Sequence[RunFacts], held: int) -> str:
     return f"{'run' if held == 1 else 'runs'} {names}{f' and {more} more' if more > 0 else ''}"
 
 
-# what it is at
+# what it is doing
 
 
 def doing(facts: Facts, run: RunFacts) -> str:
-    """Return what an unfinished run is at, to follow its name."""
+    """Return what an unfinished run is doing, as a clause to follow its name."""
     if run.report_until is not None:
-        return f"which waits for its target's report until {at(run.report_until)}"
+        return f"which waits until {at(run.report_until)} for its target's report"
     if run.state in (RunState.RUNNING, RunState.CANCELLING) and run.owner:
-        return f"which is {run.state} on {_worker(run)} since {at(_since(run))}"
-    return f"which is {run.state} since {lasting((facts.now - _since(run)).total_seconds())}"
+        return f"which has been {run.state} on {_worker(run)} since {at(_since(run))}"
+    return f"which has been {run.state} for {lasting((facts.now - _since(run)).total_seconds())}"
 
 
 def _since(run: RunFacts) -> datetime:
@@ -222,27 +227,27 @@ def _under_way(run: RunFacts) -> Answer:
     if run.report_until is not None:
         return answer(
             Blocker.CALLBACK,
-            f"its target took it on and has until {at(run.report_until)} to report its end",
+            f"its target accepted it and has until {at(run.report_until)} to report the outcome",
             until=run.report_until,
             **about,
         )
     assert run.started_at is not None
     about |= {"worker": run.owner, "host": run.host, "pid": run.pid, "beat_at": run.beat_at}
     if run.state == RunState.CANCELLING:
-        sentence = f"it was asked to stop, and {_worker(run)} has not confirmed yet that nothing of it runs"
+        sentence = f"it was asked to stop, and {_worker(run)} has not confirmed yet that it stopped"
         return answer(Blocker.CANCELLING, sentence, **about)
-    sentence = f"it is running on {_worker(run)} since {at(run.started_at)}, attempt {run.attempt}"
+    sentence = f"it has been running on {_worker(run)} since {at(run.started_at)}, attempt {run.attempt}"
     return answer(Blocker.RUNNING, sentence, **about)
 
 
 def _retrying(facts: Facts, run: RunFacts) -> Iterator[Answer]:
-    why = f" after: {run.error}" if run.error else ""
+    why = f": {run.error}" if run.error else ""
     if run.retry_at is not None and run.retry_at <= facts.now:
         yield from of_overdue(facts, run.retry_at, run.shard, run.lane)
-    until = f" until {at(run.retry_at)}" if run.retry_at else ""
+    following = f"the next one is due at {at(run.retry_at)}" if run.retry_at else "it waits for the next one"
     yield answer(
         Blocker.RETRYING,
-        f"attempt {run.attempt} failed, and it waits for the next one{until}{why}",
+        f"attempt {run.attempt} failed{why}; {following}",
         run=run.id,
         attempt=run.attempt,
         until=run.retry_at,
@@ -251,11 +256,11 @@ def _retrying(facts: Facts, run: RunFacts) -> Iterator[Answer]:
     yield from of_workers(facts)
 
 
-# what became of it
+# how it ended
 
 
 def of_ended(facts: Facts, runs: Sequence[RunFacts]) -> Iterator[Answer]:
-    """Say what became of runs that ended alike, the latest first; several only where they were skipped."""
+    """Say how runs ended that ended in the same way, the latest first; several only if they were skipped."""
     run = runs[0]
     about: About = {
         "run": run.id,
@@ -270,12 +275,13 @@ def of_ended(facts: Facts, runs: Sequence[RunFacts]) -> Iterator[Answer]:
         if run.reason == "rejected":
             yield from of_workers(facts)
         why = f": {run.error}" if run.error else ""
-        sentence = f"it is dead since {ended}, after {counted(run.attempt, 'attempt')} ({run.reason}){why}"
+        attempts = counted(run.attempt, "attempt")
+        sentence = f"it has been dead since {ended}, after {attempts} ({run.reason}){why}"
         yield answer(
             Blocker.DEAD, sentence, attempts=run.attempt, reason=run.reason, error=run.error, **about
         )
     elif run.state == RunState.UNKNOWN:
-        sentence = f"it ended as unknown at {ended} ({run.reason}): nobody can know whether it took effect"
+        sentence = f"it ended as unknown at {ended} ({run.reason}): nothing shows whether it took effect"
         yield answer(Blocker.UNKNOWN, sentence, reason=run.reason, **about)
     elif run.state == RunState.SUCCEEDED:
         yield answer(

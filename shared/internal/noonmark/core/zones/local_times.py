@@ -168,7 +168,7 @@ class Zoned:
             named = _named(missing, more, local)
             plural = more or len(missing) > 1
             if regular:
-                return f"also stands for {named}, which {'do' if plural else 'does'} not exist"
+                return f"also runs for {named}, which {'do' if plural else 'does'} not exist"
             moved = "shifted" if self._gap_of(segment)[0] is DstGap.SHIFT else "moved"
             return f"{moved}: {named} {'do' if plural else 'does'} not exist"
         return self._pass_note(segment, local) if regular else None
@@ -339,7 +339,7 @@ class Zoned:
         back = segment.before - segment.offset
         if back > _ZERO and local < segment.local_start + back:
             last = self.overlap.for_size(back) is DstOverlap.LAST
-            return f"last of two {clock}" if last else f"second pass: {clock} comes twice"
+            return f"last of two {clock}" if last else f"second pass: {clock} occurs twice"
         back = segment.offset - segment.after
         if back > _ZERO and local >= segment.local_end - back:
             return f"first of two {clock}" if self.overlap.for_size(back) is DstOverlap.FIRST else None

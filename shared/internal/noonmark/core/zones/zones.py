@@ -255,8 +255,8 @@ class ZoneData:
             if found is not None:
                 return cls(path, found.group(1), lambda: _names_below(path))
         raise ZoneError(
-            f"zone data at {path} do not tell their version: needed is a file 'tzdata.zi' whose first line "
-            "is like '# version 2026b', or a file 'version' that holds '2026b'"
+            f"zone data at {path} have no version: add a file 'tzdata.zi' whose first line is like "
+            "'# version 2026b', or a file 'version' with '2026b'"
         )
 
     @cached_property
