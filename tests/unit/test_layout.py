@@ -1,11 +1,13 @@
-"""One namespace in three roots, and in the wheel whatever the program reads at run time."""
+"""One namespace in three roots, in the wheel whatever the program reads at run time, and bounds of length."""
 
 from __future__ import annotations
 
 import ast
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
+import grimp
 import pytest
 
 import noonmark
@@ -15,6 +17,8 @@ FOLDERS = [ROOT / name for name in ("services", "shared", "schemas")]
 HOUSES = [ROOT / "shared" / name for name in ("internal", "sdk", "tools")]
 ROOTS = [FOLDERS[0], *HOUSES, FOLDERS[2]]
 MOST_MODULES = 20
+MOST_LINES = 400
+MOST_LINES_OF_A_BODY = 40
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WHEEL = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
 PACKAGES = [ROOT / package for package in WHEEL["packages"]]
@@ -96,7 +100,94 @@ def test_no_module_is_longer_than_people_read_at_once():
         str(path.relative_to(ROOT)): lines
         for package in PACKAGES
         for path in package.rglob("*.py")
-        if (lines := len(path.read_text().splitlines())) > 400
+        if (lines := len(path.read_text().splitlines())) > MOST_LINES
     }
 
     assert long == {}
+
+
+def lines_of_the_body(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Count from the first statement to the last: neither the signature nor the docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def test_no_function_body_is_longer_than_people_read_at_once():
+    long = [
+        f"{path.relative_to(ROOT)}:{function.lineno} {function.name}: {lines} lines"
+        for package in PACKAGES
+        for path in sorted(package.rglob("*.py"))
+        for function in functions_of(path)
+        if (lines := lines_of_the_body(function)) > MOST_LINES_OF_A_BODY
+    ]
+
+    assert long == []
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            'def f(\n    a: int,\n    b: int,\n) -> None:\n    """First.\n\n    More.\n    """\n    g(a)\n\n    g(b)\n',
+            3,
+        ),
+        ('def f() -> None:\n    """Only this."""\n', 0),
+        ("async def f() -> None:\n    # why\n    g(\n        1,\n    )\n", 3),
+    ],
+    ids=["signature and docstring do not count", "no body", "no docstring"],
+)
+def test_lines_of_a_body_are_counted_from_its_first_statement_to_its_last(text, lines):
+    function = ast.parse(text).body[0]
+
+    assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+    assert lines_of_the_body(function) == lines
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the sets of modules that reach each other through imports (Tarjan's algorithm)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    open_modules: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        index[module] = low[module] = len(index)
+        open_modules.append(module)
+        for other in sorted(graph[module]):
+            if other not in index:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in open_modules:
+                low[module] = min(low[module], index[other])
+        if low[module] == index[module]:
+            start = open_modules.index(module)
+            members = open_modules[start:]
+            del open_modules[start:]
+            if len(members) > 1 or module in graph[module]:
+                found.append(sorted(members))
+
+    for module in sorted(graph):
+        if module not in index:
+            visit(module)
+    return found
+
+
+def test_circles_are_found_whatever_their_length():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"d", "f"}, "f": {"e"}}
+
+    assert circles(graph) == [["a", "b", "c"], ["e", "f"]]
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    # Imports inside functions and under TYPE_CHECKING count, too.
+    graph = grimp.build_graph("noonmark", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+
+    assert len(imports) > 400
+    assert circles(imports) == []

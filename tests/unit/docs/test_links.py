@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ NO_SETTINGS = {
 }
 """Variables that tests, the development stack and scripts read, and what the names of secrets begin with."""
 
+MODULE_ROOTS = [
+    ROOT / root / "noonmark"
+    for root in ("services", "shared/internal", "shared/sdk", "shared/tools", "schemas")
+]
+
 OTHER_NAMES = {"noonmark_outbox", "noonmark_stack", "noonmark_handlers", "noonmark_api", "noonmark_roles"}
 """A table in applications' databases, names of the pytest plugin, a role of Postgres, a claim: no metrics."""
 
@@ -38,6 +44,12 @@ def links(page: Path) -> Iterator[tuple[str, str]]:
         if not target.startswith(("http://", "https://")):
             file, _, anchor = target.partition("#")
             yield file, anchor
+
+
+@cache
+def python_files() -> list[Path]:
+    folders = ("services", "shared", "schemas", "tests", "benchmarks", "examples", "helm")
+    return [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
 
 
 @by_page
@@ -59,6 +71,57 @@ def test_every_statement_that_is_named_exists(page):
 def test_every_file_of_the_project_that_is_named_exists(page):
     for path in re.findall(r"`((?:tests|shared|services|schemas|benchmarks|examples)/[\w./]+)`", prose(page)):
         assert (ROOT / path).exists(), path
+
+
+FILES_OF_USERS = {"mails/jobs.py", "shop/mails.py"}
+"""Examples of what readers write."""
+
+
+@by_page
+def test_every_module_that_is_named_by_a_part_of_its_path_exists(page):
+    files = {f"/{path.relative_to(ROOT)}" for path in python_files()}
+    named = set(re.findall(r"`([\w./-]+\.py)`", page.read_text(encoding="utf-8"))) - FILES_OF_USERS
+    assert [path for path in named if not any(file.endswith(f"/{path}") for file in files)] == []
+
+
+def exists_in_the_product(dotted: str) -> bool:
+    """Whether a package, a module or a name in one is there; True for names that begin with no package of noonmark.
+
+    Topics, types of events and attributes of spans begin with `noonmark.`, too.
+    """
+    package, *rest = dotted.split(".")[1:]
+    folder = next((root / package for root in MODULE_ROOTS if (root / package).is_dir()), None)
+    if folder is None:
+        return True
+    while rest and (folder / rest[0]).is_dir():
+        folder /= rest.pop(0)
+    if rest and (folder / f"{rest[0]}.py").exists():
+        file = folder / f"{rest.pop(0)}.py"
+    else:
+        file = folder / "__init__.py"
+    return not rest or re.search(rf"\b{rest[0]}\b", file.read_text(encoding="utf-8")) is not None
+
+
+@by_page
+def test_every_package_and_module_that_is_named_by_its_import_path_exists(page):
+    named = re.findall(r"`(noonmark(?:\.\w+)+)`", prose(page))
+    assert [dotted for dotted in named if not exists_in_the_product(dotted)] == []
+
+
+@pytest.mark.parametrize(
+    ("dotted", "exists"),
+    [
+        ("noonmark.core", True),
+        ("noonmark.core.planning.plan", True),
+        ("noonmark.core.planning.plan.MisfirePolicy", True),
+        ("noonmark.handlers.Context", True),
+        ("noonmark.lifecycle", True),
+        ("noonmark.core.planning.plans", False),
+        ("noonmark.core.planning.plan.Nothing", False),
+    ],
+)
+def test_import_paths_are_looked_up_in_the_tree(dotted, exists):
+    assert exists_in_the_product(dotted) is exists
 
 
 @by_page
