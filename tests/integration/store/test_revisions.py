@@ -47,5 +47,5 @@ def test_an_earlier_schema_is_refused_with_what_to_do(database_url: str):
 
 
 def test_a_database_without_a_schema_is_refused(postgres_server):
-    with pytest.raises(StartError, match="holds no noonmark schema"):
+    with pytest.raises(StartError, match="has no noonmark schema"):
         await_install(service(postgres_server.url))

@@ -71,7 +71,7 @@ def test_nobody_there_is_told(monkeypatch, capsys):
     monkeypatch.setenv("NOONMARK_METRICS_PORT", str(unused_port()))
 
     assert main() == 1
-    assert capsys.readouterr().err.startswith("no answer from 127.0.0.1, port ")
+    assert capsys.readouterr().err.startswith("no response from 127.0.0.1, port ")
 
 
 def test_no_port_is_told(monkeypatch, capsys):

@@ -99,7 +99,7 @@ def test_count_and_bytes_of_an_attempts_events_are_bounded():
         EMITTER.emit(run, Event.of("audit.x", 1))
     run = hand()
     EMITTER.emit(run, Event.of("audit.x", "x" * 200_000))
-    with pytest.raises(EmitRefusedError, match="262144 bytes together"):
+    with pytest.raises(EmitRefusedError, match="262144 bytes in total"):
         EMITTER.emit(run, Event.of("audit.x", "x" * 62_000))
     EMITTER.emit(run, Event.of("audit.x", "small"))
     assert len(run.ensure_extras().emits) == 2

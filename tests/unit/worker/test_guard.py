@@ -132,5 +132,5 @@ def test_check_raises_what_refusal_says():
 
 @pytest.mark.parametrize("text", ["10.20.0.1/16", "ten", "", "10.0.0.0/33", "example.com"])
 def test_a_network_that_cannot_be_read_is_named(text):
-    with pytest.raises(NetworkListError, match=r"is no network .* write for example"):
+    with pytest.raises(NetworkListError, match=r"is not a network .* write for example"):
         Guard([text])
