@@ -86,7 +86,7 @@ def test_somebody_else_who_listens_there_is_no_health(capsys):
         answer = ask(*listener.getsockname(), "/livez", seconds=0.05)
 
     assert not answer.good
-    assert "no answer" in answer.text
+    assert "no response" in answer.text
 
 
 def test_what_a_container_runs_imports_neither_settings_nor_drivers(port):

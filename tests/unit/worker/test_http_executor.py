@@ -338,7 +338,7 @@ def test_the_time_limit_covers_name_resolution(ctx):
 def test_the_time_limit_covers_the_whole_answer(ctx, reply, forever):
     result = call(ctx, Target(reply, forever=forever), timeout_seconds=0.1)
     assert not result.ok
-    assert result.timed_out or "not proper HTTP" in result.error
+    assert result.timed_out or "not valid HTTP" in result.error
 
 
 def test_reading_stops_at_the_cap_and_the_connection_is_closed(ctx):
@@ -377,8 +377,8 @@ def test_an_answer_that_cannot_be_stored_as_text_is_made_storable(ctx):
     [
         (None, "closed the connection without a response"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal", "broke off"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "is not proper HTTP"),
-        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * 100_000 + b"\r\n\r\n", "is not proper HTTP"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "is not valid HTTP"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * 100_000 + b"\r\n\r\n", "is not valid HTTP"),
     ],
     ids=["nothing", "half a body", "another protocol", "huge header"],
 )

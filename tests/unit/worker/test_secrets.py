@@ -81,7 +81,7 @@ def test_the_hand_learns_what_its_attempt_was_given(secrets):
     ],
 )
 def test_a_name_cannot_leave_its_namespace(secrets, name):
-    with pytest.raises(SecretError, match="no reference to a secret") as caught:
+    with pytest.raises(SecretError, match="not a reference to a secret") as caught:
         secrets.get(hand(), name)
     assert not caught.value.retryable
 
