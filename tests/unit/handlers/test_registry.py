@@ -138,7 +138,7 @@ def test_a_function_inside_a_function_needs_a_name(registry):
 
     message = refusal(registry, inner)
     assert "is defined inside a function or is a lambda" in message
-    assert message.endswith('give it a name: @handler("mails.send")')
+    assert message.endswith('set a name: @handler("mails.send")')
 
 
 def test_a_partial_needs_a_name(registry):
