@@ -47,7 +47,7 @@ def await_install(service: Service) -> Install:
         shards, revision = row
         if too_old(revision):
             raise StartError(
-                f"the schema has revision {revision}, but this release needs {known_revisions()[-1]}: run"
+                f"the schema is at revision {revision}, but this release needs {known_revisions()[-1]}: run"
                 " `noonmark db migrate` of this release, then start again"
             )
         return Install(shards=shards)
