@@ -58,7 +58,7 @@ def test_a_run_that_never_ends_is_a_runaway_until_it_does(world, watching):
     job = world.job(recurring=True)
     for _ in range(5):
         succeed(world, job, 10.0)
-    desk.observe()
+    desk.hear()
     worker = world.worker()
     (run,) = world.started(worker, job_id=job)
     world.db.execute("update start_batches set started_at = noonmark_now() - interval '1 minute'")
@@ -86,7 +86,7 @@ def test_too_short_a_history_makes_no_runaway(world, watching):
     job = world.job(recurring=True)
     for _ in range(4):
         succeed(world, job, 1.0)
-    desk.observe()
+    desk.hear()
     world.started(world.worker(), job_id=job)
     world.turn_clock(timedelta(minutes=1))
 
@@ -199,18 +199,18 @@ def test_equal_failures_in_a_row_are_an_alert_until_a_run_succeeds(world, watchi
     for _ in range(2):
         fail(world, job)
     world.db.execute("delete from dead_letters")
-    desk.observe()
+    desk.hear()
     assert desk.look() == {}
 
     run = fail(world, job)
     world.db.execute("delete from dead_letters")
-    desk.observe()
+    desk.hear()
     (alert,) = desk.look()["failing"]
 
     assert (alert["job_id"], alert["run_id"]) == (job, run)
     assert (alert["details"]["failures"], alert["details"]["error"]) == (3, ERROR)
     succeed(world, job, 1.0)
-    desk.observe()
+    desk.hear()
     assert desk.look() == {}
     told_once(desk, "failing")
 
@@ -220,7 +220,7 @@ def test_a_job_that_is_paused_fails_no_more(world, watching):
     job = world.job(recurring=True)
     for _ in range(2):
         fail(world, job)
-    desk.observe()
+    desk.hear()
     assert len(desk.look()["failing"]) == 1
 
     world.db.execute("update jobs set state = 'paused' where id = %s", [job])
@@ -234,7 +234,7 @@ def test_of_the_past_nothing_is_concluded(world, watching):
     job = world.job(recurring=True)
     for _ in range(2):
         fail(world, job)
-    desk.observe()
+    desk.hear()
     world.db.execute("update observer_offsets set caught_up = false")
 
     assert desk.look() == {}
@@ -244,7 +244,7 @@ def test_deaths_of_one_cause_are_one_alert_until_they_are_redriven(world, watchi
     desk = watching()
     runs = [fail(world, world.job(), error=f"ValueError: no such customer: {n}") for n in range(20)]
     other = fail(world, world.job(), error="KeyError: 'name'")
-    desk.observe()
+    desk.hear()
 
     by_count = {alert["details"]["count"]: alert for alert in desk.look()["dead"]}
 
@@ -262,18 +262,18 @@ def test_a_later_success_of_the_job_ends_the_alert_of_its_death_for_good(world, 
     desk = watching()
     job = world.job(recurring=True)
     run = fail(world, job)
-    desk.observe()
+    desk.hear()
     (alert,) = desk.look()["dead"]
     assert (alert["job_id"], alert["run_id"], alert["severity"]) == (job, run, "critical")
 
     succeed(world, job, 1.0)
-    desk.observe()
+    desk.hear()
     assert desk.look() == {}
     assert world.count("dead_letters") == 1
     told_once(desk, "dead")
 
     fail(world, job)
-    desk.observe()
+    desk.hear()
     assert len(desk.look()["dead"]) == 1
 
 
@@ -289,7 +289,7 @@ def test_silence_is_an_alert_where_something_should_be_heard_until_it_is(world, 
     assert (alert["namespace"], alert["severity"]) == (None, "critical")
     assert alert["details"]["signs"] == ["instants that no trigger has planned"]
     succeed(world, job, 1.0)
-    desk.observe()
+    desk.hear()
     assert desk.look() == {}
     told_once(desk, "silent")
 
@@ -298,7 +298,7 @@ def test_several_observers_raise_and_resolve_once(world, watching):
     job = world.job(recurring=True)
     fail(world, job)
     desks = [watching() for _ in range(3)]
-    desks[0].observe()
+    desks[0].hear()
 
     for desk in desks:
         assert len(desk.look()["dead"]) == 1
@@ -312,7 +312,7 @@ def test_several_observers_raise_and_resolve_once(world, watching):
 def test_what_is_found_is_told_with_its_row_or_not_at_all(world, watching):
     desk = watching()
     fail(world, world.job())
-    desk.observe()
+    desk.hear()
     with world.db.transaction():
         assert len(desk.look()["dead"]) == 1
         raise psycopg.Rollback
@@ -325,10 +325,10 @@ def test_what_is_found_is_told_with_its_row_or_not_at_all(world, watching):
 def test_figures_of_an_open_alert_are_renewed_now_and_then(world, watching):
     desk = watching()
     fail(world, world.job())
-    desk.observe()
+    desk.hear()
     desk.look()
     fail(world, world.job())
-    desk.observe()
+    desk.hear()
     (soon,) = desk.look()["dead"]
 
     world.turn_clock(timedelta(seconds=alerts.RENEW_SECONDS + 1))
