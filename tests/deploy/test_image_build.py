@@ -136,7 +136,7 @@ def test_nothing_of_the_build_is_left(image):
 
 def test_a_health_check_without_a_service_fails(image):
     done = image.health(NOONMARK_METRICS_PORT=str(free_port()))
-    assert (done.returncode, done.stderr[:24]) == (1, "no answer from 127.0.0.1")
+    assert (done.returncode, done.stderr[:26]) == (1, "no response from 127.0.0.1")
 
 
 @pytest.mark.timeout(240)

@@ -472,7 +472,10 @@ def test_a_text_that_is_no_certificate_is_told_before_anything_is_sent():
         grpc_kind = kind()
         broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
         outcome = await grpc_kind.run(job(443, host="127.0.0.1", tls={"ca": broken}))
-        assert (outcome.state, outcome.error) == (RunState.DEAD, "not sent: tls.ca is no certificate in PEM")
+        assert (outcome.state, outcome.error) == (
+            RunState.DEAD,
+            "not sent: tls.ca is not a certificate in PEM",
+        )
         await grpc_kind.close()
 
     run(scenario)

@@ -61,7 +61,7 @@ class RunsInFlight:
         self._open[attempt.key] = attempt
 
     def is_open(self, attempt: RunningAttempt) -> bool:
-        """Tell whether a run has not ended yet."""
+        """Return whether a run has not ended yet."""
         return attempt.key in self._open
 
     def find_open(self, key: Any) -> RunningAttempt | None:

@@ -55,7 +55,7 @@ def test_a_member_tells_which_of_its_loops_hang_and_says_good_bye(world):
     service.health.beat("trigger_ownership")
     loop._progress_at = 0.0
     loop.run_once(world.db)
-    assert seen(world) == [("trigger", "claim: no progress for 20.0 s, allowed are 15 s")]
+    assert seen(world) == [("trigger", "claim: no progress for 20.0 s; the limit is 15 s")]
 
     loop.ending(world.db)
     assert seen(world) == []

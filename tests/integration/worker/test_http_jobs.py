@@ -212,7 +212,7 @@ def test_many_callbacks_are_opened_at_once_and_one_that_is_not_ours_sends_nothin
 
     lost, *others = sender.scenario(play, target)
 
-    assert lost.error == "not sent: the run is not this worker's any more"
+    assert lost.error == "not sent: this worker does not own the run any more"
     assert {outcome.state for outcome in others} == {"running"}
     tokens = {headers["noonmark-callback-token"] for _, headers, _ in target.requests}
     assert len(tokens) == 19
@@ -306,7 +306,7 @@ def test_secrets_are_resolved_at_the_last_moment_and_known_to_the_hand(sender):
     [
         ({"headers": {"X": "secret://none"}}, "not known to this worker"),
         ({"headers": {"X": "secret://lines"}}, "line break"),
-        ({"url": "http://127.0.0.1/${secret://lines}"}, "url may not hold a secret"),
+        ({"url": "http://127.0.0.1/${secret://lines}"}, "url may not contain a secret"),
     ],
 )
 def test_a_secret_that_cannot_be_used_sends_nothing(sender, payload, words):

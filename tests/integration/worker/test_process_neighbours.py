@@ -97,7 +97,7 @@ def test_what_a_context_would_have_refused_is_refused_by_the_worker(bench, messa
 def test_an_order_that_is_broken_fails_its_run(bench):
     outcome = bench.end(bench.begin("child.raises_what_is_broken"))
 
-    assert outcome.error == "the handler raised something that fails itself when it is looked at"
+    assert outcome.error == "the handler raised an exception whose type or text cannot be read"
 
 
 def test_variables_that_are_no_text_reach_the_process(make, monkeypatch):

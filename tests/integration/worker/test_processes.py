@@ -212,7 +212,7 @@ def test_a_module_that_cannot_be_imported_there_fails_the_run_and_says_why(make)
     bench.processes._load["modules"] = ["tests.support.nowhere"]
     outcome = bench.end(bench.begin("child.pid"))
     assert (
-        "could not load its modules: HandlerLoadError: there is no module tests.support.nowhere"
+        "could not load its modules: HandlerLoadError: module tests.support.nowhere not found"
         in outcome.error
     )
 

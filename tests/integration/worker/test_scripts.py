@@ -281,7 +281,7 @@ def test_secrets_go_into_the_environment_and_input_and_nowhere_else(make):
     # As of a job that was taken before such arguments were refused.
     spelt = {**ScriptPayload(argv=["echo"]).request(), "argv": ["echo", "secret://token"]}
     refused = scripts.end(scripts.begin(kind="script", payload=spelt, timeout_seconds=60.0))
-    assert "argv may not hold a secret" in refused.error
+    assert "argv may not contain a secret" in refused.error
 
 
 def test_a_keeper_that_dies_takes_its_children_along_and_the_next_run_has_another(scripts, tmp_path):
@@ -291,7 +291,7 @@ def test_a_keeper_that_dies_takes_its_children_along_and_the_next_run_has_anothe
     )
     (launcher,) = [p for p in below() if "supervisor.py" in " ".join(p.cmdline())]
     launcher.kill()
-    assert scripts.end(held).error == "the script was lost: the keeper of child processes has ended"
+    assert scripts.end(held).error == "the script was lost: the supervisor of child processes has ended"
     pid = int((tmp_path / "pid").read_text())
     scripts.wait(
         lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie", "the script to end"

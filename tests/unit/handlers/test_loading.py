@@ -54,10 +54,10 @@ def test_a_module_called_like_one_of_our_source_roots_is_not_shadowed(folder):
 
 
 def test_a_missing_module_is_named(folder):
-    advice = "install its package, or give its directory with --path"
-    assert refusal(["nm_nowhere"], folder) == f"there is no module nm_nowhere; {advice}"
+    advice = "install its package, or pass its folder with --path"
+    assert refusal(["nm_nowhere"], folder) == f"module nm_nowhere not found; {advice}"
     assert refusal(["nm_nowhere.mails"], folder) == (
-        f"there is no module nm_nowhere (needed for nm_nowhere.mails); {advice}"
+        f"module nm_nowhere (needed for nm_nowhere.mails) not found; {advice}"
     )
 
 
@@ -106,9 +106,9 @@ def test_a_module_without_handlers_is_refused(folder):
 )
 def test_what_is_no_module_name_is_refused(folder, name, hint):
     assert refusal([name], folder) == (
-        f"{name!r} is no module name; write it with dots, as in an import{hint}"
+        f"{name!r} is not a module name; write it with dots, as in an import{hint}"
     )
 
 
 def test_a_path_that_is_no_directory_is_refused(folder):
-    assert refusal([], folder / "nowhere").startswith(f"--path {folder}/nowhere is no directory")
+    assert refusal([], folder / "nowhere").startswith(f"--path {folder}/nowhere is not a folder")

@@ -89,7 +89,7 @@ def test_two_handlers_of_one_name_are_refused_with_both_places(registry):
     async_line = send_async.__code__.co_firstlineno
     assert refusal(registry, send_async, name="mails.send") == (
         f"two handlers are named 'mails.send': {__file__}:{line} and {__file__}:{async_line}; "
-        'give one another name: @handler("other.name")'
+        'change one of the names: @handler("other.name")'
     )
 
 
@@ -138,12 +138,12 @@ def test_a_function_inside_a_function_needs_a_name(registry):
 
     message = refusal(registry, inner)
     assert "is defined inside a function or is a lambda" in message
-    assert message.endswith('give it a name: @handler("mails.send")')
+    assert message.endswith('set a name: @handler("mails.send")')
 
 
 def test_a_partial_needs_a_name(registry):
     assert refusal(registry, functools.partial(send)).endswith(
-        'has no name of its own; give it one: handler("mails.send")(function)'
+        'has no name; set one: handler("mails.send")(function)'
     )
 
 

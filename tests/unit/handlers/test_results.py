@@ -35,7 +35,7 @@ def test_what_is_not_json_is_refused_with_its_type(value):
 
 def test_the_limit_is_on_the_encoded_bytes():
     assert len(encode_result("a" * (MAX_RESULT_BYTES - 2))) == MAX_RESULT_BYTES
-    with pytest.raises(ResultError, match=r"result is 65537 bytes of JSON, 65536 are kept at most"):
+    with pytest.raises(ResultError, match=r"result is 65537 bytes of JSON; the limit is 65536"):
         encode_result("a" * (MAX_RESULT_BYTES - 1))
 
 

@@ -62,7 +62,7 @@ def test_livez_names_the_loop_that_is_stuck_and_recovers_with_it(health, get, cl
     clock.now += 6
     response, body = get("/livez")
     assert response.status == 503
-    assert json.loads(body)["stuck"] == {"claim": "no progress for 6.0 s, allowed are 5 s"}
+    assert json.loads(body)["stuck"] == {"claim": "no progress for 6.0 s; the limit is 5 s"}
     claim.beat()
     relay.beat()
     assert get("/livez")[0].status == 200
@@ -147,7 +147,7 @@ def test_a_taken_port_is_reported_in_a_sentence(health):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(HealthServerError, match=f"Port {port} on 127.0.0.1 is taken by another process"):
+        with pytest.raises(HealthServerError, match=f"Port {port} on 127.0.0.1 is used by another process"):
             HealthServer(health, "127.0.0.1", port)
 
 

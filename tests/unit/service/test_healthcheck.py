@@ -71,7 +71,7 @@ def test_nobody_there_is_told(monkeypatch, capsys):
     monkeypatch.setenv("NOONMARK_METRICS_PORT", str(unused_port()))
 
     assert main() == 1
-    assert capsys.readouterr().err.startswith("no answer from 127.0.0.1, port ")
+    assert capsys.readouterr().err.startswith("no response from 127.0.0.1, port ")
 
 
 def test_no_port_is_told(monkeypatch, capsys):
@@ -86,7 +86,7 @@ def test_somebody_else_who_listens_there_is_no_health(capsys):
         answer = ask(*listener.getsockname(), "/livez", seconds=0.05)
 
     assert not answer.good
-    assert "no answer" in answer.text
+    assert "no response" in answer.text
 
 
 def test_what_a_container_runs_imports_neither_settings_nor_drivers(port):

@@ -178,7 +178,7 @@ def test_a_taken_port_is_reported_and_the_service_does_not_start(run):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, lines = run(lambda service: [WAITS], metrics_port=taken.getsockname()[1])
     assert code == 2
-    assert "is taken by another process" in lines[-1]["reason"]
+    assert "is used by another process" in lines[-1]["reason"]
 
 
 def test_a_thread_beside_the_loops_that_dies_is_logged(run):

@@ -95,11 +95,11 @@ def test_count_and_bytes_of_an_attempts_events_are_bounded():
     run = hand()
     for _ in range(100):
         EMITTER.emit(run, Event.of("audit.x", 1))
-    with pytest.raises(EmitRefusedError, match="may emit 100 events"):
+    with pytest.raises(EmitRefusedError, match="can emit at most 100 events"):
         EMITTER.emit(run, Event.of("audit.x", 1))
     run = hand()
     EMITTER.emit(run, Event.of("audit.x", "x" * 200_000))
-    with pytest.raises(EmitRefusedError, match="262144 bytes together"):
+    with pytest.raises(EmitRefusedError, match="262144 bytes in total"):
         EMITTER.emit(run, Event.of("audit.x", "x" * 62_000))
     EMITTER.emit(run, Event.of("audit.x", "small"))
     assert len(run.ensure_extras().emits) == 2

@@ -135,7 +135,7 @@ def test_what_breaks_when_it_is_looked_at_fails_its_run_alone(bench, broken):
     ended = bench.run("sync", "fine", "async", "fine")
 
     assert {ended["sync"].error, ended["async"].error} == {
-        "the handler raised something that fails itself when it is looked at"
+        "the handler raised an exception whose type or text cannot be read"
     }
     assert ended["fine"].state is RunState.SUCCEEDED
 

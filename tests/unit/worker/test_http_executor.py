@@ -168,7 +168,7 @@ def test_the_path_and_query_arrive_as_they_were_written(ctx):
 def test_an_unexpected_status_is_a_failure_that_says_what_was_expected(ctx):
     result = call(ctx, Target(answer(503, b"busy")))
     assert (result.ok, result.status, result.body_excerpt) == (False, 503, "busy")
-    assert result.error == "127.0.0.1 answered 503; expected is 200 to 299"
+    assert result.error == "127.0.0.1 answered 503; expected 200 to 299"
     assert not result.refused
     assert call(ctx, Target(answer(503)), {"expected_status": [503]}).ok
 
@@ -206,7 +206,7 @@ def test_a_request_lost_on_a_kept_connection_is_not_sent_again(ctx, method):
 
     first, second = run(scenario())
     assert first.ok
-    assert second.error == f"127.0.0.1:{target.port} closed the connection without an answer"
+    assert second.error == f"127.0.0.1:{target.port} closed the connection without a response"
     assert len(target.requests) == 2
 
 
@@ -323,7 +323,7 @@ def test_the_time_limit_covers_name_resolution(ctx):
 
     result = run(scenario())
     assert result.timed_out
-    assert result.error == "slow.test gave no complete answer within 0.05 s"
+    assert result.error == "slow.test sent no complete response within 0.05 s"
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_the_time_limit_covers_name_resolution(ctx):
 def test_the_time_limit_covers_the_whole_answer(ctx, reply, forever):
     result = call(ctx, Target(reply, forever=forever), timeout_seconds=0.1)
     assert not result.ok
-    assert result.timed_out or "not proper HTTP" in result.error
+    assert result.timed_out or "not valid HTTP" in result.error
 
 
 def test_reading_stops_at_the_cap_and_the_connection_is_closed(ctx):
@@ -375,10 +375,10 @@ def test_an_answer_that_cannot_be_stored_as_text_is_made_storable(ctx):
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        (None, "closed the connection without an answer"),
+        (None, "closed the connection without a response"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal", "broke off"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "is not proper HTTP"),
-        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * 100_000 + b"\r\n\r\n", "is not proper HTTP"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "is not valid HTTP"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * 100_000 + b"\r\n\r\n", "is not valid HTTP"),
     ],
     ids=["nothing", "half a body", "another protocol", "huge header"],
 )

@@ -100,7 +100,7 @@ def test_expected_status_is_a_code_a_class_a_range_or_a_list(expected, good, bad
 
 @pytest.mark.parametrize("value", [True, 99, 600, "ok", "2x", "300-200", "200", 200.0, [None], {}, [[200]]])
 def test_other_expected_status_values_are_refused(value):
-    assert "is not possible; use 204" in refusal(expected_status=value)
+    assert "is not valid; use 204" in refusal(expected_status=value)
 
 
 def test_an_empty_list_of_codes_is_refused():

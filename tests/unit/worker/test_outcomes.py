@@ -256,5 +256,5 @@ def test_what_a_child_raised_arrives_by_its_names():
         "builtins.ConnectionResetError",
         "ConnectionResetError",
     )
-    with pytest.raises(ValueError, match="no order"):
+    with pytest.raises(ValueError, match="is not a signal"):
         from_wire({"signal": "explode"})

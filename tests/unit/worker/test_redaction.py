@@ -101,7 +101,7 @@ def test_a_result_that_grows_past_the_limit_is_not_kept():
     redactor = Redactor({"n" * 100: "abcd"})
     assert (
         json.loads(redactor.clean_json(json.dumps(["abcd"] * 5000)))
-        == "[not kept: too long without its secrets]"
+        == "[not stored: too long without its secrets]"
     )
 
 

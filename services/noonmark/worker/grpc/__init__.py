@@ -5,6 +5,6 @@ May import: `worker.http` (guard, TLS, signing), `worker.kinds`. Start with `kin
 
 import os
 
-# The library reads this variable when it is loaded. By default it writes to standard error, which holds words
-# of servers, between the JSON lines of our log.
+# The library reads this variable when it is loaded. By default, it writes messages, which can contain texts
+# of servers, to standard error, between the JSON lines of the log.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -1,7 +1,8 @@
-"""Connections of gRPC jobs: each goes to addresses that the guard has passed, whatever their name means now.
+"""Connections of gRPC jobs: each connects only to addresses that the guard has checked.
 
-gRPC would resolve names itself, use proxies of the environment, and take a service configuration from DNS.
-None of that happens here: the channel is given vetted addresses, and the name only for TLS and `:authority`.
+By default, gRPC resolves names itself, uses proxies of the environment, and reads a service configuration
+from DNS. Here it does none of that: a channel gets checked addresses, and the name only for TLS and
+`:authority`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
 
 VETTED_SECONDS: Final = 10.0
-"""For so long the vetted addresses of a name are used without asking again."""
+"""The checked addresses of a name are used for this time before the name is resolved again."""
 
 IDLE_SECONDS: Final = 120.0
 _MOST_CHANNELS: Final = 256
@@ -38,17 +39,17 @@ _DNS_THREADS: Final = 8
 
 _OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),
-    # No second try of ours nor of the library's: that would be two calls under one fence.
+    # The library must not retry: that would be two calls under one fence.
     ("grpc.enable_retries", 0),
     ("grpc.service_config_disable_resolution", 1),
-    # Connections are shared by nobody whose name was not vetted together with this one.
+    # Connections are not shared with names that were not checked together with this one.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
     ("grpc.max_send_message_length", MAX_REQUEST_BYTES),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.absolute_max_metadata_size", 32 * 1024),
     ("grpc.client_idle_timeout_ms", round(IDLE_SECONDS * 1000)),
-    # The next attempt says whether a server is back; a connection must not stay away longer than that.
+    # The next attempt must find out whether a server is back, so the reconnect delay must stay short.
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 5000),
@@ -59,7 +60,7 @@ _Key = tuple[str, bool, tuple[tuple[str, Any], ...]]
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """A channel, the addresses it may connect to, and who uses it."""
+    """A channel, the addresses it can connect to, and its number of users."""
 
     channel: grpc.aio.Channel
     addresses: frozenset[str]
@@ -70,8 +71,8 @@ class _Open:
 
 
 @dataclass(slots=True, eq=False)
-class _Place:
-    """What is known of a target: one look-up at a time."""
+class _TargetChannel:
+    """The channel of a target, if it has one; only one task resolves its name at a time."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     open: _Open | None = None
@@ -81,9 +82,9 @@ class GrpcChannels:
     """Keeps channels by target and TLS settings. Belongs to one event loop.
 
     Args:
-        allow_networks: CIDR blocks that may be called though they are not public.
+        allow_networks: CIDR blocks that may be called although they are not public.
         lookup: resolves names; the system's resolver by default.
-        clock: monotonic seconds.
+        clock: returns the monotonic time in seconds.
 
     Raises:
         NetworkListError: a block cannot be read.
@@ -100,67 +101,67 @@ class GrpcChannels:
         self._lookup = lookup
         self._clock = clock
         self._threads: ThreadPoolExecutor | None = None
-        self._places: dict[_Key, _Place] = {}
+        self._targets: dict[_Key, _TargetChannel] = {}
 
     @asynccontextmanager
     async def use(self, target: GrpcTarget, tls: Mapping[str, Any] | None) -> AsyncIterator[grpc.aio.Channel]:
-        """Lend a channel to the vetted addresses of a target.
+        """Provide a channel to the checked addresses of a target.
 
         Args:
-            target: taken apart.
-            tls: the job's settings, their references resolved.
+            target: the parsed target.
+            tls: the job's TLS settings with their references resolved.
 
         Raises:
             AddressRefusedError: an address of the target may not be called.
-            BadRequestError: a text in the TLS settings is not what it should be.
+            BadRequestError: a text in the TLS settings is not valid.
             OSError: the name has no address.
         """
         key: _Key = (target.authority, target.tls, tuple(sorted((tls or {}).items())))
-        place = self._places.get(key)
-        if place is None:
-            await self._make_room()
-            place = self._places.setdefault(key, _Place())
-        async with place.lock:
-            lent = await self._current(place, target, tls or {})
-            lent.users += 1
+        cached = self._targets.get(key)
+        if cached is None:
+            await self._evict_idle()
+            cached = self._targets.setdefault(key, _TargetChannel())
+        async with cached.lock:
+            channel = await self._current(cached, target, tls or {})
+            channel.users += 1
         try:
-            yield lent.channel
+            yield channel.channel
         finally:
-            lent.users -= 1
-            lent.used_at = self._clock()
-            if lent.retired and not lent.users:
-                await lent.channel.close()
+            channel.users -= 1
+            channel.used_at = self._clock()
+            if channel.retired and not channel.users:
+                await channel.channel.close()
 
     async def close(self) -> None:
-        """Close all channels; calls under way fail."""
-        places, self._places = self._places, {}
-        for place in places.values():
-            if place.open is not None:
-                await place.open.channel.close()
+        """Close all channels; calls in flight fail."""
+        targets, self._targets = self._targets, {}
+        for cached in targets.values():
+            if cached.open is not None:
+                await cached.open.channel.close()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
 
-    async def _current(self, place: _Place, target: GrpcTarget, tls: Mapping[str, Any]) -> _Open:
-        """Return the place's channel, vetted a moment ago; a new one where the name means something else."""
+    async def _current(self, cached: _TargetChannel, target: GrpcTarget, tls: Mapping[str, Any]) -> _Open:
+        """Return the channel of a target, recently checked; a new one if its addresses have changed."""
         now = self._clock()
-        known = place.open
+        known = cached.open
         if known is not None and now < known.vetted_until:
             return known
         addresses = await self._vetted(target)
-        # Equal sets keep the connection; one that only overlaps could be connected to what is gone.
+        # The same addresses keep the connection; otherwise it could lead to an address that is gone.
         if known is not None and known.addresses == frozenset(addresses):
             known.vetted_until = self._clock() + VETTED_SECONDS
             return known
         channel = _channel(target, addresses, tls)
         now = self._clock()
-        place.open = _Open(channel, frozenset(addresses), now + VETTED_SECONDS, now)
+        cached.open = _Open(channel, frozenset(addresses), now + VETTED_SECONDS, now)
         if known is not None:
             await self._retire(known)
-        return place.open
+        return cached.open
 
     async def _vetted(self, target: GrpcTarget) -> list[str]:
-        """Return the target's addresses of one family, if every address of it may be called."""
+        """Return the addresses of one family of the target, if all its addresses may be called."""
         if target.is_address:
             self._guard.check(target.host, target.port)
             return [target.host]
@@ -168,24 +169,24 @@ class GrpcChannels:
             self._threads = ThreadPoolExecutor(_DNS_THREADS, thread_name_prefix="dns-grpc")
             self._lookup = system_lookup(self._threads)
         found = await GuardedResolver(self._guard, self._lookup).resolve(target.host, target.port)
-        # A channel takes one family; the system names first what it would connect to first.
+        # A channel takes one family: that of the address that the system prefers.
         family = found[0]["family"]
         return [one["host"] for one in found if one["family"] == family]
 
-    async def _make_room(self) -> None:
-        """Forget places that nobody has used for a while, or the least used where there are too many."""
+    async def _evict_idle(self) -> None:
+        """Evict targets that were not used for a while, or the least recently used one of too many."""
         now = self._clock()
-        # A place without a channel is one that was refused: it goes first.
+        # A target without a channel was refused: evict it first.
         free = [
-            (place.open.used_at if place.open is not None else 0.0, key)
-            for key, place in self._places.items()
-            if not place.lock.locked() and (place.open is None or not place.open.users)
+            (cached.open.used_at if cached.open is not None else 0.0, key)
+            for key, cached in self._targets.items()
+            if not cached.lock.locked() and (cached.open is None or not cached.open.users)
         ]
         idle = [key for used_at, key in free if now - used_at > IDLE_SECONDS]
-        if not idle and len(self._places) >= _MOST_CHANNELS and free:
+        if not idle and len(self._targets) >= _MOST_CHANNELS and free:
             idle = [min(free, key=lambda one: one[0])[1]]
         for key in idle:
-            gone = self._places.pop(key).open
+            gone = self._targets.pop(key).open
             if gone is not None:
                 await self._retire(gone)
 
@@ -198,7 +199,7 @@ class GrpcChannels:
 def _channel(target: GrpcTarget, addresses: Iterable[str], tls: Mapping[str, Any]) -> grpc.aio.Channel:
     where = _uri(addresses, target.port)
     server_name = tls.get("server_name")
-    # gRPC wants `:authority` to be a name of the certificate too, so the job's name for it stands in both.
+    # gRPC requires `:authority` to be a name of the certificate, too, so the job's name is used for both.
     authority = f"{server_name}:{target.port}" if server_name is not None else target.authority
     options: list[tuple[str, Any]] = [*_OPTIONS, ("grpc.default_authority", authority)]
     if not target.tls:
@@ -209,7 +210,7 @@ def _channel(target: GrpcTarget, addresses: Iterable[str], tls: Mapping[str, Any
 
 
 def _uri(addresses: Iterable[str], port: int) -> str:
-    """Name addresses of one family so that gRPC resolves nothing."""
+    """Format addresses of one family so that gRPC resolves nothing."""
     parsed = [ip_address(address) for address in addresses]
     if parsed[0].version == 4:
         return "ipv4:" + ",".join(f"{address}:{port}" for address in parsed)
@@ -218,7 +219,7 @@ def _uri(addresses: Iterable[str], port: int) -> str:
 
 def _credentials(tls: Mapping[str, Any]) -> grpc.ChannelCredentials:
     if tls:
-        tls_context(tls)  # gRPC tells of a text that is no certificate at the handshake only, and not which
+        tls_context(tls)  # gRPC would report an invalid certificate only at the handshake, and not which one
     ca, key, chain = (
         text.encode() if (text := tls.get(name)) is not None else None
         for name in ("ca", "client_key", "client_certificate")
@@ -228,6 +229,6 @@ def _credentials(tls: Mapping[str, Any]) -> grpc.ChannelCredentials:
 
 @lru_cache(maxsize=1)
 def _system_roots() -> bytes | None:
-    """Read the system's authorities, as HTTP jobs trust them; None leaves gRPC its own list."""
+    """Read the certificate authorities of the system, as for HTTP jobs; None uses the list of gRPC."""
     file = ssl.get_default_verify_paths().cafile
     return Path(file).read_bytes() if file else None

@@ -1,4 +1,4 @@
-"""gRPC jobs: one guarded unary call per attempt, and what its answer says about the attempt."""
+"""gRPC jobs: makes one guarded unary call per attempt, and turns the response into an outcome."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ from noonmark.worker.http.signing import signature_headers, trace_headers
 KeysOf = Callable[[str], Awaitable[Sequence[bytes]]]
 
 EXCERPT_CHARS: Final = 4 * 1024
-"""Of an answer that is too long to be kept."""
+"""Characters that are stored of a response that is too long."""
 
 _LATE_SECONDS: Final = 0.05
-"""The call's deadline is the attempt's: one that ends so close to it has used it up."""
+"""A call that ends this close to the deadline of the attempt has timed out."""
 
 
 class GrpcKind:
-    """Makes the call of each attempt and judges the answer."""
+    """Makes the call of each attempt and evaluates the response."""
 
     def __init__(self, channels: GrpcChannels, secrets: SecretResolver, keys_of: KeysOf) -> None:
-        """Take the parts.
+        """Create the kind.
 
         Args:
-            channels: connects.
-            secrets: resolves the references in message, metadata and TLS settings.
-            keys_of: gives the signing keys of a namespace.
+            channels: provides channels to targets.
+            secrets: resolves references in message, metadata and TLS settings.
+            keys_of: returns the signing keys of a namespace.
         """
         self._channels = channels
         self._secrets = secrets
         self._keys_of = keys_of
 
     async def run(self, attempt: RunningAttempt) -> Outcome:
-        """Make the call, with what is left of the attempt's time as its deadline.
+        """Make the call; its deadline is the remaining time of the attempt.
 
         Raises:
             SecretError: a reference in the job cannot be resolved.
@@ -95,15 +95,15 @@ class GrpcKind:
 
 
 async def _connect(channel: grpc.aio.Channel, ends_at: float) -> bool:
-    """Wait until the channel has a connection, or has failed to make one; tell which.
+    """Wait until the channel has connected or failed; return whether it has connected.
 
     Raises:
-        TimeoutError: neither before the attempt's time is up.
+        TimeoutError: neither happened in the time of the attempt.
     """
     waiting = (grpc.ChannelConnectivity.IDLE, grpc.ChannelConnectivity.CONNECTING)
     state = channel.get_state(try_to_connect=True)
     if state in waiting:
-        # Before the attempt's own limit, which would say that nobody knows what the server did.
+        # End before the timeout of the attempt, which would mean that the outcome is unknown.
         async with asyncio.timeout(ends_at - _LATE_SECONDS - time.monotonic()):
             while state in waiting:
                 await channel.wait_for_state_change(state)
@@ -126,7 +126,7 @@ async def _call(
 
 
 def _own_metadata(attempt: RunningAttempt) -> Mapping[str, str]:
-    """Name the run to the server, under the names that HTTP targets are given, in lower case."""
+    """Return metadata that identifies the run, with the names of the HTTP headers in lower case."""
     ctx = context_of(attempt)
     return {
         "webhook-id": str(ctx.run_id),
@@ -143,42 +143,42 @@ def _is_late(error: grpc.aio.AioRpcError) -> bool:
 
 
 def _not_sent(attempt: RunningAttempt, error: Exception) -> Outcome:
-    """Say why nothing left this worker."""
+    """Return the outcome of a call that was not sent."""
     target = attempt.payload["target"]
     if isinstance(error, AddressRefusedError):
         return failed(attempt, f"not sent: {target} may not be called: {error}", failure=NO_RETRY)
     if isinstance(error, BadCallError | BadRequestError):
         return failed(attempt, f"not sent: {error}", failure=NO_RETRY)
     if isinstance(error, psycopg.Error):
-        return failed(attempt, f"not sent: the database could not be asked: {error}"[:1000])
+        return failed(attempt, f"not sent: cannot query the database: {error}"[:1000])
     if isinstance(error, TimeoutError):
-        told = f"not sent: no connection to {target} within {attempt.timeout_seconds:g} s"
+        text = f"not sent: no connection to {target} within {attempt.timeout_seconds:g} s"
         failure = Failure(grpc="DEADLINE_EXCEEDED")
-        return failed(attempt, told, outcome=AttemptOutcome.TIMED_OUT, failure=failure)
-    told = getattr(error, "strerror", None) or str(error)
-    return failed(attempt, f"not sent: {target} cannot be resolved: {told}"[:1000])
+        return failed(attempt, text, outcome=AttemptOutcome.TIMED_OUT, failure=failure)
+    text = getattr(error, "strerror", None) or str(error)
+    return failed(attempt, f"not sent: {target} cannot be resolved: {text}"[:1000])
 
 
 def _not_ok(attempt: RunningAttempt, error: grpc.aio.AioRpcError, *, connected: bool) -> Outcome:
-    """Say what a call came to that did not end with OK."""
-    told = (error.details() or "no details")[:1000]
+    """Return the outcome of a call that did not end with OK."""
+    text = (error.details() or "no details")[:1000]
     place = attempt.payload["target"]
     sent = was_sent(error, connected=connected)
     failure = failure_of(error, sent=sent)
     if not sent:
-        return failed(attempt, f"not sent: no connection to {place}: {told}", failure=failure)
-    return failed(attempt, f"the call of {place} ended with {error.code().name}: {told}", failure=failure)
+        return failed(attempt, f"not sent: no connection to {place}: {text}", failure=failure)
+    return failed(attempt, f"the call of {place} ended with {error.code().name}: {text}", failure=failure)
 
 
 def _kept(method: GrpcMethod, answer: bytes) -> dict[str, Any]:
-    """Return what is kept of an answer. The call was made: nothing about its answer makes it a failure."""
+    """Return what is stored of a response. The call succeeded: its response cannot make it a failure."""
     try:
         decoded = method.decode(answer)
     except ValueError as error:
         return {"answer_bytes": len(answer), "unreadable": str(error)}
     try:
         kept = {"answer": decoded}
-        # The status stands beside it, so a result of just the greatest length would not fit.
+        # Including the status, which also counts against the limit.
         encode_result({"status": "OK", **kept})
     except ResultError:
         excerpt = orjson.dumps(decoded).decode()[:EXCERPT_CHARS].replace("\\u0000", "\\ufffd")

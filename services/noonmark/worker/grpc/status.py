@@ -1,4 +1,4 @@
-"""What the status of a call says about the attempt."""
+"""What the status of a gRPC call means for the attempt."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PASSING: Final = frozenset(
         "UNKNOWN",
     }
 )
-"""Statuses after which another attempt may succeed. INTERNAL and UNKNOWN are what servers answer when they
-fail, as 500 is in HTTP; the others blame the request, and the next one is the same."""
+"""Statuses after which another attempt can succeed. Servers return INTERNAL and UNKNOWN when they fail, like
+500 in HTTP. The other statuses blame the request, and the next request would be the same."""
 
 UNSURE: Final = frozenset({"CANCELLED", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE", "UNKNOWN"})
-"""Statuses that the client makes up as well, when a connection breaks under a call. Nothing tells them from
-those that a server has sent, so after one of them the server may have acted, or may still be acting."""
+"""Statuses that the client also sets itself, when a connection breaks during a call. They cannot be
+distinguished from those of a server, so after one of them the server may have acted, or still be acting."""
 
 DETAILS: Final = "grpc-status-details-bin"
 
@@ -36,14 +36,14 @@ _TOO_LARGE: Final = "message larger than max"
 
 
 def failure_of(error: grpc.aio.AioRpcError, *, sent: bool) -> Failure:
-    """Read off a failed call what the rules of retries ask for.
+    """Return the facts about a failed call that the retry rule needs.
 
     Args:
-        error: what the call came to.
-        sent: false where it certainly never left.
+        error: the error of the call.
+        sent: False if it was certainly not sent.
     """
     name = error.code().name
-    # The same answer would come again, and the work of the server with it.
+    # A retry would repeat the work of the server and return the same response.
     too_large = name == "RESOURCE_EXHAUSTED" and _TOO_LARGE in (error.details() or "")
     return Failure(
         grpc=name,
@@ -54,9 +54,9 @@ def failure_of(error: grpc.aio.AioRpcError, *, sent: bool) -> Failure:
 
 
 def was_sent(error: grpc.aio.AioRpcError, *, connected: bool) -> bool:
-    """Tell whether the server may have seen a call.
+    """Return whether the server may have received a call.
 
-    A server may hand on the words of a call of its own that failed to connect: they prove nothing where
+    A server can pass on the error of its own call that failed to connect, so this text proves nothing if
     there was a connection.
     """
     return (
@@ -88,7 +88,7 @@ def retry_delay(details: bytes) -> float | None:
 
 
 def _rpc_messages() -> tuple[type[Message], type[Message]]:
-    """Build google.rpc.Status and RetryInfo, of which nothing else is needed, in a pool of their own."""
+    """Build the parts of google.rpc.Status and RetryInfo that are needed, in a separate pool."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="google/rpc/status.proto", package="google.rpc")
     file.syntax = "proto3"

@@ -107,13 +107,13 @@ class ThreadExecutor:
             self._wake.notify_all()
 
     def replace_stuck(self, attempts: Sequence[RunningAttempt]) -> None:
-        """Allow a thread more for each of these runs while its handler hangs past its timeout."""
+        """Allow one more thread for each of these runs while its handler hangs past its timeout."""
         with self._wake:
             self._stuck.update(attempt.key for attempt in attempts)
             self.limit += len(attempts)
 
     def _is_moving(self) -> bool:
-        """Tell whether a thread has begun a run just now: it will look at the queue again."""
+        """Return whether a thread has just begun a run: it will check the queue again soon."""
         just_now = time.monotonic() - _SHORT_SECONDS
         return any(attempt.began_at > just_now for attempt in list(self.running.values()))
 

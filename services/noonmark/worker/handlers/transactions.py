@@ -111,7 +111,7 @@ class HandlerTransaction:
     def block(self) -> Iterator[psycopg.Connection]:
         """Give the handler the connection; if the block raises, it is rolled back."""
         if self._over:
-            raise RuntimeError("the attempt has ended, and its transaction with it")
+            raise RuntimeError("the attempt is over, and its transaction with it")
         if self.connection is None:
             self.connection = self._begun()
         if self._leased is None:

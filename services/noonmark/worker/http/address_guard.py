@@ -1,10 +1,10 @@
-"""Which addresses a job may make us call: by default only the public internet.
+"""The addresses that jobs may call: by default only the public internet.
 
-Names are judged by every address they resolve to, at connect time, because what a name means may
-change between a check and a use. What a URL may look like is said in `noonmark.core.kinds.http_request`.
+A name is checked by every address that it resolves to, at connect time, because its addresses can change
+between a check and a use. `noonmark.core.kinds.http_request` defines valid URLs.
 
-The table is explicit because `ipaddress.is_global` alone is not enough: it takes 6to4 and NAT64
-forms of loopback, site-local IPv6 and the 6to4 relay for public. Both are asked.
+The table is explicit because `ipaddress.is_global` alone is not enough: it treats 6to4 and NAT64 forms of
+loopback, site-local IPv6 and the 6to4 relay as public. Both are checked.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _6TO4: Final = IPv6Network("2002::/16")
 
 
 class AddressRefusedError(OSError):
-    """The guard does not let us connect there. An OSError, so that HTTP clients pass it on."""
+    """The guard does not allow this address. An OSError, so that HTTP clients pass it on."""
 
 
 class NetworkListError(ValueError):
@@ -102,27 +102,27 @@ def parse_networks(networks: Iterable[str]) -> tuple[Network, ...]:
             parsed.append(ipaddress.ip_network(text.strip()))
         except ValueError as error:
             raise NetworkListError(
-                f"{text!r} in NOONMARK_HTTP_ALLOW_NETWORKS is no network ({error}); "
+                f"{text!r} in NOONMARK_HTTP_ALLOW_NETWORKS is not a network ({error}); "
                 "write for example 10.20.0.0/16"
             ) from error
     return tuple(parsed)
 
 
 def vet(address: str | Address, allowed: Sequence[Network] = ()) -> str | None:
-    """Tell why an address may not be called, or return None if it may.
+    """Return why an address may not be called, or None if it may.
 
-    IPv4 addresses inside IPv6 ones are judged themselves: mapped ones (`::ffff:a.b.c.d`) in place
-    of the whole; NAT64 and 6to4 ones are refused by default and, where their prefix is allowed,
-    only as good as what they hold.
+    IPv4 addresses inside IPv6 addresses are checked, too: mapped ones (`::ffff:a.b.c.d`) instead of the whole
+    address; NAT64 and 6to4 addresses are refused by default, and if their prefix is allowed, the IPv4 address
+    inside must be allowed as well.
 
     Args:
-        address: in text or parsed.
-        allowed: networks that the operator lets through.
+        address: as text or parsed.
+        allowed: networks that the operator allows.
     """
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        return f"{address!r} is no IP address"
+        return f"{address!r} is not an IP address"
     if isinstance(parsed, IPv6Address):
         if parsed.scope_id is not None:
             return f"{parsed} has a zone id"
@@ -159,10 +159,10 @@ def _refusal(address: Address, inner: IPv4Address | None) -> str | None:
 
 
 class Guard:
-    """The operator's rules for outbound calls.
+    """The rules of the operator for outbound calls.
 
     Args:
-        allow_networks: CIDR blocks that may be called though they are not public, on any port.
+        allow_networks: CIDR blocks that may be called on any port although they are not public.
 
     Raises:
         NetworkListError: a block cannot be read.
@@ -173,7 +173,7 @@ class Guard:
         self._refusal = lru_cache(maxsize=4096)(self._judge)
 
     def refusal(self, address: str, port: int) -> str | None:
-        """Tell why this address and port may not be connected to, or return None if they may."""
+        """Return why this address and port may not be connected to, or None if they may."""
         return self._refusal(address, port)
 
     def _judge(self, address: str, port: int) -> str | None:
@@ -188,7 +188,8 @@ class Guard:
             return None
         ports = ", ".join(map(str, sorted(PUBLIC_PORTS)))
         return (
-            f"port {port} may not be called on {address}, which is in no allowed network; allowed are {ports}"
+            f"port {port} may not be called on {address}, which is not in an allowed network; "
+            f"allowed ports are {ports}"
         )
 
     def check(self, address: str, port: int) -> None:

@@ -1,4 +1,4 @@
-"""Opens callbacks for attempts whose target may report their end later (docs/webhooks.md)."""
+"""Opens callbacks for attempts whose target can report the result later (docs/webhooks.md)."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _Waiting = tuple[NewCallback, "asyncio.Future[bool]"]
 
 
 class CallbackTokens:
-    """Gives out tokens, each known to Postgres by its digest before its request is sent.
+    """Issues callback tokens; the digest of each is in Postgres before its request is sent.
 
-    Attempts that begin together are opened by one statement.
+    One statement opens the callbacks of attempts that begin together.
     """
 
     def __init__(self, lookups: PostgresLookups, identity: Callable[[], Identity]) -> None:
-        """Take what asks the database, and who the worker is at the moment."""
+        """Use these look-ups; `identity` returns the current lease of the worker."""
         self._lookups = lookups
         self._identity = identity
         self._waiting: list[_Waiting] = []
         self._writer: asyncio.Task[None] | None = None
 
     async def open(self, attempt: RunningAttempt) -> str | None:
-        """Return the token of an attempt; None where the run is not this worker's any more.
+        """Return the token of an attempt; None if this worker does not own the run any more.
 
         Raises:
-            psycopg.Error: the database could not be asked: nothing may be sent.
+            psycopg.Error: the database is down, so the request must not be sent.
         """
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -57,15 +57,15 @@ class CallbackTokens:
 
     async def _write_some(self, group: Sequence[_Waiting]) -> None:
         identity = self._identity()
-        ask = partial(
+        query = partial(
             open_callbacks,
             worker=identity.worker,
             epoch=identity.epoch,
             wanted=[wanted for wanted, answer in group if not answer.done()],
         )
         try:
-            opened = await self._lookups.call(ask)
-        except Exception as error:  # noqa: BLE001 - whoever waits for an answer must hear of it
+            opened = await self._lookups.call(query)
+        except Exception as error:  # noqa: BLE001 - every waiting attempt must be informed
             for _, answer in group:
                 if not answer.done():
                     answer.set_exception(error)

@@ -1,8 +1,8 @@
-"""The executor of HTTP jobs: one guarded request per attempt, and a sentence about what came back.
+"""The client of HTTP jobs: sends one guarded request per attempt, and describes what went wrong.
 
-The guard acts three times: on the URL, on every address its name resolves to, and on the address of
-each socket just before it connects, which is the same one. Redirects are not followed, the
-environment's proxies are not used, cookies are not kept, and a request is never sent twice.
+The guard checks three times: the URL, every address that its name resolves to, and the address of each socket
+just before it connects. Redirects are not followed, proxies of the environment are not used, cookies are not
+kept, and a request is never sent twice.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from noonmark.worker.http.request import Request, prepare
 from noonmark.worker.http.response import MAX_BODY_BYTES, HttpResult, judge, read_body
 from noonmark.worker.http.tls import tls_context
 
-# Below the shortest common idle time of servers (5 s): a connection that the server is about to
-# close must not be picked up, because a request lost on it is not sent again.
+# Below the shortest common idle timeout of servers (5 s): a connection that the server is about to close
+# must not be reused, because a request that is lost on it is not sent again.
 _KEEPALIVE_SECONDS: Final = 4.0
 _DNS_THREADS: Final = 8
 _AGENT: Final = f"noonmark/{version('noonmark')}"
 
 Sign = Callable[[bytes], Mapping[str, str]]
-"""Makes the headers that vouch for a body."""
+"""Returns the headers that sign a body."""
 
 Lookup = Callable[[str], Awaitable[Sequence[str]]]
-"""Resolves a name to all its addresses, IPv4 and IPv6, in text."""
+"""Resolves a name to all its addresses, IPv4 and IPv6, as text."""
 
 _CONNECTION_ERRORS: Final[tuple[tuple[type[Exception], str], ...]] = (
     # The first class that matches decides, so subclasses come before their bases.
@@ -50,9 +50,9 @@ _CONNECTION_ERRORS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (aiohttp.ClientConnectorCertificateError, "the TLS certificate of {place} is not trusted: {cause}"),
     (aiohttp.ClientConnectorSSLError, "no TLS connection to {place}: {cause}"),
     (aiohttp.ClientConnectorError, "no connection to {place}: {cause}"),
-    (aiohttp.ServerDisconnectedError, "{place} closed the connection without an answer"),
-    (aiohttp.ClientPayloadError, "the answer of {place} broke off: {cause}"),
-    (aiohttp.ClientResponseError, "the answer of {place} is not proper HTTP: {cause}"),
+    (aiohttp.ServerDisconnectedError, "{place} closed the connection without a response"),
+    (aiohttp.ClientPayloadError, "the response of {place} broke off: {cause}"),
+    (aiohttp.ClientResponseError, "the response of {place} is not valid HTTP: {cause}"),
     (Exception, "the connection to {place} failed: {cause}"),
 )
 
@@ -61,7 +61,7 @@ _parsed = lru_cache(maxsize=4096)(parse_url)
 
 @dataclass(slots=True)
 class _Sending:
-    """Whether a request got as far as a connection: from there on the target may see it."""
+    """Whether a request had a connection: from then on, the target may have received it."""
 
     connected: bool = False
 
@@ -75,10 +75,10 @@ class HttpExecutor:
     Use it as an async context manager, or call `close`.
 
     Args:
-        allow_networks: CIDR blocks that may be called though they are not public.
+        allow_networks: CIDR blocks that may be called although they are not public.
         lookup: resolves names; the system's resolver by default.
-        dns_cache_seconds: how long vetted addresses of a name are reused for new connections; 0
-            resolves for each.
+        dns_cache_seconds: how long checked addresses of a name are reused for new connections; 0
+            resolves the name for each.
 
     Raises:
         NetworkListError: a block cannot be read.
@@ -104,7 +104,7 @@ class HttpExecutor:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections; requests under way fail."""
+        """Close all connections; requests in flight fail."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -118,11 +118,11 @@ class HttpExecutor:
         """Send the request of one attempt.
 
         Args:
-            spec: the job's payload, its secrets resolved: `url`, and optionally `method` (POST), `headers`,
+            spec: the job's payload with secrets resolved: `url`, and optionally `method` (POST), `headers`,
                 `body`, `expected_status` (200 to 299), `success`, `keep_body`, `tls`, `callback`.
-            ctx: the attempt; its ids travel as headers.
-            timeout_seconds: for everything together: DNS, connect, TLS, sending, the whole answer.
-            sign: gives further headers for the bytes of the body.
+            ctx: the attempt; its ids are sent as headers.
+            timeout_seconds: for everything: DNS, connect, TLS, sending, the whole response.
+            sign: returns further headers for the bytes of the body.
         """
         try:
             target = _target_of(spec)
@@ -141,10 +141,10 @@ class HttpExecutor:
             async with asyncio.timeout(timeout_seconds):
                 return await self._send(target, url, request, headers, options)
         except TimeoutError:
-            error_text = f"{target.host} gave no complete answer within {timeout_seconds:g} s"
+            error_text = f"{target.host} sent no complete response within {timeout_seconds:g} s"
             return HttpResult(ok=False, error=error_text, timed_out=True, sent=sending.connected)
         except aiohttp.InvalidURL:
-            # Raised before anything is sent, and the same text will not become a URL by waiting.
+            # Raised before anything is sent; the same text does not become a valid URL later.
             return HttpResult(ok=False, error="not sent: the url cannot be called", refused=True)
         except (aiohttp.ClientError, OSError) as error:
             refused = isinstance(getattr(error, "os_error", error), AddressRefusedError)
@@ -177,7 +177,7 @@ class HttpExecutor:
             use_dns_cache=self._dns_cache_seconds > 0,
             ttl_dns_cache=self._dns_cache_seconds,
             socket_factory=self._vetted_socket,
-            # The worker's slots bound the number of requests; a second bound would only add waits.
+            # The worker's slots limit the number of requests; a second limit would only add waits.
             limit=0,
             keepalive_timeout=_KEEPALIVE_SECONDS,
         )
@@ -188,8 +188,8 @@ class HttpExecutor:
             trust_env=False,
             read_bufsize=MAX_BODY_BYTES,
         )
-        # aiohttp sends an idempotent request a second time when a kept connection breaks. That
-        # would be two calls under one fence; there is no public switch (a test watches this one).
+        # aiohttp repeats an idempotent request when a reused connection breaks. That would be two calls
+        # under one fence; there is no public option (a test checks this one).
         session._retry_connection = False  # noqa: SLF001
         return session
 
@@ -200,7 +200,7 @@ class HttpExecutor:
 
 
 class _WatchedConnector(aiohttp.TCPConnector):
-    """Notes that a request has its connection: what fails later may have reached the target."""
+    """Records that a request has its connection: from then on it may have reached the target."""
 
     async def connect(
         self,
@@ -214,7 +214,7 @@ class _WatchedConnector(aiohttp.TCPConnector):
 
 
 class GuardedResolver(AbstractResolver):
-    """Hands out the addresses of a name only if every one of them may be called."""
+    """Returns the addresses of a name only if all of them may be called."""
 
     def __init__(self, guard: Guard, lookup: Lookup) -> None:
         self._guard = guard
@@ -224,7 +224,7 @@ class GuardedResolver(AbstractResolver):
         self,
         host: str,
         port: int = 0,
-        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - all families are judged
+        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - all families are checked
     ) -> list[ResolveResult]:
         """Resolve a name.
 
@@ -250,11 +250,11 @@ class GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Close nothing."""
 
 
 def system_lookup(threads: ThreadPoolExecutor) -> Lookup:
-    """Look up in threads of our own: slow DNS must not hold up the loop's shared ones."""
+    """Look up names in separate threads, so that slow DNS does not block the loop's shared threads."""
 
     def blocking(host: str) -> list[str]:
         infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -268,15 +268,15 @@ def system_lookup(threads: ThreadPoolExecutor) -> Lookup:
 
 @lru_cache(maxsize=4096)
 def _url(target: Target) -> URL:
-    """Build the URL from its parts; nothing is parsed or quoted again.
+    """Build the URL from its parts, without parsing or quoting it again.
 
     Raises:
-        BadRequestError: the client's library has no such URL, so it can never be sent.
+        BadRequestError: the client library does not accept the URL, so it can never be sent.
     """
     try:
         return URL.build(
             scheme=target.scheme,
-            # As `encoded` says: the text goes into the URL as it stands, so brackets are ours to set.
+            # With `encoded`, the text is used unchanged, so the brackets of IPv6 must be in it.
             host=target.url_host,
             port=target.port,
             path=target.path,
@@ -289,7 +289,7 @@ def _url(target: Target) -> URL:
 
 def _tls_options(target: Target, tls: Mapping[str, Any]) -> dict[str, Any]:
     if target.scheme != "https":
-        raise BadRequestError("tls is given, and the url is not https")
+        raise BadRequestError("tls is set, but the url is not https")
     options: dict[str, Any] = {"ssl": tls_context(tls)}
     if tls.get("server_name") is not None:
         options["server_hostname"] = tls["server_name"]
@@ -300,7 +300,7 @@ def _target_of(spec: object) -> Target:
     if not isinstance(spec, Mapping):
         raise BadRequestError("the payload of an HTTP job must be an object with a url")
     url = spec.get("url")
-    # Only strings can be looked up in the cache; the parser has words for the rest.
+    # Only strings can be cached; for anything else the parser has an error message.
     return _parsed(url) if isinstance(url, str) else parse_url(url)
 
 

@@ -1,4 +1,4 @@
-"""HTTP jobs: the request of an attempt made ready, and what its answer says about the attempt."""
+"""HTTP jobs: prepares and signs the request of an attempt, and turns the response into an outcome."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from noonmark.worker.http.signing import SigningKeys, signature_headers, trace_h
 from noonmark.worker.kinds.lookups import PostgresLookups
 
 _MARGIN_SECONDS: Final = 0.02
-"""The request ends this much before the attempt: only we know whether it had reached its target."""
+"""The request times out this long before the attempt, because only it knows whether it was sent."""
 
 
 class HttpKind:
-    """Sends the request of each attempt, signed, and judges the answer."""
+    """Sends the request of each attempt, signed, and evaluates the response."""
 
     def __init__(
         self, http: HttpExecutor, secrets: SecretResolver, lookups: PostgresLookups, callbacks: CallbackTokens
     ) -> None:
-        """Take the parts.
+        """Create the kind.
 
         Args:
-            http: sends.
-            secrets: resolves the references in headers, body and TLS settings.
-            lookups: asks the database for signing keys.
+            http: sends requests.
+            secrets: resolves references in headers, body and TLS settings.
+            lookups: reads signing keys from the database.
             callbacks: opens callbacks.
         """
         self._http = http
@@ -55,10 +55,10 @@ class HttpKind:
         except SecretError as error:
             return failed(attempt, f"not sent: {error}", failure=Failure(retryable=error.retryable))
         except psycopg.Error as error:
-            return failed(attempt, f"not sent: the database could not be asked: {error}"[:1000])
+            return failed(attempt, f"not sent: cannot query the database: {error}"[:1000])
         except _Taken:
-            # Whatever is said of it is fenced off.
-            return failed(attempt, "not sent: the run is not this worker's any more", failure=NO_RETRY)
+            # Any outcome of it is fenced.
+            return failed(attempt, "not sent: this worker does not own the run any more", failure=NO_RETRY)
         left = attempt.timeout_seconds - (time.monotonic() - attempt.began_at) - _MARGIN_SECONDS
         result = await self._http.execute(
             spec, context_of(attempt), max(left, 0.0), sign=partial(_headers, attempt, keys, token)
@@ -71,9 +71,9 @@ class HttpKind:
         await self._lookups.close()
 
     def _resolve(self, attempt: RunningAttempt) -> Any:
-        """Resolve the secrets of a payload, where it has any; what others can read may hold none."""
+        """Resolve the secrets of a payload; the URL may not contain any, because others can read it."""
         spec = attempt.payload
-        # Most work has none, which its text tells faster than a walk through it.
+        # Most payloads have none; searching the text is faster than walking through the values.
         if "secret:" not in (attempt.run.work or "") or not isinstance(spec, Mapping):
             return spec
         refuse_references(spec.get("url"), "url")
@@ -85,14 +85,14 @@ class HttpKind:
         token = await self._callbacks.open(attempt)
         if token is None:
             raise _Taken
-        # The total deadline of the run bounds its target, too.
+        # The total deadline of the run also bounds the callback.
         seconds = min(float(spec["callback"]["timeout_seconds"]), attempt.age().left_seconds)
         attempt.ensure_extras().callback = Expected(max(seconds, 0.0))
         return token
 
 
 class _Taken(Exception):  # noqa: N818 - an event, not a fault
-    """The run went to somebody else."""
+    """This worker does not own the run any more."""
 
 
 def _headers(
@@ -106,7 +106,7 @@ def _headers(
 
 
 def _verdict(attempt: RunningAttempt, result: HttpResult, *, waits: bool) -> Outcome:
-    """Say what the answer, or its absence, means for the run."""
+    """Return the outcome for a response, or for its absence."""
     if waits:
         return awaited(attempt)
     if result.ok:
@@ -117,7 +117,7 @@ def _verdict(attempt: RunningAttempt, result: HttpResult, *, waits: bool) -> Out
         status=result.status,
         retry_after_seconds=result.retry_after_seconds,
         retryable=False if result.refused else None,
-        # An answer says what happened; a connection that broke after the request does not.
+        # A response shows what happened; a connection that broke after the request does not.
         unknown=result.sent and result.status is None,
     )
     return failed(attempt, result.error or f"answered {result.status}", failure=failure)

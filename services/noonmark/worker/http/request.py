@@ -1,4 +1,4 @@
-"""The request of an HTTP job, made of its payload once every field is checked."""
+"""The request of an HTTP job, built from its payload after all fields are checked."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _STATUS_CLASS: Final = re.compile(r"([1-5])xx", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Request:
-    """A request ready to be sent, its URL apart.
+    """A request ready to be sent, without its URL.
 
     Attributes:
         method: upper case.
-        headers: the job's and our own.
-        body: None sends none.
+        headers: those of the job and our own.
+        body: the bytes to send; None sends no body.
         expected: inclusive ranges of status codes.
-        conditions: what the JSON of the answer must say.
-        keep_body: some of the body is kept in the run's result.
-        callback: 202 means that the target will report later.
+        conditions: what the JSON of the response must contain.
+        keep_body: whether the run's result contains the body of the response.
+        callback: whether 202 means that the target reports the result later.
     """
 
     method: str
@@ -44,27 +44,27 @@ class Request:
     callback: bool = False
 
     def expects(self, status: int) -> bool:
-        """Tell whether the status is one that the job calls a success."""
+        """Return whether the job defines this status as a success."""
         return any(low <= status <= high for low, high in self.expected)
 
     @property
     def expected_text(self) -> str:
-        """The expected codes in words."""
+        """The expected codes as text."""
         return " or ".join(str(low) if low == high else f"{low} to {high}" for low, high in self.expected)
 
 
 def prepare(spec: Mapping[str, Any], own_headers: Mapping[str, str]) -> Request:
-    """Check a job's payload and make the request of it.
+    """Check a job's payload and build the request.
 
-    A body that is a string is sent as it stands (text/plain unless the headers say otherwise);
+    A body that is a string is sent unchanged (text/plain, unless the headers say otherwise);
     any other body is sent as JSON.
 
     Args:
-        spec: the payload; its `url` is not looked at.
+        spec: the payload; its `url` is ignored here.
         own_headers: added to those of the job, which cannot override them.
 
     Raises:
-        BadRequestError: naming the field.
+        BadRequestError: a field is not valid; the message names it.
     """
     unknown = sorted(map(str, spec.keys() - _KNOWN))
     if unknown:
@@ -76,7 +76,7 @@ def prepare(spec: Mapping[str, Any], own_headers: Mapping[str, str]) -> Request:
     if body is not None and "content-type" not in named:
         headers["Content-Type"] = content_type
     if "accept-encoding" not in named:
-        # A short excerpt is kept of the answer; packing it would cost both sides more than it saves.
+        # Only a short excerpt of the response is kept: compression would cost both sides more than it saves.
         headers["Accept-Encoding"] = "identity"
     headers.update(own_headers)
     return Request(
@@ -97,7 +97,9 @@ def _encoded(body: object) -> tuple[bytes | None, str]:
         try:
             return body.encode(), "text/plain; charset=utf-8"
         except UnicodeEncodeError:
-            raise BadRequestError("the body holds half a surrogate pair, which is no text") from None
+            raise BadRequestError(
+                "the body contains half a surrogate pair, which is not valid text"
+            ) from None
     try:
         return orjson.dumps(body), "application/json"
     except TypeError as error:
@@ -122,5 +124,5 @@ def _status_range(item: object) -> tuple[int, int]:
         if (match := _STATUS_RANGE.fullmatch(item)) and match[1] <= match[2]:
             return int(match[1]), int(match[2])
     raise BadRequestError(
-        f'expected_status {item!r} is not possible; use 204, "2xx", "200-299" or a list of these'
+        f'expected_status {item!r} is not valid; use 204, "2xx", "200-299" or a list of these'
     )

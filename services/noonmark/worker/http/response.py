@@ -1,4 +1,4 @@
-"""What an answer of a target says about the attempt, and what of it is kept."""
+"""Evaluates the response of a target, and selects what of it is stored."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from noonmark.handlers.results import ResultError, encode_result
 from noonmark.worker.http.request import Request
 
 MAX_BODY_BYTES: Final = 64 * 1024
-"""Decoded bytes of an answer that are read; where there are more, the connection is closed."""
+"""Decoded bytes of a response that are read; if it is longer, the connection is closed."""
 
 MAX_JUDGED_BYTES: Final = 1024 * 1024
-"""The same where the job judges the body, or keeps some of it."""
+"""The same limit if the job has conditions for the body, or stores it."""
 
 EXCERPT_BYTES: Final = 4 * 1024
-"""Decoded bytes of an answer that are kept as text."""
+"""Decoded bytes of a response that are stored as text."""
 
 KEPT_JSON_BYTES: Final = 16 * 1024
-"""A JSON answer up to this size is kept as JSON where the job asks for its body."""
+"""A JSON response up to this size is stored as JSON if the job has `keep_body`."""
 
-_ASKS_FOR_PATIENCE: Final = frozenset({429, 503})
+_WITH_RETRY_AFTER: Final = frozenset({429, 503})
 
 
-# Made for every call, and a frozen dataclass takes four times as long to make.
+# Created for every call; creating a frozen dataclass takes four times as long.
 @dataclass(slots=True)
 class HttpResult:
-    """What one request came to.
+    """The result of one request.
 
     Attributes:
-        ok: the target answered with an expected status, and its body says what the job demands.
-        status: the status, where there was an answer.
-        error: a sentence, where it is not ok.
-        body_excerpt: the beginning of the answer's body as text.
-        timed_out: the time was up before the answer was complete.
-        refused: nothing was sent, and the same job will be refused again: a wrong spec, or an
-            address that the guard does not let through.
-        sent: the target may have seen the request, whatever came back.
-        truncated: the body was longer than what is read of it.
-        retry_after_seconds: what the target asked for with 429 or 503.
-        body: what the job keeps of the body, as JSON or text; None without `keep_body`.
+        ok: whether the target answered with an expected status and a body that meets the conditions.
+        status: the HTTP status; None without a response.
+        error: what went wrong, as a sentence; None if ok.
+        body_excerpt: the beginning of the body as text.
+        timed_out: whether the time was up before the response was complete.
+        refused: nothing was sent, and the same job will be refused again: its payload is not valid, or
+            the guard does not allow the address.
+        sent: whether the target may have received the request.
+        truncated: whether the body was longer than the limit.
+        retry_after_seconds: the delay that the target requested with 429 or 503.
+        body: the body to store, as JSON or text; None without `keep_body`.
     """
 
     ok: bool
@@ -60,7 +60,7 @@ class HttpResult:
     body: Any = None
 
     def kept(self) -> dict[str, Any]:
-        """Return what the run keeps as its result."""
+        """Return the result of the run."""
         kept: dict[str, Any] = {"status": self.status}
         if self.body is not None:
             kept["body"] = self.body
@@ -71,7 +71,7 @@ class HttpResult:
 
 @dataclass(slots=True)
 class Body:
-    """What was read of a body. `truncated`: there was more than the cap."""
+    """The part of a body that was read. `truncated`: it was longer than the limit."""
 
     data: bytes
     truncated: bool
@@ -82,7 +82,7 @@ class Body:
 
 
 async def read_body(response: aiohttp.ClientResponse, request: Request) -> Body:
-    """Read a body up to the cap, decoded as it comes: what lies beyond costs neither time nor memory."""
+    """Read a body up to the limit, decoding it on the way; the rest costs neither time nor memory."""
     cap = MAX_JUDGED_BYTES if request.conditions or request.keep_body else MAX_BODY_BYTES
     wanted = cap if request.conditions or request.keep_body else EXCERPT_BYTES
     data = bytearray()
@@ -97,15 +97,15 @@ async def read_body(response: aiohttp.ClientResponse, request: Request) -> Body:
 
 
 def judge(request: Request, host: str, response: aiohttp.ClientResponse, body: Body) -> HttpResult:
-    """Say what a complete answer, or one that was cut at the cap, means for the attempt."""
+    """Evaluate a response, complete or cut at the limit."""
     status = response.status
     error = _status_error(request, host, status)
     if error is None and request.conditions and not (request.callback and status == 202):
         missed = _missed(request, body)
         error = None if missed is None else f"{host} answered {status}, but {missed}"
-    patience = None
-    if status in _ASKS_FOR_PATIENCE:
-        patience = _patience(response.headers)
+    retry_after = None
+    if status in _WITH_RETRY_AFTER:
+        retry_after = _retry_after(response.headers)
     return HttpResult(
         ok=error is None,
         status=status,
@@ -113,7 +113,7 @@ def judge(request: Request, host: str, response: aiohttp.ClientResponse, body: B
         body_excerpt=body.text(),
         sent=True,
         truncated=body.truncated,
-        retry_after_seconds=patience,
+        retry_after_seconds=retry_after,
         body=_kept_body(body) if request.keep_body else None,
     )
 
@@ -122,12 +122,12 @@ def _status_error(request: Request, host: str, status: int) -> str | None:
     if request.expects(status) or (request.callback and status == 202):
         return None
     redirect = ", a redirect, and redirects are not followed" if 300 <= status < 400 else ""
-    return f"{host} answered {status}{redirect}; expected is {request.expected_text}"
+    return f"{host} answered {status}{redirect}; expected {request.expected_text}"
 
 
 def _missed(request: Request, body: Body) -> str | None:
     if body.truncated:
-        return f"its body is longer than {MAX_JUDGED_BYTES} bytes, so what it says cannot be judged"
+        return f"its body is longer than {MAX_JUDGED_BYTES} bytes, so it cannot be evaluated"
     try:
         document = orjson.loads(body.data)
     except orjson.JSONDecodeError:
@@ -139,7 +139,7 @@ def _kept_body(body: Body) -> Any:
     if not body.truncated and len(body.data) <= KEPT_JSON_BYTES and b"\\u0000" not in body.data:
         try:
             kept = orjson.loads(body.data)
-            encode_result(kept)  # deeper than what is stored, for one
+            encode_result(kept)  # for example, it can be nested too deeply
         except (orjson.JSONDecodeError, ResultError):
             pass
         else:
@@ -147,5 +147,5 @@ def _kept_body(body: Body) -> Any:
     return body.text()
 
 
-def _patience(headers: Mapping[str, str]) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     return retry_after_seconds(headers.get("Retry-After"), now=time.time(), date=headers.get("Date"))

@@ -16,7 +16,7 @@ from noonmark.telemetry.logs import get_logger
 from noonmark.worker.kinds.lookups import PostgresLookups
 
 REFRESH_SECONDS: Final = 15.0
-"""A rotated or retired key counts within twice this."""
+"""A rotated or retired key takes effect within twice this time."""
 
 _MOST_NAMESPACES: Final = 10_000
 _PAUSE_SECONDS: Final = 2.0
@@ -27,26 +27,26 @@ _log = get_logger()
 
 
 class SigningKeys:
-    """The valid keys of namespaces, made at their first call and read again now and then."""
+    """The valid keys of namespaces, created at the first call and read again regularly."""
 
     def __init__(self, lookups: PostgresLookups) -> None:
-        """Take what asks the database."""
+        """Use these look-ups to read the keys."""
         self._lookups = lookups
-        self._known: dict[str, tuple[float, list[bytes]]] = {}
-        self._asked: dict[str, asyncio.Task[list[bytes]]] = {}
+        self._cached: dict[str, tuple[float, list[bytes]]] = {}
+        self._reading: dict[str, asyncio.Task[list[bytes]]] = {}
 
     async def of(self, namespace: str) -> Sequence[bytes]:
-        """Return the keys that sign now, newest first. Old ones serve on while they are read again.
+        """Return the current keys, newest first. While they are read again, the old ones are used.
 
         Raises:
-            psycopg.Error: the database cannot be asked, and no keys are known yet.
+            psycopg.Error: the database is down, and no keys are cached.
         """
-        found = self._known.get(namespace)
+        found = self._cached.get(namespace)
         if found is not None and time.monotonic() < found[0]:
             return found[1]
-        task = self._asked.get(namespace)
+        task = self._reading.get(namespace)
         if task is None:
-            task = self._asked[namespace] = asyncio.create_task(self._read(namespace))
+            task = self._reading[namespace] = asyncio.create_task(self._read(namespace))
             task.add_done_callback(partial(self._read_again, namespace))
         return found[1] if found is not None else await asyncio.shield(task)
 
@@ -55,26 +55,26 @@ class SigningKeys:
         return [read_secret(key.secret) for key in keys]
 
     def _read_again(self, namespace: str, task: asyncio.Task[list[bytes]]) -> None:
-        self._asked.pop(namespace, None)
+        self._reading.pop(namespace, None)
         if task.cancelled():
             return
         error = task.exception()
         if error is None:
-            if len(self._known) >= _MOST_NAMESPACES:
-                self._known.clear()
-            self._known[namespace] = (time.monotonic() + REFRESH_SECONDS, task.result())
+            if len(self._cached) >= _MOST_NAMESPACES:
+                self._cached.clear()
+            self._cached[namespace] = (time.monotonic() + REFRESH_SECONDS, task.result())
             return
-        if namespace in self._known:
-            # They serve on, and are asked for again after a pause.
-            self._known[namespace] = (time.monotonic() + _PAUSE_SECONDS, self._known[namespace][1])
+        if namespace in self._cached:
+            # The old keys stay in use, and are read again after a pause.
+            self._cached[namespace] = (time.monotonic() + _PAUSE_SECONDS, self._cached[namespace][1])
         _log.warning("signing_keys_not_read", namespace=namespace, error=str(error).strip())
 
 
 def signature_headers(attempt: RunningAttempt, keys: Sequence[bytes], body: bytes) -> Mapping[str, str]:
-    """Return the headers that vouch for one attempt of a run.
+    """Return the headers that sign one attempt of a run.
 
-    Their time is the database's, by its word at the start of the attempt and our clock since: a worker whose
-    clock is wrong is still believed.
+    Their time is the database's at the start of the attempt, plus the time that has passed since, so
+    receivers accept a worker whose clock is wrong.
     """
     run = attempt.run
     call_id = str(run.id)
@@ -94,11 +94,11 @@ def signature_headers(attempt: RunningAttempt, keys: Sequence[bytes], body: byte
 
 
 def trace_headers(attempt: RunningAttempt, given: object) -> Mapping[str, str]:
-    """Return the header by which a target goes on with the trace of an attempt, if that is traced.
+    """Return the header with which a target can continue the trace of an attempt, if it is traced.
 
     Args:
         attempt: the run.
-        given: headers of the job; one of that name is the job's own business.
+        given: headers of the job; if it sets this header itself, its value is used.
     """
     if attempt.trace is None:
         return {}

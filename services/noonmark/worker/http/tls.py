@@ -1,4 +1,4 @@
-"""The TLS settings of a job, as the client library takes them. Certificates of targets are always checked."""
+"""Converts the TLS settings of a job for the client library. Certificates of targets are always checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tls_context(spec: Mapping[str, Any]) -> ssl.SSLContext:
     Connections are kept apart by context, so a job never uses one that was opened with another's certificate.
 
     Raises:
-        BadRequestError: a text in it is not what it should be. Its contents are not told.
+        BadRequestError: a text in it is not valid. The message does not contain it.
     """
     check_tls(spec)
     return _context(
@@ -36,11 +36,11 @@ def tls_context(spec: Mapping[str, Any]) -> ssl.SSLContext:
 def _context(
     ca: str | None, certificate: str | None, key: str | None, server_name: str | None, min_version: str
 ) -> ssl.SSLContext:
-    del server_name  # a part of the key alone
+    del server_name  # only part of the cache key
     try:
         context = ssl.create_default_context(cadata=ca)
     except (ssl.SSLError, ValueError):
-        raise BadRequestError("tls.ca is no certificate in PEM") from None
+        raise BadRequestError("tls.ca is not a certificate in PEM") from None
     context.minimum_version = _VERSIONS[min_version]
     if certificate is not None and key is not None:
         _load_identity(context, certificate, key)
@@ -48,15 +48,15 @@ def _context(
 
 
 def _load_identity(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Load certificate and key, which the library reads from files only: here one in memory, ours alone."""
+    """Load certificate and key. The library reads them only from files: here one in memory, private to us."""
     file = os.memfd_create("tls", os.MFD_CLOEXEC)
     try:
         os.write(file, f"{certificate}\n{key}\n".encode())
-        # Without this an encrypted key would be asked for on the terminal.
+        # Without this, the library would prompt for the password of an encrypted key on the terminal.
         context.load_cert_chain(f"/proc/self/fd/{file}", password=_no_password)
     except (ssl.SSLError, ValueError, OSError):
         raise BadRequestError(
-            "tls.client_certificate and tls.client_key are no certificate and its unencrypted key in PEM"
+            "tls.client_certificate and tls.client_key are not a certificate and its unencrypted key in PEM"
         ) from None
     finally:
         os.close(file)

@@ -1,8 +1,8 @@
-"""Runs handlers in a process of their own, one after the other: `python -m noonmark.worker.processes.child`.
+"""Runs handlers in a child process, one after the other: `python -m noonmark.worker.processes.child`.
 
-Descriptor 3 is a socket to the worker: orders come in, answers and whatever the handler tells its context
-go out. What the handler prints goes to the pipes that are its standard output and error. The first order
-names the modules to import; each further one is a run. The process ends with the worker's end of the socket.
+Descriptor 3 is a socket to the worker: requests come in; results, and the calls of the handler to its
+context, go out. What the handler prints goes to pipes, its standard output and error. The first request names
+the modules to import; each further one is a run. The process exits when the worker closes the socket.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ from noonmark.worker.processes.frames import encode, receive_blocking
 _SOCKET: Final = 3
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _NAME_CHARS: Final = 1000
-"""Of the name of a secret: the worker refuses far shorter ones."""
+"""Characters of a secret's name that are sent; the worker refuses far shorter names."""
 
 _SIGNALS: Final = [getattr(signal, f"SIG{name}") for name in ("TERM", "INT", "HUP", "ALRM", "CHLD", "PIPE")]
-_OVER: Final = "the attempt is over: a thread that its handler left behind cannot do this any more"
+_OVER: Final = "the attempt is over: a thread that its handler left running cannot do this any more"
 _ERRORS: Final[dict[str, type[Exception]]] = {"fenced": Fenced, "emit": EmitRefusedError}
 
 
 class Worker:
-    """The worker, as seen from here. Messages may be sent from any thread of the handler."""
+    """The connection to the worker. Any thread of the handler can send messages."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._lock = threading.Lock()
-        self._asked: dict[int, Future[Any]] = {}
+        self._awaited: dict[int, Future[Any]] = {}
         self._number = 0
         self.run = 0
-        """Number of the run that messages are about."""
+        """Number of the current run: messages about an earlier one are refused."""
 
-        self.orders: Future[dict[str, Any]] = Future()
+        self.requests: Future[dict[str, Any]] = Future()
 
-    def tell(self, message: Mapping[str, Any], run: int | None = None) -> None:
+    def send(self, message: Mapping[str, Any], run: int | None = None) -> None:
         """Send a message.
 
         Args:
-            message: what to say.
-            run: that it is about.
+            message: what to send.
+            run: number of the run that it is about; None for messages about no run.
 
         Raises:
-            RuntimeError: the run is over: what its threads still say is not about the next one.
+            RuntimeError: the run has ended: its threads must not send messages about the next one.
         """
         data = encode(message)
         with self._lock:
@@ -72,51 +72,51 @@ class Worker:
                 raise RuntimeError(_OVER)
             self._channel.sendall(data)
 
-    def ask(self, message: Mapping[str, Any], answer: Future[Any], run: int) -> None:
-        """Send a message that is answered in the future; raises as `tell` does."""
+    def request(self, message: Mapping[str, Any], answer: Future[Any], run: int) -> None:
+        """Send a message whose reply completes `answer`; raises as `send` does."""
         with self._lock:
             self._number += 1
             number = self._number
             if run == self.run:
-                self._asked[number] = answer
-        self.tell({**message, "id": number}, run)
+                self._awaited[number] = answer
+        self.send({**message, "id": number}, run)
 
-    def ask_and_wait(self, message: Mapping[str, Any], run: int) -> Any:
-        """Send a message and wait for what is answered; raises as `tell` does."""
+    def request_and_wait(self, message: Mapping[str, Any], run: int) -> Any:
+        """Send a message and wait for the reply; raises as `send` does."""
         answer: Future[Any] = Future()
-        self.ask(message, answer, run)
+        self.request(message, answer, run)
         return answer.result()
 
-    def next_order(self) -> dict[str, Any]:
-        """Wait for the next order; only one is on its way at a time."""
-        order = self.orders.result()
-        self.orders = Future()
-        return order
+    def next_request(self) -> dict[str, Any]:
+        """Wait for the next request; the worker sends one at a time."""
+        run_request = self.requests.result()
+        self.requests = Future()
+        return run_request
 
     def forget(self) -> None:
-        """End a run: nothing more is said about it, and nobody waits for an answer any more."""
+        """End a run: refuse further messages about it, and fail all replies that are still awaited."""
         with self._lock:
             self.run += 1
-            asked, self._asked = self._asked, {}
-        for answer in asked.values():
+            awaited, self._awaited = self._awaited, {}
+        for answer in awaited.values():
             if not answer.done():
                 answer.set_exception(RuntimeError(_OVER))
 
     def listen(self) -> None:
-        """Take what comes, in a thread of its own; the end of the worker is the end of this process."""
+        """Receive messages, in a separate thread; exit when the worker closes the socket."""
         while True:
             try:
                 message = receive_blocking(self._channel)
             except (EOFError, OSError):
                 os._exit(0)
             if message["type"] != "answer":
-                self.orders.set_result(message)
+                self.requests.set_result(message)
                 continue
-            answer = self._asked.pop(message["id"], None)
+            answer = self._awaited.pop(message["id"], None)
             if answer is None:
                 continue
             if answer.done():
-                continue  # two waited for one checkpoint
+                continue  # two replies were awaited for one checkpoint
             if "error" in message:
                 answer.set_exception(_error(message))
             else:
@@ -124,7 +124,7 @@ class Worker:
 
 
 class ChildEffects:
-    """The effects of one attempt, done by the worker."""
+    """The effects of one attempt, carried out by the worker."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -132,47 +132,47 @@ class ChildEffects:
 
     def log(self, line: str) -> None:
         """Keep a line with the attempt."""
-        # The worker keeps half of it: what is cut off here takes no part of a secret along that is kept.
-        self._tell({"type": "log", "line": _plain(line[-2 * TAIL_BYTES :])})
+        # The worker keeps half of it, so a secret that is cut in two here does not end up in the kept part.
+        self._send({"type": "log", "line": _plain(line[-2 * TAIL_BYTES :])})
 
     def progress(self, fraction: float | None, message: str) -> None:
         """Show how far the attempt is."""
-        self._tell({"type": "progress", "fraction": fraction, "message": _plain(message)})
+        self._send({"type": "progress", "fraction": fraction, "message": _plain(message)})
 
     def checkpoint(self, data: bytes) -> Saved:
         """Keep JSON for the next attempt."""
-        self._tell({"type": "checkpoint", "data": data.decode()})
-        return Saved(self._ask_whether_saved)
+        self._send({"type": "checkpoint", "data": data.decode()})
+        return Saved(self._request_saved)
 
-    def _ask_whether_saved(self) -> Future[Any]:
+    def _request_saved(self) -> Future[Any]:
         written: Future[Any] = Future()
-        self._worker.ask({"type": "saved"}, written, self._run)
+        self._worker.request({"type": "saved"}, written, self._run)
         return written
 
     def last_checkpoint(self) -> bytes | None:
         """Return the JSON that an earlier attempt kept."""
-        kept = self._ask({"type": "last_checkpoint"})
+        kept = self._request({"type": "last_checkpoint"})
         return kept.encode() if kept is not None else None
 
     def secret(self, name: str) -> str:
         """Return a secret of the run's namespace."""
-        value: str = self._ask({"type": "secret", "name": _plain(name[:_NAME_CHARS])})
+        value: str = self._request({"type": "secret", "name": _plain(name[:_NAME_CHARS])})
         return value
 
     def emit(self, event: Event) -> str:
-        """Have the worker keep an event; it says at once if it may not be sent."""
-        event_id: str = self._ask({"type": "emit", **event_to_wire(event)})
+        """Have the worker add an event to the outcome; raises at once if it may not be sent."""
+        event_id: str = self._request({"type": "emit", **event_to_wire(event)})
         return event_id
 
-    def _tell(self, message: Mapping[str, Any]) -> None:
-        self._worker.tell(message, self._run)
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._worker.send(message, self._run)
 
-    def _ask(self, message: Mapping[str, Any]) -> Any:
-        return self._worker.ask_and_wait(message, self._run)
+    def _request(self, message: Mapping[str, Any]) -> Any:
+        return self._worker.request_and_wait(message, self._run)
 
 
-class Surroundings:
-    """What runs of a process share beside its memory, put back after each: the next is another job's."""
+class ProcessState:
+    """What the runs of a process share apart from its memory; restored after each run, for the next job."""
 
     _SIGNALS: Final = (
         signal.SIGTERM,
@@ -190,7 +190,7 @@ class Surroundings:
         self._streams = (sys.stdin, sys.stdout, sys.stderr)
 
     def restore(self) -> bool:
-        """Put everything back; False where that cannot be."""
+        """Restore everything; False if that is impossible."""
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, before in self._handlers.items():
             if signal.getsignal(number) is not before:
@@ -207,32 +207,32 @@ class Surroundings:
 
 
 def main() -> int:
-    """Import the handlers, then run what is ordered."""
+    """Import the handlers, then run what the worker requests."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # Handlers may clean up: SIGTERM is an exit that passes through their `finally`.
     signal.signal(signal.SIGTERM, _on_term)
     channel = socket.socket(fileno=_SOCKET)
     channel.set_inheritable(False)
     worker = Worker(channel)
-    threading.Thread(target=worker.listen, name="orders", daemon=True).start()
-    load = worker.next_order()
+    threading.Thread(target=worker.listen, name="requests", daemon=True).start()
+    load = worker.next_request()
     try:
         registry = load_handlers(load["modules"], Path(load["path"]) if load["path"] else None)
-    except BaseException as error:  # noqa: BLE001 - the worker must hear of it
-        worker.tell({"type": "broken", "error": describe(error)})
+    except BaseException as error:  # noqa: BLE001 - the worker must be informed
+        worker.send({"type": "broken", "error": describe(error)})
         return 1
-    worker.tell({"type": "ready"})
-    surroundings = Surroundings()
+    worker.send({"type": "ready"})
+    state = ProcessState()
     while True:
-        order = worker.next_order()
-        answer = _run(registry, order, ChildEffects(worker))
+        run_request = worker.next_request()
+        answer = _run(registry, run_request, ChildEffects(worker))
         worker.forget()
-        if not surroundings.restore():
+        if not state.restore():
             answer["spent"] = True
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
-        worker.tell({"type": "done", "left": _left_behind(), **answer})
+        worker.send({"type": "done", "left": _left_behind(), **answer})
         if "spent" in answer:
             return 0
 
@@ -254,14 +254,14 @@ def _on_term(_number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + signal.SIGTERM)
 
 
-def _run(registry: Registry, order: Mapping[str, Any], effects: ChildEffects) -> dict[str, Any]:
-    """Run a handler; say what it returned or raised. A fork of it that comes back here ends here."""
+def _run(registry: Registry, run_request: Mapping[str, Any], effects: ChildEffects) -> dict[str, Any]:
+    """Run a handler; return its result or its error. A fork of the handler that returns here exits."""
     me = os.getpid()
     try:
-        handler = registry.get(order["handler"])
+        handler = registry.get(run_request["handler"])
         if handler is None:
-            return {"error": f"no handler is registered as {order['handler']!r}", "retryable": False}
-        value = handler.function(_context(order["context"], effects))
+            return {"error": f"no handler is registered as {run_request['handler']!r}", "retryable": False}
+        value = handler.function(_context(run_request["context"], effects))
         if inspect.isawaitable(value):
             value = asyncio.run(_await(value))
         result = encode_result(value)
@@ -269,9 +269,9 @@ def _run(registry: Registry, order: Mapping[str, Any], effects: ChildEffects) ->
         answer: dict[str, Any] = {"error": str(error), "retryable": False, **to_wire(error)}
     except SecretError as error:
         answer = {"error": str(error), "retryable": error.retryable, **to_wire(error)}
-    except BaseException as error:  # noqa: BLE001 - whatever it was, the worker must hear of it
+    except BaseException as error:  # noqa: BLE001 - whatever it was, the worker must be informed
         answer = _raised(error)
-        # An exit, or SIGTERM that came too late to matter: whoever is ended does not go on.
+        # An exit, or a SIGTERM that came too late: this process must run nothing else.
         if not isinstance(error, Exception):
             answer["spent"] = True
     else:
@@ -284,7 +284,7 @@ def _run(registry: Registry, order: Mapping[str, Any], effects: ChildEffects) ->
 def _raised(error: BaseException) -> dict[str, Any]:
     try:
         return {"error": describe(error), **to_wire(error)}
-    except Exception:  # noqa: BLE001 - whatever its attributes do, the worker must hear of it
+    except Exception:  # noqa: BLE001 - whatever its attributes do, the worker must be informed
         return {"error": UNREADABLE}
 
 
@@ -301,7 +301,7 @@ async def _await(value: Any) -> Any:
 
 
 def _left_behind() -> bool:
-    """Tell whether processes of the handler are left; they come to this one when their parents end."""
+    """Return whether processes of the handler are left; they become ours when their parents exit."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -1,4 +1,4 @@
-"""What a handler in a child tells its context is done here, in the worker, by the effects of its attempt."""
+"""Carries out, in the worker, what a handler in a child process calls on its context."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from noonmark.worker.processes.frames import FrameError
 
 
 class ChildMessageHandler:
-    """Takes the messages of one run, on the event loop."""
+    """Handles the messages of one run, on the event loop."""
 
     def __init__(self, effects: Effects, send: Callable[[Mapping[str, Any]], None]) -> None:
-        """Listen for a run.
+        """Handle the messages of a run.
 
         Args:
-            effects: of its attempt.
+            effects: the effects of its attempt.
             send: sends a message to the child without waiting.
         """
         self._effects = effects
@@ -33,11 +33,11 @@ class ChildMessageHandler:
         self._waiting: asyncio.Future[None] | None = None
 
     def handle(self, message: Mapping[str, Any]) -> None:
-        """Do what a message says, and answer what it asks.
+        """Carry out a message, and reply if it is a request.
 
         Raises:
-            FrameError: nobody knows such a message, or what it says cannot be kept. A handler has had its
-                process to itself, so nothing is believed that its context would have checked.
+            FrameError: the message is unknown, or its contents are not valid. The handler controls its
+                process, so everything that its context checks is checked again.
         """
         kind = message["type"]
         if kind == "log":
@@ -49,13 +49,13 @@ class ChildMessageHandler:
         elif kind == "checkpoint":
             self._saved = self._effects.checkpoint(_checkpoint(str(message["data"])))
         elif kind == "saved":
-            self._waiting = asyncio.ensure_future(self._answer_saved(message["id"]))
+            self._waiting = asyncio.ensure_future(self._reply_saved(message["id"]))
         elif kind in {"last_checkpoint", "secret", "emit"}:
-            self._send({"type": "answer", "id": message["id"], **self._answer(kind, message)})
+            self._send({"type": "answer", "id": message["id"], **self._reply_to(kind, message)})
         else:
-            raise FrameError(f"nothing is known about {kind!r}")
+            raise FrameError(f"unknown message type {kind!r}")
 
-    def _answer(self, kind: str, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _reply_to(self, kind: str, message: Mapping[str, Any]) -> dict[str, Any]:
         try:
             if kind == "secret":
                 return {"value": self._effects.secret(str(message["name"]))}
@@ -68,15 +68,15 @@ class ChildMessageHandler:
         kept = self._effects.last_checkpoint()
         return {"value": kept.decode() if kept is not None else None}
 
-    async def _answer_saved(self, number: int) -> None:
-        """Answer when the newest checkpoint is written: it stands for all before it."""
+    async def _reply_saved(self, number: int) -> None:
+        """Reply when the newest checkpoint is written, and all before it with it."""
         answer: dict[str, Any] = {"value": None}
         try:
             if self._saved is not None:
                 await self._saved
         except Fenced as error:
             answer = {"error": str(error), "kind": "fenced"}
-        except Exception as error:  # noqa: BLE001 - whatever it was, the handler is waiting for an answer
+        except Exception as error:  # noqa: BLE001 - whatever it was, the handler waits for a reply
             answer = {"error": str(error), "kind": ""}
         with suppress(OSError, RuntimeError):
             self._send({"type": "answer", "id": number, **answer})
@@ -85,11 +85,11 @@ class ChildMessageHandler:
 def _fraction(value: object) -> float | None:
     if value is None or (isinstance(value, int | float) and 0 <= value <= 1):
         return value
-    raise FrameError("the progress is no share of the work")
+    raise FrameError("the progress is not between 0 and 1")
 
 
 def _checkpoint(text: str) -> bytes:
     try:
         return encode_checkpoint(orjson.loads(text))
     except (orjson.JSONDecodeError, ResultError) as error:
-        raise FrameError(f"the checkpoint cannot be kept: {error}") from None
+        raise FrameError(f"the checkpoint cannot be stored: {error}") from None

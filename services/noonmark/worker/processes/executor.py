@@ -1,4 +1,4 @@
-"""Runs Python handlers in child processes that can be killed: kept warm, so many at once, in order."""
+"""Runs Python handlers in a pool of child processes that can be killed."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from noonmark.worker.processes.frames import FrameError, encode, receive
 from noonmark.worker.processes.spawning import Child, ChildLauncher, Ending, SpawnRequest, run_to_completion
 
 LOSSES_BEFORE_ISOLATION: Final = 2
-"""A run that was lost so often runs alone in a child of its own, whatever its handler says."""
+"""A run that was lost this often runs alone in a separate child, whatever its handler says."""
 
 _RUNS_PER_CHILD: Final = 1000
-"""A child is replaced after so many, for what handlers let grow."""
+"""A child is replaced after this number of runs, because handlers can leak memory."""
 
 _START_SECONDS: Final = 120.0
-"""Longest time for the import of the operator's modules."""
+"""Time limit for the import of the handler modules."""
 
 
 class Clock(Protocol):
-    """The time limits of runs; see `LoopExecutor`."""
+    """The timeouts of runs; see `LoopExecutor`."""
 
     def hold_clock(self, attempt: RunningAttempt) -> None:
-        """Let no time of a run's limit pass."""
+        """Stop the timeout of a run."""
 
     def start_clock(self, attempt: RunningAttempt) -> None:
-        """Begin a run's limit anew."""
+        """Start the timeout of a run from the beginning."""
 
 
 class _WarmChild:
@@ -56,32 +56,32 @@ class _WarmChild:
         self.runs = 0
 
     async def exchange(
-        self, message: Mapping[str, Any], told: Callable[[dict[str, Any]], None]
+        self, message: Mapping[str, Any], on_message: Callable[[dict[str, Any]], None]
     ) -> dict[str, Any] | Ending:
-        """Send an order; return its answer, or how the child ended without one.
+        """Send a request; return the reply, or how the child ended without one.
 
         Args:
-            message: the order.
-            told: given what else comes before the answer.
+            message: the request.
+            on_message: receives the messages that come before the reply.
         """
         try:
             self._writer.write(encode(message))
             while True:
-                said = await receive(self._reader)
-                if said["type"] in {"ready", "broken", "done"}:
-                    return said
-                told(said)
+                reply = await receive(self._reader)
+                if reply["type"] in {"ready", "broken", "done"}:
+                    return reply
+                on_message(reply)
         except (OSError, EOFError, FrameError, KeyError):
-            # A child that closes its channel or says what nobody understands is at its end, too.
+            # A child that closes its channel or sends an unknown message cannot be used any more.
             self.child.kill()
             return await self.child.ended
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send something without waiting for it."""
+        """Send a message without waiting."""
         self._writer.write(encode(message))
 
     def close(self) -> None:
-        """Let go of the channel and the pipes."""
+        """Close the channel and the pipes."""
         self._writer.close()
         self.child.close()
 
@@ -98,14 +98,14 @@ class Processes:
         limit: int,
         grace_seconds: float,
     ) -> None:
-        """Make the pool; children are started when there is something to do.
+        """Create the pool; children are started when there are runs.
 
         Args:
-            launcher: starts and ends children.
-            modules: what a child must import: the same as the worker.
+            launcher: starts and stops children.
+            modules: the modules that a child imports: the same as the worker.
             path: folder to search first.
-            limit: most children that run handlers at once; further runs wait in order.
-            grace_seconds: between SIGTERM and SIGKILL.
+            limit: number of children that run handlers at once; further runs wait in order.
+            grace_seconds: time between SIGTERM and SIGKILL.
         """
         self._launcher = launcher
         self._load = {"type": "load", "modules": list(modules), "path": str(path) if path else None}
@@ -113,15 +113,15 @@ class Processes:
         self.grace_seconds = grace_seconds
         self._idle: list[_WarmChild] = []
         self.waiting: dict[Any, RunningAttempt] = {}
-        """Runs that wait for their turn, by key; may be looked at from any thread."""
+        """Runs that wait for a child, by key; any thread can read it."""
 
     async def run(self, attempt: RunningAttempt, context: Context, clock: Clock, *, alone: bool) -> Outcome:
         """Run a handler in a child.
 
         Args:
             attempt: the run.
-            context: of the attempt; its effects do what the handler asks for.
-            clock: its time limit, which counts from the moment when the handler begins.
+            context: of the attempt; its effects carry out what the handler requests.
+            clock: its timeout, which starts when the handler begins.
             alone: in a child that runs nothing else before or after.
         """
         submitted_at = time.monotonic()
@@ -139,11 +139,11 @@ class Processes:
                 raise
 
     def kill_all(self) -> None:
-        """Kill all children of the keeper, and give none a grace from now on."""
+        """Kill all children, and give no child a grace from now on."""
         self._launcher.kill_all()
 
     async def close(self) -> None:
-        """End the idle children and the keeper; called once nothing of any run is left."""
+        """Stop the idle children and the supervisor; called once no run is left."""
         idle, self._idle = self._idle, []
         for warm in idle:
             warm.close()
@@ -163,7 +163,7 @@ class Processes:
             self._turns.release()
 
     async def _take(self, *, alone: bool) -> _WarmChild | str:
-        """Return a child that is ready, or say why there is none."""
+        """Return a child that is ready, or the reason why none could be started."""
         while self._idle and not alone:
             warm = self._idle.pop()
             if not warm.child.ended.done():
@@ -172,7 +172,7 @@ class Processes:
         warm = await self._start()
         try:
             async with asyncio.timeout(_START_SECONDS):
-                said = await warm.exchange(self._load, _nothing)
+                reply = await warm.exchange(self._load, _nothing)
         except BaseException as error:
             warm.child.kill()
             await run_to_completion(warm.child.ended)
@@ -180,12 +180,14 @@ class Processes:
             if isinstance(error, TimeoutError):
                 return f"the handler's process was not ready after {_START_SECONDS:g} s"
             raise
-        if isinstance(said, Ending) or said["type"] != "ready":
+        if isinstance(reply, Ending) or reply["type"] != "ready":
             warm.child.kill()
             ending = await run_to_completion(warm.child.ended)
             warm.close()
             why = (
-                ending.text() if isinstance(said, Ending) else f"could not load its modules: {said['error']}"
+                ending.text()
+                if isinstance(reply, Ending)
+                else f"could not load its modules: {reply['error']}"
             )
             return f"the handler's process {why}"
         return warm
@@ -214,22 +216,22 @@ class Processes:
         self, warm: _WarmChild, attempt: RunningAttempt, context: Context, waited: timedelta, *, alone: bool
     ) -> Outcome:
         warm.runs += 1
-        said = await warm.exchange(
+        reply = await warm.exchange(
             {"type": "run", "handler": attempt.run.handler, "context": _written(context, waited)},
             ChildMessageHandler(context.effects, warm.send).handle,
         )
         spent = (
-            isinstance(said, Ending)
+            isinstance(reply, Ending)
             or alone
-            or bool(said.get("left") or said.get("spent"))
+            or bool(reply.get("left") or reply.get("spent"))
             or warm.runs >= _RUNS_PER_CHILD
         )
         if spent:
-            # What the handler left running ends with its attempt.
+            # Processes that the handler left running end with its attempt.
             warm.child.kill()
             await run_to_completion(warm.child.ended)
         warm.child.discard(attempt)
-        outcome = _outcome(attempt, said)
+        outcome = _outcome(attempt, reply)
         if spent:
             warm.close()
         else:
@@ -237,31 +239,31 @@ class Processes:
         return outcome
 
     async def _discard(self, warm: _WarmChild, attempt: RunningAttempt) -> None:
-        """End a child in the middle of a run."""
+        """Stop a child in the middle of a run."""
         await warm.child.stop(self.grace_seconds)
         warm.child.discard(attempt)
         warm.close()
 
 
 def _nothing(_said: Mapping[str, Any]) -> None:
-    """While modules are imported there is no run to tell something about."""
+    """Ignore messages while modules are imported: there is no run yet."""
 
 
 def _written(context: Context, waited: timedelta) -> dict[str, Any]:
-    """Write a context down for a child; its time begins when its turn has come."""
+    """Encode a context for a child; the time that the run waited for it is added to the deadline."""
     facts = context.facts()
     if context.deadline is not None:
         facts["deadline"] = context.deadline + waited
     return facts
 
 
-def _outcome(attempt: RunningAttempt, said: dict[str, Any] | Ending) -> Outcome:
-    if isinstance(said, Ending):
-        error = f"the handler's process {said.text()} without an answer"
+def _outcome(attempt: RunningAttempt, reply: dict[str, Any] | Ending) -> Outcome:
+    if isinstance(reply, Ending):
+        error = f"the handler's process {reply.text()} without an answer"
         return failed(attempt, error, failure=Failure(unknown=True))
-    if "error" not in said:
-        return succeeded(attempt, orjson.loads(said["result"]) if said["result"] is not None else None)
-    told = from_wire(said)
-    if isinstance(told, RunSignal):
-        return ordered(attempt, told)
-    return failed(attempt, str(said["error"]), failure=replace(told, retryable=said.get("retryable")))
+    if "error" not in reply:
+        return succeeded(attempt, orjson.loads(reply["result"]) if reply["result"] is not None else None)
+    on_message = from_wire(reply)
+    if isinstance(on_message, RunSignal):
+        return ordered(attempt, on_message)
+    return failed(attempt, str(reply["error"]), failure=replace(on_message, retryable=reply.get("retryable")))

@@ -1,4 +1,4 @@
-"""Messages between a worker and a child that runs handlers: JSON objects, each behind its length."""
+"""Messages between a worker and its child processes: JSON objects, each after its length."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LENGTH: Final = struct.Struct(">I")
 
 
 class FrameError(ValueError):
-    """What came is no message."""
+    """The received bytes are not a valid message."""
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """Return a message as it is sent.
+    """Encode a message.
 
     Raises:
-        FrameError: nobody would take it.
+        FrameError: it is too large.
     """
     data = orjson.dumps(message)
     if len(data) > MOST_BYTES:
@@ -34,8 +34,8 @@ async def receive(reader: asyncio.StreamReader) -> dict[str, Any]:
     """Wait for the next message.
 
     Raises:
-        EOFError: there will be none.
-        FrameError: it is none.
+        EOFError: the other side closed the connection.
+        FrameError: the bytes are not a valid message.
     """
     return _decoded(await reader.readexactly(_size(await reader.readexactly(_LENGTH.size))))
 
@@ -63,7 +63,7 @@ def _size(head: bytes) -> int:
 
 
 def _too_large(size: int) -> str:
-    return f"a message of {size} bytes, {MOST_BYTES} at most are taken"
+    return f"the message has {size} bytes; the limit is {MOST_BYTES}"
 
 
 def _decoded(data: bytes) -> dict[str, Any]:
@@ -72,5 +72,5 @@ def _decoded(data: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise FrameError(f"not JSON: {error}") from None
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
-        raise FrameError("no object with a type")
+        raise FrameError("not an object with a type")
     return message

@@ -1,4 +1,4 @@
-"""The worker's side of the keeper: child processes on the event loop, ended with all that they started."""
+"""The worker's side of the supervisor: starts child processes and stops them with all their descendants."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from noonmark.worker.processes import supervisor
 
 _READ_BYTES: Final = 64 * 1024
 _LAST_READS: Final = 64
-"""Reads of a pipe after its writers were killed: what the kernel's buffer can hold, and no more."""
+"""Reads of a pipe after its writers were killed: enough for the kernel's buffer."""
 
 _MESSAGE_BYTES: Final = 64 * 1024
 _END_SECONDS: Final = 2.0
-"""For a keeper whose socket is closed: it kills what is left, which takes milliseconds."""
+"""For a supervisor whose socket is closed: it kills what is left, which takes milliseconds."""
 
 _log = get_logger()
 T = TypeVar("T")
@@ -35,14 +35,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a child ended, told when no process of it is left.
+    """How a child ended; reported when no process of it is left.
 
     Attributes:
-        code: exit code; the negative number of a signal that killed it; None where nobody knows.
-        error: why nobody does, as the end of a sentence.
-        started: it has run.
-        cpu_seconds: used by it and the processes that it waited for.
-        crowded: it had more processes than it may, and was killed for that.
+        code: exit code; the negative number of the signal that killed it; None if unknown.
+        error: why the code is unknown, as the end of a sentence.
+        started: whether it was started.
+        cpu_seconds: CPU time of it and of the processes that it waited for.
+        crowded: whether it was killed because it had too many processes.
     """
 
     code: int | None
@@ -52,7 +52,7 @@ class Ending:
     crowded: bool = False
 
     def text(self) -> str:
-        """Say it, as the end of a sentence."""
+        """Describe it, as the end of a sentence."""
         if self.code is None:
             return self.error
         if self.code < 0:
@@ -62,15 +62,15 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class SpawnRequest:
-    """What a child shall be.
+    """A request to start a child.
 
     Attributes:
-        path: of the executable, absolute.
-        argv: its arguments, the first its name.
-        env: its environment, and nothing else.
-        cwd: its folder.
-        limits: `cpu_seconds`, `memory_bytes`, `open_files`, `file_bytes` per process; `processes` of it.
-        confined: it may gain no privileges by what it executes.
+        path: absolute path of the executable.
+        argv: its arguments; the first is its name.
+        env: its whole environment.
+        cwd: its working folder.
+        limits: `cpu_seconds`, `memory_bytes`, `open_files`, `file_bytes` per process; `processes` in total.
+        confined: whether it is prevented from gaining privileges (no_new_privs).
     """
 
     path: str
@@ -82,7 +82,7 @@ class SpawnRequest:
 
 
 class Child:
-    """A child that the keeper was told to start."""
+    """A child that the supervisor starts."""
 
     def __init__(self, number: int, owner: ChildLauncher, loop: asyncio.AbstractEventLoop) -> None:
         self._number = number
@@ -95,13 +95,13 @@ class Child:
         self._loop = loop
 
     def read(self, descriptor: int, name: str) -> None:
-        """Keep the tail of what comes from a pipe; the child is never kept waiting by it."""
+        """Keep the tail of what a pipe delivers; the child never waits for a reader."""
         os.set_blocking(descriptor, False)
         self._pipes[descriptor] = name
         self._loop.add_reader(descriptor, self._readable, descriptor)
 
     def discard(self, attempt: RunningAttempt) -> str:
-        """Leave with a run in hand what was printed since the last call; return the last line of stdout."""
+        """Add what was printed since the last call to an attempt's log; return the last line of stdout."""
         for descriptor in list(self._pipes):
             for _ in range(_LAST_READS):
                 if not self._readable(descriptor):
@@ -116,9 +116,9 @@ class Child:
         return texts[0].rstrip().rsplit("\n", 1)[-1]
 
     async def stop(self, grace_seconds: float) -> Ending:
-        """End it: SIGTERM to its process group, SIGKILL after the grace; return when nothing is left.
+        """Stop it: SIGTERM to its process group, SIGKILL after the grace; return when no process is left.
 
-        However often the caller is cancelled meanwhile, it waits: that is what a cancel is told by.
+        It waits even if the caller is cancelled meanwhile, because a cancel is confirmed by this end.
         """
         return await run_to_completion(self._stop(grace_seconds))
 
@@ -127,17 +127,17 @@ class Child:
         self.signal(signal.SIGKILL)
 
     def signal(self, number: int) -> None:
-        """Signal its process group, if it still runs."""
+        """Send a signal to its process group, if it still runs."""
         if not self.ended.done():
-            self._owner.tell({"do": "signal", "id": self._number, "number": int(number)})
+            self._owner.send({"do": "signal", "id": self._number, "number": int(number)})
 
     def end(self, ending: Ending) -> None:
-        """Note how it ended; called by the keeper's side alone."""
+        """Set how it ended; only the launcher calls this."""
         if not self.ended.done():
             self.ended.set_result(ending)
 
     def close(self) -> None:
-        """Close the pipes; called once nobody wants to know what it printed any more."""
+        """Close the pipes; called once its output is not needed any more."""
         for descriptor in list(self._pipes):
             self._shut(descriptor)
 
@@ -170,30 +170,30 @@ class Child:
 
 
 class ChildLauncher:
-    """Starts children through one keeper process, which is started with the first of them.
+    """Starts children through one supervisor process, which is started with the first child.
 
-    Everything but `hasten` is called on the event loop it is first used on.
+    All methods must be called on the event loop that called it first.
     """
 
     def __init__(self) -> None:
         self.hurry = asyncio.Event()
-        """Set when no grace is given any more."""
+        """Set when children get no grace any more."""
 
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._children: dict[int, Child] = {}
         self._number = 0
 
-    def spawn(self, order: SpawnRequest, stdin: int, extra: Sequence[int] = ()) -> Child:
-        """Start a child; its outputs are read into its tails.
+    def spawn(self, request: SpawnRequest, stdin: int, extra: Sequence[int] = ()) -> Child:
+        """Start a child and read its output.
 
         Args:
-            order: what it shall be.
-            stdin: its standard input; stays the caller's.
-            extra: its descriptors 3 and up; stay the caller's.
+            request: the child to start.
+            stdin: its standard input; the caller closes it.
+            extra: its descriptors 3 and up; the caller closes them.
 
         Returns:
-            The child. Where it could not be started, its `ended` says why.
+            The child. If it could not be started, its `ended` says why.
         """
         loop = asyncio.get_running_loop()
         self._number += 1
@@ -202,26 +202,26 @@ class ChildLauncher:
         err, to_err = os.pipe()
         child.read(out, "stdout")
         child.read(err, "stderr")
-        # A file without a name: an order may be larger than a message.
-        file = os.memfd_create("order")
+        # A file without a name: a request can be larger than a message.
+        file = os.memfd_create("request")
         try:
             with os.fdopen(os.dup(file), "wb") as writer:
                 writer.write(
-                    # Not orjson: variables and paths may be bytes that are no text.
+                    # Not orjson: variables and paths can be bytes that are not text.
                     json.dumps(
                         {
-                            "path": order.path,
-                            "argv": list(order.argv),
-                            "env": dict(order.env),
-                            "cwd": order.cwd,
-                            "limits": dict(order.limits),
-                            "confined": order.confined,
+                            "path": request.path,
+                            "argv": list(request.argv),
+                            "env": dict(request.env),
+                            "cwd": request.cwd,
+                            "limits": dict(request.limits),
+                            "confined": request.confined,
                         }
                     ).encode()
                 )
             os.lseek(file, 0, os.SEEK_SET)
             self._begin(loop)
-            self.tell({"do": "spawn", "id": self._number}, [file, stdin, to_out, to_err, *extra])
+            self.send({"do": "spawn", "id": self._number}, [file, stdin, to_out, to_err, *extra])
         except BaseException:
             del self._children[self._number]
             child.close()
@@ -231,26 +231,26 @@ class ChildLauncher:
                 os.close(descriptor)
         return child
 
-    def tell(self, order: Mapping[str, object], descriptors: Sequence[int] = ()) -> None:
-        """Send an order; without a keeper nothing runs that it could be about."""
+    def send(self, request: Mapping[str, object], descriptors: Sequence[int] = ()) -> None:
+        """Send a command; without a supervisor no child runs, so there is nothing to send."""
         if self._socket is not None:
             try:
-                socket.send_fds(self._socket, [orjson.dumps(order)], descriptors)
+                socket.send_fds(self._socket, [orjson.dumps(request)], descriptors)
             except OSError as error:
                 self._lost(str(error))
 
     def kill_all(self) -> None:
-        """Kill every child, and give none a grace from now on."""
+        """Kill every child, and give no child a grace from now on."""
         self.hurry.set()
         for child in list(self._children.values()):
             child.kill()
 
     def close(self) -> None:
-        """End the keeper, and with it everything that is left."""
+        """Stop the supervisor, and all children with it."""
         self._lost("the worker is ending")
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start the keeper's process if there is none."""
+        """Start the supervisor process if there is none."""
         if self._socket is not None:
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -276,20 +276,20 @@ class ChildLauncher:
         except OSError:
             data = b""
         if not data:
-            self._lost("the keeper of child processes has ended")
+            self._lost("the supervisor of child processes has ended")
             return
-        said = orjson.loads(data)
-        child = self._children.pop(said["id"], None)
+        reply = orjson.loads(data)
+        child = self._children.pop(reply["id"], None)
         if child is None:
             return
-        if said.get("error"):
-            child.end(Ending(None, f"could not be started: {said['error']}", started=False))
+        if reply.get("error"):
+            child.end(Ending(None, f"could not be started: {reply['error']}", started=False))
         else:
-            code = os.waitstatus_to_exitcode(said["status"])
-            child.end(Ending(code, cpu_seconds=said["cpu_seconds"], crowded=said["crowded"]))
+            code = os.waitstatus_to_exitcode(reply["status"])
+            child.end(Ending(code, cpu_seconds=reply["cpu_seconds"], crowded=reply["crowded"]))
 
     def _lost(self, why: str) -> None:
-        """Give up a keeper: its children die with it, and the next order starts another."""
+        """Drop a supervisor that has ended, and its children with it; the next request starts another."""
         ours, self._socket = self._socket, None
         process, self._process = self._process, None
         if ours is None or process is None:
@@ -297,7 +297,7 @@ class ChildLauncher:
         asyncio.get_running_loop().remove_reader(ours.fileno())
         ours.close()
         try:
-            # It ends by itself, and everything below it first.
+            # It kills everything below it, then exits.
             process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
@@ -310,7 +310,7 @@ class ChildLauncher:
 
 
 async def run_to_completion(awaitable: Awaitable[T]) -> T:
-    """Wait to the end although this task is cancelled; the cancel is raised afterwards."""
+    """Wait to the end although this task is cancelled; raise the cancellation afterwards."""
     future = asyncio.ensure_future(awaitable)
     cancelled = False
     while not future.done():

@@ -1,16 +1,16 @@
-"""The keeper: starts the worker's child processes, and sees that nothing of them is left behind.
+"""The supervisor: starts the child processes of the worker, and makes sure that none of them is left behind.
 
-The worker runs it by its path, with the standard library alone, when it needs its first child. It is a
-process of its own for three reasons. It has one thread, so that it may prepare a child between fork and
-exec (limits, session, descriptors), which a process with threads must not. It is the subreaper of all that
-its children leave behind, and reaps what it did not start itself without taking an exit status from
-anybody. And it outlives the worker: when that dies, by whatever signal, its end of the socket closes, and
-everything below the keeper is killed, so that whoever retakes a run does not meet its old self.
+The worker runs this file by its path, with the standard library alone, when it needs its first child. It is a
+separate process for three reasons. It has one thread, so it can prepare a child between fork and exec
+(limits, session, descriptors), which is unsafe in a process with threads. It is the subreaper of all that
+its children leave behind, and can reap it without taking an exit status from other code. And it outlives the
+worker: when the worker dies, by any signal, its end of the socket closes, and the supervisor kills everything
+below it, so that a run does not execute twice at once after another worker has taken it.
 
-Orders come as messages of a SOCK_SEQPACKET socket: {"do": "spawn", "id"} with the descriptors [order, 0, 1,
-2, ...], where the order is a file with {"path", "argv", "env", "cwd", "limits", "confined"}; and {"do":
-"signal", "id", "number"}. One message answers each spawn, once no process of it is left: {"id", "status" (as
-of wait), "cpu_seconds", "error" (why it could not be started), "crowded"}.
+Commands are messages of a SOCK_SEQPACKET socket: {"do": "spawn", "id"} with the descriptors [request, 0, 1,
+2, ...], where the request is a file with {"path", "argv", "env", "cwd", "limits", "confined"}; and {"do":
+"signal", "id", "number"}. Each spawn gets one reply, once no process of it is left: {"id", "status" (as of
+wait), "cpu_seconds", "error" (why it could not be started), "crowded"}.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _MOST_DESCRIPTORS: Final = 16
 _MESSAGE_BYTES: Final = 64 * 1024
 _MOST_OF_A_TREE: Final = 10_000
 _PATIENCE_SECONDS: Final = 10.0
-"""How long is tried to end everything after the worker's death; what cannot be killed by then stays."""
+"""Time for killing everything after the worker's death; what cannot be killed by then stays."""
 
 MARK: Final = "NOONMARK_PROCESS"
-"""Variable by which a process is known that left the session it was started in."""
+"""Variable that identifies a process which has left the session it was started in."""
 
 _LIMITS: Final = {
     "memory_bytes": resource.RLIMIT_AS,
@@ -55,30 +55,30 @@ _LIBC: Final = ctypes.CDLL(None)
 
 @dataclass(slots=True, eq=False)
 class _SpawnedProcess:
-    """One order. `pid` is its session and process group, too, and stays taken until it is reaped."""
+    """A started process. `pid` is also its session and process group, reserved until it is reaped."""
 
     id: int
     pid: int
     mark: bytes
-    failure: int  # where the child says why it could not become what it should
-    processes: int | None  # most at once
+    failure: int  # pipe on which the child reports why it could not be started
+    processes: int | None  # limit of processes at once
     status: int | None = None
     cpu_seconds: float = 0.0
     crowded: bool = False
 
 
 class ProcessSupervisor:
-    """All spawns that are not over, by the pid of their first process."""
+    """Starts, signals and reaps processes. Each spawn is stored by the pid of its first process."""
 
-    def __init__(self, orders: socket.socket) -> None:
-        self._orders = orders
+    def __init__(self, commands: socket.socket) -> None:
+        self._commands = commands
         self._spawns: dict[int, _SpawnedProcess] = {}
         self._outbox: deque[bytes] = deque()
         self._counted_at = 0.0
 
     def run(self) -> None:
-        """Obey until the worker is gone, then end everything."""
-        self._orders.setblocking(False)
+        """Carry out commands until the worker is gone, then kill everything."""
+        self._commands.setblocking(False)
         wake, woken = os.pipe()
         for end in (wake, woken):
             os.set_blocking(end, False)
@@ -86,12 +86,12 @@ class ProcessSupervisor:
         with selectors.DefaultSelector() as selector:
             selector.register(wake, selectors.EVENT_READ)
             while True:
-                selector.register(self._orders, self._interest())
+                selector.register(self._commands, self._interest())
                 selector.select(_TICK_SECONDS if self._is_watching() else None)
-                selector.unregister(self._orders)
+                selector.unregister(self._commands)
                 with contextlib.suppress(BlockingIOError):
                     os.read(wake, 4096)
-                if not self._receive_orders() or _ending:
+                if not self._receive_commands() or _ending:
                     break
                 self._reap()
                 self._count()
@@ -104,15 +104,15 @@ class ProcessSupervisor:
         return selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outbox else 0)
 
     def _is_watching(self) -> bool:
-        """Tell whether something must be looked at that no signal tells."""
+        """Return whether something must be checked that no signal reports."""
         return any(s.status is not None or s.processes is not None for s in self._spawns.values())
 
-    def _receive_orders(self) -> bool:
-        """Obey what has come; False when the worker is gone."""
+    def _receive_commands(self) -> bool:
+        """Carry out the received commands; False if the worker is gone."""
         while True:
             try:
                 data, descriptors, _, _ = socket.recv_fds(
-                    self._orders, _MESSAGE_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+                    self._commands, _MESSAGE_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
                 )
             except BlockingIOError:
                 return True
@@ -120,20 +120,20 @@ class ProcessSupervisor:
                 return False
             if not data:
                 return False
-            order = json.loads(data)
-            if order["do"] == "spawn":
-                self._spawn(order["id"], descriptors)
+            request = json.loads(data)
+            if request["do"] == "spawn":
+                self._spawn(request["id"], descriptors)
             else:
-                self._signal(order["id"], order["number"])
+                self._signal(request["id"], request["number"])
 
     def _spawn(self, number: int, descriptors: list[int]) -> None:
         with os.fdopen(descriptors[0], "rb") as file:
-            order: dict[str, Any] = json.loads(file.read())
+            request: dict[str, Any] = json.loads(file.read())
         mark = f"{os.getpid()}.{number}"
-        order["env"][MARK] = mark
+        request["env"][MARK] = mark
         failure, failing = os.pipe()
         os.set_blocking(failure, False)
-        keeper = os.getpid()
+        supervisor = os.getpid()
         try:
             pid = os.fork()
         except OSError as error:
@@ -141,14 +141,14 @@ class ProcessSupervisor:
             os.close(failure)
         else:
             if pid == 0:
-                _exec_child(order, descriptors[1:], failing, keeper)
-            processes = order["limits"].get("processes")
+                _exec_child(request, descriptors[1:], failing, supervisor)
+            processes = request["limits"].get("processes")
             self._spawns[pid] = _SpawnedProcess(number, pid, f"{MARK}={mark}".encode(), failure, processes)
         for descriptor in (*descriptors[1:], failing):
             os.close(descriptor)
 
     def _signal(self, number: int, signum: int) -> None:
-        """Signal a group; the session of one that has just been forked is not there yet."""
+        """Signal a process group; one that was just forked has no session yet."""
         spawn = next((s for s in self._spawns.values() if s.id == number and s.status is None), None)
         if spawn is not None:
             try:
@@ -157,7 +157,7 @@ class ProcessSupervisor:
                 os.kill(spawn.pid, signum)
 
     def _reap(self) -> None:
-        """Reap what ended. The group of a first process is killed while its zombie keeps the number taken."""
+        """Reap what ended. Kill the group of a first process while its zombie still reserves the pid."""
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -173,14 +173,14 @@ class ProcessSupervisor:
                 spawn.status, spawn.cpu_seconds = status, usage.ru_utime + usage.ru_stime
 
     def _count(self) -> None:
-        """Kill what has more processes than it may. RLIMIT_NPROC would count all of the user, not of one."""
+        """Kill spawns with too many processes. RLIMIT_NPROC would count all processes of the user instead."""
         now = time.monotonic()
         if now - self._counted_at < _COUNT_SECONDS:
             return
         self._counted_at = now
         limited = [s for s in self._spawns.values() if s.processes is not None and s.status is None]
         counts = {spawn.pid: len(_tree(spawn.pid, spawn.processes or 0)) for spawn in limited}
-        # What parents left behind has come here, and counts, too.
+        # Orphans were reparented to this process, and count, too.
         for pid in _children(os.getpid()) if limited else ():
             owner = None if pid in self._spawns else _owner(pid, limited)
             if owner is not None:
@@ -191,7 +191,7 @@ class ProcessSupervisor:
                 _kill_group(spawn.pid)
 
     def _finish(self) -> None:
-        """Answer for what has ended, once nothing is left of it; adopted processes of nobody are killed."""
+        """Reply for spawns that have ended, once none of their processes is left; kill unknown orphans."""
         ended = [spawn for spawn in self._spawns.values() if spawn.status is not None]
         if not ended:
             return
@@ -218,10 +218,10 @@ class ProcessSupervisor:
                 )
 
     def _send(self) -> bool:
-        """Send what can be sent; False when the worker is gone."""
+        """Send the replies that can be sent; False if the worker is gone."""
         while self._outbox:
             try:
-                self._orders.send(self._outbox[0])
+                self._commands.send(self._outbox[0])
             except BlockingIOError:
                 return True
             except OSError:
@@ -230,7 +230,7 @@ class ProcessSupervisor:
         return True
 
     def _stop_all(self) -> None:
-        """Kill everything below this process until there is nothing."""
+        """Kill everything below this process until nothing is left."""
         until = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < until:
             for spawn in self._spawns.values():
@@ -246,49 +246,49 @@ class ProcessSupervisor:
             time.sleep(_TICK_SECONDS)
 
 
-def _exec_child(order: dict[str, Any], descriptors: list[int], failing: int, keeper: int) -> NoReturn:
-    """Turn this fresh fork into what was ordered; say on `failing` why where that cannot be."""
+def _exec_child(request: dict[str, Any], descriptors: list[int], failing: int, supervisor: int) -> NoReturn:
+    """Turn this fork into the requested process; if that fails, report the reason on `failing`."""
     try:
         os.setsid()
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        if os.getppid() != keeper:
+        if os.getppid() != supervisor:
             os._exit(1)
         for number in range(1, signal.NSIG):
             if number not in {signal.SIGKILL, signal.SIGSTOP}:
                 with contextlib.suppress(OSError, ValueError):
                     signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        # Out of the way first: a source may be the target of another.
+        # Move the descriptors away first: a source can be the target of another.
         high = [fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, 64) for source in descriptors]
         failing = fcntl.fcntl(failing, fcntl.F_DUPFD_CLOEXEC, 64)
         for target, source in enumerate(high):
             os.dup2(source, target)
-        # A list, not a range: that may reach to a milliard, and older kernels close one after the other.
+        # A list, not a range: a range can reach to 10^9, and older kernels close one after the other.
         for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
             if int(name) >= len(descriptors) and int(name) != failing:
                 with contextlib.suppress(OSError):
                     os.close(int(name))
-        os.chdir(order["cwd"])
-        _limit(order["limits"])
-        if order["confined"]:
+        os.chdir(request["cwd"])
+        _limit(request["limits"])
+        if request["confined"]:
             _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        os.execve(order["path"], order["argv"], order["env"])  # noqa: S606 - no shell, on purpose
+        os.execve(request["path"], request["argv"], request["env"])  # noqa: S606 - no shell, on purpose
     except OSError as error:
         place = f": {error.filename}" if error.filename is not None else ""
         os.write(failing, f"{error.strerror}{place}".encode(errors="replace")[:2000])
-    except BaseException as error:  # noqa: BLE001 - a fork must never go back into the keeper's loop
+    except BaseException as error:  # noqa: BLE001 - a fork must never return to the supervisor's loop
         os.write(failing, f"{type(error).__name__}: {error}".encode(errors="replace")[:2000])
     finally:
         os._exit(127)
 
 
 def _limit(limits: dict[str, int]) -> None:
-    """Set the limits of the process, never above what this one has itself."""
+    """Set the limits of the process, never above those of this process."""
     for name, kind in _LIMITS.items():
         if name in limits:
             _set_limit(kind, limits[name], limits[name])
     if "cpu_seconds" in limits:
-        # SIGXCPU first, which says what happened; SIGKILL for who ignores it.
+        # SIGXCPU first, which shows the reason; SIGKILL a second later if it is ignored.
         _set_limit(resource.RLIMIT_CPU, limits["cpu_seconds"], limits["cpu_seconds"] + 1)
     _set_limit(resource.RLIMIT_CORE, 0, 0)
 
@@ -306,7 +306,7 @@ def _kill_group(pid: int) -> None:
 
 
 def _owner(pid: int, spawns: list[_SpawnedProcess]) -> _SpawnedProcess | None:
-    """Say whose an adopted process is: by its session, or by its environment if it left that."""
+    """Return the spawn of an orphan: by its session, or by its environment if it left the session."""
     session = _parent_and_session(pid)[1]
     for spawn in spawns:
         if spawn.pid == session:
@@ -338,14 +338,14 @@ def _children(pid: int) -> list[int]:
 
 
 def _kill_tree(pid: int) -> None:
-    """Kill a process and what is below it at this moment."""
+    """Kill a process and its current descendants."""
     for member in _tree(pid, _MOST_OF_A_TREE):
         with contextlib.suppress(OSError):
             os.kill(member, signal.SIGKILL)
 
 
 def _tree(pid: int, most: int) -> list[int]:
-    """Return a process and those below it, not many more than so many."""
+    """Return a process and its descendants; stop soon after `most` of them."""
     found = [pid]
     for member in found:
         if len(found) > most:
@@ -355,7 +355,7 @@ def _tree(pid: int, most: int) -> list[int]:
 
 
 def _parent_and_session(pid: int) -> tuple[int, int]:
-    """Return them; of a process that is gone, numbers of nobody."""
+    """Return the parent and the session of a process; -1 if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
             fields = file.read().rpartition(b")")[2].split()
@@ -378,21 +378,21 @@ def _message(**fields: object) -> bytes:
 
 
 _ending: list[int] = []
-"""Not empty once the keeper was told to end."""
+"""Not empty after SIGTERM."""
 
 
 def main() -> int:
-    """Keep for the worker whose socket is the descriptor in the first argument."""
-    with socket.socket(fileno=int(sys.argv[1])) as orders:
-        orders.set_inheritable(False)
+    """Supervise for the worker whose socket is the descriptor in the first argument."""
+    with socket.socket(fileno=int(sys.argv[1])) as commands:
+        commands.set_inheritable(False)
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        # Beside the end of the socket, which a forked copy of the worker may hold open.
+        # In addition to the socket, whose other end a fork of the worker can keep open.
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda number, _: _ending.append(number))
         if os.getppid() != int(sys.argv[2]):
             return 1
-        ProcessSupervisor(orders).run()
+        ProcessSupervisor(commands).run()
     return 0
 
 

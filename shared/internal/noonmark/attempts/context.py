@@ -21,12 +21,12 @@ _log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Made once, in `main`.
+    """What the effects of all attempts of a worker use.
 
     Attributes:
-        secrets: of jobs.
-        notes: takes progress and checkpoints.
-        emitter: takes events.
+        secrets: resolves the secrets of jobs.
+        notes: writes progress and checkpoints.
+        emitter: collects events.
     """
 
     secrets: SecretResolver
@@ -35,19 +35,19 @@ class Services:
 
 
 class AttemptEffects:
-    """The effects of one attempt. Nothing is made before it is used: most attempts use none."""
+    """The effects of one attempt. Everything is created at its first use: most attempts use nothing."""
 
     __slots__ = ("_attempt", "_services")
 
     def __init__(self, attempt: RunningAttempt, services: Services) -> None:
-        """Bind a run in hand to what its worker has."""
+        """Create the effects of an attempt with what its worker provides."""
         self._attempt = attempt
         self._services = services
 
     def log(self, line: str) -> None:
-        """Keep a line with the attempt, and write it to the worker's log."""
+        """Add a line to the log of the attempt, and write it to the worker's log."""
         attempt = self._attempt
-        # No more of a line is kept anyway, and the worker's log is not for more.
+        # No more of a line is stored, and the worker's log must not contain more either.
         line = self._without_secrets(line)[-TAIL_BYTES:]
         attempt.ensure_extras().logged().add(line)
         _log.info(
@@ -61,19 +61,19 @@ class AttemptEffects:
         )
 
     def progress(self, fraction: float | None, message: str) -> None:
-        """Leave a note of how far the attempt is."""
+        """Note how far the attempt is."""
         cut = len(message) >= MAX_MESSAGE_CHARS
         self._services.notes.progress(self._attempt, fraction, self._without_secrets(message, cut=cut))
 
     def checkpoint(self, data: bytes) -> Saved:
-        """Leave a note for the next attempt."""
+        """Note where the next attempt can resume."""
         redactor = self._attempt.redactor
         if redactor is not None:
             data = redactor.clean_json(data.decode()).encode()
         return self._services.notes.checkpoint(self._attempt, data)
 
     def last_checkpoint(self) -> bytes | None:
-        """Return the newest checkpoint: of this attempt, else of an earlier one."""
+        """Return the newest checkpoint, of this attempt or of an earlier one."""
         extras = self._attempt.extras
         if extras is not None and extras.note is not None and extras.note.checkpoint is not None:
             return extras.note.checkpoint
@@ -84,7 +84,7 @@ class AttemptEffects:
         return self._services.secrets.get(self._attempt, name)
 
     def emit(self, event: Event) -> str:
-        """Keep an event among what the outcome takes along."""
+        """Add an event to the outcome of the attempt."""
         return self._services.emitter.emit(self._attempt, event)
 
     def _without_secrets(self, text: str, *, cut: bool = False) -> str:
@@ -93,7 +93,7 @@ class AttemptEffects:
 
 
 def context_of(attempt: RunningAttempt, services: Services | None = None) -> Context:
-    """Make the context of one attempt; without services for those that need its facts alone."""
+    """Create the context of one attempt; without services, it has only the facts about the attempt."""
     run = attempt.run
     return Context(
         run_id=run.id,

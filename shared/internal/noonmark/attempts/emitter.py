@@ -1,4 +1,4 @@
-"""Events that attempts emit, put among what their outcome takes along."""
+"""Collects the events that attempts emit; they are sent with the outcome of the attempt."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ EVENT_TYPE: Final = "noonmark.event.emitted.v1"
 
 
 class Emitter:
-    """Takes events of attempts, under the operator's rules.
+    """Adds events to attempts, under the operator's rules.
 
     Args:
-        allowed: topics that jobs may write to: names, or beginnings of names that end in `*`.
-        prefix: of noonmark's own topics, which jobs never write to.
+        allowed: topics that jobs can write to: names, or prefixes that end in `*`.
+        prefix: prefix of noonmark's topics, which jobs can never write to.
     """
 
     def __init__(self, allowed: Iterable[str], prefix: str) -> None:
@@ -36,38 +36,40 @@ class Emitter:
         self._lock = threading.Lock()
 
     def emit(self, attempt: RunningAttempt, event: Event) -> str:
-        """Keep an event that is sent if and only if the attempt is recorded as succeeded.
+        """Add an event that is sent if and only if the attempt is recorded as succeeded.
 
         Returns:
-            Its id: of the run and of its place among the run's events.
+            The id of the event: the run id and its position among the events of the run.
 
         Raises:
-            EmitRefusedError: it may not be sent, or is too much; nothing is kept of it.
+            EmitRefusedError: the event may not be sent, or exceeds a limit; it is not added.
         """
         topic = check_topic(event.topic, self._prefix)
         check_allowed(topic, self._allowed)
-        # Handlers may have threads, and an event's place among the others is its name.
+        # Handlers can have threads, and the position of an event is part of its id.
         with self._lock:
             return self._keep(attempt, topic, event)
 
     def _keep(self, attempt: RunningAttempt, topic: str, event: Event) -> str:
         emits = attempt.ensure_extras().emits
         if len(emits) >= MAX_EVENTS:
-            raise EmitRefusedError(f"an attempt may emit {MAX_EVENTS} events, and this is one more")
+            raise EmitRefusedError(f"an attempt can emit at most {MAX_EVENTS} events, and this is one more")
         event_id = f"{attempt.run.id}/{len(emits)}"
         headers = {**_own_headers(attempt, event_id), "content-type": event.content_type}
         for name, text in event.headers.items():
-            # A content type of the job's own replaces ours; no other name of ours can be given.
+            # A content type of the job replaces ours; it cannot set any other header of ours.
             headers["content-type" if name.lower() == "content-type" else name] = text
         kept = EmittedEvent(topic, event.key, event.value, tuple(headers.items()))
         if sum(one.size for one in emits) + kept.size > MAX_EVENT_BYTES:
-            raise EmitRefusedError(f"the events of an attempt may have {MAX_EVENT_BYTES} bytes together")
+            raise EmitRefusedError(
+                f"the events of an attempt can have at most {MAX_EVENT_BYTES} bytes in total"
+            )
         emits.append(kept)
         return event_id
 
 
 def _own_headers(attempt: RunningAttempt, event_id: str) -> dict[str, str]:
-    """Name run and event to receivers: CloudEvents in binary mode, and the names HTTP targets are given."""
+    """Return the headers that identify run and event: CloudEvents in binary mode, and those of HTTP jobs."""
     run = attempt.run
     context = Context(
         run.id,

@@ -1,4 +1,4 @@
-"""Writes what running attempts tell, about once a second, the latest of each run."""
+"""Writes progress and checkpoints of running attempts, about once a second, the latest of each run."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _MOST = 500
 
 
 class NoteWriter:
-    """Keeps the notes that are not written yet. Costs nothing, not even a connection, while there is none.
+    """Holds the notes that are not written yet. Without notes it costs nothing, not even a connection.
 
-    A note belongs to its attempt's outcome, too: what is not written when the attempt ends is written with
-    the outcome, in its transaction.
+    A note is also part of its attempt's outcome: if it is not written when the attempt ends, it is written
+    with the outcome, in the same transaction.
     """
 
     name = "notes"
 
     def __init__(self, service: Service, identity: Callable[[], Identity]) -> None:
-        """Make the writer.
+        """Create the writer.
 
         Args:
             service: the process.
-            identity: who the worker is at the moment.
+            identity: returns the current lease of the worker.
         """
         self._service = service
         self._log = service.log.bind(loop=self.name)
@@ -61,12 +61,12 @@ class NoteWriter:
             note.progress, note.message = fraction, message
 
     def checkpoint(self, attempt: RunningAttempt, data: bytes) -> Saved:
-        """Note where the next attempt can go on; callable from any thread."""
+        """Note where the next attempt can resume; callable from any thread."""
         with self._lock:
             note = self._note_of(attempt)
             note.checkpoint = data
             version = note.version
-        # Nothing is kept for those who do not wait: a loop may tell a hundred thousand times a second.
+        # Nothing is stored for callers that do not wait: a handler can call this 100,000 times a second.
         return Saved(lambda: self._wait_for(attempt.key, note, version))
 
     def _wait_for(self, key: Any, note: Note, version: int) -> Future[None]:
@@ -92,7 +92,7 @@ class NoteWriter:
         return extras.note
 
     def forget(self, keys: Sequence[Any]) -> None:
-        """Forget attempts that have ended here: what is left goes with their outcomes, or nowhere."""
+        """Drop the notes of attempts that have ended: they are written with their outcomes, or not at all."""
         with self._lock:
             for key in keys:
                 self._fresh.pop(key, None)
@@ -101,20 +101,20 @@ class NoteWriter:
         _refuse(given_up)
 
     def settle(self, timeout_seconds: float) -> None:
-        """Wait until everything is written: before runs are handed back with their checkpoints."""
+        """Wait until all notes are written, before runs are handed back with their checkpoints."""
         with self._lock:
             self._hurry.set()
             self._pending.set()
             self._empty.wait_for(lambda: not self._fresh, timeout_seconds)
 
     def close(self) -> None:
-        """End the writer; called when nothing is in hand any more."""
+        """Stop the writer; called when no run is in flight any more."""
         self._closed = True
         self._pending.set()
         self._hurry.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Write until the engine closes the writer, at the end of a drain."""
+        """Write notes until the engine closes the writer, at the end of a drain."""
         del stop
         backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
         while not self._closed:
@@ -136,7 +136,7 @@ class NoteWriter:
             self._connection.close()
 
     def _write_round(self) -> bool:
-        """Write what is there; tell whether rows were locked by others and stay for the next round."""
+        """Write the notes; return whether rows were locked by others and must wait for the next round."""
         batch = self._snapshot()
         if not batch:
             return False
@@ -168,7 +168,7 @@ class NoteWriter:
         with self._lock:
             if not self._fresh:
                 self._pending.clear()
-            # Copies: an attempt goes on telling while its note is written. One note per run is enough.
+            # Copies: an attempt can change its note while it is written.
             return {key: replace(note) for key, note in list(self._fresh.items())[:_MOST]}
 
     def _saved(self, key: Any, written: Note) -> list[Future[None]]:
@@ -186,7 +186,7 @@ class NoteWriter:
     def _failed(self, error: psycopg.Error) -> None:
         self._log.warning("notes_not_written_yet", count=len(self._fresh), error=str(error).strip())
         if classify(error) is DbFault.PERMANENT:
-            # Notes are no verdict: what Postgres will never take is dropped, and the attempts go on.
+            # Notes are not verdicts: those that Postgres refuses are dropped, and the attempts continue.
             self.forget(list(self._fresh))
         if self._connection is not None and (must_reconnect(error) or self._connection.broken):
             self._connection.close()
@@ -195,4 +195,4 @@ class NoteWriter:
 
 def _refuse(futures: Sequence[Future[None]]) -> None:
     for future in futures:
-        future.set_exception(Fenced("the run is not this attempt's any more; stop working on it"))
+        future.set_exception(Fenced("this attempt does not own the run any more; stop working on it"))

@@ -1,4 +1,4 @@
-"""From how an attempt went to what the ledger shall say."""
+"""Turns the end of an attempt into the outcome that is recorded."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from noonmark.handlers.exceptions import Cancel, Discard, Retry, RunSignal, Snoo
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.runs.finish import Outcome
 
-UNREADABLE: Final = "the handler raised something that fails itself when it is looked at"
+UNREADABLE: Final = "the handler raised an exception whose type or text cannot be read"
 
 NO_RETRY: Final = Failure(retryable=False)
-"""A failure that no other attempt can mend."""
+"""A failure that another attempt cannot fix."""
 
 _rng = Random()
 
 
 def succeeded(attempt: RunningAttempt, value: object) -> Outcome:
-    """The handler returned. A result that cannot be stored is a failure that no retry mends."""
+    """The handler returned. A result that cannot be stored is a failure that a retry cannot fix."""
     if value is None:
         return _plain(attempt, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
     try:
@@ -35,7 +35,7 @@ def succeeded(attempt: RunningAttempt, value: object) -> Outcome:
 
 
 def succeeded_with(attempt: RunningAttempt, result: str | None) -> Outcome:
-    """The handler returned, and its result has been encoded already."""
+    """The handler returned, and its result is encoded already."""
     outcome = _plain(attempt, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
     outcome.result = result
     return outcome
@@ -48,14 +48,13 @@ def failed(
     outcome: AttemptOutcome = AttemptOutcome.FAILED,
     failure: Failure = NO_FACTS,
 ) -> Outcome:
-    """The attempt failed: a retry that waits in Postgres, or a dead letter.
+    """The attempt failed: the retry rule decides the next state.
 
     Args:
-        attempt: the run.
+        attempt: the attempt.
         error: what happened, for people.
         outcome: how the attempt ended.
-        failure: what is known about it, for the rules of the retry policy. With `unknown`, a run that is
-            promised to be done at most once ends as `unknown`.
+        failure: what is known about the failure.
     """
     next_state = after_failure(
         outcome,
@@ -71,16 +70,16 @@ def failed(
 
 
 def raised(attempt: RunningAttempt, error: BaseException, *, unknown: bool = False) -> Outcome:
-    """The handler raised: an order about its run, or a failure, however broken what it raised is.
+    """The handler raised a signal about its run, or any other exception, which is a failure.
 
     Args:
-        attempt: the run.
-        error: what it raised.
-        unknown: it is not the handler that raised, so nobody knows what was done.
+        attempt: the attempt.
+        error: the exception, which can be broken in any way.
+        unknown: something other than the handler raised it, so what was done is unknown.
     """
     try:
         return _raised(attempt, error, unknown=unknown)
-    except Exception:  # noqa: BLE001 - an exception of a handler's own, which may do anything when asked
+    except Exception:  # noqa: BLE001 - the methods of a handler's own exception can raise, too
         return failed(attempt, UNREADABLE, failure=Failure(unknown=unknown))
 
 
@@ -94,7 +93,7 @@ def _raised(attempt: RunningAttempt, error: BaseException, *, unknown: bool) -> 
 
 
 def ordered(attempt: RunningAttempt, signal: RunSignal) -> Outcome:
-    """The handler said itself how its run goes on."""
+    """The handler raised a signal that decides how its run continues."""
     if isinstance(signal, Retry):
         failure = Failure(exception=_names(signal), retry_in=signal.seconds)
         return failed(attempt, signal.reason or "the handler asked for a retry", failure=failure)
@@ -112,43 +111,41 @@ def ordered(attempt: RunningAttempt, signal: RunSignal) -> Outcome:
 
 
 def rejected(attempt: RunningAttempt, error: str) -> Outcome:
-    """This worker cannot do such work. Another of its pool may, in a roll-out that brings new handlers."""
+    """This worker cannot execute the run. Another of its pool may, in a roll-out of new handlers."""
     return failed(attempt, error, outcome=AttemptOutcome.REJECTED)
 
 
 def too_late(attempt: RunningAttempt) -> Outcome | None:
-    """Return the end of a run that was started past its total deadline or its greatest age, else None."""
+    """Return the outcome of a run that was started after its deadline or maximum age; otherwise None."""
     if attempt.deadline_seconds is None and "max_age_seconds" not in attempt.retry:
         return None
     decision = within_age(attempt.retry_policy(), 0.0, attempt.age())
     if not isinstance(decision, Dead):
         return None
-    what = (
-        "its total deadline" if decision.reason == "deadline" else "the greatest age that its retries allow"
-    )
+    what = "its total deadline" if decision.reason == "deadline" else "the maximum age that its retries allow"
     error = f"was started after {what}; nothing was executed"
     return _next(attempt, NextState.of(decision), AttemptOutcome.TIMED_OUT, error)
 
 
 def awaited(attempt: RunningAttempt) -> Outcome:
-    """The target answered that it will report the end of the run itself."""
+    """The target answered that it will report the result later."""
     return _plain(attempt, RunState.RUNNING, AttemptOutcome.SUCCEEDED)
 
 
 def timed_out(attempt: RunningAttempt, *, sent: bool = True) -> Outcome:
-    """The attempt took longer than its job allows: nobody knows what it did, if it was `sent`."""
+    """The attempt took longer than its timeout: if it was `sent`, what it did is unknown."""
     failure = Failure(exception=_TIMEOUT, unknown=sent)
     error = f"timed out after {attempt.timeout_seconds:g} s"
     return failed(attempt, error, outcome=AttemptOutcome.TIMED_OUT, failure=failure)
 
 
 def cancelled(attempt: RunningAttempt) -> Outcome:
-    """Somebody asked for the run to stop, and it has stopped."""
+    """A cancel of the run was requested, and it has stopped."""
     return _plain(attempt, RunState.CANCELLED, AttemptOutcome.CANCELLED)
 
 
 def unfinished(attempt: RunningAttempt) -> Outcome:
-    """The worker ends in the middle of an attempt that may not be made again."""
+    """The worker stops in the middle of an attempt that must not be repeated."""
     error = "the worker ended before the handler did"
     return failed(attempt, error, outcome=AttemptOutcome.LOST, failure=Failure(unknown=True))
 
@@ -178,7 +175,7 @@ _TIMEOUT: Final = exception_names(TimeoutError)
 
 
 def describe(error: BaseException) -> str:
-    """Say what an exception was, in one bounded line and the place it came from."""
+    """Describe an exception in one line of limited length, with the place where it was raised."""
     name = type(error).__name__
     try:
         said = str(error)

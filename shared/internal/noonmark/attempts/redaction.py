@@ -1,4 +1,4 @@
-"""Taking secrets out of what an attempt leaves behind."""
+"""Removes secrets from everything that an attempt stores."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from noonmark.handlers.results import MAX_RESULT_BYTES
 from noonmark.store.runs.finish import Outcome
 
 _LEAST: Final = 4
-"""Shortest form that is sought, and shortest piece of one that is taken out where a text was cut."""
+"""Shortest form that is searched, and shortest piece of one that is removed where a text was cut."""
 
 _EXCERPT_CHARS: Final = 1024
-"""Texts in a result from this length on may have been cut: excerpts have 4 KB, characters up to 4 bytes."""
+"""Texts in a result of at least this length can be cut: excerpts have 4 KB, characters up to 4 bytes."""
 
 _LEAST_LINE: Final = 12
-"""Lines of a longer secret, such as a key in PEM, are sought one by one from this length on."""
+"""Lines of a longer secret, such as a PEM key, are searched one by one if they have this length."""
 
 
 class Redactor:
-    """Replaces secrets in texts by `[secret:name]`, in every form that a text may show them in.
+    """Replaces secrets in texts with `[secret:name]`, in every form in which they can appear.
 
-    The forms: as it is, each long line of it, in JSON, in Python's notation, in URLs, in hex, and in base64
-    of both alphabets, padded or not, alone or within something longer.
+    The forms: unchanged, each long line of it, in JSON, in Python's notation, in URLs, in hex, and in base64
+    of both alphabets, padded or not, alone or as part of something longer.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
-        """Make a redactor; the forms are spelt out at the first use.
+        """Create a redactor; the forms are computed at the first use.
 
         Args:
             values: the secrets by name, each of at least 4 characters.
@@ -43,7 +43,7 @@ class Redactor:
         self._labels: dict[str, str] = {}
 
     def joined(self, other: Redactor) -> Redactor:
-        """Return one that knows the secrets of both."""
+        """Return a redactor with the secrets of both."""
         if all(self._values.get(name) == value for name, value in other._values.items()):
             return self
         # A secret that was rotated between two uses has two values.
@@ -57,27 +57,27 @@ class Redactor:
         """Return a text without the secrets.
 
         Args:
-            text: anything.
-            cut: it may have been cut off at either end, so pieces of secrets are sought there, too.
+            text: any text.
+            cut: whether it can be cut at either end, so that pieces of secrets are searched there, too.
         """
         labels = self._spelt()
-        # A search per form is fast; one pattern of all of them would try each at every character.
+        # One search per form is fast; a single pattern of all forms would try each at every character.
         if present := [form for form in labels if form in text]:
-            # The longest first: a form may contain another. In one pass: a label may look like a form.
+            # The longest first: a form can contain another. In one pass: a label can look like a form.
             pattern = "|".join(map(re.escape, sorted(present, key=len, reverse=True)))
             text = re.sub(pattern, lambda match: labels[match[0]], text)
         return self._without_pieces(text) if cut else text
 
     def clean_json(self, document: str) -> str:
-        """Return JSON with its strings, keys and numbers cleaned. It stays JSON and within the limit."""
+        """Return JSON with cleaned strings, keys and numbers; the result is within the size limit."""
         cleaned = orjson.dumps(self._walked(orjson.loads(document)))
         if len(cleaned) > MAX_RESULT_BYTES:
-            return '"[not kept: too long without its secrets]"'
+            return '"[not stored: too long without its secrets]"'
         return cleaned.decode()
 
     def _walked(self, value: Any) -> Any:
         if isinstance(value, str):
-            # A long text may be the beginning of a longer one, such as the body of an answer.
+            # A long text can be the beginning of a longer one, such as the body of a response.
             return self.clean(value, cut=len(value) >= _EXCERPT_CHARS)
         if isinstance(value, dict):
             return {self.clean(key): self._walked(inner) for key, inner in value.items()}
@@ -100,7 +100,7 @@ class Redactor:
         return self._labels
 
     def _without_pieces(self, text: str) -> str:
-        """Take out the start of a secret at the end of a text, and the end of one at its start."""
+        """Remove the start of a secret at the end of a text, and the end of a secret at its start."""
         for form, label in self._labels.items():
             if head := _head_at_end(form, text):
                 text = text[:-head] + label
@@ -110,7 +110,7 @@ class Redactor:
 
 
 def cleaned(outcome: Outcome, redactor: Redactor) -> Outcome:
-    """Take the secrets out of everything that an outcome says in words."""
+    """Remove the secrets from all texts of an outcome."""
     if outcome.error is not None:
         outcome.error = redactor.clean(outcome.error, cut=True)
     if outcome.result is not None:
@@ -127,7 +127,7 @@ def cleaned(outcome: Outcome, redactor: Redactor) -> Outcome:
 
 
 def _head_at_end(form: str, text: str) -> int:
-    """Return the length of the piece of the form's beginning that the text ends with; 0 for none."""
+    """Return the length of the piece of the form's beginning that the text ends with; 0 if there is none."""
     start = max(0, len(text) - len(form) + 1)
     while (start := text.find(form[:_LEAST], start)) >= 0:
         if form.startswith(text[start:]):
@@ -137,7 +137,7 @@ def _head_at_end(form: str, text: str) -> int:
 
 
 def _tail_at_start(form: str, text: str) -> int:
-    """Return the length of the piece of the form's end that the text begins with; 0 for none."""
+    """Return the length of the piece of the form's end that the text begins with; 0 if there is none."""
     end = min(len(form) - 1, len(text))
     while (start := text.rfind(form[-_LEAST:], 0, end)) >= 0:
         if form.endswith(text[: start + _LEAST]):
@@ -148,7 +148,7 @@ def _tail_at_start(form: str, text: str) -> int:
 
 @lru_cache(maxsize=256)
 def _forms(value: str) -> frozenset[str]:
-    """Return the ways in which a text may show a secret."""
+    """Return all forms in which a text can show a secret."""
     lines = [line.strip() for line in value.split("\n")]
     forms = {*_spellings(value), *_spellings(value.strip())}
     if len(lines) > 1:
@@ -179,7 +179,7 @@ def _spellings(text: str) -> Iterator[str]:
 
 
 def _inside_base64(data: bytes, encode: Callable[[bytes], bytes]) -> Iterator[str]:
-    """Yield the characters of the data's base64 that its neighbours do not shape, wherever it begins."""
+    """Yield the base64 characters that depend only on the data, for each position where it can begin."""
     for before in range(3):
         coded = encode(bytes(before) + data).decode()
         first = -(-before * 8 // 6)

@@ -1,4 +1,4 @@
-"""A run in a worker's hands, from the start statement to its recorded outcome."""
+"""An attempt of a run on a worker, from the start statement to the recorded outcome."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from noonmark.store.runs.starts import StartRequest
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """A run message that passed its checks, and the record it came in."""
+    """A run message that passed its checks, and its Kafka record."""
 
     start_request: StartRequest
     record: Record
     lane: Lane
     message: RunMessage | None = None
-    """What it said, which the ledger must confirm."""
+    """The message itself, which must agree with the ledger."""
 
     def agrees(self, run: StartedRun) -> bool:
-        """Tell whether the message is about the run that the ledger has under this id and fence."""
+        """Return whether the message agrees with the run that the ledger has under this id and fence."""
         said = self.message
         return said is None or (
             said.job_id == run.job_id
@@ -44,13 +44,13 @@ class Delivery:
 
 @dataclass(slots=True)
 class AttemptTrace:
-    """Where an attempt stands in the trace of its run.
+    """The position of an attempt in the trace of its run.
 
     Attributes:
-        context: of its span; what its target is told.
-        parent: id of the span of the message that it came by.
-        taken: when the run was in the worker's hands, in seconds since 1970.
-        ended_at: when the handler had ended, on the clock of `time.monotonic`; 0 before.
+        context: the context of its span, which its target receives.
+        parent: id of the span of its run message.
+        taken: when the worker had started the run, in seconds since 1970.
+        ended_at: when the handler ended, in monotonic seconds; 0 before.
     """
 
     context: TraceContext
@@ -60,7 +60,7 @@ class AttemptTrace:
 
     @classmethod
     def of(cls, message: bytes, run_id: UUID, fence: int) -> AttemptTrace | None:
-        """Read off its message whether an attempt is traced."""
+        """Read the trace context of a run message; None if the run is not traced."""
         text = traceparent_of(message)
         given = parse_traceparent(text) if text is not None else None
         if given is None or not given.sampled:
@@ -70,7 +70,7 @@ class AttemptTrace:
 
 @dataclass(slots=True, eq=False)
 class RunningAttempt:
-    """A started run. `key` names it in memory: the same run under a higher fence is another one."""
+    """A started run. `key` identifies it in memory: the same run under a higher fence is another attempt."""
 
     key: tuple[Any, int]
     run: StartedRun
@@ -82,29 +82,29 @@ class RunningAttempt:
     timeout_seconds: float
     retry: dict[str, Any]
     began_at: float = 0.0
-    """Monotonic seconds when the handler began; 0 while it waits for a thread."""
+    """When the handler began, in monotonic seconds; 0 while it waits for a thread."""
     taken_at: float = field(default_factory=time.monotonic)
-    """Monotonic seconds when the reply to the start statement was read."""
-    # Of `jobs.work` only what is used is kept: a dict that lives as long as its run costs the collector more
-    # than reading it did.
+    """When the reply to the start statement was read, in monotonic seconds."""
+    # Only the used parts of `jobs.work` are stored: a dict that lives as long as its run costs the garbage
+    # collector more than parsing it.
     delivery: DeliverySemantics = DeliverySemantics.AT_LEAST_ONCE
-    """What is promised about the run's attempts."""
+    """The delivery guarantee of the job."""
     deadline_seconds: float | None = None
-    """Total time of all attempts, from the run's instant."""
+    """Time limit of all attempts together, from the run's instant."""
     extras: OutcomeExtras | None = None
-    """What the attempt leaves besides its outcome; taken along by every outcome that is made of this hand."""
+    """Log, notes and events of the attempt; part of every outcome that is created for it."""
     stop_requested: bool = False
-    """Whether somebody cancelled the run: its handler is told, and its verdict will be `cancelled`."""
+    """Whether a cancel of the run was requested: the handler sees it, and the verdict will be `cancelled`."""
     redactor: Redactor | None = None
-    """Knows the secrets that the attempt was given."""
+    """Removes the secrets that the attempt has received."""
     checkpoint: bytes | None = None
-    """JSON that an earlier attempt kept for this one."""
+    """The checkpoint of an earlier attempt, as JSON."""
     trace: AttemptTrace | None = None
-    """Where the attempt stands in the trace of its run, if that is traced."""
+    """The position of the attempt in the trace of its run, if the run is traced."""
 
     @classmethod
     def of(cls, run: StartedRun, delivery: Delivery, pool: str) -> RunningAttempt:
-        """Take a started run into hand. A run whose job vanished has no work and will be refused."""
+        """Create the attempt of a started run. If its job is gone, it has no work and will be rejected."""
         work = orjson.loads(run.work) if run.work else {}
         attempt = cls(
             (run.id, delivery.start_request.fence),
@@ -125,22 +125,22 @@ class RunningAttempt:
         return attempt
 
     def is_stop_requested(self) -> bool:
-        """Tell whether somebody cancelled the run."""
+        """Return whether a cancel of the run was requested."""
         return self.stop_requested
 
     def ensure_extras(self) -> OutcomeExtras:
-        """Return what the attempt leaves besides its outcome, to add to it."""
+        """Return log, notes and events of the attempt, to add to them."""
         if self.extras is None:
             with _extras_lock:
                 self.extras = self.extras or OutcomeExtras()
         return self.extras
 
     def retry_policy(self) -> RetryPolicy:
-        """Return the run's retry policy, read only when an attempt failed."""
+        """Return the retry policy of the job, parsed only when an attempt fails."""
         return _policy(orjson.dumps(self.retry, option=orjson.OPT_SORT_KEYS))
 
     def age(self) -> Age:
-        """Return how far the run is from its instant, by the database's clock at its start and ours since."""
+        """Return the age of the run: by the database's clock at its start, plus the time since then."""
         begun = (self.run.started_at - self.run.scheduled_for).total_seconds()
         return Age(
             begun + time.monotonic() - self.taken_at,
@@ -150,7 +150,7 @@ class RunningAttempt:
 
 
 _extras_lock = threading.Lock()
-"""Held for a moment where an attempt leaves something for the first time: its handler may have threads."""
+"""Held while the extras of an attempt are created, because its handler can have threads."""
 
 
 @lru_cache(maxsize=1024)

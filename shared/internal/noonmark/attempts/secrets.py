@@ -1,9 +1,9 @@
-"""Secrets are references that a worker resolves at the last moment: `secret://name`.
+"""Resolves secrets: references in jobs, `secret://name`, that a worker replaces at the last moment.
 
-A reference is a whole string, or stands inside one as `${secret://name}`. Its value is the file
-`<secrets_dir>/<namespace>/<name>`, else the environment variable of that namespace and name; nobody's
-namespace reaches another's. Values live in the worker's memory alone: what an attempt leaves behind
-passes through the redactor that knows them.
+A reference is a whole string, or part of one as `${secret://name}`. Its value is the file
+`<secrets_dir>/<namespace>/<name>`, or else the environment variable of that namespace and name. No namespace
+can read the secrets of another. Values exist only in the worker's memory: a redactor removes them from
+everything that an attempt stores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from noonmark.settings import SECRET_PREFIX
 
 MAX_SECRET_BYTES: Final = 64 * 1024
 LEAST_CHARACTERS: Final = 4
-"""A shorter value cannot be taken out of texts again without tearing them apart."""
+"""A shorter value cannot be removed from texts without damaging them."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _INSIDE: Final = re.compile(r"\$\{secret://([^}]*)\}")
@@ -35,24 +35,24 @@ class SecretError(Exception):
     """A reference cannot be resolved; the message names the reference and never a value.
 
     Attributes:
-        retryable: the operator can mend it without a change of the job.
+        retryable: whether the operator can fix it without a change of the job.
     """
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
-        """Say what is wrong."""
+        """Create the error with its message."""
         super().__init__(message)
         self.retryable = retryable
 
 
 class SecretResolver:
-    """Finds secrets of namespaces. Reads them anew for each attempt, so that a rotated one counts at once."""
+    """Reads the secrets of namespaces, again for each attempt, so that a rotated one takes effect at once."""
 
     def __init__(self, directory: Path | None, environment: Mapping[str, str] | None = None) -> None:
-        """Take the places to look in.
+        """Create the resolver.
 
         Args:
-            directory: holds a directory for each namespace, a file for each secret.
-            environment: the process's own by default.
+            directory: contains a folder for each namespace, with a file for each secret.
+            environment: variables; by default those of the process.
         """
         self._directory = directory
         self._environment = os.environ if environment is None else environment
@@ -60,11 +60,11 @@ class SecretResolver:
         self._lock = threading.Lock()
 
     def mask(self, text: str) -> str:
-        """Take every secret that this process has ever resolved out of a text: for its own log."""
+        """Remove every secret that this process has ever resolved from a text, for its log."""
         return self._seen.clean(text)
 
     def fill(self, attempt: RunningAttempt, value: Any) -> Any:
-        """Return a part of an attempt's payload with its references resolved, the hand knowing the values.
+        """Return a part of a payload with its references resolved, and add them to the attempt's redactor.
 
         Raises:
             SecretError: a reference cannot be resolved.
@@ -76,19 +76,19 @@ class SecretResolver:
         return filled
 
     def get(self, attempt: RunningAttempt, name: str) -> str:
-        """Return a secret that a handler asks for, the hand knowing its value.
+        """Return a secret that a handler requests, and add it to the attempt's redactor.
 
         Raises:
-            SecretError: it cannot be found.
+            SecretError: the secret does not exist or cannot be read.
         """
         value = self._read(attempt.run.namespace, name)
         self._remember(attempt, Redactor({name: value}))
         return value
 
     def resolve(self, namespace: str, value: Any) -> tuple[Any, Redactor]:
-        """Return a copy with all references resolved, at any depth of dicts and lists, and their redactor.
+        """Return a copy with all references in dicts and lists resolved, at any depth, and a redactor.
 
-        Keys stay as they are.
+        Keys are not changed.
 
         Raises:
             SecretError: a reference cannot be resolved.
@@ -119,17 +119,18 @@ class SecretResolver:
         reference = SCHEME + name
         if _NAME.fullmatch(name) is None:
             raise SecretError(
-                f"{reference[:160]!r} is no reference to a secret: write secret:// and a name of 1 to 128 "
-                "ASCII letters, digits, dots, dashes and underscores that does not begin with a dot",
+                f"{reference[:160]!r} is not a reference to a secret: write secret:// and a name of 1 to 128 "
+                "ASCII letters, digits, dots, dashes and underscores not beginning with a dot",
                 retryable=False,
             )
         value = self._find(namespace, name)
         if len(value) < LEAST_CHARACTERS:
             raise SecretError(
-                f"{reference} is shorter than {LEAST_CHARACTERS} characters: it could not be kept out of logs"
+                f"{reference} is shorter than {LEAST_CHARACTERS} characters, so it cannot be removed from "
+                "logs; use a longer secret"
             )
         if not _is_text(value):
-            raise SecretError(f"{reference} is no UTF-8 text; keep binary secrets as base64")
+            raise SecretError(f"{reference} is not UTF-8 text; store binary secrets as base64")
         if len(value.encode()) > MAX_SECRET_BYTES:
             raise SecretError(f"{reference} is longer than {MAX_SECRET_BYTES // 1024} KB")
         with self._lock:
@@ -152,7 +153,7 @@ class SecretResolver:
         return value
 
     def _from_file(self, namespace: str, name: str) -> str | None:
-        # A name has no slash and no leading dot, and neither has a namespace: the path stays inside.
+        # Neither a name nor a namespace has a slash or a leading dot, so the path stays inside the folder.
         if self._directory is None or _NAMESPACE.fullmatch(namespace) is None:
             return None
         try:
@@ -165,11 +166,11 @@ class SecretResolver:
         try:
             return data.decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError:
-            raise SecretError(f"{SCHEME}{name} is no UTF-8 text; keep binary secrets as base64") from None
+            raise SecretError(f"{SCHEME}{name} is not UTF-8 text; store binary secrets as base64") from None
 
 
 def _is_text(value: str) -> bool:
-    """Tell whether a value is text throughout; in variables it need not be, and would not be found again."""
+    """Return whether a value is valid text; variables can contain other bytes, which cannot be redacted."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -178,10 +179,10 @@ def _is_text(value: str) -> bool:
 
 
 def variable_of(namespace: str, name: str) -> str | None:
-    """Return the environment variable of a secret: `NOONMARK_SECRET_<NAMESPACE>__<NAME>`, `_` for signs.
+    """Return the environment variable of a secret: `NOONMARK_SECRET_<NAMESPACE>__<NAME>`, with `_` for signs.
 
-    None where another namespace could have the same variable, or the name ends or doubles a sign: such
-    secrets are files.
+    None if another namespace could have the same variable, or if the name ends with a sign or has two in a
+    row: such secrets must be files.
     """
     if _NAMESPACE_WORDS.fullmatch(namespace) is None or _WORDS.fullmatch(name) is None:
         return None
@@ -193,18 +194,18 @@ def _as_words(text: str) -> str:
 
 
 def refuse_references(value: Any, place: str) -> None:
-    """Make sure that a place which others can read holds no reference.
+    """Refuse references in a field that others can read.
 
     Args:
-        value: what stands there.
-        place: what it is called, such as `argv`.
+        value: the value of the field.
+        place: the name of the field, such as `argv`.
 
     Raises:
-        SecretError: it holds one.
+        SecretError: the value contains a reference.
     """
     if has_references(value):
         raise SecretError(
-            f"{place} may not hold a secret, for others can read it: use a place that a secret may stand in, "
-            "such as headers, body or env",
+            f"{place} may not contain a secret, because others can read it: use a field that may contain "
+            "one, such as headers, body or env",
             retryable=False,
         )

@@ -36,7 +36,7 @@ def record_spans(tracer: Tracer, attempt: RunningAttempt, outcome: Outcome) -> N
         began=began,
         ended=ended,
         attributes=facts,
-        # The text itself may hold what belongs in the ledger alone.
+        # The text of the error can contain data that belongs only in the ledger.
         error=failed,
     )
     tracer.record(

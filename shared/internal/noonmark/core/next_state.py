@@ -60,7 +60,7 @@ def after_failure(
     The first case that applies decides:
 
     1. A cancel was requested: `cancelled`.
-    2. Nobody can know whether the target acted, and the job is `at_most_once`: `unknown`.
+    2. It is unknown whether the target acted, and the job is `at_most_once`: `unknown`.
     3. The worker cannot execute such work (`rejected`): a retry without the rules of the policy, because no
        work has failed; `dead` with the reason `rejected` once the budget or the time is used up.
     4. Otherwise the retry policy decides: `retrying`, or `dead` with its reason.

@@ -1,4 +1,4 @@
-"""What every service process needs: lifecycle, health endpoints, loops on Postgres.
+"""What every service process needs: lifecycle, health endpoints, loops that work on Postgres.
 
 May import: `core`, `store`, `kafka`, `telemetry`, `settings`. Start with `runner.py`.
 """

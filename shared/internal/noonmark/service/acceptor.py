@@ -1,4 +1,4 @@
-"""Submissions taken in by a service, under the lock that keeps what they are checked with."""
+"""Accepts submissions in a service, under the lock that protects the facts they are checked with."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from noonmark.store.schedules.time_facts import share_time_facts
 from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
 
 Read = Callable[[Moment], Sequence[Request]]
-"""Checks documents with what holds at a moment; raises `Refused`. Called again if a fact changed."""
+"""Checks documents with the facts of a moment; raises `Refused`. Called again if a fact has changed."""
 
 
 class Acceptor:
-    """Takes in submissions inside its callers' transactions. Safe to use from many threads.
+    """Accepts submissions in its callers' transactions. Thread-safe.
 
     Attributes:
-        events: where verdicts are announced.
-        shards: of the installation.
+        events: where verdicts are published.
+        shards: number of shards of the installation.
     """
 
     def __init__(
         self, topics: Topics, hints: HintSender, *, shards: int, traces: RunTraces | None = None
     ) -> None:
-        """Make it; nothing is asked of the database before the first submission."""
+        """Create the acceptor; it reads nothing from the database before the first submission."""
         self.events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
         self.shards = shards
         self._traces = traces
@@ -41,22 +41,22 @@ class Acceptor:
         self._local = threading.local()
 
     def moment(self, connection: psycopg.Connection) -> Moment:
-        """Read what documents are checked with."""
+        """Read the facts that documents are checked with."""
         self._clock.refresh(connection)
         moment = self._clock.moment()
         assert moment is not None
         return moment
 
     def accept_read(self, connection: psycopg.Connection, read: Read) -> Taken:
-        """Check and take in submissions in the caller's open transaction.
+        """Check and accept submissions in the caller's open transaction.
 
-        After its commit, `record_accepted` sends the hints.
+        After the commit, call `record_accepted` to send the hints.
 
         Raises:
             Refused: a document is not valid.
         """
         share_time_facts(connection, wait=True)
-        # Under the lock nothing that documents are checked with changes before the transaction ends.
+        # Under the lock, the facts that documents are checked with cannot change before the transaction ends.
         moment = self.moment(connection)
         requests = read(moment)
         if not requests:
@@ -64,21 +64,21 @@ class Acceptor:
         return self.accept(connection, requests, moment.facts)
 
     def accept(self, connection: psycopg.Connection, requests: Sequence[Request], facts: TimeFacts) -> Taken:
-        """Take in what is checked; the caller has made sure that `facts` hold until its transaction ends."""
+        """Accept checked submissions; `facts` must not change before the caller's transaction ends."""
         taken = accept(
             connection, requests, shards=self.shards, topics=self.events, known=self._fact_cache, facts=facts
         )
         return taken if self._traces is None else with_traces(connection, requests, taken)
 
     def record_accepted(self, taken: Taken) -> None:
-        """Hint the services, after the commit."""
+        """Send hints to the services, after the commit."""
         if self._traces is not None:
             self._traces.submitted(taken)
         self.hint(queued=taken.queued, due_soon=taken.due_soon, freed=taken.freed)
         count_ends({(state, lane, UNKNOWN_KIND): count for (state, lane), count in taken.settled.items()})
 
     def hint(self, *, queued: bool = False, due_soon: bool = False, freed: bool = False) -> None:
-        """Hint the services, after a commit: of messages, of timers due soon, of room that runs wait for."""
+        """Send hints after a commit: new messages, timers due soon, capacity that runs wait for."""
         if queued:
             self._hints.outbox()
         if due_soon:
@@ -87,12 +87,12 @@ class Acceptor:
             self._hints.freed()
 
     def close(self) -> None:
-        """End the sender of hints."""
+        """Close the sender of hints."""
         self._hints.close()
 
     @property
     def _fact_cache(self) -> FactCache:
-        """What this thread has seen of pools and days."""
+        """The cache of this thread for pools and days."""
         known = getattr(self._local, "known", None)
         if known is None:
             known = self._local.known = FactCache()

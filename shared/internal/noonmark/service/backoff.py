@@ -1,4 +1,4 @@
-"""Waiting between attempts: exponential, with full jitter, ended by the stop event."""
+"""Waits between tries: exponential, with full jitter, and ended early by the stop event."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ T = TypeVar("T")
 
 
 class StoppedError(Exception):
-    """The service was asked to stop while an operation waited for its next try."""
+    """The service was stopped while an operation waited for its next try."""
 
 
 class Backoff:
-    """Delays that double up to a cap; each is drawn evenly from zero to its ceiling.
+    """Delays that double up to a cap; each is drawn uniformly between zero and its ceiling.
 
     Args:
         first_seconds: ceiling of the first delay.
-        cap_seconds: ceiling of the longest delay.
+        cap_seconds: ceiling of every later delay.
         random_share: source of numbers from 0 to 1, for tests.
     """
 
@@ -40,13 +40,13 @@ class Backoff:
 
     def next_seconds(self) -> float:
         """Count one failure and return the seconds to wait after it."""
-        # Beyond 2**32 the cap has long been reached; the bound keeps the power a small number.
+        # The cap is reached long before 2**32; the bound keeps the power small.
         ceiling = min(self._cap_seconds, self._first_seconds * 2.0 ** min(self.failures, 32))
         self.failures += 1
         return ceiling * self._random_share()
 
     def wait(self, stop: threading.Event) -> bool:
-        """Wait out the next delay; return True if the stop event ended the wait."""
+        """Wait for the next delay; return True if the stop event ended the wait."""
         return stop.wait(self.next_seconds())
 
     def reset(self) -> None:
@@ -61,17 +61,17 @@ def retry_transient(
     backoff: Backoff | None = None,
     on_fault: Callable[[Exception, DbFault], None] | None = None,
 ) -> T:
-    """Call until it succeeds, waiting between tries while the database is away or busy.
+    """Call an operation until it succeeds, waiting between tries while the database is down or busy.
 
     Args:
         operation: one whole transaction; called again from the start.
-        stop: ends the waiting.
+        stop: ends the wait.
         backoff: delays between tries; reset after a success.
-        on_fault: told each fault before the wait, to log it and to drop the connection.
+        on_fault: called with each fault before the wait, to log it and to drop the connection.
 
     Raises:
         StoppedError: the stop event was set before a try succeeded.
-        Exception: what the operation raised, if another try cannot help.
+        Exception: the operation raised it, and another try cannot succeed.
     """
     delays = backoff or Backoff()
     while True:

@@ -1,4 +1,4 @@
-"""The database's time in this process, and the ledger floor: what a submission is checked against."""
+"""The database's time in this process, the ledger floor and the time facts, to check submissions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noonmark.store.schedules.time_facts import read_time_facts
 
 
 class Moment(NamedTuple):
-    """What holds at one moment."""
+    """Time and facts of one moment."""
 
     now: datetime
     ledger_floor: datetime
@@ -21,9 +21,9 @@ class Moment(NamedTuple):
 
 
 class DatabaseClock:
-    """Goes on from the database's last word, so that a batch can be checked before it gets there.
+    """Continues from the last time that the database reported, to check a batch before it is sent.
 
-    One thread sets it, another reads it.
+    One thread can set it while another reads it.
     """
 
     def __init__(self) -> None:
@@ -39,12 +39,12 @@ class DatabaseClock:
         self._set = (Moment(now, floor, facts), time.monotonic())
 
     def observe(self, now: datetime) -> None:
-        """Take over a time that a statement brought along."""
+        """Set the time to one that a statement returned."""
         if self._set is not None:
             self._set = (self._set[0]._replace(now=now), time.monotonic())
 
     def moment(self) -> Moment | None:
-        """Return what holds now; None before the database has said anything."""
+        """Return the current moment; None before the first refresh."""
         if self._set is None:
             return None
         moment, at = self._set

@@ -1,4 +1,4 @@
-"""What a database error means for the loop that met it."""
+"""Classifies database errors: try again, reconnect, or fail."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import psycopg
 
 
 class DbFault(Enum):
-    """Three answers to an error of the database."""
+    """The three classes of database errors."""
 
     TRANSIENT = "transient"
-    """Try again, on a new connection where `must_reconnect` says so."""
+    """Try again, on a new connection if `must_reconnect`."""
     READ_ONLY = "read_only"
-    """This server is a standby now: drop the connection, connect anew, try again."""
+    """This server is a standby now: drop the connection, reconnect, try again."""
     PERMANENT = "permanent"
-    """The same statement will fail again: report it."""
+    """The same statement would fail again: report the error."""
 
 
 _READ_ONLY: Final = "25006"
@@ -35,15 +35,15 @@ _TRANSIENT: Final = frozenset(
     }
 )
 _SESSION_ENDED: Final = frozenset({"25P03", "25P04", "57P01", "57P02", "57P03", "57P04", "57P05"})
-# psycopg files these classes under OperationalError although repeating the statement cannot help:
+# In psycopg, these classes are OperationalErrors, but repeating the statement cannot succeed:
 # 54 program_limit_exceeded (a row too wide for an index), 55 wrong state of an object, 3D no such database.
 _PERMANENT_CLASSES: Final = ("54", "55", "3D")
 
 
 def classify(error: BaseException) -> DbFault:
-    """Tell what to do about an exception that a database call raised.
+    """Return the class of an exception that a database call raised.
 
-    An operational error without an SQLSTATE is a connection that could not be made or was cut.
+    An operational error without an SQLSTATE means that the connection failed or was cut.
     """
     if not isinstance(error, psycopg.Error):
         return DbFault.PERMANENT
@@ -58,7 +58,7 @@ def classify(error: BaseException) -> DbFault:
 
 
 def must_reconnect(error: BaseException) -> bool:
-    """Tell whether the connection is of no use after this error, though its object may not know it."""
+    """Return whether the connection is unusable after this error, even if its object looks intact."""
     if not isinstance(error, psycopg.Error):
         return False
     state = error.sqlstate

@@ -1,4 +1,4 @@
-"""The shape of every duty that works on Postgres: one pass, then a wait that a hint can cut short."""
+"""The base of all loops that work on Postgres: one pass, then a wait that a hint can end early."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LONGEST_WAIT_SECONDS = 1.0
 
 
 class DatabaseLoop(ABC):
-    """Runs `run_once` on a connection of its own until stopped, through every outage of the database.
+    """Calls `run_once` on its own connection until stopped, and keeps trying while the database is down.
 
-    Nothing is kept in memory between passes that Postgres does not know, so a pass that failed is
-    simply run again on a new connection.
+    Between passes, a loop keeps nothing in memory that is not in Postgres, so a failed pass is repeated on a
+    new connection.
     """
 
     def __init__(self, service: Service, name: str, *, max_age_seconds: float = 15.0) -> None:
@@ -28,8 +28,8 @@ class DatabaseLoop(ABC):
 
         Args:
             service: the process.
-            name: shown in logs, health and metrics.
-            max_age_seconds: without a finished pass for so long, `/livez` says no.
+            name: name of the loop in logs, health and metrics.
+            max_age_seconds: `/livez` fails if no pass has finished for this time.
         """
         self.name = name
         self.wake = threading.Event()
@@ -40,13 +40,13 @@ class DatabaseLoop(ABC):
 
     @abstractmethod
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Do one pass and return the seconds to wait before the next, at most one."""
+        """Do one pass; return the seconds to wait before the next, at most one."""
 
-    def ending(self, connection: psycopg.Connection) -> None:  # noqa: B027 - most loops hold nothing
-        """Say good-bye on a connection that works; called once when the loop was asked to stop."""
+    def ending(self, connection: psycopg.Connection) -> None:  # noqa: B027 - most loops own nothing
+        """Release what the loop owns, on a working connection; called once when the loop stops."""
 
     def run(self, stop: threading.Event) -> None:
-        """Pass after pass until `stop` is set."""
+        """Run passes until `stop` is set."""
         backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
         while not stop.is_set():
             try:
@@ -59,7 +59,7 @@ class DatabaseLoop(ABC):
                     raise
                 self._service.health.set_ready(f"{self.name}_database", ready=False, missing="unreachable")
                 self._log.warning("database_unavailable", error=str(error).strip(), sqlstate=error.sqlstate)
-                # The process makes progress as long as it keeps trying: an outage is not its failure.
+                # A process that keeps trying makes progress: an outage of the database is not its failure.
                 self._progress.beat()
                 backoff.wait(stop)
 
@@ -82,10 +82,10 @@ class DatabaseLoop(ABC):
 
 
 class Pace:
-    """Keeps the starts of passes apart, so that load costs few large passes and not many small ones."""
+    """Spaces out the starts of passes, so that load causes a few large passes instead of many small ones."""
 
     def __init__(self, seconds: float) -> None:
-        """Take the shortest time between two starts."""
+        """Set the shortest time between two starts."""
         self._seconds = seconds
         self._started_at = 0.0
 

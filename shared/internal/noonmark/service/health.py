@@ -1,6 +1,7 @@
-"""`/livez`, `/readyz` and `/metrics` on a port of their own.
+"""Serves `/livez`, `/readyz` and `/metrics` on a separate port.
 
-They say whether loops make progress, not merely that the process exists, and nothing about jobs.
+They report whether the loops make progress, not only that the process exists. They contain nothing about
+jobs.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from noonmark.telemetry.metrics import LAST_PROGRESS, LOOP_ITERATIONS, REGISTRY
 
 
 class HealthServerError(RuntimeError):
-    """The health server cannot listen; the message says why and what to do."""
+    """The health server cannot listen; the message contains the reason and what to do."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """The pulse of one loop; `beat` is cheap enough for every round."""
+    """The progress of one loop; `beat` is cheap enough for every pass."""
 
     name: str
     max_age_seconds: float
@@ -38,22 +39,22 @@ class Progress:
     failure: str = ""
 
     def beat(self) -> None:
-        """Note that the loop came round."""
+        """Record that the loop has finished a pass."""
         self.beaten_at = self.clock()
         self.iterations += 1
 
     def problem(self, now: float) -> str:
-        """Say what is wrong, or return an empty string."""
+        """Return what is wrong, or an empty string."""
         if self.failure:
             return self.failure
         age = now - self.beaten_at
         if age > self.max_age_seconds:
-            return f"no progress for {age:.1f} s, allowed are {self.max_age_seconds:g} s"
+            return f"no progress for {age:.1f} s; the limit is {self.max_age_seconds:g} s"
         return ""
 
 
 class Health:
-    """What a process knows about its own loops and about what it needs to do its work."""
+    """The state of a process: the progress of its loops, and the conditions for its work."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -76,32 +77,32 @@ class Health:
         return loop
 
     def beat(self, name: str) -> None:
-        """Note progress of a registered loop."""
+        """Record progress of a registered loop."""
         self._loops[name].beat()
 
     def fail(self, name: str, reason: str) -> None:
-        """Mark a loop as dead for good; registers it if it never was."""
+        """Mark a loop as failed permanently; register it if necessary."""
         with self._lock:
             loop = self._loops.setdefault(name, Progress(name, 0, self._clock(), self._clock))
         loop.failure = reason
 
     def require(self, condition: str, missing: str = "not yet") -> None:
-        """Name something the process needs to be ready; it is missing until `set_ready`."""
+        """Add a condition for readiness; it is missing until `set_ready`."""
         with self._lock:
             self._conditions[condition] = missing
 
     def set_ready(self, condition: str, ready: bool, missing: str = "lost") -> None:
-        """Report a condition; `missing` is a fixed phrase, shown to whoever may read `/readyz`."""
+        """Set a condition; `missing` is a fixed phrase, visible to everyone who can read `/readyz`."""
         with self._lock:
             self._conditions[condition] = "" if ready else missing
 
-    def note(self, name: str, trouble: str = "") -> None:
-        """Tell of something without which the process is ready all the same; "": there is no trouble.
+    def note(self, name: str, problem: str = "") -> None:
+        """Report a problem that does not affect readiness; "" means that there is none.
 
-        `trouble` is a fixed phrase, shown to whoever may read `/readyz`.
+        `problem` is a fixed phrase, visible to everyone who can read `/readyz`.
         """
         with self._lock:
-            self._notes[name] = trouble
+            self._notes[name] = problem
 
     def live(self) -> tuple[bool, dict[str, Any]]:
         """Return whether all loops make progress, and the body of `/livez`."""
@@ -127,7 +128,7 @@ class Health:
         missing = {name: why for name, why in conditions.items() if why}
         body["conditions"] = {name: why or "ok" for name, why in conditions.items()}
         if notes:
-            body["notes"] = {name: trouble or "ok" for name, trouble in notes.items()}
+            body["notes"] = {name: problem or "ok" for name, problem in notes.items()}
         if missing:
             body["missing"] = missing
             if alive:
@@ -135,7 +136,7 @@ class Health:
         return alive and not missing, body
 
     def expose(self) -> None:
-        """Bring the loop metrics up to date; called before a scrape, so that beats stay cheap."""
+        """Update the metrics of the loops; called before a scrape, so that beats stay cheap."""
         now, wall = self._clock(), time.time()
         with self._lock:
             for loop in self._loops.values():
@@ -146,15 +147,15 @@ class Health:
 
 
 class HealthServer:
-    """Serves a `Health` from threads of its own until closed.
+    """Serves a `Health` from separate threads until closed.
 
     Args:
-        health: what to serve.
+        health: the state to serve.
         host: address to listen on, IPv4 or IPv6.
-        port: 0 takes a free one; read it back from `port`.
+        port: port to listen on; 0 takes a free one, see the attribute `port`.
 
     Raises:
-        HealthServerError: the address cannot be listened on.
+        HealthServerError: it cannot listen on the address.
     """
 
     def __init__(self, health: Health, host: str, port: int) -> None:
@@ -168,14 +169,14 @@ class HealthServer:
         self._thread.start()
 
     def _serve(self) -> None:
-        # Not serve_forever: that wakes several times a second to ask whether it should end.
+        # Not serve_forever: that wakes several times a second to check whether it should stop.
         while not self._closing:
             self._server.handle_request()
 
     def close(self) -> None:
         """Stop listening."""
         self._closing = True
-        # Wakes the waiting thread: the listening socket becomes readable and accepts nobody.
+        # Wakes the waiting thread: the listening socket becomes readable, and accept fails.
         self._server.socket.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._server.server_close()
@@ -184,7 +185,7 @@ class HealthServer:
 def _cannot_listen(host: str, port: int, error: OSError) -> str:
     setting = "set NOONMARK_METRICS_PORT to another port, or to 0 for a free one"
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is taken by another process: end that process, or {setting}."
+        return f"Port {port} on {host} is used by another process: stop that process, or {setting}."
     if error.errno == errno.EACCES:
         return f"Port {port} on {host} needs more rights than this process has: {setting}."
     return (
@@ -196,7 +197,7 @@ def _cannot_listen(host: str, port: int, error: OSError) -> str:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
-    # With it, two services could share one port and answer for each other.
+    # With port reuse, two services could share one port and answer for each other.
     allow_reuse_port = False
 
     def __init__(self, health: Health, host: str, port: int) -> None:
@@ -206,14 +207,14 @@ class _Server(ThreadingHTTPServer):
         super().__init__((host, port), _Requests)
 
     def server_bind(self) -> None:
-        # HTTPServer's own version looks up the host's name, which can hang where DNS does.
+        # The version of HTTPServer looks up the host name, which can hang with DNS.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = self.socket.getsockname()[:2]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A caller that went away is no event of ours."""
+        """Ignore callers that closed their connection."""
 
 
 class _Requests(BaseHTTPRequestHandler):
@@ -251,4 +252,4 @@ class _Requests(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_parts: object) -> None:
-        """Probes come every few seconds; they are not logged."""
+        """Log nothing: probes come every few seconds."""

@@ -1,6 +1,6 @@
-"""Asks a service of this machine whether it is well, for the health check of a container.
+"""Checks whether a service on this machine is healthy, for the health check of a container.
 
-Imports nothing but the standard library: `python -m noonmark.service.healthcheck` is run every few seconds.
+Imports only the standard library, because `python -m noonmark.service.healthcheck` runs every few seconds.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Final
 
 _SECONDS: Final = 3.0
 _BODY_BYTES: Final = 65_536
-_EVERY_ADDRESS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - asked, not bound
-"""Where to ask what listens on every address."""
+_EVERY_ADDRESS: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - called, not bound
+"""The address to call if a service listens on all addresses."""
 
 
 class HealthcheckError(ValueError):
-    """There is no address to ask; the message says what to set."""
+    """The address of the service is unknown; the message contains what to set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a service said.
+    """The result of a check.
 
     Attributes:
-        good: it answered 200.
-        text: its answer, or why there is none.
+        good: whether the service answered 200.
+        text: its response, or why there is none.
     """
 
     good: bool
@@ -36,10 +36,10 @@ class Answer:
 
 
 def metrics_address(environment: Mapping[str, str]) -> tuple[str, int]:
-    """Return host and port that a service with these settings answers on.
+    """Return the host and port on which a service with these settings serves its health.
 
     Raises:
-        HealthcheckError: they name no port, or one that is chosen when it starts.
+        HealthcheckError: the settings contain no port, or one that is chosen at the start.
     """
     host = environment.get("NOONMARK_METRICS_HOST", "127.0.0.1")
     given = environment.get("NOONMARK_METRICS_PORT", "0")
@@ -51,21 +51,23 @@ def metrics_address(environment: Mapping[str, str]) -> tuple[str, int]:
 
 
 def ask(host: str, port: int, path: str, *, seconds: float = _SECONDS) -> Answer:
-    """Ask `/livez` or `/readyz` once; whatever goes wrong is an answer too."""
+    """Request `/livez` or `/readyz` once; a failure is returned as a result, too."""
     connection = http.client.HTTPConnection(host, port, timeout=seconds)
     try:
         connection.request("GET", path)
         response = connection.getresponse()
         text = response.read(_BODY_BYTES).decode("utf-8", "replace").strip()
     except (OSError, http.client.HTTPException) as error:
-        return Answer(good=False, text=f"no answer from {host}, port {port}: {error or type(error).__name__}")
+        return Answer(
+            good=False, text=f"no response from {host}, port {port}: {error or type(error).__name__}"
+        )
     finally:
         connection.close()
     return Answer(good=response.status == http.client.OK, text=text)
 
 
 def main() -> int:
-    """Ask `/livez` where the environment says; exit code 0 where it is well, else 1."""
+    """Check `/livez` at the address from the environment; exit with 0 if healthy, otherwise with 1."""
     try:
         answer = ask(*metrics_address(os.environ), "/livez")
     except HealthcheckError as error:

@@ -1,4 +1,4 @@
-"""The beat of a trigger, dispatcher or observer: who owns which shard, looked at once a second."""
+"""The membership of a trigger, dispatcher or observer: renewed about once a second, with its shards."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _PROGRESS_SECONDS = 2.0
 
 
 class OwnershipLoop(DatabaseLoop):
-    """Renews a membership and wakes those who work on what it owns.
+    """Renews a membership, and wakes the loops that work on the owned shards when these change.
 
-    Beside it stands whether all loops of the process go round: by its beats alone others would take a process
-    for alive of which one loop hangs, and leave it what it owns. The watchdog reads that.
+    It also writes whether all loops of the process make progress, because its heartbeat alone does not show
+    that another loop hangs. The watchdog reads this.
     """
 
     def __init__(
         self, service: Service, membership: Membership, wake: tuple[threading.Event, ...] = ()
     ) -> None:
-        """Take the membership to keep alive, and the events to set when what it owns has changed."""
+        """Renew this membership, and set the events in `wake` when the owned shards change."""
         super().__init__(service, f"{membership.role}_ownership")
         self._membership = membership
         self._wake = wake
@@ -35,7 +35,7 @@ class OwnershipLoop(DatabaseLoop):
         SHARDS.labels(membership.role).set(membership.shards)
 
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Beat, and share out anew."""
+        """Send a heartbeat and update the owned shards."""
         led = self._membership.leads
         if self._membership.beat(connection):
             OWNER_CHANGES.labels(self._membership.role).inc()
@@ -52,7 +52,7 @@ class OwnershipLoop(DatabaseLoop):
         return _BEAT_SECONDS
 
     def ending(self, connection: psycopg.Connection) -> None:
-        """Hand the shards over at once."""
+        """Release the shards at once."""
         self._membership.leave(connection)
         processes.leave(connection, self._membership.role, self._membership.id)
 

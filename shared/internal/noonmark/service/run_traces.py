@@ -1,4 +1,4 @@
-"""Which runs are traced, and the spans of their first hops, the same in every service."""
+"""Decides which runs are traced, and sends the spans of their first hops, the same in every service."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from noonmark.telemetry.tracing import Tracer
 
 
 class Root(NamedTuple):
-    """The trace of a run, and the span that its first one belongs to; None: that one is the first of all."""
+    """The trace of a run, and the parent of its first span; None if that is the root of the trace."""
 
     trace_id: str
     parent: str | None
 
 
 class RunTraces:
-    """Knows which runs are traced: those that a client asked for, and a share of the others."""
+    """Selects the runs that are traced: those whose client traces them, and a share of the others."""
 
     def __init__(self, tracer: Tracer, share: float) -> None:
-        """Take the tracer of the process, and the share of runs that nobody asked to be traced."""
+        """Use this tracer; `share` is the share of traced runs among those without a trace of a client."""
         self.tracer = tracer
         self._share = share
 
     def roots(self, connection: psycopg.Connection, runs: Collection[tuple[UUID, UUID]]) -> dict[UUID, Root]:
-        """Return the traces of those runs that are traced, by run; given are run and job."""
+        """Return the traces of the traced runs, by run; `runs` contains run and job ids."""
         return self.chosen(runs, traces.submitted(connection, (job_id for _, job_id in runs)))
 
     def chosen(self, runs: Iterable[tuple[UUID, UUID]], submitted: Mapping[UUID, str]) -> dict[UUID, Root]:
-        """The same where it is known which jobs belong to traces of clients."""
+        """Return the same from the known traces of clients; `submitted` contains them by job."""
         found: dict[UUID, Root] = {}
         for run_id, job_id in runs:
             given = parse_traceparent(submitted[job_id]) if job_id in submitted else None
@@ -56,7 +56,7 @@ class RunTraces:
         return found
 
     def submitted(self, taken: Taken) -> None:
-        """Send the spans of what is committed: of submissions, and of runs that began with them."""
+        """Send the spans of committed submissions, and of runs that were created with them."""
         now = time.time()
         for job_id, trace in taken.traced.items():
             self.tracer.record(
@@ -78,13 +78,13 @@ class RunTraces:
     def claimed(
         self, roots: Mapping[UUID, Root], jobs: Mapping[UUID, UUID], *, began: float, ended: float
     ) -> None:
-        """Send the first span of each run: it was written, by whoever did that.
+        """Send the first span of each run: it was written to the ledger.
 
         Args:
-            roots: of the runs that are traced.
+            roots: the traces of the traced runs.
             jobs: job by run.
-            began: seconds since 1970.
-            ended: when it was committed.
+            began: when writing began, in seconds since 1970.
+            ended: when it was committed, in seconds since 1970.
         """
         for run_id, root in roots.items():
             self.tracer.record(
@@ -97,7 +97,7 @@ class RunTraces:
             )
 
     def relayed(self, sent: Iterable[tuple[UUID, UUID, int, Root]], *, began: float, ended: float) -> None:
-        """Send the spans of messages; each is of a run, its job, a fence and the run's trace."""
+        """Send the spans of relayed messages; each item has run, job, fence and the trace of the run."""
         for run_id, job_id, fence, root in sent:
             self.tracer.record(
                 Hop.RELAY,
@@ -110,9 +110,11 @@ class RunTraces:
 
 
 def with_traces(connection: psycopg.Connection, requests: Sequence[Request], taken: Taken) -> Taken:
-    """Keep, in the transaction that takes them in, which jobs belong to traces of clients; say it in `taken`.
+    """Store which jobs belong to traces of clients, in the transaction of their submissions.
 
-    A recurring job is kept out of it: its runs go on for years, and have traces of their own.
+    Returns `taken` with these traces.
+
+    Recurring jobs are not stored: they run for years, and their runs have separate traces.
     """
     if all(request.trace is None for request in requests):
         return taken

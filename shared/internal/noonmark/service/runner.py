@@ -1,7 +1,7 @@
-"""The life of a service process: start, supervise its loops, stop when told, never limp.
+"""Runs a service process: starts and supervises its loops, and stops all of them if one fails.
 
-Exit codes: 0 stopped as asked; 1 a loop ended or would not stop; 2 it could not start; 130 a second
-signal came.
+Exit codes: 0 stopped by a signal; 1 a loop failed or did not stop; 2 the service could not start; 130 stopped
+by a second signal.
 """
 
 from __future__ import annotations
@@ -40,40 +40,40 @@ _SIGNALLED: Final = b"s"
 _HURRIED: Final = b"h"
 
 _RUNNING: Final = "running"
-"""The condition of /readyz that the service has started and is not ending."""
+"""The condition of /readyz that the service has started and is not stopping."""
 
 HURRY_SECONDS: Final = 2.0
-"""After a second signal the loops get this long to let go."""
+"""Time for the loops to stop after a second signal."""
 
 FAILURE_GRACE_SECONDS: Final = 4.0
-"""After a loop died the others get this long to let go; then the process ends regardless."""
+"""Time for the other loops to stop after a loop has failed; then the process exits."""
 
 
 class StartError(RuntimeError):
-    """The service cannot start; the message is a sentence for the operator, shown without traceback."""
+    """The service cannot start; the operator sees the message without a traceback."""
 
 
 class Loop(Protocol):
-    """One activity of a service, run in a thread of its own."""
+    """One activity of a service, in a separate thread."""
 
     name: str
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set. Returning earlier, or raising, ends the whole process."""
+        """Work until `stop` is set. Returning earlier, or raising, stops the whole process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What `build` is given.
+    """A service process; `build` creates its loops from it.
 
     Attributes:
         name: intake, trigger, dispatcher, worker, or several joined by "+".
-        settings: read once, by the command line.
+        settings: as the command line read them.
         health: loops register their progress and conditions here.
-        stop: set when the process is asked to end.
-        hurry: set when it is asked again: what takes its time to end is ended now.
+        stop: set by the first signal.
+        hurry: set by a second signal: everything that still runs must be stopped now.
         log: bound logger.
-        traces: None where traces are off.
+        traces: selects traced runs; None if tracing is off.
     """
 
     name: str
@@ -86,30 +86,30 @@ class Service:
 
 
 def run_service(name: str, settings: Settings, build: Callable[[Service], Sequence[Loop]]) -> int:
-    """Run a service in this process until it is signalled or one of its loops dies.
+    """Run a service in this process until a signal arrives or one of its loops fails.
 
-    Must be called from the main thread. SIGTERM and SIGINT set the stop event; a second one sets the
-    hurry event and leaves the loops two seconds, a third one ends the process at once. If loops will not
-    end, the process is ended from here.
+    Must be called from the main thread. SIGTERM and SIGINT set the stop event. A second signal sets the hurry
+    event and gives the loops two seconds. A third one ends the process at once. If loops do not stop in time,
+    the process exits anyway.
 
     Args:
-        name: shown in logs.
-        settings: passed on.
-        build: makes the loops; may connect, and may raise `StartError`.
+        name: name of the service in logs.
+        settings: the settings.
+        build: creates the loops; can connect, and can raise `StartError`.
 
     Returns:
         The exit code.
     """
     configure_logs(name, settings.log_level, settings.log_format)
     if not faulthandler.is_enabled():
-        # Death in a C library leaves no log line: this prints every thread's stack to stderr. Not where a
-        # thread of the library itself faults with all signals blocked, as librdkafka's run; there the exit
-        # status is what remains.
+        # A crash in a C library leaves no log line: this prints the stack of every thread to stderr. It does
+        # not work for a crash in a thread that blocks all signals, such as those of librdkafka; then only
+        # the exit status shows it.
         faulthandler.enable()
     log = get_logger()
     service = Service(name, settings, Health(), threading.Event(), log)
     server = None
-    # From the first moment on: what the service itself is to wait for is registered only by its parts.
+    # Before anything else, because the parts register their own conditions only later.
     service.health.require(_RUNNING, "starting")
     try:
         _arm_fault()
@@ -167,7 +167,7 @@ class _Supervisor:
     supervised: list[_Supervised] = field(default_factory=list)
 
     def run(self) -> int:
-        """Start every loop, wait for the first reason to stop, and see all of them out."""
+        """Start every loop, wait for the first reason to stop, and wait until all loops have stopped."""
         log, stop = self.service.log, self.service.stop
         for loop in self.loops:
             entry = _Supervised(loop)
@@ -185,7 +185,7 @@ class _Supervisor:
         log.info("service_stopping", signalled=stop.is_set())
         self.service.health.set_ready(_RUNNING, ready=False, missing="stopping")
         stop.set()
-        self._see_out()
+        self._await_loops()
         code = LOOP_FAILED if any(entry.failed for entry in self.supervised) else STOPPED
         if self.service.hurry.is_set():
             code = INTERRUPTED
@@ -200,14 +200,14 @@ class _Supervisor:
                 failed = True
                 self.service.log.error("loop_ended", loop=name)
         except StoppedError:
-            # Raised by waits that the stop event ended: the asked-for way out.
+            # Raised by waits that the stop event ended: a normal stop.
             failed = not self.service.stop.is_set()
         except BaseException:
             failed = True
             self.service.log.exception("loop_failed", loop=name)
         finally:
             if failed:
-                # In this order: whoever sees the service end for it finds it in /livez.
+                # In this order, so that /livez shows the failure before the service stops for it.
                 self.service.health.fail(name, "the loop has ended")
                 entry.failed = True
             self.changed.set()
@@ -219,9 +219,9 @@ class _Supervisor:
     def _alive(entry: _Supervised) -> bool:
         return entry.thread is not None and entry.thread.is_alive() and not entry.failed
 
-    def _see_out(self) -> None:
+    def _await_loops(self) -> None:
         asked_at = time.monotonic()
-        # The loops drain within `drain_seconds` themselves; the rest is for what follows a drain.
+        # The loops drain within `drain_seconds`; the rest is for what follows a drain.
         limit = asked_at + self.service.settings.drain_seconds + FAILURE_GRACE_SECONDS
         hurried_at = 0.0
         while running := [
@@ -239,7 +239,7 @@ class _Supervisor:
                 code = INTERRUPTED if hurried_at else LOOP_FAILED
                 self.service.log.error("loops_did_not_stop", loops=running, exit_code=code)
                 _end_process(code)
-            # Short waits: a thread says that it has ended a moment before it has.
+            # Short waits: a thread sets the event shortly before it has ended.
             self.changed.wait(min(left, 0.05))
             self.changed.clear()
 
@@ -299,5 +299,5 @@ def _uncaught_logged(log: FilteringBoundLogger) -> Iterator[None]:
 
 
 def _end_process(code: int) -> NoReturn:
-    """End now: no atexit handlers, which would wait for threads that hang."""
+    """Exit at once, without atexit handlers, which would wait for threads that hang."""
     os._exit(code)

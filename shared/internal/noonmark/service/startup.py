@@ -1,4 +1,4 @@
-"""What a service reads before it works, waiting while the database is away."""
+"""Reads what a service needs before it starts, waiting while the database is down."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """Facts fixed when the database was first migrated."""
+    """Facts of the installation, fixed by its first migration."""
 
     shards: int
 
 
 def await_install(service: Service) -> Install:
-    """Read the installation's facts, waiting while the database is away.
+    """Read the facts of the installation, waiting while the database is down.
 
     Raises:
-        StartError: the database has no noonmark schema, or that of an earlier release.
+        StartError: the database has no noonmark schema, or the schema of an earlier release.
     """
 
     def read(connection: psycopg.Connection) -> Install:
@@ -42,12 +42,12 @@ def await_install(service: Service) -> Install:
             row = None
         if row is None:
             raise StartError(
-                "the database holds no noonmark schema: run `noonmark db migrate`, then start again"
+                "the database has no noonmark schema: run `noonmark db migrate`, then start again"
             )
         shards, revision = row
         if too_old(revision):
             raise StartError(
-                f"the schema is at {revision}, this release needs {known_revisions()[-1]}: run"
+                f"the schema is at revision {revision}, but this release needs {known_revisions()[-1]}: run"
                 " `noonmark db migrate` of this release, then start again"
             )
         return Install(shards=shards)
@@ -56,15 +56,15 @@ def await_install(service: Service) -> Install:
 
 
 def await_read(service: Service, read: Callable[[psycopg.Connection], T]) -> T:
-    """Read something that the service cannot be built without, waiting while the database is away.
+    """Read something that the service needs to start, waiting while the database is down.
 
     Args:
-        service: what starts; its stop event ends the waiting.
-        read: one transaction; called again from the start after a fault that may pass.
+        service: the process; its stop event ends the wait.
+        read: one transaction; called again from the start after a transient fault.
 
     Raises:
-        StoppedError: the service was told to stop while it waited.
-        StartError: what `read` raised.
+        StoppedError: the service was stopped while it waited.
+        StartError: `read` raised it.
     """
 
     def attempt() -> T:
@@ -73,23 +73,23 @@ def await_read(service: Service, read: Callable[[psycopg.Connection], T]) -> T:
 
     hint = _default_address(service.settings)
 
-    def tell(error: Exception, _: DbFault) -> None:
+    def warn(error: Exception, _: DbFault) -> None:
         nonlocal hint
         service.log.warning("database_unavailable", error=str(error).strip(), **hint)
         hint = {}
 
-    return retry_transient(attempt, service.stop, on_fault=tell)
+    return retry_transient(attempt, service.stop, on_fault=warn)
 
 
 def _default_address(settings: Settings) -> dict[str, str]:
-    """Say so where nobody named the database: an address that was never chosen is the likeliest mistake."""
+    """Return a hint if the database URL is not set: then this is the most likely mistake."""
     if "database_url" in settings.model_fields_set:
         return {}
     return {"hint": f"NOONMARK_DATABASE_URL is not set, so its default {settings.dsn} was used"}
 
 
 def kafka_config(settings: Settings) -> KafkaConfig:
-    """Read the broker's address and credentials off the settings."""
+    """Return the address and credentials of the broker from the settings."""
     return KafkaConfig(
         bootstrap=settings.kafka_bootstrap,
         topic_prefix=settings.topic_prefix,

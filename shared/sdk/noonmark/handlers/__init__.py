@@ -6,8 +6,8 @@
     def send_welcome(ctx: Context) -> None:
         mail(ctx.payload["user_id"], key=ctx.idempotency_key)
 
-A handler is found by its name among those registered by the modules that the operator lists; a
-message never causes an import.
+The worker finds a handler by its name among those that the modules of the operator register. A message never
+causes an import.
 """
 
 from noonmark.core.kinds.emitted_event import EmitRefusedError

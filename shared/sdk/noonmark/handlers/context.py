@@ -1,4 +1,4 @@
-"""What a handler is told about the run it executes."""
+"""The context of a handler: the facts about its attempt, and what it can do."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     import psycopg
 
 MAX_MESSAGE_CHARS: Final = 500
-"""Of what is told with a progress."""
+"""Characters of a progress message that are stored."""
 
 OpenTransaction = Callable[[], AbstractContextManager["psycopg.Connection"]]
-"""Opens the transaction of an attempt, or a further block of it."""
+"""Opens the transaction of an attempt, or another block of it."""
 
 
 @dataclass(slots=True, eq=False)
 class Context:
-    """One attempt of one run. Made for every attempt, so everything dear is made on demand.
+    """One attempt of one run. Expensive parts are created on demand.
 
     Attributes:
-        run_id: the run; the same over all its attempts.
-        job_id: the job the run belongs to.
+        run_id: the run; the same for all its attempts.
+        job_id: the job of the run.
         namespace: the job's namespace.
         attempt: 1 for the first try.
-        scheduled_for: the due instant this run stands for, in UTC.
-        fence: rises with every queueing of the run; give it to systems that can refuse an older one.
+        scheduled_for: the due instant of the run, in UTC.
+        fence: rises every time the run is queued; pass it to systems that can refuse an older one.
         payload: the job's payload, decoded from JSON.
         deadline: when the attempt's timeout ends, in UTC; None without a timeout.
-        origin: what asked for the run: schedule, manual, backfill or event.
-        request_id: tells runs of one instant apart; empty for the schedule.
-        traceparent: W3C trace context of the attempt, for spans of the handler's own; None: it is not traced.
+        origin: what created the run: schedule, manual, backfill or event.
+        request_id: distinguishes runs of one instant; empty for the schedule.
+        traceparent: W3C trace context of the attempt, for the handler's spans; None if it is not traced.
     """
 
     run_id: UUID
@@ -64,24 +64,24 @@ class Context:
 
     @property
     def effects(self) -> Effects:
-        """What stands behind the methods below; outside a worker a `Detached`, which tests can look at."""
+        """The implementation of the methods below; outside a worker a `Detached`, which tests can read."""
         if self._effects is None:
             self._effects = Detached()
         return self._effects
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody cancelled the run: return soon, whatever is done; the run ends as `cancelled`.
+        """Whether a cancel of the run was requested: return soon; the run ends as `cancelled` in any case.
 
-        For plain functions, which nobody can stop: ask it in long loops. Async handlers are cancelled.
+        For plain functions, which cannot be stopped: check it in long loops. Async handlers are cancelled.
         """
         return self._unwanted is not None and self._unwanted()
 
     @property
     def idempotency_key(self) -> str:
-        """The run's key, the same at every attempt: `<job_id>/<scheduled_for>/<origin>/<request>`.
+        """The key of the run, the same for every attempt: `<job_id>/<scheduled_for>/<origin>/<request>`.
 
-        Printable ASCII, fit for an HTTP header.
+        Printable ASCII, valid in an HTTP header.
         """
         instant = self.scheduled_for.astimezone(UTC).isoformat(timespec="microseconds")
         request = quote(self.request_id, safe="-._~:")
@@ -89,7 +89,7 @@ class Context:
 
     @property
     def logger(self) -> FilteringBoundLogger:
-        """A logger with the run's ids bound, made at its first use."""
+        """A logger with the ids of the run, created at its first use."""
         if self._logger is None:
             self._logger = structlog.get_logger(
                 run_id=str(self.run_id),
@@ -101,27 +101,27 @@ class Context:
         return self._logger
 
     def facts(self) -> dict[str, Any]:
-        """Return what it says of the attempt, by the names of its arguments, to make another one of it."""
+        """Return the facts by the names of their arguments, to create another context from them."""
         return {name: getattr(self, name) for name in _FACTS}
 
     def log(self, message: str, **details: object) -> None:
-        """Keep a line with the attempt, shown by `noonmark run logs`, and write it to the worker's log.
+        """Store a line with the attempt, for `noonmark run logs`, and write it to the worker's log.
 
-        The last 64 KB of an attempt are kept. Secrets that the attempt has asked for are taken out.
+        The last 64 KB of an attempt are stored. Secrets that the attempt has requested are removed.
 
         Args:
             message: one line of text.
-            details: what belongs to it, written behind it as `name=value`.
+            details: values that are appended as `name=value`.
         """
         line = " ".join([str(message), *(f"{name}={value}" for name, value in details.items())])
         self.effects.log(line)
 
     def progress(self, fraction: float | None, message: str = "") -> None:
-        """Show how far the attempt is; cheap enough for a loop, written about once a second.
+        """Report the progress of the attempt; cheap enough for a loop, written about once a second.
 
         Args:
-            fraction: of the whole work, 0 to 1; None where it is not known.
-            message: what is being done, at most 500 characters of it are kept.
+            fraction: finished share of the work, 0 to 1; None if unknown.
+            message: what the attempt is doing; at most 500 characters are stored.
 
         Raises:
             ValueError: the fraction is not between 0 and 1.
@@ -131,22 +131,22 @@ class Context:
         self.effects.progress(fraction, str(message)[:MAX_MESSAGE_CHARS])
 
     def checkpoint(self, value: object) -> Saved:
-        """Keep where the work stands, so that the next attempt can go on from there.
+        """Store how far the work is, so that the next attempt can resume there.
 
-        The newest value wins. It is in the database within about a second, and with the attempt's outcome
-        at the latest; wait on what is returned where it must be safe before the next step.
+        The newest value wins. It is in the database within about a second, and at the latest with the outcome
+        of the attempt. Wait for the returned object if the value must be safe before the next step.
 
         Args:
             value: JSON of at most 64 KB.
 
         Raises:
-            ResultError: no JSON, or longer.
+            ResultError: the value is not JSON, or is longer.
         """
         return self.effects.checkpoint(encode_checkpoint(value))
 
     @property
     def last_checkpoint(self) -> Any:
-        """The newest value given to `checkpoint` by this run's attempts; None when there is none."""
+        """The newest value that an attempt of this run passed to `checkpoint`; None if there is none."""
         kept = self.effects.last_checkpoint()
         return orjson.loads(kept) if kept is not None else None
 
@@ -154,7 +154,7 @@ class Context:
         """Return the secret of this name in the run's namespace.
 
         Raises:
-            SecretError: it is not there for this worker; the message names it. A retry may find it.
+            SecretError: this worker does not have it; the message names it. A retry may find it.
         """
         return self.effects.secret(name)
 
@@ -165,21 +165,21 @@ class Context:
         key: str | bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> str:
-        """Have an event sent to Kafka if, and only if, this attempt is recorded as succeeded.
+        """Send an event to Kafka if, and only if, this attempt is recorded as succeeded.
 
-        Events of one run and key keep their order. At most 100 events and 256 KB together for an attempt.
+        Events of one run and key keep their order. An attempt can send at most 100 events and 256 KB.
 
         Args:
-            topic: one that the operator lets jobs write to.
-            value: a string or bytes, sent as they stand, or what is sent as JSON.
-            key: decides the partition; the job's id by default.
-            headers: besides those that name the run.
+            topic: a topic that the operator allows jobs to write to.
+            value: a string or bytes, sent unchanged, or any other value, sent as JSON.
+            key: decides the partition; by default the id of the job.
+            headers: in addition to those that identify the run.
 
         Returns:
-            The event's id, the same for the same event of a later attempt: receivers tell repetitions by it.
+            The id of the event, the same in every attempt, so that receivers can deduplicate.
 
         Raises:
-            EmitRefusedError: it may not be sent, or does not fit; nothing is kept of it.
+            EmitRefusedError: the event may not be sent, or exceeds a limit; it is not added.
         """
         return self.effects.emit(Event.of(topic, value, key, headers))
 
@@ -190,18 +190,18 @@ class Context:
                 connection.execute("insert into invoices ...")
 
         It is on noonmark's database, opened at the first use and committed once the handler has returned.
-        Further blocks are parts of the same transaction; a block that raises is undone. It ends when the
-        attempt's time does. Only for jobs with `delivery: exactly_once`.
+        Further blocks are parts of the same transaction; a block that raises is rolled back. The transaction
+        ends with the timeout of the attempt. Only for jobs with `delivery: exactly_once`.
 
         Raises:
-            RuntimeError: the job has another delivery, or the attempt is over.
+            RuntimeError: the job has another delivery, or the attempt has ended.
         """
         if self._transaction is None:
             raise RuntimeError("this run has no transaction; give its job delivery: exactly_once")
         return self._transaction()
 
     def bind_transaction(self, opens: OpenTransaction) -> None:
-        """Give the context what `transaction` opens; tests of handlers may give a connection of their own."""
+        """Set what `transaction` opens; tests of handlers can pass their own connection."""
         self._transaction = opens
 
 

@@ -1,4 +1,4 @@
-"""What a handler can do besides returning and raising, and who does it."""
+"""What a handler can do through its context, and who carries it out."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Protocol
 from noonmark.core.kinds.emitted_event import Event
 
 
-class Fenced(RuntimeError):  # noqa: N818 - the word of the ledger for it; handlers catch it by this name
-    """The run is not this attempt's any more: it was taken over, cancelled or ended. Stop working."""
+class Fenced(RuntimeError):  # noqa: N818 - the term of the ledger; handlers catch it by this name
+    """This attempt does not own the run any more: it was requeued, cancelled or ended. Stop working."""
 
 
 class Saved:
     """A checkpoint on its way to the database.
 
-    It is written within about a second, and with the attempt's outcome at the latest; nobody needs to wait.
-    Where the next step must not begin before the checkpoint is safe: `ctx.checkpoint(x).wait()`, or
-    `await ctx.checkpoint(x)` in an async handler.
+    It is written within about a second, and at the latest with the outcome of the attempt; usually you do not
+    need to wait. If the next step must not begin before the checkpoint is safe, call
+    `ctx.checkpoint(x).wait()`, or `await ctx.checkpoint(x)` in an async handler.
     """
 
     def __init__(self, ask: Callable[[], Future[None]]) -> None:
-        """Stand for a write.
+        """Represent a write.
 
         Args:
-            ask: called when somebody begins to wait, so that the write begins at once. What it returns is
-                done when the checkpoint, or a newer one, is committed, and fails with `Fenced`.
+            ask: called at the first wait, so that the write begins at once. The returned future is done when
+                the checkpoint, or a newer one, is committed; it fails with `Fenced`.
         """
         self._ask = ask
         self._future: Future[None] | None = None
@@ -37,8 +37,8 @@ class Saved:
         """Block until it is committed.
 
         Raises:
-            Fenced: the run is not this attempt's any more, so nothing was written.
-            TimeoutError: not yet committed.
+            Fenced: this attempt does not own the run any more, so nothing was written.
+            TimeoutError: it is not committed yet.
         """
         self._asked().result(timeout_seconds)
 
@@ -53,38 +53,38 @@ class Saved:
 
 
 class Effects(Protocol):
-    """What stands behind the methods of one attempt's context."""
+    """The implementation of the context methods of one attempt."""
 
     def log(self, line: str) -> None:
-        """Keep a line with the attempt."""
+        """Store a line with the attempt."""
 
     def progress(self, fraction: float | None, message: str) -> None:
-        """Show how far the attempt is."""
+        """Report how far the attempt is."""
 
     def checkpoint(self, data: bytes) -> Saved:
-        """Keep JSON for the next attempt."""
+        """Store JSON for the next attempt."""
 
     def last_checkpoint(self) -> bytes | None:
-        """Return the JSON that an earlier attempt kept."""
+        """Return the JSON that an earlier attempt stored."""
 
     def secret(self, name: str) -> str:
         """Return a secret of the run's namespace."""
 
     def emit(self, event: Event) -> str:
-        """Keep an event that is sent if the attempt succeeds; return its id."""
+        """Add an event that is sent if the attempt succeeds; return its id."""
 
 
 @dataclass(slots=True)
 class Detached:
-    """Effects of a context outside a worker, kept in memory: what tests of handlers look at.
+    """Effects of a context outside a worker, in memory, for tests of handlers.
 
     Attributes:
-        lines: what was logged.
-        fraction: the last progress told.
-        message: the text told with it.
+        lines: logged lines.
+        fraction: the last reported progress.
+        message: the message of the last progress.
         kept: the last checkpoint, as JSON.
-        before: the checkpoint that the handler finds, as JSON.
-        secrets: those it can ask for, by name.
+        before: the checkpoint of an earlier attempt, as JSON.
+        secrets: secrets that the handler can request, by name.
         emitted: events, in order.
     """
 
@@ -97,15 +97,15 @@ class Detached:
     emitted: list[Event] = field(default_factory=list)
 
     def log(self, line: str) -> None:
-        """Keep a line."""
+        """Add a line."""
         self.lines.append(line)
 
     def progress(self, fraction: float | None, message: str) -> None:
-        """Keep the last progress."""
+        """Store the last progress."""
         self.fraction, self.message = fraction, message
 
     def checkpoint(self, data: bytes) -> Saved:
-        """Keep the last checkpoint; it is safe at once."""
+        """Store the last checkpoint; it is safe at once."""
         self.kept = data
         done: Future[None] = Future()
         done.set_result(None)
@@ -116,10 +116,10 @@ class Detached:
         return self.kept if self.kept is not None else self.before
 
     def secret(self, name: str) -> str:
-        """Return a secret that the test has given."""
+        """Return a secret of the test."""
         return self.secrets[name]
 
     def emit(self, event: Event) -> str:
-        """Keep an event."""
+        """Add an event."""
         self.emitted.append(event)
         return f"test/{len(self.emitted) - 1}"

@@ -1,4 +1,4 @@
-"""What a handler raises to say itself how its run goes on."""
+"""Exceptions with which a handler decides how its run continues."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ MAX_REASON_CHARS: Final = 2000
 MAX_SECONDS: Final = 366 * 86_400.0
 
 
-class RunSignal(Exception):  # noqa: N818 - these are orders, not errors
-    """What the four orders have in common: a reason for people, and in how many seconds, where it matters."""
+class RunSignal(Exception):  # noqa: N818 - these are signals, not errors
+    """The base of the four signals: a reason for people, and a delay in seconds for two of them."""
 
     word: ClassVar[str]
 
     def __init__(self, reason: str | None, seconds: float | None = None) -> None:
-        """Take the reason as text of at most 2,000 characters."""
+        """Store the reason, cut to 2,000 characters."""
         self.reason = str(reason)[:MAX_REASON_CHARS] if reason is not None else None
         self.seconds = seconds
         super().__init__(self.reason or "")
@@ -28,69 +28,69 @@ class RunSignal(Exception):  # noqa: N818 - these are orders, not errors
 class Retry(RunSignal):
     """The attempt failed; the next one, if the retry policy has one left, begins after `in_`.
 
-    The policy's `max_delay_seconds` bounds the delay, and its budget and ages hold.
+    `max_delay_seconds` limits the delay; the retry budget, the maximum age and the deadline still apply.
     """
 
     word = "retry"
 
     def __init__(self, *, in_: float | timedelta, reason: str | None = None) -> None:
-        """Take the delay in seconds, or as a timedelta.
+        """Set the delay in seconds, or as a timedelta.
 
         Raises:
-            ValueError: no number of seconds from 0 to 366 days.
+            ValueError: the delay is not a number of seconds from 0 to 366 days.
         """
         super().__init__(reason, _seconds(in_))
 
 
 class Snooze(RunSignal):
-    """Not now: the run goes on after `in_`, and the attempt is not counted. Nothing has failed.
+    """Not now: the run continues after `in_`, and the attempt is not counted. Nothing has failed.
 
-    A snooze lasts at least a second. A job that may snooze for ever should have `deadline_seconds`.
+    A snooze lasts at least one second. Set `deadline_seconds` on a job that could snooze indefinitely.
     """
 
     word = "snooze"
 
     def __init__(self, *, in_: float | timedelta, reason: str | None = None) -> None:
-        """Take the delay in seconds, or as a timedelta.
+        """Set the delay in seconds, or as a timedelta.
 
         Raises:
-            ValueError: no number of seconds from 0 to 366 days.
+            ValueError: the delay is not a number of seconds from 0 to 366 days.
         """
         super().__init__(reason, _seconds(in_))
 
 
 class Cancel(RunSignal):
-    """The run is not needed any more: it ends as `cancelled`, for the reason given."""
+    """The run is not needed any more: it ends as `cancelled`, with this reason."""
 
     word = "cancel"
 
     def __init__(self, reason: str | None = None) -> None:
-        """Take the reason."""
+        """Set the reason."""
         super().__init__(reason)
 
 
 class Discard(RunSignal):
-    """The run failed, and neither a retry nor a person can mend it: no retry, and no dead letter."""
+    """The run failed, and neither a retry nor a person can fix it: no retry, and no dead letter."""
 
     word = "discard"
 
     def __init__(self, reason: str | None = None) -> None:
-        """Take the reason."""
+        """Set the reason."""
         super().__init__(reason)
 
 
 def to_wire(error: BaseException) -> dict[str, Any]:
-    """Write down, as JSON values, what a parent process must know of what its child raised."""
+    """Encode an exception of a child process for its parent, as JSON values."""
     if isinstance(error, RunSignal):
         return {"signal": error.word, "reason": error.reason, "seconds": error.seconds}
     return {"exception": list(exception_names(type(error)))}
 
 
 def from_wire(said: Mapping[str, Any]) -> RunSignal | Failure:
-    """Read what `to_wire` wrote.
+    """Decode what `to_wire` encoded.
 
     Raises:
-        ValueError: an order that there is not, or seconds that make no sense.
+        ValueError: the signal is unknown, or its delay is not valid.
     """
     word, reason = said.get("signal"), said.get("reason")
     if word is None:
@@ -99,7 +99,7 @@ def from_wire(said: Mapping[str, Any]) -> RunSignal | Failure:
         return (Cancel if word == Cancel.word else Discard)(reason)
     if word in {Retry.word, Snooze.word}:
         return (Retry if word == Retry.word else Snooze)(in_=said.get("seconds") or 0.0, reason=reason)
-    raise ValueError(f"{word!r} is no order of a handler")
+    raise ValueError(f"{word!r} is not a signal of a handler")
 
 
 def _seconds(value: float | timedelta) -> float:

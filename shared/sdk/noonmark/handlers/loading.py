@@ -1,4 +1,4 @@
-"""Importing the modules that the operator names, and no others."""
+"""Imports the modules that the operator lists, and no others."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 
 class HandlerLoadError(RuntimeError):
-    """A module of handlers cannot be used; the message says which, why, and what to do."""
+    """A module of handlers cannot be used; the message contains its name, the reason and what to do."""
 
 
 def load_handlers(modules: Iterable[str], path: str | os.PathLike[str] | None = None) -> Registry:
-    """Import the modules and return the process's registry, now holding their handlers.
+    """Import modules and return the registry of the process, with their handlers.
 
     Args:
-        modules: dotted names, as given by the operator.
-        path: a directory searched first, as with `--path`.
+        modules: dotted names.
+        path: folder that is searched first, as with `--path`.
 
     Raises:
         HandlerLoadError: a module is missing, fails at import, or registers nothing.
@@ -39,7 +39,7 @@ def load_handlers(modules: Iterable[str], path: str | os.PathLike[str] | None = 
 
 def _search_first(directory: Path) -> None:
     if not directory.is_dir():
-        raise HandlerLoadError(f"--path {directory} is no directory; give the one that holds your modules")
+        raise HandlerLoadError(f"--path {directory} is not a folder; pass the one that contains your modules")
     place = str(directory.resolve())
     if place in sys.path:
         sys.path.remove(place)
@@ -51,7 +51,7 @@ def _load(name: str) -> None:
     if _MODULE.fullmatch(name) is None or name.endswith(".py"):
         guess = name.removesuffix(".py").strip("./").replace("/", ".")
         hint = f"; did you mean {guess}?" if _MODULE.fullmatch(guess) else ""
-        raise HandlerLoadError(f"{name!r} is no module name; write it with dots, as in an import{hint}")
+        raise HandlerLoadError(f"{name!r} is not a module name; write it with dots, as in an import{hint}")
     known, imported = len(REGISTRY), name in sys.modules
     try:
         importlib.import_module(name)
@@ -61,8 +61,7 @@ def _load(name: str) -> None:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             wanted = "" if error.name == name else f" (needed for {name})"
             raise HandlerLoadError(
-                f"there is no module {error.name}{wanted}; install its package, or give its directory "
-                "with --path"
+                f"module {error.name}{wanted} not found; install its package, or pass its folder with --path"
             ) from error
         raise HandlerLoadError(f"module {name} needs {error.name!r}, which is not installed") from error
     except (Exception, SystemExit) as error:

@@ -1,4 +1,4 @@
-"""The handlers of a process, by name, checked when they are registered."""
+"""The registry of handlers, by name; each is checked when it is registered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
 class HandlerError(ValueError):
-    """A handler cannot be registered; the message says which one, why, and what to write instead."""
+    """A handler cannot be registered; the message contains its name, the reason and what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class Handler:
     """A registered handler.
 
     Attributes:
-        name: what a job document names.
+        name: its name in job documents.
         function: called with the context as its only argument.
-        is_async: it returns an awaitable.
-        run: where it runs: on the event loop, on a thread, or in a process of its own.
+        is_async: whether it returns an awaitable.
+        run: where it runs: on the event loop, on a thread, or in a separate process.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Handler:
 
 
 class Registry:
-    """Handlers by name. Users meet only the one of the process, through `handler`."""
+    """Handlers by name. Users need only the registry of the process, through `handler`."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
@@ -69,7 +69,7 @@ class Registry:
             run: `loop`, `thread` or `process`. Default: async functions on the loop, others on a thread.
 
         Raises:
-            HandlerError: the function, its name or the way it shall run cannot serve.
+            HandlerError: the function, its name or its run mode is not valid.
         """
         _check_callable(function)
         full_name = _name_of(function) if name is None else name
@@ -81,7 +81,7 @@ class Registry:
         if known is not None:
             raise HandlerError(
                 f"two handlers are named {full_name!r}: {_place(known.function)} and {_place(function)}; "
-                'give one another name: @handler("other.name")'
+                'change one of the names: @handler("other.name")'
             )
         entry = Handler(full_name, function, is_async, mode)
         self._handlers[full_name] = entry
@@ -101,19 +101,19 @@ def handler(name: str | None = None, /, *, run: RunMode | None = None) -> Callab
 
 
 def handler(target: Any = None, /, *, run: RunMode | None = None) -> Any:
-    """Register a function as a handler; the function itself stays as it is.
+    """Register a function as a handler; the function itself is not changed.
 
-    Use it as `@handler`, as `@handler("mails.welcome")`, or as `@handler(run="process")`. The function
-    takes the context: `def send(ctx): ...`, sync (run on a thread) or async (run on the event loop). In a
-    process either can be killed, and can harm nothing beside it. What it returns is kept as the run's
-    result and must be JSON of at most 64 KB; what it raises fails the attempt.
+    Use it as `@handler`, as `@handler("mails.welcome")`, or as `@handler(run="process")`. The function takes
+    the context: `def send(ctx): ...`, sync (runs on a thread) or async (runs on the event loop). In a
+    process, both can be killed without affecting other handlers. The returned value is stored as the result
+    of the run and must be JSON of at most 64 KB; an exception fails the attempt.
 
     Args:
-        target: the function, or the handler's name. The name is the dotted path by default.
-        run: `process`, or what is the default anyway: `loop` for async functions, `thread` for others.
+        target: the function, or the name of the handler; by default its dotted path.
+        run: `process`, or the default: `loop` for async functions, `thread` for others.
 
     Raises:
-        HandlerError: at import time, if the function, its name or the way it shall run cannot serve.
+        HandlerError: at import time, if the function, its name or its run mode is not valid.
     """
     if target is None or isinstance(target, str):
 
@@ -127,7 +127,7 @@ def handler(target: Any = None, /, *, run: RunMode | None = None) -> Any:
 
 
 def _code_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs when it is called: the function itself, a partial's function, or `__call__`."""
+    """Return the function that a call executes: itself, the function of a partial, or `__call__`."""
     inner = inspect.unwrap(function)
     while hasattr(inner, "func") and hasattr(inner, "keywords"):
         inner = inner.func
@@ -150,20 +150,18 @@ def _check_callable(function: object) -> None:
 def _name_of(function: Callable[..., Any]) -> str:
     qualname = getattr(function, "__qualname__", None)
     if qualname is None:
-        raise HandlerError(
-            f'{function!r} has no name of its own; give it one: handler("mails.send")(function)'
-        )
+        raise HandlerError(f'{function!r} has no name; set one: handler("mails.send")(function)')
     if "<" in qualname:
         raise HandlerError(
             f"{function.__module__}.{qualname} is defined inside a function or is a lambda, so its path "
-            'names nothing; give it a name: @handler("mails.send")'
+            'cannot be imported; set a name: @handler("mails.send")'
         )
     return f"{function.__module__}.{qualname}"
 
 
 def _check_name(name: str, *, given: bool) -> None:
     if _NAME.fullmatch(name) is None:
-        hint = "" if given else '; give it a name of its own: @handler("mails.send")'
+        hint = "" if given else '; set a name: @handler("mails.send")'
         raise HandlerError(
             f"{name!r} cannot name a handler: use 1 to 200 ASCII letters, digits, dots, dashes and "
             f"underscores, the first a letter, digit or underscore{hint}"

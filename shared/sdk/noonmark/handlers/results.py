@@ -1,4 +1,4 @@
-"""What a handler returns becomes JSON that Postgres can keep, or a clear failure of the attempt."""
+"""Encodes what a handler returns as JSON for Postgres; what cannot be stored fails the attempt."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 class ResultError(ValueError):
-    """The result cannot be kept: the attempt fails with this message."""
+    """The result cannot be stored: the attempt fails with this message."""
 
 
 def encode_result(value: object) -> bytes | None:
-    """Encode what a handler returned. Nothing returned is nothing kept.
+    """Encode the result of a handler; None if it returned None.
 
-    Dataclasses, datetimes, dates and UUIDs are written as JSON too; NaN and infinities become null.
+    Dataclasses, datetimes, dates and UUIDs are encoded, too; NaN and infinities become null.
 
     Raises:
-        ResultError: not JSON, longer than 64 KB, or holding U+0000, which Postgres cannot store.
+        ResultError: the value is not JSON, is too long, or contains U+0000, which Postgres cannot store.
     """
     return None if value is None else _encoded(value, "result", "return")
 
 
 def encode_checkpoint(value: object) -> bytes:
-    """Encode a checkpoint; the same rules as for results, and None is a value.
+    """Encode a checkpoint; the rules are those of results, but None is a value.
 
     Raises:
-        ResultError: not JSON, longer than 64 KB, or holding U+0000, which Postgres cannot store.
+        ResultError: the value is not JSON, is too long, or contains U+0000, which Postgres cannot store.
     """
-    return _encoded(value, "checkpoint", "keep")
+    return _encoded(value, "checkpoint", "store")
 
 
 def _encoded(value: object, what: str, verb: str) -> bytes:
@@ -47,11 +47,11 @@ def _encoded(value: object, what: str, verb: str) -> bytes:
         ) from error
     if len(data) > MAX_RESULT_BYTES:
         raise ResultError(
-            f"the handler's {what} is {len(data)} bytes of JSON, {MAX_RESULT_BYTES} are kept at most; "
+            f"the handler's {what} is {len(data)} bytes of JSON; the limit is {MAX_RESULT_BYTES}: "
             f"store it elsewhere and {verb} a reference"
         )
     if rb"\u0000" in data and _NUL.search(data):
         raise ResultError(
-            f"the handler's {what} holds the character U+0000, which cannot be stored; remove it"
+            f"the handler's {what} contains the character U+0000, which cannot be stored; remove it"
         )
     return data

@@ -1,4 +1,4 @@
-"""What tests of handlers, of schedules, and of applications that use noonmark import.
+"""For tests of handlers, of schedules, and of applications that use noonmark.
 
     from noonmark.testing import run_handler
 
@@ -6,8 +6,8 @@
         result = run_handler(send_welcome, {"user_id": 42})
         assert result.state == "succeeded"
 
-`run_handler` executes a handler as a worker does, in memory; `simulate` plans a job in virtual time as a
-trigger does. The fixture `noonmark_stack` starts the whole of noonmark: the plugin comes with the package.
+`run_handler` executes a handler like a worker, in memory. `simulate` plans a job in virtual time like a
+trigger. The fixture `noonmark_stack` starts a complete installation; its plugin is part of the package.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for: pytest imports the plugin in every run, also where nobody uses it."""
+    """Load a name on demand: pytest imports the plugin in every run, even if no test uses it."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

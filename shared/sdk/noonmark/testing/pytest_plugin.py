@@ -1,4 +1,4 @@
-"""The pytest plugin of noonmark: the fixture `noonmark_stack`. It loads nothing before a test asks for it."""
+"""The pytest plugin of noonmark: the fixture `noonmark_stack`. It loads nothing until a test uses it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a project name its handlers."""
+    """Add the ini options for the handlers of a project."""
     parser.addini(
         "noonmark_handlers", "modules with handlers for the worker of noonmark_stack", type="args", default=[]
     )
@@ -24,11 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def noonmark_stack(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
-    """The whole of noonmark, once for the session: real Postgres, real Kafka, the API and every service.
+    """A complete installation, once per session: real Postgres, real Kafka, the API and every service.
 
-    `.client` calls the API, `.publisher` publishes submissions, `.wait_for(run_id)` waits for a run;
-    `.database_url` and `.kafka_bootstrap` are for what looks behind. Tests are skipped, and told why, where
-    no stack can run. The worker's handlers are those of the ini option `noonmark_handlers`.
+    `.client` calls the API, `.publisher` publishes submissions, `.wait_for(run_id)` waits for a run.
+    `.database_url` and `.kafka_bootstrap` give direct access. If no stack can run, tests are skipped with the
+    reason. The ini option `noonmark_handlers` lists the modules with the worker's handlers.
     """
     from noonmark.testing.stacks import StackUnavailableError, start_stack  # noqa: PLC0415
 

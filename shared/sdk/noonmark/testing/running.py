@@ -1,7 +1,7 @@
-"""One attempt of a handler, executed in memory by the worker's own code.
+"""Executes one attempt of a handler in memory, with the code of the worker.
 
-The context, what its methods do and refuse, how secrets are taken out of what an attempt leaves, and what
-follows a failure or an order of the handler are those of a worker; only nothing is written to Postgres.
+The context, the rules of its methods, the removal of secrets, and the retry rule are those of a worker.
+Nothing is written to Postgres.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TOPIC_PREFIX: Final = "noonmark"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a handler told of its progress: a share of the work, None where it is not known, and a text."""
+    """Progress that a handler reported: the share of the work (None if unknown), and a message."""
 
     fraction: float | None
     message: str
@@ -55,20 +55,20 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class HandlerResult:
-    """What became of an attempt.
+    """The outcome of an attempt.
 
     Attributes:
-        state: of the run after it: succeeded, retrying, dead, cancelled, discarded, or unknown.
+        state: of the run after the attempt: succeeded, retrying, dead, cancelled, discarded, or unknown.
         outcome: of the attempt: succeeded, failed, timed_out, snoozed or cancelled.
-        value: what the handler returned, as it can be read back: JSON values.
-        reason: why the run is dead, cancelled or discarded, in the ledger's word.
-        error: what went wrong, for people, without the secrets that the handler was given.
-        exception: what the handler raised; None where it returned.
-        retry_in: seconds until the next attempt; None where none follows.
-        progress: everything told of it, in order.
-        checkpoints: all that were kept, in order.
-        emitted: events that are sent to Kafka: none unless the attempt succeeded.
-        logs: lines of `ctx.log`, as they are kept with the attempt.
+        value: what the handler returned, as JSON values.
+        reason: why the run is dead, cancelled or discarded, as in the ledger.
+        error: what went wrong, for people, without the secrets that the handler received.
+        exception: what the handler raised; None if it returned.
+        retry_in: seconds until the next attempt; None if there is none.
+        progress: all reported progress, in order.
+        checkpoints: all stored checkpoints, in order.
+        emitted: events that are sent to Kafka; empty unless the attempt succeeded.
+        logs: lines of `ctx.log`, as stored with the attempt.
     """
 
     state: str
@@ -85,7 +85,7 @@ class HandlerResult:
 
     @property
     def checkpoint(self) -> Any:
-        """The newest checkpoint; None where the attempt kept none."""
+        """The newest checkpoint; None if the attempt stored none."""
         return self.checkpoints[-1] if self.checkpoints else None
 
 
@@ -99,7 +99,7 @@ class _Attempt:
     notes: _Notes
 
     def run(self) -> HandlerResult:
-        """Execute it: a plain function right here, an async one on an event loop of its own."""
+        """Execute it: a plain function directly, an async one on a new event loop."""
         if self.handler.is_async:
             return asyncio.run(self.run_async())
         return self._result(*self._call())
@@ -111,7 +111,7 @@ class _Attempt:
         return self._result(*await asyncio.to_thread(self._call))
 
     def _call(self) -> tuple[Outcome, BaseException | None]:
-        """Call a plain function; what it raises is the attempt's business, but for what ends the tests."""
+        """Call a plain function; its exceptions fail the attempt, except those that stop the tests."""
         try:
             return succeeded(self.attempt, self.handler.function(self.context)), None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises is an outcome
@@ -124,7 +124,7 @@ class _Attempt:
                 value = await self.handler.function(self.context)
             return succeeded(self.attempt, value), None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - see _call
-            # A TimeoutError of the handler's own is a failure like any other.
+            # A TimeoutError of the handler itself is a failure like any other.
             return (timed_out(self.attempt) if limit.expired() else raised(self.attempt, error)), error
 
     def _result(self, outcome: Outcome, error: BaseException | None) -> HandlerResult:
@@ -155,40 +155,40 @@ def _attempt_of(
     transaction: psycopg.Connection | None = None,
     cancelled: bool = False,
 ) -> _Attempt:
-    """Execute one attempt of a handler, sync or async, and say what became of it.
+    """Execute one attempt of a handler, sync or async, and return its outcome.
 
     Args:
-        handler: the function, or the name that it is registered by.
-        payload: of the job: JSON values, as they would arrive.
+        handler: the function, or the name of a registered handler.
+        payload: payload of the job: JSON values.
         attempt: 1 for the first try; decides with `retry` whether another one follows.
-        fence: of this queueing of the run.
-        clock: tells when the attempt begins.
+        fence: fence of the run.
+        clock: returns the time at which the attempt begins.
         scheduled_for: the due instant; by default the time of the clock.
         origin: schedule, manual, backfill or event.
-        namespace: of the job.
-        run_id: of the run; one of its own by default.
-        job_id: of the job; one of its own by default.
-        retry: the job's retry policy; the default one by default.
-        timeout_seconds: an async handler that takes longer is ended, as in a worker.
-        deadline_seconds: of all attempts together, from the due instant.
+        namespace: namespace of the job.
+        run_id: id of the run; random by default.
+        job_id: id of the job; random by default.
+        retry: retry policy of the job; by default that of a job without one.
+        timeout_seconds: an async handler that takes longer is cancelled, as in a worker.
+        deadline_seconds: time limit of all attempts together, from the due instant.
         delivery: at_least_once, at_most_once or exactly_once.
-        checkpoint: what an earlier attempt kept.
-        secrets: those of the namespace, by name.
-        emit_topics: what the operator lets jobs write to.
-        transaction: the connection that `ctx.transaction()` gives; committed and rolled back by the test.
-        cancelled: somebody has cancelled the run: `ctx.cancelled` says so.
+        checkpoint: what an earlier attempt stored.
+        secrets: secrets of the namespace, by name.
+        emit_topics: topics that the operator allows jobs to write to.
+        transaction: the connection that `ctx.transaction()` returns; the test commits or rolls back.
+        cancelled: whether a cancel of the run was requested (`ctx.cancelled`).
 
     Returns:
-        What became of it; what the handler raised is in there, and not raised.
+        The outcome; it contains what the handler raised, which is not raised again.
 
     Raises:
-        HandlerError: the function cannot serve as a handler.
-        LookupError: none is registered by this name.
+        HandlerError: the function is not valid as a handler.
+        LookupError: no handler is registered under this name.
     """
     found = _handler_of(handler)
     began = (clock or VirtualClock()).now()
     work: dict[str, Any] = {
-        # As it would have travelled: what is no JSON is found here.
+        # Encoded and decoded as in production, so that a payload that is not JSON fails here.
         "payload": orjson.loads(orjson.dumps(payload)),
         "timeout_seconds": timeout_seconds,
         "retry": (retry or RetryPolicy()).stored(),
@@ -235,7 +235,7 @@ def _started(run_id: UUID, job_id: UUID, scheduled_for: datetime, began: datetim
 
 
 def _named(name: str, begin: Callable[P, _Attempt], run: Callable[[_Attempt], T]) -> Callable[P, T]:
-    """Make a function with the arguments of one and the result of the other."""
+    """Create a function with the arguments of `begin` and the result of `run`."""
 
     @wraps(begin)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -247,15 +247,15 @@ def _named(name: str, begin: Callable[P, _Attempt], run: Callable[[_Attempt], T]
 
 run_handler = _named("run_handler", _attempt_of, _Attempt.run)
 run_handler_async = _named("run_handler_async", _attempt_of, _Attempt.run_async)
-"""For tests that run on an event loop themselves: `await run_handler_async(...)`."""
+"""For tests that run on an event loop: `await run_handler_async(...)`."""
 
 
 def _handler_of(handler: Callable[[Context], Any] | Handler | str) -> Handler:
-    """Find or make the handler.
+    """Find the handler, or create it from a function.
 
     Raises:
-        HandlerError: the function cannot serve as one.
-        LookupError: none is registered by this name.
+        HandlerError: the function is not valid as a handler.
+        LookupError: no handler is registered under this name.
     """
     if isinstance(handler, Handler):
         return handler
@@ -265,9 +265,9 @@ def _handler_of(handler: Callable[[Context], Any] | Handler | str) -> Handler:
             known = ", ".join(REGISTRY.names()) or "none; import the module that registers it"
             raise LookupError(f"no handler is registered as {handler!r}; registered: {known}")
         return found
-    known_as = next((one for one in REGISTRY if one.function is handler), None)
-    # A function that is not registered, or is defined inside a test, is checked all the same.
-    return known_as or Registry().add(handler, name="handler.under.test")
+    registered = next((one for one in REGISTRY if one.function is handler), None)
+    # A function that is not registered, or is defined inside a test, is checked as well.
+    return registered or Registry().add(handler, name="handler.under.test")
 
 
 def _result_of(outcome: Outcome, error: BaseException | None, notes: _Notes) -> HandlerResult:
@@ -281,7 +281,7 @@ def _result_of(outcome: Outcome, error: BaseException | None, notes: _Notes) -> 
         error=outcome.error,
         exception=error,
         retry_in=outcome.retry_seconds if outcome.state == "retrying" else None,
-        progress=tuple(notes.told),
+        progress=tuple(notes.reported),
         checkpoints=tuple(orjson.loads(kept) for kept in notes.kept),
         emitted=tuple(extras.emits) if extras is not None and sent else (),
         logs=_lines(extras.log.lines.text()) if extras is not None and extras.log is not None else (),
@@ -294,18 +294,18 @@ def _lines(text: str) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Notes:
-    """Keeps what an attempt tells, in place of the writer of notes: all of it, and at once."""
+    """Stores the notes of an attempt in memory, in place of the `NoteWriter`."""
 
-    told: list[Progress] = field(default_factory=list)
+    reported: list[Progress] = field(default_factory=list)
     kept: list[bytes] = field(default_factory=list)
 
     def progress(self, running: RunningAttempt, fraction: float | None, message: str) -> None:
-        """Keep a progress."""
+        """Add a progress."""
         del running
-        self.told.append(Progress(fraction, message))
+        self.reported.append(Progress(fraction, message))
 
     def checkpoint(self, running: RunningAttempt, data: bytes) -> Saved:
-        """Keep a checkpoint; it is safe at once."""
+        """Add a checkpoint; it is safe at once."""
         self.kept.append(data)
         extras = running.ensure_extras()
         extras.note = extras.note or Note(running.run, running.fence)
@@ -316,7 +316,7 @@ class _Notes:
 
 
 class _Secrets(SecretResolver):
-    """Knows the secrets that a test has given."""
+    """Resolves the secrets of a test."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         super().__init__(None, {})

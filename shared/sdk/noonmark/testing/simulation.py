@@ -1,4 +1,4 @@
-"""A job in virtual time: which instants come due, and what the trigger's planner does with each."""
+"""Simulates a job in virtual time: its due instants, and what the planner of the trigger decides for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from noonmark.core.vocabulary import Overlap
 from noonmark.schemas.jobs.job import JobSpec, parse_job
 
 MOST_INSTANTS: Final = 100_000
-"""A schedule of every second has more in two days: simulate a shorter time."""
+"""Limit of a simulation: a schedule of every second exceeds it in two days."""
 
 _JOB_ID: Final = UUID(int=0)
 
@@ -29,10 +29,10 @@ class SimulatedInstant:
 
     Attributes:
         scheduled_for: the instant, UTC.
-        at: when the trigger gave it its verdict.
-        skipped: why it does not run, in the ledger's word; None: it runs.
-        until: the last instant of a range; None for a single one.
-        count: of instants.
+        at: when the trigger decided.
+        skipped: why it does not run, as in the ledger; None if it runs.
+        until: the last instant of a range; None for a single instant.
+        count: number of instants.
     """
 
     scheduled_for: datetime
@@ -44,11 +44,11 @@ class SimulatedInstant:
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What became of a job.
+    """The result of a simulation.
 
     Attributes:
-        instants: oldest first, each with its verdict.
-        next_at: the first instant after the end; None where there is none.
+        instants: the instants with their decisions, oldest first.
+        next_at: the first instant after the end; None if there is none.
     """
 
     instants: tuple[SimulatedInstant, ...]
@@ -61,7 +61,7 @@ class Simulated:
 
     @property
     def skipped(self) -> dict[datetime, str]:
-        """The instants that do not run, with the reason; of a range the first."""
+        """The instants that do not run, with their reason; for a range, its first instant."""
         return {one.scheduled_for: one.skipped for one in self.instants if one.skipped is not None}
 
 
@@ -74,21 +74,21 @@ def simulate(
     calendars: Mapping[str, Calendar] | None = None,
     default_zone: str = "UTC",
 ) -> Simulated:
-    """Let time pass for a job that is made at `start`, and plan it as the trigger does.
+    """Simulate a job that is created at `start`, and plan it like the trigger.
 
-    How long runs take is not part of it: what the overlap rule, limits and workers make of a run comes later.
+    The duration of runs is not simulated, nor what overlap rules, limits and workers do with them.
 
     Args:
         job: the job document.
-        start: when it is made; aware.
-        end: until when; aware.
-        outages: times in which nothing was planned, each from and until: what came due in them is late.
-        calendars: of the job's namespace, by name.
-        default_zone: of the namespace: that of a schedule that names none.
+        start: when the job is created; with a time zone.
+        end: end of the simulation; with a time zone.
+        outages: times in which the trigger was down, each as start and end: instants in them are late.
+        calendars: calendars of the namespace, by name.
+        default_zone: time zone of the namespace, for schedules without one.
 
     Raises:
         Refused: the document is not valid.
-        ValueError: too many instants come due in this time.
+        ValueError: too many instants are due in this time.
     """
     start, end = as_utc(start), as_utc(end)
     namespace = str(job.get("namespace", "default"))
@@ -96,7 +96,7 @@ def simulate(
     spec = parse_job(dict(job), now=start, ledger_floor=datetime.min.replace(tzinfo=UTC), facts=facts)
     schedule: Schedule = spec.schedule or Once(spec.run_at or start)
     if schedule.count(start, end) > MOST_INSTANTS:
-        raise ValueError(f"more than {MOST_INSTANTS} instants come due: simulate a shorter time")
+        raise ValueError(f"more than {MOST_INSTANTS} instants are due: simulate a shorter time")
     due = (spec.run_at or start) if spec.schedule is None else schedule.next(start)
     found: list[SimulatedInstant] = []
     now = start
@@ -112,7 +112,7 @@ def simulate(
 def _step(
     spec: JobSpec, schedule: Schedule, due: datetime, now: datetime, found: Sequence[SimulatedInstant]
 ) -> tuple[list[SimulatedInstant], datetime | None]:
-    """Plan once; return what was given a verdict, and the next instant."""
+    """Plan once; return the decided instants, and the next instant."""
     left = None if schedule.max_runs is None else schedule.max_runs - sum(not one.skipped for one in found)
     planned = plan(
         schedule,
@@ -141,7 +141,7 @@ def _fires(schedule: Schedule, due: datetime) -> datetime:
 
 
 def _awake(at: datetime, outages: Sequence[tuple[datetime, datetime]]) -> datetime:
-    """Return when the trigger next looks, at this moment or after it."""
+    """Return when the trigger next runs, at this moment or after it."""
     for begins, ends in _sorted(outages):
         if begins <= at < ends:
             at = ends

@@ -1,4 +1,4 @@
-"""The whole of noonmark for tests: Postgres, Kafka, the API and every service as processes, in a folder."""
+"""A complete installation for tests: Postgres, Kafka, the API and every service as processes, in a folder."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from noonmark.devstack.state import StackState
 
 _START_SECONDS: Final = 300.0
-"""The first start may have to fetch Kafka."""
+"""The first start may have to download Kafka."""
 
 _STOP_SECONDS: Final = 120.0
-_LOOK_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 
 
 class StackUnavailableError(RuntimeError):
-    """No stack can run here; the message says what is missing."""
+    """No stack can run here; the message contains what is missing."""
 
 
 @dataclass
@@ -35,9 +35,9 @@ class Stack:
 
     Attributes:
         database_url: libpq URL of noonmark's database.
-        kafka_bootstrap: the broker.
-        api_url: the API.
-        api_key: a platform admin's.
+        kafka_bootstrap: address of the broker.
+        api_url: URL of the API.
+        api_key: key of a platform admin.
         log_dir: folder of the logs.
     """
 
@@ -49,14 +49,14 @@ class Stack:
 
     @cached_property
     def client(self) -> Client:
-        """A client of the API that may do everything."""
-        from noonmark.client import Client  # noqa: PLC0415 - for those who use it
+        """A client of the API with all permissions."""
+        from noonmark.client import Client  # noqa: PLC0415 - loaded only if it is used
 
         return Client(self.api_url, self.api_key)
 
     @cached_property
     def publisher(self) -> Publisher:
-        """A publisher of submissions; unsigned, they act in the namespace `default`."""
+        """A publisher of unsigned submissions, for the namespace `default`."""
         from noonmark.client import Publisher  # noqa: PLC0415
 
         return Publisher(self.kafka_bootstrap)
@@ -65,11 +65,11 @@ class Stack:
         """Wait until a run has ended, and return it.
 
         Args:
-            run_id: its id.
-            timeout: seconds.
+            run_id: id of the run.
+            timeout: time limit in seconds.
 
         Raises:
-            WaitTimeoutError: it has not ended in this time.
+            WaitTimeoutError: the run has not ended in this time.
         """
         return self.client.runs.wait(str(run_id), timeout)
 
@@ -77,7 +77,7 @@ class Stack:
         """Wait until a job has a run that has ended, and return that run.
 
         Raises:
-            WaitTimeoutError: there is none in this time.
+            WaitTimeoutError: no run has ended in this time.
         """
         from noonmark.client import WaitTimeoutError  # noqa: PLC0415
 
@@ -85,7 +85,7 @@ class Stack:
         while time.monotonic() < end:
             for run in self.client.jobs.runs(str(job_id)):
                 return self.client.runs.wait(run["id"], max(0.0, end - time.monotonic()))
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         raise WaitTimeoutError(f"job {job_id} has no run after {timeout:g} s")
 
 
@@ -97,17 +97,17 @@ def start_stack(
     path: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[Stack]:
-    """Run a stack while the block lasts; it ends with this process, too, however that ends.
+    """Run a stack while the block runs; it also stops if this process ends in any way.
 
     Args:
-        folder: takes data and logs; empty.
+        folder: empty folder for data and logs.
         handlers: modules with handlers for the worker.
         path: folder from which the worker imports them.
-        settings: of the services, by their variables; those of ours that this process has do not count.
+        settings: settings of the services, by environment variable; those of this process are not used.
 
     Raises:
         StackUnavailableError: Postgres or Kafka cannot be started here.
-        RuntimeError: noonmark itself does not start; the end of its log says why.
+        RuntimeError: noonmark does not start; the message contains the end of its log.
     """
     try:
         from noonmark.devstack.options import CLI  # noqa: PLC0415
@@ -139,15 +139,15 @@ def start_stack(
 
 
 _TOOLS: Final = ("NOONMARK_PG_BIN", "NOONMARK_CACHE_DIR", "NOONMARK_KAFKA_LIBS", "NOONMARK_NO_APT")
-"""Say where the servers of a stack come from, and are no settings of noonmark."""
+"""Variables that define where the servers of a stack come from; they are not settings of noonmark."""
 
 
 def _await_ready(process: Process, folder: Path, log_file: Path) -> StackState:
     """Wait until everything is up.
 
     Raises:
-        StackUnavailableError: Postgres or Kafka did not come up.
-        RuntimeError: something else did not.
+        StackUnavailableError: Postgres or Kafka did not start.
+        RuntimeError: another part did not start.
     """
     from noonmark.devstack import state  # noqa: PLC0415
     from noonmark.devstack.processes import processes  # noqa: PLC0415
@@ -160,8 +160,8 @@ def _await_ready(process: Process, folder: Path, log_file: Path) -> StackState:
             has_servers = has_servers or bool(found.kafka_bootstrap)
             if found.phase == "ready":
                 return found
-        time.sleep(_LOOK_SECONDS)
-    told = processes.tail(log_file)
+        time.sleep(_POLL_SECONDS)
+    log_end = processes.tail(log_file)
     if has_servers:
-        raise RuntimeError(f"noonmark did not start; the end of {log_file}:\n{told}")
-    raise StackUnavailableError(f"Postgres or Kafka could not be started; the end of {log_file}:\n{told}")
+        raise RuntimeError(f"noonmark did not start; the end of {log_file}:\n{log_end}")
+    raise StackUnavailableError(f"Postgres or Kafka could not be started; the end of {log_file}:\n{log_end}")

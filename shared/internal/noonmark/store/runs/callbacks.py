@@ -1,8 +1,7 @@
-"""Runs whose target reports their end itself: completed by its report, or ended by their deadline.
+"""Callbacks: runs whose target reports the result later. The report ends them, or their deadline.
 
-Such a run is `running` with owner 0, or still its worker's where the report was faster than the answer
-202. What follows from its outcome is what follows from any other: it is recorded in the name of whoever
-owns the run.
+Such a run is `running` with owner 0; or its worker still owns it, if the report was faster than the response
+202. Its outcome is recorded like any other, in the name of the owner.
 """
 
 from __future__ import annotations
@@ -35,22 +34,22 @@ from noonmark.store.runs.worker_lease import Identity
 
 _NO_HASH: Final = bytes(32)
 _TRIES: Final = 2
-"""The owner of a run whose callback is open changes once at the most: when its worker lets go of it."""
+"""The owner of a run with an open callback changes at most once: when its worker releases it."""
 
 _rng = Random()
 
 
 @dataclass(slots=True)
 class Settled:
-    """What became of runs: the state of each, and how many there are by state and lane."""
+    """Runs that were settled: the state of each, and their number by state and lane."""
 
     states: dict[UUID, str] = field(default_factory=dict)
     counts: Counter[tuple[str, int]] = field(default_factory=Counter)
     freed: bool = False
-    """Whether one of them gave back a slot that others may wait for."""
+    """Whether one of them released a slot that other runs can wait for."""
 
     def add(self, other: Settled) -> None:
-        """Take in what became of further runs."""
+        """Add more settled runs."""
         self.states.update(other.states)
         self.counts.update(other.counts)
         self.freed |= other.freed
@@ -73,60 +72,60 @@ class OpenRun:
 def complete_runs(
     connection: psycopg.Connection, topics: EventTopics, completions: Sequence[CompleteRun], *, shards: int
 ) -> tuple[Settled, list[bool]]:
-    """Take in reports, inside the caller's transaction.
+    """Accept reports of targets, in the caller's transaction.
 
-    A report that is not taken has a wrong token, one that was used, one of an earlier attempt, or comes
-    after the deadline; which of these is not told.
+    A report is refused if its token is wrong, was used already, or belongs to an earlier attempt, or if the
+    deadline has passed; the caller does not learn which.
 
     Args:
         connection: in a transaction.
-        topics: where verdicts are announced.
-        completions: in the order of their arrival; the first that fits counts.
-        shards: of the installation.
+        topics: where verdicts are published.
+        completions: the reports in the order of their arrival; the first valid one counts.
+        shards: number of shards of the installation.
 
     Returns:
-        What was settled, and for each report whether it was taken.
+        What was settled, and for each report whether it was accepted.
     """
     settled = Settled()
-    taken: set[int] = set()
-    open_places: Sequence[int] = range(len(completions))
+    accepted: set[int] = set()
+    pending: Sequence[int] = range(len(completions))
     for _ in range(_TRIES):
-        outcomes = _fitting(connection, completions, open_places)
-        some = _record(connection, topics, list(outcomes.values()), shards=shards)
-        settled.add(some)
-        taken |= {place for place, (one, _) in outcomes.items() if one.run.id in some.states}
-        missed = {one.run.id for one, _ in outcomes.values()} - some.states.keys()
+        outcomes = _valid_reports(connection, completions, pending)
+        recorded = _record(connection, topics, list(outcomes.values()), shards=shards)
+        settled.add(recorded)
+        accepted |= {index for index, (one, _) in outcomes.items() if one.run.id in recorded.states}
+        missed = {one.run.id for one, _ in outcomes.values()} - recorded.states.keys()
         if not missed:
             break
-        # Its worker let go of it between the look and the write: the report is of the same attempt still.
-        open_places = [place for place in open_places if completions[place].run_id in missed]
-    return settled, [place in taken for place in range(len(completions))]
+        # The worker released the run between the read and the write: the report is still of this attempt.
+        pending = [index for index in pending if completions[index].run_id in missed]
+    return settled, [index in accepted for index in range(len(completions))]
 
 
-def _fitting(
-    connection: psycopg.Connection, completions: Sequence[CompleteRun], places: Iterable[int]
+def _valid_reports(
+    connection: psycopg.Connection, completions: Sequence[CompleteRun], indices: Iterable[int]
 ) -> dict[int, tuple[OpenRun, Outcome]]:
-    """Return what reports make of their runs, by place; of those for one run the first that fits counts."""
-    places = list(places)
-    found = {one.run.id: one for one in _read(connection, {completions[place].run_id for place in places})}
+    """Return the outcomes of valid reports, by index; of several for one run, the first valid one counts."""
+    indices = list(indices)
+    found = {one.run.id: one for one in _read(connection, {completions[index].run_id for index in indices})}
     chosen: set[UUID] = set()
     outcomes: dict[int, tuple[OpenRun, Outcome]] = {}
-    for place in places:
-        completion = completions[place]
+    for index in indices:
+        completion = completions[index]
         open_run = found.get(completion.run_id)
-        # Also where there is nothing to compare with: how long it takes tells nothing.
+        # Compare even without a stored token, so that the duration reveals nothing.
         stored = open_run.token_hash if open_run is not None else _NO_HASH
-        fits = hmac.compare_digest(stored, token_hash(completion.token))
-        if fits and open_run is not None and not open_run.is_over and completion.run_id not in chosen:
+        matches = hmac.compare_digest(stored, token_hash(completion.token))
+        if matches and open_run is not None and not open_run.is_over and completion.run_id not in chosen:
             chosen.add(completion.run_id)
-            outcomes[place] = (open_run, _reported(open_run, completion))
+            outcomes[index] = (open_run, _reported(open_run, completion))
     return outcomes
 
 
 def expire(
     connection: psycopg.Connection, topics: EventTopics, run_ids: Iterable[UUID], *, shards: int
 ) -> Settled:
-    """End the attempts of those runs whose target has not reported in time, in the caller's transaction."""
+    """Time out runs whose target has not reported in time, in the caller's transaction."""
     overdue = [one for one in _read(connection, set(run_ids)) if one.is_over]
     return _record(connection, topics, [(one, _overdue(one)) for one in overdue], shards=shards)
 
@@ -183,7 +182,7 @@ def _reported(open_run: OpenRun, completion: CompleteRun) -> Outcome:
 
 def _overdue(open_run: OpenRun) -> Outcome:
     seconds = (open_run.now - open_run.run.started_at).total_seconds()
-    error = f"the target answered 202 and has reported nothing {seconds:.0f} s after the attempt began"
+    error = f"the target answered 202, but sent no report within {seconds:.0f} s of the start of the attempt"
     failure = Failure(exception=exception_names(TimeoutError), unknown=True)
     return _failed(open_run, error, AttemptOutcome.TIMED_OUT, failure)
 
