@@ -17,8 +17,8 @@ pytestmark = pytest.mark.kafka
 def test_a_lane_is_measured_in_messages_and_age_and_only_once_however_many_ask(kafka, monkeypatch):
     asked = []
     monkeypatch.setattr(backlog, "FRESH_SECONDS", 60.0)
-    ask = LaneBacklogs._ask
-    monkeypatch.setattr(LaneBacklogs, "_ask", lambda self, *lane: asked.append(lane) or ask(self, *lane))
+    ask = LaneBacklogs._measure
+    monkeypatch.setattr(LaneBacklogs, "_measure", lambda self, *lane: asked.append(lane) or ask(self, *lane))
     topics = Topics(kafka.name)
     assert kafka.topic("runs.default.high", partitions=2) == topics.runs("default", Lane.HIGH)
     kafka.publish(topics.runs("default", Lane.HIGH), 30)

@@ -1,5 +1,5 @@
--- Lapses workers that sent no heartbeat for a full lease of this primary. The higher epoch makes every later write of theirs
--- fail; their runs are requeued from their start batches.
+-- Lapses workers that sent no heartbeat for a full lease of this primary. The higher epoch makes all their later writes fail;
+-- their runs are requeued from their start batches.
 update workers
 set lapsed_at = noonmark_now(), epoch = epoch + 1
 where lapsed_at is null and left_at is null
