@@ -137,7 +137,7 @@ def differing_zone_data(version: str, active: str | None) -> str:
     """Return the message for a process with other zone data than the installation plans with."""
     return (
         f"the active zone data are {active or 'unknown'}, but this process has {version}, with which a"
-        " trigger claims no job with a time zone: run `noonmark zones activate`, or install the active version"
+        " trigger claims no job with a time zone: run `noonmark zones activate`, or use the active version"
     )
 
 
