@@ -161,7 +161,7 @@ def _render(loads: Sequence[Load], due: datetime, *, shards: int) -> _Rows:
         now = due - timedelta(seconds=1)
         spec = parse_job(document(one, "one", due), now=now, ledger_floor=now - timedelta(days=1))
         ids = uuid7_batch(one.size)
-        planned = first_due(spec, ids[0], now, zone_data_is_active=True, held=False)
+        planned = first_due(spec, ids[0], now, zone_data_is_active=True, paused=False)
         for job_id, offset in zip(ids, one.offsets, strict=True):
             instant = due + timedelta(seconds=offset)
             first = planned if spec.schedule is not None else once_due(spec, instant)

@@ -97,7 +97,7 @@ def test_a_whole_key_in_place_of_its_id_is_refused_and_not_repeated(act):
 
 
 def test_what_the_api_refuses_is_told_as_it_says_it(noonmark):
-    assert "could do nothing" in noonmark("admin", "key", "create", "x", code=1)
+    assert "has no permissions" in noonmark("admin", "key", "create", "x", code=1)
 
 
 def test_the_audit_log_is_listed_by_filter(noonmark):

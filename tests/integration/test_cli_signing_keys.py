@@ -28,7 +28,7 @@ def test_a_namespace_that_may_be_misspelt_is_told_beside_the_key():
     first = call("signing-key", "show", "bilings")
 
     assert first.stdout.startswith("whsec_")
-    assert "no recurring job is in namespace 'bilings' yet" in first.stderr
+    assert "namespace 'bilings' has no recurring job yet" in first.stderr
     assert call("signing-key", "show", "bilings").stderr == ""
 
 

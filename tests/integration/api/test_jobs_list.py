@@ -101,7 +101,7 @@ def test_pages_lose_and_repeat_nothing(
     api: Call, jobs: list[str], query: str, looked_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = [item["id"] for item in api("GET", f"/v1/jobs?{query}", 200).json()["items"]]
-    monkeypatch.setattr(job_views, "MOST_LOOKED_AT", looked_at)
+    monkeypatch.setattr(job_views, "MOST_CHECKED", looked_at)
     seen: list[str] = []
     cursor = ""
     for _ in range(10):
@@ -183,7 +183,7 @@ def test_a_page_visits_a_bounded_number_of_rows(
     filled: None, parts_of_filled: ApiContext, wanted: JobsWanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the API's role, whose policies forbid the planner what it may do as the owner."""
-    monkeypatch.setattr(job_views, "MOST_LOOKED_AT", LOOKED_AT)
+    monkeypatch.setattr(job_views, "MOST_CHECKED", LOOKED_AT)
     with parts_of_filled.database.reading({"tests", "small"}) as session:
         visited = _visited(session.sql, wanted)
     assert visited <= 4 * LOOKED_AT + 10 * LIMIT

@@ -79,7 +79,7 @@ def test_a_key_that_expires_makes_none_that_outlive_it(api):
 
     for longer in ({}, {"expires_in_seconds": 3700}):
         problem = made(api, 403, key=expiring, grants={"billing": "viewer"}, **longer)
-        assert "makes none that outlive it" in problem["detail"]
+        assert "cannot create keys that outlive it" in problem["detail"]
     made(api, key=expiring, grants={"billing": "viewer"}, expires_in_seconds=3000)
 
 

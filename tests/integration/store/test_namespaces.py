@@ -70,7 +70,7 @@ def test_a_name_that_is_none_is_refused(world, name):
         lambda: pause_namespace(world.db, name),
         lambda: resume_namespace(world.db, name),
     ):
-        with pytest.raises(NamespaceNameError, match="is no name for a namespace: use 1 to 63 of"):
+        with pytest.raises(NamespaceNameError, match="is not a valid namespace name: use 1 to 63 of"):
             order()
     assert world.count("namespaces") == 0
 
@@ -162,7 +162,7 @@ def test_runs_and_retries_are_held_over_all_shards_in_one_pass(world):
 
 
 def test_thousands_of_jobs_are_held_and_freed_in_batches_that_tell_how_far_they_are(world, monkeypatch):
-    monkeypatch.setattr(namespace_batches, "_STRETCH", 700)
+    monkeypatch.setattr(namespace_batches, "_RANGE", 700)
     world.copies(recurring(world), 2_499)
     told = []
     assert pause_namespace(world.db, "tests", progress=lambda *done: told.append(done)).jobs == 2_500

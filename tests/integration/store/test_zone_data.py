@@ -521,7 +521,7 @@ def command(zoned, tmp_path, monkeypatch):
 def test_the_command_shows_what_is_active_and_exits_1_where_it_is_another_version(zoned, command):
     zoned.job(AT_EIGHT, "2026-11-01T17:00")
     shown = command("show", code=1)
-    assert f"zone data {OLD_VERSION} are active, this process has {NEW_VERSION}" in shown.stderr
+    assert f"the active zone data are {OLD_VERSION}, but this process has {NEW_VERSION}" in shown.stderr
     told = json.loads(command("show", "--json", code=1).stdout)
     assert (told["active"], told["this_process"], told["zoned_jobs"]) == (OLD_VERSION, NEW_VERSION, 1)
     assert OLD_VERSION in command("check", app=database.app, code=1).stderr

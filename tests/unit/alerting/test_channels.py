@@ -130,7 +130,7 @@ def test_what_is_not_taken_says_why_and_shows_nothing_of_the_address(receiver, w
 
     assert first.startswith("answered 500: no disk xxx")
     assert len(first) < 400
-    assert second == "answered 302: redirects are not followed, name the address itself"
+    assert second == "answered 302: redirects are not followed; set the URL of the target"
     assert third == ""
     assert [path for path, _, _ in receiver.got] == ["/hook?token=s3cret"] * 3
 
@@ -173,7 +173,7 @@ def test_a_receiver_that_answers_drop_by_drop_costs_no_more_than_one_that_is_sil
 def test_an_authority_that_cannot_be_read_is_told_and_not_left_out(receiver, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
 
-    with pytest.raises(DeliveryRefusedError, match="SSL_CERT_FILE cannot be read: "):
+    with pytest.raises(DeliveryRefusedError, match="cannot read SSL_CERT_FILE: "):
         Poster(5).call(receiver.url)
 
 
@@ -251,7 +251,7 @@ def test_the_settings_say_which_channels_there_are():
 
 
 def test_a_webhook_without_a_secret_is_refused_in_a_sentence_that_shows_none():
-    with pytest.raises(ChannelError, match="NOONMARK_ALERT_WEBHOOK_SECRET does not go with") as caught:
+    with pytest.raises(ChannelError, match="needs a valid NOONMARK_ALERT_WEBHOOK_SECRET") as caught:
         open_channels(Settings(alert_webhook_url="https://x/hook", alert_webhook_secret="hunter2"))
 
     assert "hunter2" not in str(caught.value)

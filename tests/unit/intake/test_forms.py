@@ -20,8 +20,8 @@ NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 JOB = UUID("0191e0a0-0000-7000-8000-000000000001")
 
 
-def due_of(job: JobSpec, *, held: bool = False, zone_data_is_active: bool = True) -> Due:
-    return first_due(job, JOB, NOW, zone_data_is_active=zone_data_is_active, held=held)
+def due_of(job: JobSpec, *, paused: bool = False, zone_data_is_active: bool = True) -> Due:
+    return first_due(job, JOB, NOW, zone_data_is_active=zone_data_is_active, paused=paused)
 
 
 def spec(**data: Any) -> JobSpec:
@@ -89,9 +89,9 @@ def test_a_jittered_job_starts_after_its_instant_and_a_limited_one_counts_its_ru
 
 
 def test_of_a_job_that_begins_paused_what_recurs_waits_and_one_instant_is_planned() -> None:
-    recurring = due_of(spec(schedule="0 9 * * *"), held=True)
+    recurring = due_of(spec(schedule="0 9 * * *"), paused=True)
     assert (recurring.at, recurring.fire_at) == (datetime(2026, 6, 2, 9, tzinfo=UTC), NEVER)
-    once = due_of(spec(), held=True)
+    once = due_of(spec(), paused=True)
     assert (once.at, once.fire_at, once.kind, once.now) == (NOW, NOW, TimerKind.PLANNED, False)
 
 

@@ -28,10 +28,10 @@ def test_bindings_are_read_whatever_stands_in_the_url():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("shop", "binding 1 cannot be read"),
-        ("shop=mysql://u:hunter2@h/d=billing", "binding 1 cannot be read"),
-        ("Shop=postgresql://u:hunter2@h/d=billing", "binding 1 has a name that cannot be used"),
-        ("shop=postgresql://u:hunter2@h/d", "binding 1 cannot be read"),
+        ("shop", "binding 1 is not valid"),
+        ("shop=mysql://u:hunter2@h/d=billing", "binding 1 is not valid"),
+        ("Shop=postgresql://u:hunter2@h/d=billing", "the name of binding 1 is not valid"),
+        ("shop=postgresql://u:hunter2@h/d", "binding 1 is not valid"),
         ("shop=postgresql://u:hunter2@h/d=Not-One", "binding shop has no namespace at its end"),
         ("a=postgresql://u:hunter2@h/d=x a=postgresql://u:hunter2@h/e=x", "two bindings are named a"),
         ("a=postgresql://u:hunter2@h:99999/d=x", "the URL of binding a has a port that is no number"),

@@ -138,7 +138,7 @@ def _activate(settings: Settings, *, dry_run: bool) -> Report:
         progress = _progress if sys.stderr.isatty() else None
         for _ in range(_TRIES):
             try:
-                return run(connection, dry_run=dry_run, progress=progress, told=told)
+                return run(connection, dry_run=dry_run, progress=progress, on_report=told)
             except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
                 continue
             finally:

@@ -1,4 +1,4 @@
-"""Alerts in Alertmanager, by its API v2: told every minute, because it forgets what it does not hear."""
+"""Sends alerts to Alertmanager (API v2), every minute, because it drops alerts that are not repeated."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from noonmark.core.monitoring.alerts import AlertChange, AlertChannel
 from noonmark.store.alerts.deliveries import AGAIN_SECONDS, Delivery
 
 LASTS: Final = timedelta(seconds=5 * AGAIN_SECONDS)
-"""How long Alertmanager holds an alert for open after it last heard of it: a restart of the observer must not
-resolve it. Prometheus does it likewise, with four of its intervals."""
+"""How long an alert stays open in Alertmanager after the last message. A restart of the observer must not
+resolve it. Prometheus does the same, with four of its intervals."""
 
 _MOST_LABEL: Final = 200
 _MOST_TEXT: Final = 2000
@@ -33,13 +33,13 @@ class Alertmanager:
     most = 100
 
     def __init__(self, url: str, links: Links, poster: Poster) -> None:
-        """Take the address of Alertmanager without the path of its API."""
+        """Take the URL of Alertmanager, without the path of its API."""
         self._url = f"{url.rstrip('/')}/api/v2/alerts"
         self._links = links
         self._poster = poster
 
     def send(self, deliveries: Sequence[Delivery], taken_at: float) -> Sequence[tuple[Delivery, str]]:
-        """Post them together; where one spoils the call for the others, one by one."""
+        """Post the deliveries together; if Alertmanager refuses the call as invalid, post them one by one."""
         del taken_at
         alerts = [alert_of(one, self._links.of(one)) for one in deliveries]
         try:
@@ -52,19 +52,19 @@ class Alertmanager:
 
     def _one_by_one(self, deliveries: Sequence[Delivery]) -> Sequence[tuple[Delivery, str]]:
         until = time.monotonic() + _ONE_BY_ONE_SECONDS
-        told: list[tuple[Delivery, str]] = []
+        results: list[tuple[Delivery, str]] = []
         for one in deliveries:
-            # Somebody else may take them when this lasts too long.
+            # Stop before the lease ends and another observer gets them.
             late = time.monotonic() > until
-            told += [(one, "no time was left for it")] if late else self.send([one], 0.0)
-        return told
+            results += [(one, "not sent: the time limit was reached")] if late else self.send([one], 0.0)
+        return results
 
     def close(self) -> None:
-        """Hold nothing between two calls."""
+        """Do nothing: no connection stays open between calls."""
 
 
 def alert_of(one: Delivery, link: str) -> dict[str, Any]:
-    """Return an alert as Alertmanager takes it. Its labels are its identity there: equal while it is open."""
+    """Return Alertmanager's form of an alert. Its labels identify it there, so they must not change."""
     labels = {
         "alertname": f"Noonmark{one.kind.capitalize()}",
         "kind": one.kind,
@@ -72,8 +72,8 @@ def alert_of(one: Delivery, link: str) -> dict[str, Any]:
         "service": "noonmark",
         "namespace": one.namespace or "",
         "job": one.job_name or (str(one.job_id) if one.job_id else ""),
-        # What the observer takes for one and the same thing. Its run is no label: it is an example, which may
-        # become another while the alert is open.
+        # The observer's identity of the alert. The run is no label, because it is only an example, which may
+        # change while the alert is open.
         "fingerprint": hashlib.sha256(one.fingerprint.encode()).hexdigest()[:16],
     }
     annotations = {

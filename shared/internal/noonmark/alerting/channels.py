@@ -1,4 +1,4 @@
-"""What a channel is, and those that the settings name."""
+"""The interface of alert channels, and the channels that the settings enable."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from noonmark.store.alerts.deliveries import Delivery
 
 
 class ChannelError(Exception):
-    """The settings of a channel do not go together; the message names them and says what to do."""
+    """The settings of a channel are invalid; the message names them and says what to do."""
 
 
 class Channel(Protocol):
     """A way by which alerts reach people.
 
     Attributes:
-        name: as in `alert_deliveries.channel`.
-        reminded: it forgets what it is not told again.
-        most: deliveries that are told at once.
+        name: the value of `alert_deliveries.channel`.
+        reminded: whether it needs reminders of open alerts.
+        most: maximum number of deliveries for one call of `send`.
     """
 
     name: str
@@ -33,19 +33,19 @@ class Channel(Protocol):
     most: int
 
     def send(self, deliveries: Sequence[Delivery], taken_at: float) -> Sequence[tuple[Delivery, str]]:
-        """Tell changes of alerts; return each with what went wrong, or with nothing.
+        """Send changes of alerts; return each with its error, "" for none.
 
         Args:
-            deliveries: each alert once, at most `most`.
-            taken_at: `time.monotonic()` when they were taken, which their `now` stands for.
+            deliveries: at most `most` deliveries, each of another alert.
+            taken_at: `time.monotonic()` when they were leased, the moment of their `now`.
         """
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release threads and connections."""
 
 
 def channel_names(settings: Settings) -> tuple[str, ...]:
-    """Return the names of the channels that the settings turn on."""
+    """Return the names of the channels that the settings enable."""
     urls = {
         AlertChannel.WEBHOOK: settings.alert_webhook_url,
         AlertChannel.ALERTMANAGER: settings.alertmanager_url,
@@ -54,10 +54,10 @@ def channel_names(settings: Settings) -> tuple[str, ...]:
 
 
 def open_channels(settings: Settings) -> list[Channel]:
-    """Make the channels that the settings turn on.
+    """Create the channels that the settings enable.
 
     Raises:
-        ChannelError: one of them cannot work as it is set.
+        ChannelError: the settings of a channel are invalid.
     """
     links = Links(settings.run_link)
     channels: list[Channel] = []
@@ -67,8 +67,8 @@ def open_channels(settings: Settings) -> list[Channel]:
             channels.append(Webhook(settings.alert_webhook_url, secret, links, Poster()))
         except SecretError as error:
             raise ChannelError(
-                f"NOONMARK_ALERT_WEBHOOK_SECRET does not go with NOONMARK_ALERT_WEBHOOK_URL: {error};"
-                " make one with `openssl rand -base64 32`"
+                f"NOONMARK_ALERT_WEBHOOK_URL needs a valid NOONMARK_ALERT_WEBHOOK_SECRET: {error};"
+                " create one with `openssl rand -base64 32`"
             ) from None
     if settings.alertmanager_url:
         channels.append(Alertmanager(settings.alertmanager_url, links, Poster()))

@@ -1,4 +1,4 @@
-"""One bounded POST or GET to an address that an operator gave: no redirects, and no address in any text."""
+"""One POST or GET with a time limit to an operator's URL, without redirects. No text shows the URL."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 import httpx
 
 TIMEOUT_SECONDS: Final = 10.0
-"""For a call as a whole."""
+"""Limit for a whole call."""
 
 _MOST_ANSWER: Final = 64 * 1024
 _MOST_SHOWN: Final = 300
 _TOKEN: Final = 12
-"""A segment of a path that is so long may be a token."""
+"""A path segment of at least this length may be a token."""
 _SHORTEST: Final = 4
 _AGENT: Final = f"noonmark/{version('noonmark')}"
 
-# It logs every address, and these hold secrets.
+# It logs every URL, and these contain secrets.
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 class DeliveryRefusedError(Exception):
-    """A call was not answered with success; the message says why, and shows nothing of the address.
+    """A call did not succeed; the message says why, without any part of the URL.
 
     Attributes:
-        status: of the answer; None where none came.
+        status: status of the response; None if there was none.
     """
 
-    def __init__(self, told: str, status: int | None = None) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
         self.status = status
 
 
 class Poster:
-    """Makes calls, each over a connection of its own. Thread-safe."""
+    """Makes calls, each over a new connection. Thread-safe."""
 
     def __init__(self, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
-        """Take how long a call may last, from the name's look-up to the end of the answer."""
+        """Take the limit for a call, from the DNS lookup to the end of the response."""
         self._timeout_seconds = timeout_seconds
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        # SSL_CERT_FILE may name another authority than the public ones.
+        # SSL_CERT_FILE may name a private certificate authority.
         return httpx.create_ssl_context(trust_env=True)
 
     def call(self, url: str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> int:
-        """POST a body of JSON, or GET where there is none; return the status of success.
+        """POST a JSON body, or GET if there is none; return the status of success.
 
         Raises:
-            NotTakenError: it did not succeed.
+            DeliveryRefusedError: it did not succeed.
         """
         sent = {"user-agent": _AGENT, **(headers or {})}
         if body is not None:
@@ -64,68 +64,70 @@ class Poster:
         try:
             _ = self._tls
         except OSError as error:
-            raise DeliveryRefusedError(f"SSL_CERT_FILE cannot be read: {error}"[:_MOST_SHOWN]) from None
-        # A loop for each call: its tasks are ended when the time is over, whatever the other side drips.
+            raise DeliveryRefusedError(f"cannot read SSL_CERT_FILE: {error}"[:_MOST_SHOWN]) from None
+        # A new event loop for each call: its tasks stop at the time limit, even if the server sends slowly.
         with closing(asyncio.new_event_loop()) as loop:
-            status, told = loop.run_until_complete(self._bounded(url, body, sent))
+            status, text = loop.run_until_complete(self._bounded(url, body, sent))
         if 300 <= status < 400:
             raise DeliveryRefusedError(
-                f"answered {status}: redirects are not followed, name the address itself", status
+                f"answered {status}: redirects are not followed; set the URL of the target", status
             )
         if not 200 <= status < 300:
-            text = _shown(told, url)
-            raise DeliveryRefusedError(f"answered {status}: {text}" if text else f"answered {status}", status)
+            shown = _shown(text, url)
+            raise DeliveryRefusedError(
+                f"answered {status}: {shown}" if shown else f"answered {status}", status
+            )
         return status
 
     async def _bounded(self, url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
         try:
-            return await self._ask(url, body, headers)
+            return await self._send(url, body, headers)
         except (TimeoutError, httpx.TimeoutException):
             raise DeliveryRefusedError(f"no answer within {self._timeout_seconds:g} s") from None
         except httpx.ConnectError as error:
             raise DeliveryRefusedError(f"cannot be reached: {_first(error)}"[:_MOST_SHOWN]) from None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            # The library's own text may quote the address.
+            # The library's own text may quote the URL.
             raise DeliveryRefusedError(f"no usable answer ({type(error).__name__})") from None
 
-    async def _ask(self, url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
-        """Return the status and the begin of the answer."""
+    async def _send(self, url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        """Return the status and the beginning of the response."""
         method = "GET" if body is None else "POST"
-        # Neither proxies nor .netrc of the environment: what is sent may go to the given host alone.
+        # No proxies or .netrc of the environment: the body may only go to the given host.
         async with httpx.AsyncClient(verify=self._tls, timeout=None, trust_env=False) as client:  # noqa: S113
             async with asyncio.timeout(self._timeout_seconds) as limit:
                 request = client.build_request(method, url, content=body, headers=dict(headers))
                 answer = await client.send(request, stream=True)
-            told = b""
+            text = b""
             try:
                 async with asyncio.timeout_at(limit.when()):
                     async for part in answer.aiter_raw():
-                        told += part[: _MOST_ANSWER - len(told)]
-                        if len(told) >= _MOST_ANSWER:
+                        text += part[: _MOST_ANSWER - len(text)]
+                        if len(text) >= _MOST_ANSWER:
                             break
             except TimeoutError:
-                pass  # The status says enough.
+                pass  # The status is enough.
             finally:
                 await answer.aclose()
-            return answer.status_code, told
+            return answer.status_code, text
 
 
 def _first(error: BaseException) -> BaseException:
-    """Return what a failed connection comes from; the error on top may only say that all attempts failed."""
+    """Return the root cause of a failed connection; the outer error may only say that all attempts failed."""
     cause = error.__cause__ or error.__context__
     return error if cause is None or not isinstance(cause, Exception) else _first(cause)
 
 
-def _shown(told: bytes, url: str) -> str:
-    """Return how an answer begins, without what it repeats of the address, which may hold secrets."""
-    text = told.decode("utf-8", "replace")
+def _shown(body: bytes, url: str) -> str:
+    """Return the beginning of a response, without any part of the URL, which may contain secrets."""
+    text = body.decode("utf-8", "replace")
     for secret in sorted(_secrets(url), key=len, reverse=True):
         text = text.replace(secret, "…")
     return "".join(one if one.isprintable() else " " for one in text[:_MOST_SHOWN]).strip()
 
 
 def _secrets(url: str) -> set[str]:
-    """Return what of an address only those know who were given it."""
+    """Return the parts of a URL that may be secret."""
     parts = urlsplit(url)
     path = parts.path.rstrip("/")
     tokens = [segment for segment in path.split("/") if len(segment) >= _TOKEN]

@@ -1,4 +1,4 @@
-"""Where a person reads on about an alert."""
+"""Links from an alert to its run or job."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ FIELDS: Final = ("run_id", "job_id", "namespace")
 
 
 class Links:
-    """Fills the operator's pattern; without one the address in the API serves."""
+    """Fills the operator's pattern; without one, returns the path in the API."""
 
     def __init__(self, pattern: str) -> None:
-        """Take a pattern with `{run_id}`, `{job_id}` and `{namespace}` in it; "": there is none."""
+        """Take a pattern with `{run_id}`, `{job_id}` and `{namespace}`; "" for none."""
         self._pattern = pattern
 
     def of(self, alert: Delivery) -> str:
-        """Return the link to an alert's run, or to its job; "" where it is about neither."""
+        """Return the link to an alert's run, or else to its job; "" if it has neither."""
         if self._pattern and alert.run_id is not None:
             link = self._pattern
-            # Not `format`: the pattern may hold braces of its own.
+            # Not `format`, because the pattern may contain other braces.
             for name in FIELDS:
                 link = link.replace(f"{{{name}}}", quote(str(getattr(alert, name) or ""), safe=""))
             return link

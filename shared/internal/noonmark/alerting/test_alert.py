@@ -1,4 +1,4 @@
-"""An alert that means nothing, to try a channel with."""
+"""A test alert, for trying a channel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from noonmark.store.alerts.deliveries import Delivery
 
 
 def trial() -> Delivery:
-    """Make one. It is of no kind that the observer raises, and Alertmanager forgets it after five minutes."""
+    """Create a test alert. The observer raises none of its kind; Alertmanager drops it after five minutes."""
     alert, now = uuid7(), datetime.now(UTC)
     return Delivery(
         alert_id=alert,

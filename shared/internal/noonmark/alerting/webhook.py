@@ -1,4 +1,4 @@
-"""Alerts as signed events, posted one by one to an address of the operator's."""
+"""Posts alerts as signed events, one by one, to a URL of the operator."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _AT_ONCE: Final = 4
 
 
 class Webhook:
-    """Posts each change as an event of CloudEvents, signed as docs/webhooks.md says."""
+    """Posts each change as a CloudEvent, signed as docs/webhooks.md describes."""
 
     name = AlertChannel.WEBHOOK.value
     reminded = False
     most = 16
 
     def __init__(self, url: str, secret: str, links: Links, poster: Poster) -> None:
-        """Take where to post and what to sign with.
+        """Take the URL and the signing secret.
 
         Raises:
-            SecretError: the secret is not written as one.
+            SecretError: the secret does not have the form of one.
         """
         self._url = url
         self._keys = [read_secret(secret)]
@@ -39,7 +39,7 @@ class Webhook:
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="webhook")
 
     def send(self, deliveries: Sequence[Delivery], taken_at: float) -> Sequence[tuple[Delivery, str]]:
-        """Post each of them; a slow or dead receiver costs each its own time limit."""
+        """Post the deliveries, each with its own time limit."""
         errors = self._threads.map(lambda one: self._post(one, taken_at), deliveries)
         return list(zip(deliveries, errors, strict=True))
 
@@ -49,7 +49,7 @@ class Webhook:
 
     def _post(self, one: Delivery, taken_at: float) -> str:
         body = event_of(one, self._links.of(one))
-        # The database's time: a host whose clock is wrong is still believed.
+        # The database's time, so that receivers accept the signature even if this host's clock is wrong.
         timestamp = int(one.now.timestamp() + time.monotonic() - taken_at)
         headers = {
             "webhook-id": one.message_id,
@@ -65,7 +65,7 @@ class Webhook:
 
 
 def event_of(one: Delivery, link: str) -> bytes:
-    """Return the event that tells a change: that of the topic, with the job's name and a link beside it."""
+    """Return the event of a change: the one of the topic, plus the job's name and a link."""
     over = one.change == AlertChange.RESOLVED
     data: dict[str, Any] = {
         "alert_id": one.alert_id,

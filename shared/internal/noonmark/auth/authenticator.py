@@ -1,4 +1,4 @@
-"""From a credential to a principal."""
+"""Authenticates credentials: API keys and tokens of the identity provider become principals."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ _LONGEST: Final = 16 * 1024
 
 
 class Publisher(NamedTuple):
-    """Who a signed event claims to come from, and what its signature is checked with."""
+    """The publisher that a signed event names, and the secret to check the signature with."""
 
     principal: Principal
     signing_secret: bytes
 
 
 class Authenticator:
-    """Tells who sent a request. One per process, used by all its threads.
+    """Authenticates requests. Create one per process; it is thread-safe.
 
-    What it has found is remembered for a few seconds: a key that is revoked is refused within 5 s everywhere.
+    Results are cached for a few seconds: a revoked key is refused within 5 s everywhere.
     """
 
     def __init__(self, dsn: str, settings: Settings) -> None:
-        """Nothing is read before the first credential comes.
+        """Create an authenticator; nothing is read before the first credential.
 
         Args:
             dsn: libpq URL of the database, as its owner.
-            settings: those of the identity provider.
+            settings: the settings, including those of the identity provider.
         """
         self._keys = KeyCache(dsn)
         self._tokens = TokenVerifier.of(settings)
 
     def authenticate(self, authorization_header: str | None) -> Principal:
-        """Return who a request comes from.
+        """Return the principal of a request.
 
         Args:
-            authorization_header: its value as it came; None where there was none.
+            authorization_header: the value of the header; None if there was none.
 
         Raises:
-            AuthenticationError: it is missing, or not accepted.
-            psycopg.OperationalError: the database is away, and nothing is remembered of the key.
+            AuthenticationError: the credential is missing or not accepted.
+            psycopg.OperationalError: the database is unavailable, and the key is not cached.
         """
         credential = _credential(authorization_header)
         if credential.startswith(PREFIX):
@@ -55,9 +55,9 @@ class Authenticator:
         return self.authenticate_jwt(credential)
 
     def recall(self, authorization_header: str | None) -> Principal | None:
-        """Do the same from what is remembered alone, without waiting; None: ask `authenticate`.
+        """Do the same only from the cache, without waiting; return None if `authenticate` must be called.
 
-        Never raises: whatever is not known to be right is for `authenticate` to judge.
+        It never raises: anything that is not cached as valid is left to `authenticate`.
         """
         try:
             credential = _credential(authorization_header)
@@ -73,25 +73,25 @@ class Authenticator:
         return key.principal
 
     def authenticate_jwt(self, token: str) -> Principal:
-        """Return whom the identity provider's token names.
+        """Return the principal of a token of the identity provider.
 
         Raises:
-            AuthenticationError: it is not accepted, or no provider is set up.
+            AuthenticationError: the token is not accepted, or no provider is configured.
         """
         if self._tokens is None:
             raise AuthenticationError(
                 AuthenticationReason.MALFORMED,
-                "the credential is no API key",
-                "use an API key (nmk_…); tokens of an identity provider are accepted once"
+                "the credential is not an API key",
+                "use an API key (nmk_…); tokens of an identity provider are accepted if"
                 " NOONMARK_OIDC_ISSUER and NOONMARK_OIDC_AUDIENCE are set",
             )
         return self._tokens.principal(token)
 
     def principal_of_key(self, key_id: str) -> Publisher | None:
-        """Return whose key signs events under an id; None where there is no valid key that may sign.
+        """Return the publisher of a signing key; None if there is no valid signing key with this id.
 
         Raises:
-            psycopg.OperationalError: the database is away, and nothing is remembered of the key.
+            psycopg.OperationalError: the database is unavailable, and the key is not cached.
         """
         key = self._keys.find(key_id)
         if key is None or key.signing_secret is None or not self._keys.valid(key):
@@ -101,7 +101,7 @@ class Authenticator:
         return Publisher(key.principal, key.signing_secret)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._keys.close()
 
     def _of_key(self, credential: str) -> Principal:
@@ -109,15 +109,15 @@ class Authenticator:
         if token is None:
             raise AuthenticationError(
                 AuthenticationReason.MALFORMED,
-                "the API key is not whole",
-                "an API key is nmk_, 12 characters, _, and 43 characters: copy it again, or make a new one",
+                "the API key is incomplete",
+                "an API key is nmk_, 12 characters, _, and 43 characters: copy it again, or create a new one",
             )
         key = self._keys.find(token.key_id)
         if key is None or not token.matches(key.secret_hash):
             raise AuthenticationError(
                 AuthenticationReason.UNKNOWN,
-                "the API key is not known here",
-                "check that it is a key of this installation; an administrator makes new ones with"
+                "the API key is unknown",
+                "check that the key is from this installation; an administrator creates new ones with"
                 " `noonmark admin key create`",
             )
         self._refuse_ended(key)
@@ -134,7 +134,7 @@ class Authenticator:
             raise AuthenticationError(
                 AuthenticationReason.EXPIRED,
                 "the API key has expired",
-                "make a new one with `noonmark admin key create`, or ask an administrator for it",
+                "create a new one with `noonmark admin key create`, or ask an administrator for one",
             )
 
 

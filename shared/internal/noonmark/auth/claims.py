@@ -1,4 +1,4 @@
-"""What a token of an identity provider grants."""
+"""Converts the claims of an identity provider's token to a principal with its grants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from noonmark.core.access.roles import EVERYWHERE, Principal, Role
 from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
 
 PLATFORM: Final = "platform"
-"""The value that makes a platform admin."""
+"""The value that grants the platform admin role."""
 
 _MOST: Final = 1000
 _LONGEST_SUBJECT: Final = 255
@@ -22,18 +22,18 @@ _ROLES: Final = {role.label: role for role in Role}
 
 
 def principal_of_claims(claims: Mapping[str, Any], roles_claim: str) -> Principal:
-    """Make the principal of checked claims.
+    """Return the principal of verified claims.
 
-    The roles claim is an object of namespace to role, or a list of `namespace:role`; `*` is every namespace,
-    `platform` alone makes a platform admin. What cannot be read grants nothing: such claims often hold the
-    roles of other applications too.
+    The roles claim is an object from namespace to role, or a list of `namespace:role`. `*` means every
+    namespace, and `platform` alone grants the platform admin role. Other values are ignored, because such
+    claims often contain roles of other applications.
 
     Args:
-        claims: of a token whose signature and times were checked.
+        claims: claims of a token whose signature and times are verified.
         roles_claim: name of a claim, or a path of names with dots.
 
     Raises:
-        AuthenticationError: there is no subject that can be told from others, or far too many roles.
+        AuthenticationError: there is no usable subject, or there are too many roles.
     """
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_SUBJECT or not subject.isprintable():
@@ -51,7 +51,7 @@ def principal_of_claims(claims: Mapping[str, Any], roles_claim: str) -> Principa
 
 
 def _pairs(given: object) -> Iterator[tuple[str, str]]:
-    """Yield places and roles as they stand in a claim."""
+    """Yield the namespaces and roles in a claim."""
     if isinstance(given, Mapping):
         for place, role in given.items():
             for one in role if isinstance(role, list) else [role]:

@@ -1,4 +1,4 @@
-"""Why somebody was not let in."""
+"""Errors of authentication."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from enum import StrEnum
 
 
 class AuthenticationReason(StrEnum):
-    """What was wrong with a credential: for logs, metrics and audit entries."""
+    """Why a credential is refused, for logs, metrics and audit entries."""
 
     MISSING = "missing"
     MALFORMED = "malformed"
     UNKNOWN = "unknown"
-    """No such key, or a wrong secret: which of the two, nobody is told."""
+    """No such key, or a wrong secret. The client cannot see which of the two."""
     EXPIRED = "expired"
     REVOKED = "revoked"
     TOKEN_REFUSED = "token_refused"  # noqa: S105 - a reason, no password
     ISSUER_AWAY = "issuer_away"
-    """The provider's keys could not be fetched yet: nothing is said about the token."""
+    """The provider's keys could not be fetched yet, so the token could not be checked."""
 
 
 class AuthenticationError(Exception):
-    """A credential is not accepted. Nothing in it quotes the credential.
+    """A credential is not accepted. The error never quotes the credential.
 
     Attributes:
-        reason: which kind of wrong.
-        hint: what to do about it, for whoever sent it.
+        reason: the kind of problem.
+        hint: what the client should do.
     """
 
     def __init__(self, reason: AuthenticationReason, message: str, hint: str) -> None:

@@ -1,4 +1,4 @@
-"""The keys of an issuer: found by discovery, fetched again when it rotates them."""
+"""The signing keys of an issuer, found by OpenID discovery and refreshed when the issuer rotates them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ALGORITHMS: Final = {
     "EC": frozenset({"ES256"}),
     "OKP": frozenset({"EdDSA"}),
 }
-"""What is accepted, by the type of the key: signatures of key pairs alone, no `none` and no shared secret."""
+"""Accepted algorithms by key type: only asymmetric signatures, no `none` and no shared secrets."""
 
 REFETCH_SECONDS: Final = 30.0
-"""The shortest time between two looks at the issuer, whatever ids of keys tokens name."""
+"""Minimum time between two requests to the issuer, whatever key ids the tokens name."""
 
 MAX_AGE_SECONDS: Final = 600.0
-"""After so long keys are fetched again, so that one that was withdrawn is not believed for ever."""
+"""After this time keys are fetched again, so that a withdrawn key does not stay valid."""
 
 _TIMEOUT_SECONDS: Final = 3.0
 _LARGEST: Final = 512 * 1024
@@ -33,7 +33,7 @@ _SMALLEST_RSA: Final = 2048
 
 
 class IssuerAwayError(Exception):
-    """The issuer's keys could not be fetched, and none are known."""
+    """The issuer's keys could not be fetched, and none are cached."""
 
 
 class SigningKey(NamedTuple):
@@ -41,8 +41,8 @@ class SigningKey(NamedTuple):
 
     Attributes:
         kid: its id, if it has one.
-        public_key: as the library of cryptography has it.
-        algorithms: those that it may be used with; its own alone where it names one.
+        public_key: the key object of the cryptography library.
+        algorithms: the algorithms it may be used with; only its own if it names one.
     """
 
     kid: str | None
@@ -54,11 +54,11 @@ def fetch_json(url: str) -> Any:
     """Fetch a small JSON document; redirects are not followed.
 
     Raises:
-        httpx.HTTPError: the server does not answer, or not with success.
-        ValueError: what it answers is too large, or no JSON.
+        httpx.HTTPError: the server does not answer, or does not answer with success.
+        ValueError: the response is too large, or is not JSON.
     """
     with (
-        # A proxy of the environment is for what is outside; a provider on this host is not.
+        # The environment's proxy is for external servers; a provider on this host is called directly.
         httpx.Client(timeout=_TIMEOUT_SECONDS, trust_env=not is_loopback(url)) as client,
         client.stream("GET", url, headers={"accept": "application/json"}) as answer,
     ):
@@ -73,7 +73,7 @@ def fetch_json(url: str) -> Any:
 
 
 class IssuerKeys:
-    """The public keys of one issuer. Thread-safe; while the issuer is away, those it had are believed."""
+    """The public keys of one issuer. Thread-safe. While the issuer is unavailable, cached keys stay valid."""
 
     def __init__(
         self,
@@ -82,12 +82,12 @@ class IssuerKeys:
         fetch: Callable[[str], Any] = fetch_json,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is fetched yet.
+        """Create an empty cache; nothing is fetched yet.
 
         Args:
-            issuer: its URL.
-            fetch: gets a JSON document.
-            clock: of this process, in seconds.
+            issuer: URL of the issuer.
+            fetch: fetches a JSON document.
+            clock: monotonic clock, in seconds.
         """
         self._issuer = issuer
         self._fetch = fetch
@@ -98,11 +98,11 @@ class IssuerKeys:
         self._tried_at: float | None = None
 
     def find(self, kid: object, algorithm: object) -> Any:
-        """Return the key that a token says it is signed with, for the algorithm that it names.
+        """Return the key that a token names, for the algorithm that it names.
 
         Raises:
-            IssuerAwayError: no keys are known, and the issuer does not answer.
-            jwt.InvalidKeyError: the issuer has no such key, or not for this algorithm.
+            IssuerAwayError: no keys are cached, and the issuer does not answer.
+            jwt.InvalidKeyError: the issuer has no such key for this algorithm.
         """
         key = self._known(kid)
         if key is None or self._stale():
@@ -119,7 +119,7 @@ class IssuerKeys:
     def _known(self, kid: object) -> SigningKey | None:
         keys = self._keys
         if kid is None:
-            # A token may leave the id out where there is nothing to choose.
+            # A token may leave the key id out if the issuer has only one key.
             return next(iter(keys.values())) if len(keys) == 1 else None
         return keys.get(kid) if isinstance(kid, str) else None
 
@@ -127,7 +127,7 @@ class IssuerKeys:
         return self._fetched_at is None or self._clock() - self._fetched_at >= MAX_AGE_SECONDS
 
     def _refresh(self, *, wait: bool) -> None:
-        """Fetch the keys, unless it was tried a moment ago; with a key at hand nobody waits for that."""
+        """Fetch the keys, unless that was tried a moment ago; without `wait`, leave it to another thread."""
         if not self._lock.acquire(blocking=wait):
             return
         try:
@@ -145,14 +145,14 @@ class IssuerKeys:
     def _fetched(self) -> dict[str | None, SigningKey]:
         found = self._fetch(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
         if not isinstance(found, dict) or found.get("issuer") != self._issuer:
-            raise ValueError("the document of the issuer names another issuer")
+            raise ValueError("the discovery document names another issuer")
         place = found.get("jwks_uri")
         if not isinstance(place, str) or issuer_url_problem(place) is not None:
-            raise ValueError("the document of the issuer names no place of its keys that can be trusted")
+            raise ValueError("the discovery document contains no jwks_uri that can be trusted")
         documents = self._fetch(place)
         listed = documents.get("keys") if isinstance(documents, dict) else None
         if not isinstance(listed, list):
-            raise ValueError("the issuer's keys are no list")  # noqa: TRY004 - as all that is wrong there
+            raise ValueError("the issuer's keys are not a list")  # noqa: TRY004 - one type for all problems
         keys: dict[str | None, SigningKey] = {}
         for document in listed[:_MOST]:
             if (key := _usable(document)) is not None:
@@ -161,7 +161,7 @@ class IssuerKeys:
 
 
 def _usable(document: object) -> SigningKey | None:
-    """Read a key; None for one that is not for signatures, or of a kind that is not accepted."""
+    """Parse a key; return None for one that is not for signatures or whose type is not accepted."""
     if not isinstance(document, dict) or document.get("kty") not in ALGORITHMS:
         return None
     if document.get("use", "sig") != "sig":

@@ -1,4 +1,4 @@
-"""API keys as this process knows them, a few seconds at a time."""
+"""A cache of API keys, whose entries are valid for a few seconds."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 KEEP_SECONDS: Final = 4.0
-"""How long a key is believed without another look: with the time that the look takes, less than 5 s."""
+"""How long a cached key is valid; together with the time of a query, this is less than 5 s."""
 
 NOTE_SECONDS: Final = 5.0
-"""Uses are written down at most so often, all in one statement, and never per request."""
+"""Minimum time between two writes of the keys' uses, which are written in one statement for all keys."""
 
 _MOST: Final = 10_000
-"""Keys that are remembered, and as many ids that are none: whoever guesses must not fill the memory."""
+"""Maximum number of cached keys, and of cached unknown ids, so that guessing ids cannot fill the memory."""
 
 _TIMEOUT_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KnownKey:
-    """A key as it was read.
+    """A cached key.
 
     Attributes:
-        key_id: its id.
-        principal: whose it is.
+        key_id: id of the key.
+        principal: the principal it authenticates.
         secret_hash: SHA-256 of the secret.
-        signing_secret: what its events are signed with; None: it signs none.
-        revoked: it was ended.
-        ends_at: on the cache's clock, by the time that the database had left for it; None: never.
-        read_at: on the same clock, just before it was read.
+        signing_secret: the secret that signs events; None if it cannot sign.
+        revoked: whether it is revoked.
+        ends_at: when it expires on the cache's clock, by the time left in the database; None for never.
+        read_at: time just before it was read, on the same clock.
     """
 
     key_id: str
@@ -54,7 +54,7 @@ class KnownKey:
 
 
 class KeyCache:
-    """Reads keys on a connection of its own, one statement for all that are stale. Thread-safe."""
+    """Reads keys on its own connection, with one statement for all stale ones. Thread-safe."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class KeyCache:
         most: int = _MOST,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is read yet.
+        """Create an empty cache; nothing is read yet.
 
         Args:
             dsn: libpq URL of the database, as its owner.
-            keep_seconds: how long a key is believed without another look.
-            most: keys that are remembered, and ids that are none.
-            clock: of this process, in seconds.
+            keep_seconds: how long a cached key is valid.
+            most: maximum number of cached keys, and of cached unknown ids.
+            clock: monotonic clock, in seconds.
         """
         self._dsn = dsn
         self._keep = keep_seconds
@@ -84,43 +84,43 @@ class KeyCache:
         self._noted_at: float | None = None
 
     def recall(self, key_id: str) -> KnownKey | None:
-        """Return a key that was read a moment ago, ended ones too, without waiting for anything."""
+        """Return a cached key, even if it is revoked or expired, without waiting."""
         key = self._known.get(key_id)
         if key is None or self._clock() - key.read_at >= self._keep:
             return None
         return key
 
     def find(self, key_id: str) -> KnownKey | None:
-        """Return a key, ended ones too; None where there is none of this id.
+        """Return a key, even if it is revoked or expired; None if the id is unknown.
 
         Raises:
-            psycopg.OperationalError: the database is away.
+            psycopg.OperationalError: the database is unavailable.
         """
         if (key := self.recall(key_id)) is not None:
             return key
-        if self._known_to_be_none(key_id) or not is_key_id(key_id):
+        if self._is_unknown(key_id) or not is_key_id(key_id):
             return None
         with self._lock:
             # Another thread may have read it while this one waited.
-            if (key := self.recall(key_id)) is not None or self._known_to_be_none(key_id):
+            if (key := self.recall(key_id)) is not None or self._is_unknown(key_id):
                 return key
             self._read(key_id)
             return self._known.get(key_id)
 
     def expired(self, key: KnownKey) -> bool:
-        """Tell whether the time of a key is over, by the database's clock."""
+        """Return whether a key has expired, by the database's clock."""
         return key.ends_at is not None and self._clock() >= key.ends_at
 
     def valid(self, key: KnownKey) -> bool:
-        """Tell whether a key is neither revoked nor expired."""
+        """Return whether a key is neither revoked nor expired."""
         return not key.revoked and not self.expired(key)
 
     def remember_use(self, key: KnownKey) -> None:
-        """Keep in mind that a key was used, without waiting for anything."""
+        """Record in memory that a key was used, without waiting."""
         self._used.add(key.key_id)
 
     def note_uses(self) -> None:
-        """Write down which keys were used, if it was not done a moment ago. Without the database, later."""
+        """Write the uses of keys to the database, unless that was done a moment ago. Errors are retried."""
         now = self._clock()
         if not self._used or (self._noted_at is not None and now - self._noted_at < NOTE_SECONDS):
             return
@@ -128,17 +128,17 @@ class KeyCache:
             self._note(now)
 
     def close(self) -> None:
-        """Write down the last uses and close the connection."""
+        """Write the last uses and close the connection."""
         with self._lock:
             self._note(self._clock())
             self._disconnect()
 
-    def _known_to_be_none(self, key_id: str) -> bool:
+    def _is_unknown(self, key_id: str) -> bool:
         read_at = self._unknown.get(key_id)
         return read_at is not None and self._clock() - read_at < self._keep
 
     def _read(self, key_id: str) -> None:
-        """Read a key, and with it the others that were used since and are stale by now."""
+        """Read a key, together with all stale keys that were used since the last write."""
         now = self._clock()
         stale = [
             name
@@ -164,11 +164,11 @@ class KeyCache:
         try:
             self._on_connection(lambda db: mark_used(db, sorted(used)))
         except psycopg.Error:
-            # A request must not fail for it; the keys are still in use, or have just been.
+            # A request must not fail because of this. The uses are written later.
             self._used |= used
 
     def _on_connection(self, work: Callable[[psycopg.Connection], T]) -> T:
-        """Do one statement, once more on a new connection where the old one had died."""
+        """Run one statement; retry once on a new connection if the old one was broken."""
         fresh = self._connection is None
         try:
             return work(self._connected())
@@ -199,7 +199,7 @@ class KeyCache:
 
 
 def _put(cache: dict[str, V], name: str, value: V, most: int) -> None:
-    """Put an entry in; where there are too many, the one that was read longest ago goes."""
+    """Add an entry; if the cache is full, remove the one that was read longest ago."""
     cache.pop(name, None)
     if len(cache) >= most:
         del cache[next(iter(cache))]
@@ -219,7 +219,7 @@ def _as_known(row: StoredKey, now: float) -> KnownKey:
 
 
 def principal_of(row: StoredKey) -> Principal:
-    """Return whose a key is. What is stored and means nothing to this release grants nothing."""
+    """Return the principal of a key. Roles and scopes that this release does not know grant nothing."""
     roles = {role.label: role for role in Role}
     known = {permission.value: permission for permission in Permission}
     return Principal(

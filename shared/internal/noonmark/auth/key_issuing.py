@@ -1,4 +1,4 @@
-"""Making API keys: the one place where a token exists in the clear."""
+"""Creates API keys. Only here a new token exists in clear text."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class IssuedKey(NamedTuple):
     """A new key with its secrets, to be shown once.
 
     Attributes:
-        row: what is kept of it.
-        token: what its holder sends.
-        signing_key: what its holder signs events with; None: it signs none.
+        row: the stored row, without secrets.
+        token: the token that its holder sends.
+        signing_key: the key with which its holder signs events; None if it cannot sign.
     """
 
     row: KeyRow
@@ -34,11 +34,11 @@ class IssuedKey(NamedTuple):
 
 
 def issue_key(connection: psycopg.Connection, maker: Principal, wanted: NewKey) -> IssuedKey:
-    """Make a key inside the caller's transaction.
+    """Create a key in the caller's transaction.
 
     Raises:
-        KeyRequestError: it means nothing or is out of bounds.
-        KeyNotAllowedError: it could do what its maker may not.
+        KeyRequestError: its definition is not valid.
+        KeyNotAllowedError: it would have permissions that its creator does not have.
     """
     check_may_make(maker, wanted)
     check_ends_before(connection, maker, wanted)

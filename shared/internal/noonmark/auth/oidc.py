@@ -1,4 +1,4 @@
-"""Tokens of an identity provider (OpenID Connect): checked, and turned into principals."""
+"""Verifies tokens of an identity provider (OpenID Connect) and returns their principals."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from noonmark.core.access.roles import Principal
 from noonmark.settings import Settings
 
 LEEWAY_SECONDS: Final = 30
-"""By how much the issuer's clock and this host's may differ."""
+"""Maximum difference between the issuer's clock and this host's."""
 
 _KEEP_SECONDS: Final = 30.0
-"""How long a token that was checked is believed without another look."""
+"""How long the result of a check is cached."""
 
 _MOST: Final = 10_000
 _LONGEST: Final = 16 * 1024
 
 
 class TokenVerifier:
-    """Checks tokens of one issuer for one audience. Thread-safe."""
+    """Verifies tokens of one issuer for one audience. Thread-safe."""
 
     def __init__(
         self,
@@ -37,14 +37,14 @@ class TokenVerifier:
         roles_claim: str,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Nothing is fetched before the first token comes.
+        """Create a verifier; nothing is fetched before the first token.
 
         Args:
-            keys: those of the issuer.
-            issuer: what `iss` must be.
-            audience: what `aud` must hold.
-            roles_claim: the claim that the grants stand in.
-            clock: seconds since 1970.
+            keys: keys of the issuer.
+            issuer: required value of `iss`.
+            audience: value that `aud` must contain.
+            roles_claim: the claim that contains the grants.
+            clock: clock with seconds since 1970.
         """
         self._keys = keys
         self._issuer = issuer
@@ -55,7 +55,7 @@ class TokenVerifier:
 
     @classmethod
     def of(cls, settings: Settings) -> TokenVerifier | None:
-        """Make one as the settings say; None where they name no issuer."""
+        """Create a verifier from the settings; return None if they name no issuer."""
         if not settings.oidc_issuer:
             return None
         return cls(
@@ -66,14 +66,14 @@ class TokenVerifier:
         )
 
     def recall(self, token: str) -> Principal | None:
-        """Return whom a token names that was checked a moment ago, without waiting for anything."""
+        """Return the principal of a token from the cache, without waiting; None if it is not cached."""
         return self._recalled(_digest(token))
 
     def principal(self, token: str) -> Principal:
-        """Return whom a token names.
+        """Return the principal of a token.
 
         Raises:
-            AuthenticationError: it is not accepted, or the issuer's keys cannot be had.
+            AuthenticationError: the token is not accepted, or the issuer's keys cannot be fetched.
         """
         if len(token) > _LONGEST:
             raise _refused("it is too long")
@@ -136,7 +136,7 @@ def _refused(why: str) -> AuthenticationError:
 
 _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (jwt.InvalidSignatureError, "its signature is wrong"),
-    (jwt.InvalidIssuerError, "it is of another issuer"),
+    (jwt.InvalidIssuerError, "it is from another issuer"),
     (jwt.InvalidAudienceError, "it is for another audience"),
     (jwt.MissingRequiredClaimError, "a claim is missing: exp, iss, aud and sub are needed"),
     (jwt.ImmatureSignatureError, "it is not valid yet"),
@@ -146,5 +146,5 @@ _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
 
 
 def _why(error: Exception) -> str:
-    """Say it without the library's text, which may quote the token."""
+    """Return the reason without the library's text, which may quote the token."""
     return next((why for kind, why in _REASONS if isinstance(error, kind)), "it cannot be read")

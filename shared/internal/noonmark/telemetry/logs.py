@@ -1,7 +1,7 @@
-"""Logs: one JSON object per line on stderr, whoever wrote it, with secrets masked.
+"""Logs: one JSON object per line on stderr, from noonmark and from libraries, with secrets masked.
 
-Event names are static (`run_started`); what varies travels in fields. Records of other libraries
-come out as the event `library_message`, their text in `message`.
+Event names are static (`run_started`), and fields contain what varies. Records of other libraries become the
+event `library_message`, with their text in `message`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Event = MutableMapping[str, Any]
 _SECRET_KEYS: Final = frozenset(
     {"password", "passwd", "secret", "token", "authorization", "api_key", "apikey", "cookie", "credentials"}
 )
-# Greedy up to the last "@" before a slash: an unescaped "@" inside a password must not show its tail.
+# Greedy up to the last "@" before a slash, so that a password with an unescaped "@" is masked completely.
 _URL_PASSWORD: Final = re.compile(r"(://[^\s:/@\"']*):[^\s/\"']+@")
 _PASSWORD_FIELD: Final = re.compile(
     r"((?:\b|_)(?:ssl)?(?:password|passwd)\s*[=:]\s*)(?:'(?:[^'\\]|\\.)*'|[^\s\"'&,;]+)", re.IGNORECASE
@@ -38,12 +38,12 @@ _masks: Final[list[Callable[[str], str]]] = []
 
 
 def mask_also(mask: Callable[[str], str]) -> None:
-    """Let a function take what it knows to be secret out of every text that is logged from now on."""
+    """Register a function that masks further secrets in every text that is logged from now on."""
     _masks.append(mask)
 
 
 def mask_text(text: str) -> str:
-    """Mask passwords in URLs (`://user:pass@host`) and in `password=…` settings, and what others know."""
+    """Mask passwords in URLs (`://user:pass@host`) and in `password=…`, and secrets of `mask_also`."""
     for mask in _masks:
         text = mask(text)
     if "://" in text:
@@ -74,7 +74,7 @@ def _readable(value: str | bytes | BaseException) -> str:
 
 
 def mask_secrets(_logger: object, _method: str, event: Event) -> Event:
-    """Mask every field (structlog processor). Stands after tracebacks have become text."""
+    """Mask every field (structlog processor). It must run after tracebacks have become text."""
     for key, value in event.items():
         event[key] = _masked(key, value)
     return event
@@ -93,7 +93,7 @@ class _Sink:
 
     def write(self, line: str | bytes) -> None:
         data = line.encode("utf-8", "backslashreplace") if isinstance(line, str) else line
-        # A full disk, a reader that went away, a handler that closed the stream: a log call never raises.
+        # A log call never raises: the disk may be full, or the stream may be closed.
         with self._lock, suppress(OSError, ValueError):
             stream = sys.stderr
             try:
@@ -136,12 +136,12 @@ class _LibraryHandler(logging.Handler):
 def configure_logs(service: str, level: Level = "info", style: Literal["json", "console"] = "json") -> None:
     """Route all logging of the process to stderr.
 
-    Libraries are heard from warning upwards, or from debug where `level` is debug.
+    Libraries log from warning upwards, or from debug if `level` is debug.
 
     Args:
-        service: bound to every line as `service`.
-        level: the lowest level shown.
-        style: json for machines, console for people.
+        service: value of the field `service` in every line.
+        level: the lowest level that is logged.
+        style: `json` for machines, `console` for people.
     """
     threshold = getattr(logging, level.upper())
 
@@ -178,13 +178,13 @@ def configure_logs(service: str, level: Level = "info", style: Literal["json", "
 
 
 def get_logger(**fields: object) -> structlog.typing.FilteringBoundLogger:
-    """Return a logger with these fields bound; cheap, configured when first used."""
+    """Return a logger with these fields bound. It is cheap, and configured at its first use."""
     logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(**fields)
     return logger
 
 
 def _to_json(_logger: object, _method: str, event: Event) -> bytes:
-    """Render one line. What JSON cannot hold is shown as text: a log call never raises."""
+    """Render one line. Values that JSON cannot represent become text, because a log call never raises."""
     try:
         return orjson.dumps(event, default=_as_text, option=_JSON_OPTIONS)
     except TypeError:

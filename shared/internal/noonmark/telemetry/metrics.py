@@ -4,9 +4,9 @@ It also prints docs/metrics.md:
 
     python -m noonmark.telemetry.metrics > docs/metrics.md
 
-`noonmark.telemetry.declared` declares each metric once. Label values are bounded: they come from the lists
-in `labels.LABELS`, from registered pools, from a fixed number of partitions and slices, or from the
-namespaces with the most runs, never from jobs. Count per batch: `inc(n)`, `observe_many`.
+`noonmark.telemetry.declared` declares each metric once. Label values are bounded: they come from the lists in
+`labels.LABELS`, from registered pools, from a fixed number of partitions and slices, or from the namespaces
+with the most runs, never from jobs. Count once per batch: `inc(n)`, `observe_many`.
 """
 
 from __future__ import annotations

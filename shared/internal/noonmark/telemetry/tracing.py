@@ -1,7 +1,7 @@
-"""Spans for an OpenTelemetry collector. Off by default: then nothing of OpenTelemetry is imported.
+"""Sends spans to an OpenTelemetry collector. Tracing is off by default; then OpenTelemetry is not imported.
 
-Processes finish a span before it is sent, and its ids are made of its run (`core.trace_context`): there is no
-current span, no propagation through threads and no instrumentation of libraries.
+A span is finished before it is recorded, and its ids are derived from its run (`core.trace_context`). There
+is no current span, no propagation through threads and no instrumentation of libraries.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ Attributes = Mapping[str, str | int | float | bool]
 
 
 class TracingError(RuntimeError):
-    """Traces are asked for and cannot be made; the message says what to do."""
+    """Tracing is configured but not possible; the message says what to do."""
 
 
 class Tracer:
-    """Takes finished spans and sends them in the background. Safe to use from many threads.
+    """Sends finished spans in the background. Thread-safe.
 
-    What the collector does not take is dropped: traces never hold up work.
+    Spans that the collector does not accept are dropped, so tracing never delays work.
     """
 
     def __init__(self, exporter: OTLPSpanExporter, resource: Resource, scope: InstrumentationScope) -> None:
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - only where traces are on
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - only if tracing is on
 
         self._exporter = exporter
         self._processor = BatchSpanProcessor(exporter)
@@ -58,18 +58,18 @@ class Tracer:
         attributes: Attributes,
         error: str | None = None,
     ) -> None:
-        """Send a span.
+        """Record a finished span.
 
         Args:
-            hop: what it stands for.
-            context: its own ids.
-            parent: id of the span that it belongs to, in the same trace; None: it is the first.
-            began: seconds since 1970.
-            ended: likewise.
-            attributes: what is known of it.
+            hop: the step that it describes.
+            context: its trace id and span id.
+            parent: id of its parent span in the same trace; None for the root span.
+            began: its start, in seconds since 1970.
+            ended: its end, in seconds since 1970.
+            attributes: its attributes.
             error: why it failed, if it did.
         """
-        from opentelemetry.sdk.trace import ReadableSpan  # noqa: PLC0415 - only where traces are on
+        from opentelemetry.sdk.trace import ReadableSpan  # noqa: PLC0415 - only if tracing is on
         from opentelemetry.trace import SpanContext, SpanKind, TraceFlags  # noqa: PLC0415
         from opentelemetry.trace.status import Status, StatusCode  # noqa: PLC0415
 
@@ -98,20 +98,20 @@ class Tracer:
         )
 
     def close(self, seconds: float = _CLOSE_SECONDS) -> None:
-        """Send what is left, if the collector takes it within so many seconds; the rest is dropped."""
+        """Send the remaining spans for at most `seconds`, and drop the rest."""
         ending = threading.Thread(target=self._processor.shutdown, name="tracing-close", daemon=True)
         ending.start()
         ending.join(seconds)
-        # Ends an exporter that waits for its next try.
+        # Stops an exporter that waits for its next retry.
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
 
 def open_tracer(service: str, endpoint: str) -> Tracer | None:
-    """Make the tracer of a process; None where traces are off.
+    """Create the tracer of a process; return None if tracing is off.
 
     Args:
-        service: its name, without `noonmark`.
-        endpoint: URL of a collector that takes OTLP over HTTP; empty: none.
+        service: name of the service, without `noonmark`.
+        endpoint: URL of a collector that accepts OTLP over HTTP; empty if tracing is off.
 
     Raises:
         TracingError: the packages are not installed.
@@ -124,8 +124,8 @@ def open_tracer(service: str, endpoint: str) -> Tracer | None:
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope  # noqa: PLC0415
     except ImportError as error:
         raise TracingError(
-            f"NOONMARK_OTLP_ENDPOINT is set, and {error.name or 'OpenTelemetry'} is not installed: install"
-            ' "noonmark[tracing]", or unset it to run without traces'
+            f"NOONMARK_OTLP_ENDPOINT is set, but {error.name or 'OpenTelemetry'} is not installed: install"
+            ' "noonmark[tracing]", or unset the setting to run without tracing'
         ) from None
     url = endpoint.rstrip("/")
     exporter = OTLPSpanExporter(url if url.endswith(_PATH) else url + _PATH, timeout=_EXPORT_SECONDS)
@@ -142,5 +142,5 @@ def open_tracer(service: str, endpoint: str) -> Tracer | None:
 
 
 def wall_clock(monotonic: float) -> float:
-    """Return the seconds since 1970 of a moment of `time.monotonic`."""
+    """Convert a value of `time.monotonic` to seconds since 1970."""
     return time.time() - (time.monotonic() - monotonic)

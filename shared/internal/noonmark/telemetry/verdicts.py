@@ -1,4 +1,4 @@
-"""Counts what became of runs: in one place, so that every service counts alike."""
+"""Counts outcomes of runs in the metrics, in the same way for every service."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from noonmark.core.vocabulary import Lane, RunState, SkipReason
 from noonmark.telemetry.metrics import DEAD_RUNS, RETRIES, RUNS_SETTLED, SKIPPED
 
 UNKNOWN_KIND = "unknown"
-"""Where the kind of a run's job is not at hand."""
+"""The label value if the kind of a run's job is not available."""
 
 
 def count_ends(ends: Mapping[tuple[str, int, str], int]) -> None:
-    """Count ends of attempts: verdicts, deaths among them, and retries.
+    """Count the outcomes of attempts: final states, including dead letters, and retries.
 
     Args:
-        ends: runs by the state they have now, their lane and the kind of their job.
+        ends: numbers of runs by their new state, their lane and the kind of their job.
     """
     for (state, lane, kind), count in ends.items():
         if state == RunState.RETRYING:
@@ -27,11 +27,11 @@ def count_ends(ends: Mapping[tuple[str, int, str], int]) -> None:
 
 
 def count_skipped(reason: str, lane: int, count: int) -> None:
-    """Count instants whose verdict is that they do not run."""
+    """Count instants that are skipped."""
     RUNS_SETTLED.labels(RunState.SKIPPED, Lane(lane).label).inc(count)
     SKIPPED.labels(reason).inc(count)
 
 
 def count_start_deadline(lane: int, count: int) -> None:
-    """Count runs that were not started in time."""
+    """Count runs that missed their start deadline."""
     count_skipped(SkipReason.START_DEADLINE, lane, count)

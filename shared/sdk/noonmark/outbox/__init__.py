@@ -1,4 +1,4 @@
-"""What applications import to enqueue jobs in transactions of their own.
+"""Enqueues jobs in an application's own transactions.
 
     from noonmark import outbox
 
@@ -6,8 +6,8 @@
         session.add(order)
         outbox.add(session, {"type": "python", "handler": "mails.confirm", "payload": order_id})
 
-The job exists if, and only if, the application's transaction commits: `add` writes to a table of the
-application's own database, and a dispatcher relays it from there exactly once.
+The job exists if, and only if, the application's transaction commits: `add` writes to a table in the
+application's database, and a dispatcher relays each row exactly once.
 """
 
 from noonmark.outbox.adding import add, add_async

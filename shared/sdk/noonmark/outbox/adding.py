@@ -1,4 +1,4 @@
-"""Enqueueing: a job document becomes a row, in the transaction that the application has open."""
+"""Enqueues jobs: writes a job document as a row, in the application's open transaction."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _ASYNC: Final = {
     "psycopg": {"AsyncConnection", "AsyncCursor"},
 }
 _NOT_OPEN: Final = (
-    "the connection commits each statement by itself, so the job would not be part of any transaction: begin"
-    " one first, or turn autocommit off"
+    "the connection is in autocommit mode, so the job would not be part of any transaction: begin one first,"
+    " or turn autocommit off"
 )
 
 
 def add(target: Any, job: Mapping[str, Any], *, idempotency_key: str | None = None) -> UUID:
-    """Enqueue a job in the transaction that is open on `target`: it exists if that commits, and only then.
+    """Enqueue a job in the open transaction of `target`: the job exists if, and only if, that commits.
 
     Args:
-        target: a SQLAlchemy Session or Connection, or a psycopg connection or cursor, of the application's
-            own database, which has the table `noonmark_outbox`.
-        job: a job document, as the API and events take it; checked here and now.
-        idempotency_key: of two jobs of a namespace with the same key only the first is made. By default that
-            of the document, else one of its own.
+        target: a SQLAlchemy Session or Connection, or a psycopg connection or cursor, to the application's
+            database, which has the table `noonmark_outbox`.
+        job: a job document in the form of the API and of events; it is checked immediately.
+        idempotency_key: of two jobs in a namespace with the same key, only the first is created. Default: the
+            key in the document, or else a new unique key.
 
     Returns:
-        The id of the row, for logs. The job gets an id of its own when it is relayed.
+        The id of the row, for logs. The job gets its id when it is relayed.
 
     Raises:
         JobRefusedError: the document is not valid; nothing was written.
-        OutboxError: no transaction can be open on `target`.
-        TypeError: `target` is of another kind.
+        OutboxError: `target` commits each statement, so there is no transaction.
+        TypeError: `target` has another type.
     """
     library = _library_of(target, _SYNC)
     if library is None:
@@ -50,12 +50,12 @@ def add(target: Any, job: Mapping[str, Any], *, idempotency_key: str | None = No
     row = _row_of(job, idempotency_key)
     if library == "psycopg":
         _check_open(connection := getattr(target, "connection", target))
-        import psycopg  # noqa: PLC0415 - applications with SQLAlchemy may have another driver
+        import psycopg  # noqa: PLC0415 - applications with SQLAlchemy may use another driver
 
-        # A cursor of our own: the application's may read rows, and parameters, in ways of its own.
+        # Use a new cursor, because the application's may have other row factories and parameter styles.
         psycopg.Cursor(connection).execute(app_statement("add"), row._asdict())
         return row.id
-    from sqlalchemy import text  # noqa: PLC0415 - applications with psycopg need not have it
+    from sqlalchemy import text  # noqa: PLC0415 - applications with psycopg may not have it
 
     connection = target.connection() if hasattr(target, "flush") else target
     _check_sqlalchemy(connection)
@@ -92,7 +92,7 @@ class _Row(NamedTuple):
 
 
 def _row_of(job: Mapping[str, Any], idempotency_key: str | None) -> _Row:
-    """Check a document and make the row of it.
+    """Check a document and return its row.
 
     Raises:
         JobRefusedError: it is not valid.
@@ -105,13 +105,13 @@ def _row_of(job: Mapping[str, Any], idempotency_key: str | None) -> _Row:
     key = idempotency_key if idempotency_key is not None else document.get("idempotency_key")
     if key is not None and not (isinstance(key, str) and 1 <= len(key) <= MAX_KEY_CHARS):
         expected = f"text of 1 to {MAX_KEY_CHARS} characters"
-        raise JobRefusedError([FieldError("/idempotency_key", "is no key", expected)])
+        raise JobRefusedError([FieldError("/idempotency_key", "is not a valid key", expected)])
     row_id = uuid7()
     return _Row(row_id, document.get("namespace"), text, key or str(row_id))
 
 
 def _library_of(target: object, known: Mapping[str, set[str]]) -> str | None:
-    """Return which library a connection is of, without importing any."""
+    """Return the library of a connection, without importing any library."""
     for cls in type(target).__mro__:
         library = cls.__module__.partition(".")[0]
         if cls.__name__ in known.get(library, ()):
@@ -125,10 +125,10 @@ def _wanted(known: Mapping[str, set[str]]) -> str:
 
 
 def _check_open(connection: Any) -> None:
-    """Refuse a psycopg connection on which the row would be committed at once.
+    """Refuse a psycopg connection that would commit the row at once.
 
     Raises:
-        OutboxError: it is one.
+        OutboxError: the connection is in autocommit mode, without an open transaction.
     """
     from psycopg.pq import TransactionStatus  # noqa: PLC0415
 
@@ -137,12 +137,12 @@ def _check_open(connection: Any) -> None:
 
 
 def _check_sqlalchemy(connection: Any) -> None:
-    """Refuse a connection of SQLAlchemy that is none of Postgres, or that has no transactions.
+    """Refuse a SQLAlchemy connection that is not to Postgres, or that has no transactions.
 
     Raises:
-        OutboxError: it is one.
+        OutboxError: the connection is of this kind.
     """
     if connection.dialect.name != "postgresql":
-        raise OutboxError(f"the outbox is a table of Postgres, and this is {connection.dialect.name}")
+        raise OutboxError(f"the outbox needs Postgres, but this connection is to {connection.dialect.name}")
     if getattr(connection.connection.dbapi_connection, "autocommit", False):
         raise OutboxError(_NOT_OPEN)

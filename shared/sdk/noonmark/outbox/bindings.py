@@ -1,4 +1,4 @@
-"""Which outboxes of which applications a dispatcher relays, as the setting `app_outboxes` names them."""
+"""The application outboxes that a dispatcher relays, from the setting `app_outboxes`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class AppOutbox:
     """One application's outbox.
 
     Attributes:
-        name: part of the identity of every job that comes from it: it must never change.
-        namespace: the only one that its jobs are made in.
+        name: part of the identity of every job from it, so it must never change.
+        namespace: the only namespace in which its jobs are created.
         url: libpq URL of the application's database; a secret.
     """
 
@@ -27,24 +27,26 @@ class AppOutbox:
 
 
 def parse_bindings(text: str) -> tuple[AppOutbox, ...]:
-    """Read the setting: bindings of the form above, with spaces or line breaks between them.
+    """Parse the setting: bindings of the form above, with spaces or line breaks between them.
 
     Raises:
-        ValueError: one cannot be read. The message shows nothing of a URL: it may hold a password.
+        ValueError: a binding is not valid. The message shows no part of a URL, which may contain a password.
     """
     found: dict[str, AppOutbox] = {}
     if not text.strip():
         return ()
-    from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN  # noqa: PLC0415 - few have an outbox
+    from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN  # noqa: PLC0415 - few installations have an outbox
 
     for place, binding in enumerate(text.split(), start=1):
         name, first, rest = binding.partition("=")
         url, last, namespace = rest.rpartition("=")
         if not first or not last or not url.startswith(("postgresql://", "postgres://")):
-            raise ValueError(f"binding {place} cannot be read: use {FORM}, and spaces between several")
+            raise ValueError(
+                f"binding {place} is not valid: use {FORM}, with spaces between several bindings"
+            )
         if _NAME.fullmatch(name) is None:
             raise ValueError(
-                f"binding {place} has a name that cannot be used: 1 to 48 of a-z, 0-9, _ and -, not starting"
+                f"the name of binding {place} is not valid: use 1 to 48 of a-z, 0-9, _ and -, not starting"
                 " with _ or -"
             )
         if re.fullmatch(NAMESPACE_PATTERN, namespace) is None:

@@ -1,4 +1,4 @@
-"""What of a job document can be checked where it is written: all but what only the installation knows."""
+"""Checks a job document in the application: everything except what only the installation knows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NO_FLOOR: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def checked(job: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Check a document as intake does; return it as JSON values, and as JSON.
+    """Check a document as intake does; return it as JSON values, and as JSON text.
 
-    Which calendars, pools, handlers and limits there are is known where the job arrives.
+    Calendars, pools, handlers and limits are checked when the job arrives.
 
     Raises:
-        JobRefusedError: with every problem found.
+        JobRefusedError: the document is not valid; the error has every problem found.
     """
     try:
         text = orjson.dumps(dict(job), option=orjson.OPT_PASSTHROUGH_SUBCLASS)
@@ -38,7 +38,7 @@ def checked(job: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def _without_calendars(schedule: object) -> object:
-    """Return a schedule without the names of calendars in it, at any depth."""
+    """Return a schedule without names of calendars, at any depth."""
     if isinstance(schedule, dict):
         return {key: _without_calendars(value) for key, value in schedule.items() if key != "calendars"}
     if isinstance(schedule, list):

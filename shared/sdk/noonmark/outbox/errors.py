@@ -1,4 +1,4 @@
-"""Why a job cannot be enqueued."""
+"""Errors of enqueueing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table `noonmark_outbox` of applications' databases, and the statements on it; see docs/outbox.md."""
+"""The table `noonmark_outbox` in applications' databases, and its statements; see docs/outbox.md."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _PLACE: Final = re.compile(r"%\((\w+)\)s")
 
 @cache
 def app_statement(name: str) -> LiteralString:
-    """Return the text of `sql/<name>.sql`, without its comments, as psycopg takes it.
+    """Return the text of `sql/<name>.sql` for psycopg, without its comments.
 
     Raises:
-        FileNotFoundError: no statement has this name.
+        FileNotFoundError: there is no statement with this name.
     """
     lines = (_FOLDER / f"{name}.sql").read_text().splitlines()
-    # These files are part of the program; no input reaches them.
+    # These files are part of the program and contain no input.
     return "\n".join(line for line in lines if not line.lstrip().startswith("--"))
 
 
 @cache
 def named_statement(name: str) -> str:
-    """Return the same with `:name` in place of `%(name)s`, as SQLAlchemy's `text` takes it."""
+    """Return the same for SQLAlchemy's `text`, with `:name` instead of `%(name)s`."""
     return _PLACE.sub(r":\1", app_statement(name))
 
 
 def create_table_sql() -> str:
-    """Return the statements that make the table, for the application's own migrations. Safe to repeat."""
+    """Return the statements that create the table, for the application's migrations. Safe to repeat."""
     return app_statement("table") + ";\n"

@@ -1,4 +1,4 @@
-"""API keys: made, shown, read for authentication, ended. A secret is never stored and never read back."""
+"""API keys: creates, lists, reads and revokes them. The secret itself is never stored."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LONGEST_NAME: Final = 100
 MOST_GRANTS: Final = 100
 MOST_PER_MINUTE: Final = 1_000_000
 _FIRST_KEY: Final = 0x6E6F6F6E_6B657973
-"""Advisory lock of whoever makes the first key."""
+"""Advisory lock of the process that creates the first key."""
 LONGEST_LIFE_SECONDS: Final = 10 * 366 * 86_400
 
 
 class KeyRequestError(ValueError):
-    """A key as it was asked for is not possible; the text says why and what to do.
+    """The requested key is not valid; the text says why and what to do.
 
     Attributes:
         pointer: JSON pointer of the field that is wrong.
@@ -37,11 +37,11 @@ class KeyRequestError(ValueError):
 
 
 class KeyNotAllowedError(Exception):
-    """Somebody asked for a key that could do more than they may; the text says what."""
+    """The requested key would have more permissions than its creator; the text says which."""
 
 
 class StoredKey(NamedTuple):
-    """A key as authentication reads it; `seconds_left` by the database's clock, None: it does not expire."""
+    """A key as authentication reads it; `seconds_left` is by the database's clock, None without an end."""
 
     key_id: str
     name: str
@@ -57,7 +57,7 @@ class StoredKey(NamedTuple):
 
 
 class KeyRow(NamedTuple):
-    """A key as it is shown: nothing in it is secret. `signs`: it may sign events on Kafka."""
+    """A key for people, without secrets. `signs` means that it can sign events on Kafka."""
 
     key_id: str
     name: str
@@ -76,16 +76,16 @@ class KeyRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """What a key is to be.
+    """The definition of a new key.
 
     Attributes:
-        name: for people, 1 to 100 characters.
-        grants: role per namespace; `*` for every namespace.
-        platform: it may do everything everywhere.
-        scopes: the only permissions it has, whatever its roles would allow; None: all of theirs.
-        rate_per_minute: requests; None: the server's default.
-        lives_seconds: from now, by the database's clock; None: until it is revoked.
-        signs: it may sign events on Kafka.
+        name: a name for people, 1 to 100 characters.
+        grants: role per namespace; `*` means every namespace.
+        platform: whether it has every permission everywhere.
+        scopes: limits the permissions of its roles to these; None means no limit.
+        rate_per_minute: requests per minute; None means the server's default.
+        lives_seconds: lifetime from now, by the database's clock; None means until it is revoked.
+        signs: whether it can sign events on Kafka.
     """
 
     name: str
@@ -98,7 +98,7 @@ class NewKey:
 
 
 class KeyMaterial(NamedTuple):
-    """What is stored of a new key's secrets."""
+    """The stored parts of a new key's secrets."""
 
     key_id: str
     secret_hash: bytes
@@ -106,7 +106,7 @@ class KeyMaterial(NamedTuple):
 
 
 def check_new_key(wanted: NewKey) -> None:
-    """Refuse a key that means nothing or is out of bounds.
+    """Check the definition of a key.
 
     Raises:
         KeyRequestError: the first problem found.
@@ -114,42 +114,52 @@ def check_new_key(wanted: NewKey) -> None:
     if not 0 < len(wanted.name) <= LONGEST_NAME or not wanted.name.isprintable():
         raise KeyRequestError("/name", f"a key needs a name of 1 to {LONGEST_NAME} printable characters")
     if not wanted.platform and not wanted.grants:
-        raise KeyRequestError("/grants", "a key without a role could do nothing: grant one in a namespace")
+        raise KeyRequestError(
+            "/grants", "a key without a role has no permissions: grant a role in a namespace"
+        )
     if wanted.platform and wanted.grants:
-        raise KeyRequestError("/grants", "a platform key has every right already: leave its grants out")
+        raise KeyRequestError("/grants", "a platform key has every permission already: leave its grants out")
     if len(wanted.grants) > MOST_GRANTS:
         raise KeyRequestError("/grants", f"a key has at most {MOST_GRANTS} grants")
     for place in wanted.grants:
         if place != EVERYWHERE and re.fullmatch(NAMESPACE_PATTERN, place) is None:
-            raise KeyRequestError("/grants", f"{place!r} is no name of a namespace")
+            raise KeyRequestError("/grants", f"{place!r} is not a valid namespace name")
     if wanted.scopes is not None and not wanted.scopes:
-        raise KeyRequestError("/scopes", "no scopes at all would allow nothing: leave them out for all")
+        raise KeyRequestError("/scopes", "an empty list of scopes allows nothing: leave it out to allow all")
     if wanted.rate_per_minute is not None and not 1 <= wanted.rate_per_minute <= MOST_PER_MINUTE:
         raise KeyRequestError("/rate_per_minute", f"use 1 to {MOST_PER_MINUTE} requests a minute")
     if wanted.lives_seconds is not None and not 0 < wanted.lives_seconds <= LONGEST_LIFE_SECONDS:
-        raise KeyRequestError("/expires_in_seconds", "a key lives above 0 s and at most ten years")
+        raise KeyRequestError(
+            "/expires_in_seconds", "the lifetime of a key must be above 0 s and at most ten years"
+        )
 
 
 def check_may_make(maker: Principal, wanted: NewKey) -> None:
-    """Refuse a key that could do what its maker may not.
+    """Refuse a key that would have permissions that its creator does not have.
 
     Raises:
-        KeyNotAllowedError: with the first thing that it could.
+        KeyNotAllowedError: it would; the error names the first such permission.
     """
     if maker.scopes is not None and (wanted.scopes is None or not wanted.scopes <= maker.scopes):
-        raise KeyNotAllowedError("a credential with scopes makes keys with the same scopes or fewer")
+        raise KeyNotAllowedError(
+            "a credential with scopes can only create keys with the same scopes or fewer"
+        )
     most = maker.rate_per_minute
     if most is not None and (wanted.rate_per_minute is None or wanted.rate_per_minute > most):
-        raise KeyNotAllowedError(f"a credential with a rate makes keys with one, of at most {most} a minute")
+        raise KeyNotAllowedError(
+            f"a credential with a rate can only create keys with a rate of at most {most} a minute"
+        )
     if maker.platform and maker.may(Permission.KEYS_WRITE):
         return
     if wanted.platform or EVERYWHERE in wanted.grants:
-        raise KeyNotAllowedError("only a platform admin makes platform keys, or keys for every namespace")
+        raise KeyNotAllowedError(
+            "only a platform admin can create platform keys, or keys for every namespace"
+        )
     check_may_end(maker, wanted.grants, platform=False)
 
 
 def check_ends_before(connection: psycopg.Connection, maker: Principal, wanted: NewKey) -> None:
-    """Refuse a key that lives longer than the one it is made with: its maker would never have to come back.
+    """Refuse a key that lives longer than the credential that creates it.
 
     Raises:
         KeyNotAllowedError: it would.
@@ -162,33 +172,35 @@ def check_ends_before(connection: psycopg.Connection, maker: Principal, wanted: 
     assert row is not None
     if wanted.lives_seconds is None or wanted.lives_seconds > row[0]:
         raise KeyNotAllowedError(
-            f"a key that expires makes none that outlive it: yours ends at {maker.expires_at.isoformat()}, so"
-            f" ask for an end within {max(0, int(row[0]))} s"
+            f"a key that expires cannot create keys that outlive it: yours ends at"
+            f" {maker.expires_at.isoformat()}, so request a lifetime of at most {max(0, int(row[0]))} s"
         )
 
 
 def check_may_end(maker: Principal, grants: Mapping[str, object], *, platform: bool) -> None:
-    """Refuse to end (or make) a key that reaches where somebody is no admin.
+    """Refuse to revoke (or create) a key with a grant in a namespace where the user is not an admin.
 
     Raises:
-        KeyNotAllowedError: with the first such namespace.
+        KeyNotAllowedError: it has one; the error names the first such namespace.
     """
     if maker.platform and maker.may(Permission.KEYS_WRITE):
         return
     if platform or EVERYWHERE in grants:
-        raise KeyNotAllowedError("only a platform admin ends platform keys, or keys for every namespace")
+        raise KeyNotAllowedError(
+            "only a platform admin can revoke platform keys, or keys for every namespace"
+        )
     for place in sorted(grants):
         if not maker.may(Permission.KEYS_WRITE, place):
-            raise KeyNotAllowedError(f"the key reaches into namespace {place}, where you are no admin")
+            raise KeyNotAllowedError(f"the key has a grant in namespace {place}, where you are not an admin")
 
 
 def insert_key(
     connection: psycopg.Connection, material: KeyMaterial, wanted: NewKey, *, created_by: str
 ) -> KeyRow:
-    """Write a new key inside the caller's transaction; who may is checked before, by `check_may_make`.
+    """Insert a new key in the caller's transaction. Call `check_may_make` before.
 
     Raises:
-        KeyRequestError: it means nothing or is out of bounds.
+        KeyRequestError: its definition is not valid.
     """
     check_new_key(wanted)
     with connection.cursor(row_factory=row_of(KeyRow)) as cursor:
@@ -210,13 +222,13 @@ def insert_key(
 
 
 def read_keys(connection: psycopg.Connection, key_ids: Sequence[str]) -> list[StoredKey]:
-    """Return keys for authentication, ended ones too; ids that are none are left out."""
+    """Return keys for authentication, including revoked and expired ones; unknown ids are left out."""
     with connection.cursor(row_factory=row_of(StoredKey)) as cursor:
         return cursor.execute(statement("read_api_keys"), {"key_ids": list(key_ids)}).fetchall()
 
 
 def mark_used(connection: psycopg.Connection, key_ids: Sequence[str]) -> None:
-    """Write down that keys are in use, unless that was done a moment ago by any process."""
+    """Record that keys are in use, unless a process did so within the last minute."""
     connection.execute(statement("mark_api_keys_used"), {"key_ids": sorted(key_ids)})
 
 
@@ -231,11 +243,11 @@ def list_keys(
     """List keys by their ids.
 
     Args:
-        connection: sees those that it may see.
-        namespace: only keys that reach into it.
-        ended: revoked and expired ones too.
-        limit: most that are returned.
-        after: go on above this id.
+        connection: a connection, whose row policies apply.
+        namespace: only keys with a grant in it.
+        ended: whether to include revoked and expired keys.
+        limit: maximum number of keys.
+        after: only keys above this id.
     """
     with connection.cursor(row_factory=row_of(KeyRow)) as cursor:
         return cursor.execute(
@@ -245,7 +257,7 @@ def list_keys(
 
 
 def find_key(connection: psycopg.Connection, key_id: str) -> KeyRow | None:
-    """Return a key, ended ones too; None where there is none, or none that may be seen."""
+    """Return a key, even if it is revoked or expired; None if it does not exist or is not visible."""
     with connection.cursor(row_factory=row_of(KeyRow)) as cursor:
         return cursor.execute(
             statement("list_api_keys"),
@@ -254,17 +266,17 @@ def find_key(connection: psycopg.Connection, key_id: str) -> KeyRow | None:
 
 
 def revoke_key(connection: psycopg.Connection, key_id: str) -> bool:
-    """End a key for good; False if it is revoked already, or not there. Refused everywhere within 5 s."""
+    """Revoke a key permanently; return False if it is revoked or does not exist. It is refused within 5 s."""
     return connection.execute(statement("revoke_api_key"), {"key_id": key_id}).rowcount == 1
 
 
 def lock_first_key(connection: psycopg.Connection) -> None:
-    """Let nobody else look for a first key until the transaction ends: two at once would make two."""
+    """Lock the creation of the first key until the transaction ends, so that only one is created."""
     connection.execute("select pg_advisory_xact_lock(%s)", [_FIRST_KEY])
 
 
 def has_platform_key(connection: psycopg.Connection) -> bool:
-    """Tell whether a platform admin's key is valid."""
+    """Return whether there is a valid key of a platform admin."""
     row = connection.execute(
         "select exists (select from api_keys where platform and revoked_at is null"
         " and (expires_at is null or expires_at > noonmark_now()))"

@@ -1,4 +1,4 @@
-"""The audit log: who did, or tried to do, what, and how it was before and after."""
+"""The audit log: who changed, or tried to change, what, with the object before and after."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from noonmark.store.tables import tables as t
 from noonmark.store.views.paging import Page
 
 _LONGEST: Final = 500
-"""Characters of a text that are kept: of names and reasons that come from outside."""
+"""Maximum stored length of names and reasons from outside, in characters."""
 
 _LARGEST: Final = 64 * 1024
-"""Bytes of a document that are kept."""
+"""Maximum stored size of a document, in bytes."""
 
 _NUL: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 class Outcome(StrEnum):
-    """What became of an act."""
+    """The outcome of an action."""
 
     DONE = "done"
     DENIED = "denied"
@@ -35,19 +35,19 @@ class Outcome(StrEnum):
 
 
 class AuditEntry(NamedTuple):
-    """One act.
+    """One action.
 
     Attributes:
         actor: the principal's id.
         actor_name: its name at the time.
-        action: a verb and what it was done to: `job.create`, `key.revoke`.
-        namespace: where; None: it concerned the installation.
-        object: id or name of what it was done to.
-        outcome: what became of it.
-        reason: why it was denied or failed, or what the actor gave as reason.
-        before: the object as it was, without secrets.
-        after: the object as it is, without secrets.
-        request_id: of the request, also in logs and answers.
+        action: the kind of object and a verb: `job.create`, `key.revoke`.
+        namespace: the namespace; None if the action concerned the installation.
+        object: id or name of the object.
+        outcome: the outcome of the action.
+        reason: why it was denied or failed, or the reason that the actor gave.
+        before: the object before, without secrets.
+        after: the object after, without secrets.
+        request_id: id of the request, also in logs and responses.
         address: where the request came from.
     """
 
@@ -66,7 +66,7 @@ class AuditEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries are meant; what is None does not matter."""
+    """Selects entries; fields that are None do not restrict."""
 
     namespace: str | None = None
     actor: str | None = None
@@ -78,7 +78,7 @@ class AuditFilter:
 
 
 def write_entries(connection: psycopg.Connection, entries: Sequence[AuditEntry]) -> None:
-    """Write entries inside the caller's transaction: with a change they are kept or lost together."""
+    """Insert entries in the caller's transaction, so that they are committed together with the change."""
     if not entries:
         return
     connection.execute(
@@ -102,7 +102,7 @@ def write_entries(connection: psycopg.Connection, entries: Sequence[AuditEntry])
 def list_entries(
     connection: Connection, wanted: AuditFilter, *, limit: int = 50, before: int | None = None
 ) -> Page[int]:
-    """List entries, the newest first; `before` is the id of the last one of the page before."""
+    """List entries, the newest first; `before` is the id of the last one of the previous page."""
     a = t.audit_log
     query = select(a).order_by(a.c.id.desc()).limit(limit + 1)
     for column, value in (
@@ -125,12 +125,12 @@ def list_entries(
 
 
 def _text(given: str | None) -> str | None:
-    """Return a text as Postgres takes it, and no longer than is kept."""
+    """Return a text in the form and the length that can be stored."""
     return None if given is None else given[:_LONGEST].replace("\0", "")
 
 
 def _document(given: dict[str, Any] | None) -> str | None:
-    """Return a document as JSON; of one that is too large only that it was."""
+    """Return a document as JSON; for one that is too large, only its size."""
     if given is None:
         return None
     text = orjson.dumps(given, default=str, option=orjson.OPT_NON_STR_KEYS)

@@ -1,4 +1,4 @@
-"""Answers to requests that carried a key, so that a repeat gets the same one and changes nothing again."""
+"""Responses to requests with an idempotency key: a repeated request gets the same one and changes nothing."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from noonmark.store.database.statements import statement
 
 
 class KeyOf(NamedTuple):
-    """A key as its client gave it; another namespace may have the same."""
+    """An idempotency key of a client; it is unique within its namespace."""
 
     namespace: str
     key: str
 
 
 class KeptAnswer(NamedTuple):
-    """What a request was answered.
+    """The stored response to a request.
 
     Attributes:
-        request_hash: of the request; another request must not use its key.
+        request_hash: hash of the request; a different request must not use its key.
         status: HTTP status.
         body: a JSON value.
     """
@@ -33,9 +33,9 @@ class KeptAnswer(NamedTuple):
 
 
 def answers_before(connection: psycopg.Connection, keys: Sequence[KeyOf]) -> dict[KeyOf, KeptAnswer]:
-    """Wait for requests under way with these keys, and return what is known of them.
+    """Wait for requests in flight with these keys, and return the stored responses.
 
-    Whoever else asks waits until the caller's transaction ends. To be asked before other locks are taken.
+    Others with these keys wait until the caller's transaction ends. Call this before taking other locks.
     """
     if not keys:
         return {}
@@ -45,7 +45,7 @@ def answers_before(connection: psycopg.Connection, keys: Sequence[KeyOf]) -> dic
 
 
 def keep_answers(connection: psycopg.Connection, answers: Sequence[tuple[KeyOf, KeptAnswer]]) -> None:
-    """Keep answers inside the transaction that asked for their keys."""
+    """Store responses in the transaction that locked their keys."""
     if not answers:
         return
     connection.execute(

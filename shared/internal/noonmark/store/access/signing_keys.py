@@ -12,7 +12,7 @@ from noonmark.store.database.statements import statement
 
 
 class SigningKey(NamedTuple):
-    """A key of a namespace. Keys that are not retired sign, all of them."""
+    """A key of a namespace. All keys that are not retired sign."""
 
     key_id: str
     secret: str
@@ -21,7 +21,7 @@ class SigningKey(NamedTuple):
 
 
 def signing_keys(connection: psycopg.Connection, namespace: str) -> list[SigningKey]:
-    """Return all keys of a namespace, newest first; retired ones too."""
+    """Return all keys of a namespace, including retired ones, newest first."""
     rows = connection.execute(
         "select key_id, secret, created_at, retired_at from signing_keys where namespace = %s"
         " order by key_id::int desc",
@@ -31,7 +31,7 @@ def signing_keys(connection: psycopg.Connection, namespace: str) -> list[Signing
 
 
 def ensure_signing_keys(connection: psycopg.Connection, namespace: str) -> list[SigningKey]:
-    """Return the valid keys of a namespace, newest first; its first is made here."""
+    """Return the valid keys of a namespace, newest first; create the first one if there is none."""
     keys = signing_keys(connection, namespace)
     if not keys:
         params = {"namespace": namespace, "secret": new_secret()}
@@ -41,7 +41,7 @@ def ensure_signing_keys(connection: psycopg.Connection, namespace: str) -> list[
 
 
 def rotate_signing_key(connection: psycopg.Connection, namespace: str) -> SigningKey:
-    """Add a key beside the valid ones, and return the newest: another's where two rotate at once."""
+    """Add a key to the valid ones and return the newest, which another process may have added at once."""
     params = {"namespace": namespace, "secret": new_secret()}
     connection.execute(statement("insert_signing_key"), params)
     return signing_keys(connection, namespace)[0]
@@ -50,7 +50,7 @@ def rotate_signing_key(connection: psycopg.Connection, namespace: str) -> Signin
 def retire_signing_keys(
     connection: psycopg.Connection, namespace: str, key_id: str | None = None
 ) -> list[str]:
-    """Retire one key, or all but the newest; return the ids of those retired. The newest never is."""
+    """Retire one key, or all but the newest; return the retired ids. The newest key is never retired."""
     rows = connection.execute(
         statement("retire_signing_keys"), {"namespace": namespace, "key_id": key_id}
     ).fetchall()

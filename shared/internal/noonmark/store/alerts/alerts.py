@@ -1,4 +1,4 @@
-"""Alerts: raised once, resolved once, told with the change or not at all."""
+"""Raises and resolves alerts, each once, with their deliveries and events in the same transaction."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from noonmark.store.database.statements import statement
 from noonmark.store.outcomes.events import RawEvent, insert_events
 
 RENEW_SECONDS: Final = 30.0
-"""How often the figures of an alert that stays open are written anew."""
+"""How often the figures of an open alert are updated."""
 
 
 class AlertRow(NamedTuple):
-    """An alert as it stands; `resolved_at` None: it is open."""
+    """An alert; `resolved_at` is None while it is open."""
 
     id: UUID
     fingerprint: str
@@ -45,16 +45,16 @@ def raise_alerts(
     topic: str,
     shards: int,
 ) -> list[AlertRow]:
-    """Raise what is not open yet, with a delivery for each channel and an event, in one transaction.
+    """Raise alerts that are not open yet, each with an event and a delivery per channel, in one transaction.
 
-    Several observers may find the same: one of them raises it, the others raise nothing.
+    Several observers may find the same problem: only one of them raises the alert.
 
     Args:
-        connection: autocommit, or in the transaction that is to be the one.
-        found: what is wrong.
-        channels: of `AlertChannel`: those that are configured.
-        topic: where the events go.
-        shards: of the installation.
+        connection: a connection in autocommit, or in the transaction to use.
+        found: the problems found.
+        channels: the configured channels of `AlertChannel`.
+        topic: the topic of the events.
+        shards: number of shards of the installation.
 
     Returns:
         The alerts that this call has raised.
@@ -90,7 +90,7 @@ def resolve_alerts(
     topic: str,
     shards: int,
 ) -> list[AlertRow]:
-    """End the open alerts of these fingerprints, as `raise_alerts` raises them; return those it has ended."""
+    """Resolve the open alerts with these fingerprints, with events and deliveries; return those resolved."""
     if not fingerprints:
         return []
     with connection.transaction(), connection.cursor(row_factory=row_of(AlertRow)) as cursor:
@@ -113,7 +113,7 @@ def _announce(
     for alert in alerts:
         key = alert.fingerprint.encode()
         value = alert_event(change, **{"alert_id": alert.id, **_fields(alert)})
-        # One slice and one key for a fingerprint: that it is over is never told before that it began.
+        # Events of a fingerprint share a slice and a key, so the resolution never overtakes the start.
         events.append(RawEvent(zlib.crc32(key) % shards, topic, key, value))
     insert_events(connection, events)
 

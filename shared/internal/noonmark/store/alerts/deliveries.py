@@ -1,4 +1,4 @@
-"""What each channel is still to be told about alerts: taken, noted as told or failed, counted."""
+"""Pending deliveries of alert changes to channels: leases them, and records what was sent or failed."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from noonmark.core.monitoring.alerts import AlertChange
 from noonmark.store.database.statements import statement
 
 AGAIN_SECONDS: Final = 60.0
-"""How often a channel that must be reminded hears of an open alert."""
+"""How often a channel that needs reminders receives an open alert."""
 
 MOST_ATTEMPTS: Final = 40
-"""With the longest wait of 15 minutes: some eight hours."""
+"""With the longest delay of 15 minutes, this takes about eight hours."""
 
 _CAP: Final = 10_000
 
 
 class Delivery(NamedTuple):
-    """One change of an alert that one channel is to be told.
+    """One change of an alert, to be sent to one channel.
 
     Attributes:
-        alert_id: of the alert.
+        alert_id: id of the alert.
         change: `raised` or `resolved`.
-        attempts: to tell it, this one included; also the guard by which its end is noted.
-        now: the database's time when it was taken.
-        kind: of the alert, and the further columns of `alerts` likewise.
-        job_name: name of its job, where that has one.
+        attempts: number of attempts, including this one; also the guard when the outcome is recorded.
+        now: the database's time when it was leased.
+        kind: the kind of the alert; the other fields are further columns of `alerts`.
+        job_name: name of its job, if it has one.
     """
 
     alert_id: UUID
@@ -52,12 +52,12 @@ class Delivery(NamedTuple):
 
     @property
     def message_id(self) -> str:
-        """The same for every attempt to tell this change: what was done under it must not be done again."""
+        """The same id for every attempt, by which receivers recognise a repeated delivery."""
         return f"{self.alert_id}-{self.change}"
 
 
 class Failure(NamedTuple):
-    """A delivery that failed, why, the seconds until it is tried again, and whether it is not."""
+    """A failed delivery: its error, the seconds until the retry, and whether it is abandoned."""
 
     delivery: Delivery
     error: str
@@ -68,13 +68,13 @@ class Failure(NamedTuple):
 def claim(
     connection: psycopg.Connection, channel: str, *, most: int, lease_seconds: float
 ) -> Sequence[Delivery]:
-    """Take what a channel is to be told now; nobody else takes it before the lease is over.
+    """Lease the due deliveries of a channel; no other observer gets them before the lease ends.
 
     Args:
-        connection: autocommit.
+        connection: a connection in autocommit.
         channel: `webhook` or `alertmanager`.
-        most: deliveries at once.
-        lease_seconds: longer than it takes to tell them.
+        most: maximum number of deliveries.
+        lease_seconds: a time longer than it takes to send them.
     """
     values = {"channel": channel, "most": most, "lease_seconds": lease_seconds}
     with connection.cursor(row_factory=namedtuple_row) as cursor:
@@ -83,12 +83,12 @@ def claim(
 
 
 def retire(connection: psycopg.Connection, channel: str) -> int:
-    """End reminders of alerts that are over; only for a channel that is reminded."""
+    """Stop the reminders of resolved alerts; only for a channel that needs reminders."""
     return connection.execute(statement("retire_deliveries"), {"channel": channel}).rowcount
 
 
 def recall(connection: psycopg.Connection, channel: str, *, longest_seconds: float) -> int:
-    """Make due what waits for longer than it can: the clock was set back since."""
+    """Make deliveries due that wait for longer than the longest delay, because the clock was set back."""
     values = {"channel": channel, "longest_seconds": longest_seconds}
     return connection.execute(statement("reset_overdue_deliveries"), values).rowcount
 
@@ -96,23 +96,23 @@ def recall(connection: psycopg.Connection, channel: str, *, longest_seconds: flo
 def note_sent(
     connection: psycopg.Connection, channel: str, sent: Sequence[Delivery], *, reminded: bool
 ) -> int:
-    """Note that a channel was told; return how many were still ours to note.
+    """Record sent deliveries; return how many were still leased by this caller.
 
     Args:
-        connection: autocommit.
-        channel: the one that was told.
-        sent: what it was told.
-        reminded: it is to hear of open alerts again and again.
+        connection: a connection in autocommit.
+        channel: the channel that accepted them.
+        sent: the deliveries.
+        reminded: whether the channel needs reminders of open alerts.
     """
     if not sent:
         return 0
-    again = [reminded and one.change == AlertChange.RAISED for one in sent]
-    values = {**_keys(channel, sent), "again": again, "again_seconds": AGAIN_SECONDS}
+    repeats = [reminded and one.change == AlertChange.RAISED for one in sent]
+    values = {**_keys(channel, sent), "again": repeats, "again_seconds": AGAIN_SECONDS}
     return connection.execute(statement("mark_deliveries_sent"), values).rowcount
 
 
 def note_failed(connection: psycopg.Connection, channel: str, failed: Sequence[Failure]) -> tuple[int, int]:
-    """Note failures; return how many were ours to note, and how many of those are given up on."""
+    """Record failures; return how many the caller still leased, and how many of them are abandoned."""
     if not failed:
         return 0, 0
     values = {
@@ -126,7 +126,7 @@ def note_failed(connection: psycopg.Connection, channel: str, failed: Sequence[F
 
 
 def count_waiting(connection: psycopg.Connection, channel: str) -> int:
-    """Count what a channel was not told yet, up to 10,000."""
+    """Count the unsent deliveries of a channel, up to 10,000."""
     row = connection.execute(
         statement("count_deliveries_waiting"), {"channel": channel, "cap": _CAP}
     ).fetchone()

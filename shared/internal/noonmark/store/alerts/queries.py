@@ -1,4 +1,4 @@
-"""What the observer looks at beside the stream: runs and timers as they stand. Every look is bounded."""
+"""The observer's queries of runs, timers and dead letters. Each one is bounded."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
 
 MOST_OF_A_KIND: Final = 500
-"""Alerts of one kind that are found at a time, the worst first."""
+"""Maximum number of alerts of one kind found at a time, the worst first."""
 
 MOST_LETTERS: Final = 10_000
-"""Dead letters of a cause are counted up to here; of many causes each up to its share of `_LETTERS`."""
+"""Up to how many dead letters of a cause are counted; with many causes, each gets a share of `_LETTERS`."""
 
 _LETTERS: Final = 500_000
 _FEWEST_LETTERS: Final = 100
 
 _RULES_PAGE: Final = 1000
 _WALK: Final = 50_000
-"""Runs of the ledger walked past by one statement; a look makes up to `_WALKS`: it keeps up with any load."""
+"""Runs of the ledger that one statement reads; a check runs up to `_WALKS` statements to keep up."""
 
 _WALKS: Final = 10
 _SILENCE_SLACK: Final = 50_000
-"""Late runs that are kept; further ones are looked at once there is room."""
+"""Maximum number of late runs that are tracked; further ones are checked when some have started."""
 
 _TIMERS: Final = 50
 _BATCHES: Final = 500
 _SLOW_BATCHES: Final = 5000
 _DEATHS: Final = 50_000
 _OVERLAP_SECONDS: Final = 10.0
-"""Deaths are read again for so long: a transaction that began earlier may commit later."""
+"""How far back dead letters are read again, because a transaction that began earlier may commit later."""
 
 
 class LateTimer(NamedTuple):
@@ -49,7 +49,7 @@ class LateTimer(NamedTuple):
 
 
 class LateByRule(NamedTuple):
-    """A job with a rule of its own; `since` None: it is not late. `namespace` None: it is gone."""
+    """A job with its own rule; `since` is None if it is not late, `namespace` if it no longer exists."""
 
     job_id: UUID
     namespace: str | None
@@ -73,7 +73,7 @@ class LateGroup(NamedTuple):
 
 
 class LongRun(NamedTuple):
-    """A run under way for much longer than is usual."""
+    """A run that has taken much longer than is usual."""
 
     job_id: UUID
     namespace: str
@@ -85,7 +85,7 @@ class LongRun(NamedTuple):
 
 
 class StuckRuns(NamedTuple):
-    """Runs of workers that nothing was heard of."""
+    """Runs of workers without a recent heartbeat."""
 
     runs: int
     workers: int
@@ -94,7 +94,7 @@ class StuckRuns(NamedTuple):
 
 
 class FailingJob(NamedTuple):
-    """A job whose last attempts failed in the same way."""
+    """A job whose last attempts failed with the same cause."""
 
     job_id: UUID
     namespace: str
@@ -108,7 +108,7 @@ class FailingJob(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """What runs died of; `job_id` None: of the one-time jobs of the namespace."""
+    """A cause of dead letters; `job_id` is None for the one-time jobs of the namespace."""
 
     namespace: str
     fingerprint: str
@@ -116,7 +116,7 @@ class Cause(NamedTuple):
 
 
 class NewCause(NamedTuple):
-    """What runs died of lately, how many, and the first and last of these deaths."""
+    """A recent cause of dead letters, their number, and the times of the first and the last."""
 
     cause: Cause
     letters: int
@@ -125,7 +125,7 @@ class NewCause(NamedTuple):
 
 
 class DeadCause(NamedTuple):
-    """What is left of a cause; `more`: letters above `letters` may be; `last_success_at` is the job's."""
+    """The current dead letters of a cause. `more` means that the count reached its cap."""
 
     namespace: str
     fingerprint: str
@@ -143,7 +143,7 @@ class DeadCause(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """Since when no outcome was heard of, and what should have led to one."""
+    """Since when no outcome has arrived, and what should have led to one."""
 
     seconds: float
     heard_at: datetime
@@ -153,7 +153,7 @@ class Silence(NamedTuple):
 
 
 class OpenAlert(NamedTuple):
-    """An alert that is open."""
+    """An open alert."""
 
     fingerprint: str
     kind: str
@@ -172,7 +172,7 @@ def late_timers(connection: psycopg.Connection, *, shards: int, late_after: floa
 
 
 def late_by_rule(connection: psycopg.Connection) -> list[LateByRule]:
-    """Return all jobs that have a rule of their own, as of the last walk of `late_groups`."""
+    """Return all jobs that have their own rule, as of the last walk of `late_groups`."""
     found: list[LateByRule] = []
     page = None
     with connection.cursor(row_factory=row_of(LateByRule)) as cursor:
@@ -187,7 +187,7 @@ def late_by_rule(connection: psycopg.Connection) -> list[LateByRule]:
 
 
 def late_groups(connection: psycopg.Connection, *, late_after: float) -> list[LateGroup]:
-    """Walk on through the ledger, drop what has started, and return what is late but for jobs with a rule."""
+    """Continue walking the ledger, drop started runs, and return late runs of jobs without a rule."""
     for ruled in (False, True):
         params = {"late_after": late_after, "limit": _WALK, "capacity": _SILENCE_SLACK, "ruled": ruled}
         for _ in range(_WALKS):
@@ -204,7 +204,7 @@ def late_groups(connection: psycopg.Connection, *, late_after: float) -> list[La
 def long_runs(
     connection: psycopg.Connection, *, factor: float, min_runs: int, min_seconds: float
 ) -> list[LongRun]:
-    """Return runs under way for much longer than is usual, the longest first."""
+    """Return runs that have taken much longer than is usual, the longest first."""
     with connection.cursor(row_factory=row_of(LongRun)) as cursor:
         return cursor.execute(
             statement("find_long_runs"),
@@ -219,7 +219,7 @@ def long_runs(
 
 
 def stuck_runs(connection: psycopg.Connection, *, silence: float, most: int) -> StuckRuns:
-    """Count the runs of workers that have been silent for so many seconds, up to `most`."""
+    """Count the runs of workers without a heartbeat for `silence` seconds, up to `most`."""
     with connection.cursor(row_factory=row_of(StuckRuns)) as cursor:
         row = cursor.execute(
             statement("find_stuck_runs"), {"silence": silence, "most": most, "batches": _SLOW_BATCHES}
@@ -229,7 +229,7 @@ def stuck_runs(connection: psycopg.Connection, *, silence: float, most: int) -> 
 
 
 def failing_jobs(connection: psycopg.Connection, *, failing_after: int) -> list[FailingJob]:
-    """Return active jobs with at least so many equal failures in a row."""
+    """Return active jobs with at least `failing_after` equal failures in a row."""
     with connection.cursor(row_factory=row_of(FailingJob)) as cursor:
         return cursor.execute(
             statement("find_failing_jobs"), {"failing_after": failing_after, "limit": MOST_OF_A_KIND}
@@ -237,10 +237,10 @@ def failing_jobs(connection: psycopg.Connection, *, failing_after: int) -> list[
 
 
 def new_causes(connection: psycopg.Connection) -> list[NewCause]:
-    """Return what runs died of since `dead_until`, those with the most deaths first."""
+    """Return the causes of dead letters since `dead_until`, the most frequent first."""
     found = _deaths(connection, look_back=_OVERLAP_SECONDS)
     if sum(one.letters for one in found) == _DEATHS:
-        # So many that the overlap alone may fill a look: go on without it.
+        # The overlap alone may fill a whole result, so continue without it.
         dead_until(connection, max(one.last_at for one in found))
         found += _deaths(connection, look_back=0.0)
     return sorted(found, key=lambda one: -one.letters)
@@ -253,12 +253,12 @@ def _deaths(connection: psycopg.Connection, *, look_back: float) -> list[NewCaus
 
 
 def dead_until(connection: psycopg.Connection, until: datetime) -> None:
-    """Note up to when deaths were looked at: `new_causes` goes on there."""
+    """Store up to when dead letters were checked; `new_causes` continues there."""
     connection.execute(statement("advance_dead_watermark"), {"until": until})
 
 
 def dead_causes(connection: psycopg.Connection, causes: Collection[Cause]) -> list[DeadCause]:
-    """Return what is left of causes; those without a dead letter are left out."""
+    """Return the current state of causes; those without a dead letter are left out."""
     if not causes:
         return []
     most = max(_FEWEST_LETTERS, min(MOST_LETTERS, _LETTERS // len(causes)))
@@ -275,7 +275,7 @@ def dead_causes(connection: psycopg.Connection, causes: Collection[Cause]) -> li
 
 
 def silence(connection: psycopg.Connection, *, shards: int, seconds: float) -> Silence:
-    """Tell for how long no outcome was heard of, and whether there should have been one."""
+    """Return how long no outcome has arrived, and whether there should have been one."""
     with connection.cursor(row_factory=row_of(Silence)) as cursor:
         row = cursor.execute(
             statement("measure_silence"), {"shards": list(range(shards)), "silence": seconds}
@@ -291,6 +291,6 @@ def open_alerts(connection: psycopg.Connection) -> list[OpenAlert]:
 
 
 def caught_up(connection: psycopg.Connection, topic: str) -> bool:
-    """Tell whether the outcomes of all partitions are read up to the present."""
+    """Return whether the outcomes of all partitions are read up to the present."""
     row = connection.execute(statement("observer_is_caught_up"), {"topic": topic}).fetchone()
     return bool(row and row[0])

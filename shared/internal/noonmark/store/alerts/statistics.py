@@ -1,4 +1,4 @@
-"""What the observer makes of outcomes, stored beside how far it has read: each outcome counts once."""
+"""Statistics of outcomes, stored in the same transaction as the offsets, so that each outcome counts once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from noonmark.store.database.statements import statement
 
 
 class Place(NamedTuple):
-    """A partition as the broker has it: its first record and the one after its last."""
+    """A partition on the broker: its first offset and the one after its last record."""
 
     partition: int
     first: int
@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
 
 class Move(NamedTuple):
-    """How far a batch brings a partition, and whether that is the present."""
+    """The new offset of a partition after a batch, and whether it has caught up."""
 
     partition: int
     next_offset: int
@@ -42,7 +42,7 @@ class Rates(NamedTuple):
 
 
 def place(connection: psycopg.Connection, topic: str, places: Sequence[Place]) -> dict[int, int]:
-    """Return from where each partition is read: on from what is stored, if the topic still has that."""
+    """Return the offset from which to read each partition: the stored one, if the topic still contains it."""
     rows = connection.execute(
         statement("read_observer_offsets"),
         {
@@ -56,7 +56,7 @@ def place(connection: psycopg.Connection, topic: str, places: Sequence[Place]) -
 
 
 def lock(connection: psycopg.Connection, topic: str, partitions: Collection[int]) -> dict[int, int]:
-    """Return how far partitions are read, and keep others from storing until the transaction ends."""
+    """Lock partitions until the transaction ends, and return their stored offsets."""
     rows = connection.execute(
         statement("lock_observer_offsets"), {"topic": topic, "partitions": list(partitions)}
     ).fetchall()
@@ -64,10 +64,10 @@ def lock(connection: psycopg.Connection, topic: str, partitions: Collection[int]
 
 
 def move(connection: psycopg.Connection, topic: str, moves: Sequence[Move]) -> None:
-    """Note that partitions are read further, in the transaction that stored what was read.
+    """Advance the offsets of partitions, in the transaction that stored their records.
 
     Raises:
-        RuntimeError: a partition was not where `lock` found it.
+        RuntimeError: the offset of a partition is not the one that `lock` found.
     """
     moved = connection.execute(
         statement("advance_observer_offsets"),
@@ -79,29 +79,31 @@ def move(connection: psycopg.Connection, topic: str, moves: Sequence[Move]) -> N
         },
     ).rowcount
     if moved != len(moves):
-        raise RuntimeError(f"{moved} of {len(moves)} partitions of {topic} moved: their locks did not hold")
+        raise RuntimeError(
+            f"only {moved} of {len(moves)} partitions of {topic} advanced: their locks were lost"
+        )
 
 
 def new_events(connection: psycopg.Connection, ids: Collection[UUID]) -> set[UUID]:
-    """Return which events were not read before, and remember all of them."""
+    """Store the ids of events; return those that were not read before."""
     rows = connection.execute(statement("insert_observer_events"), {"ids": list(ids)}).fetchall()
     return {row[0] for row in rows}
 
 
 def facts_of(connection: psycopg.Connection, job_ids: Collection[UUID]) -> dict[UUID, JobFacts]:
-    """Return kind and recurrence of the jobs that are there."""
+    """Return kind and recurrence of the jobs that exist."""
     rows = connection.execute(statement("read_observed_jobs"), {"ids": list(job_ids)}).fetchall()
     return {job_id: JobFacts(kind, recurring) for job_id, kind, recurring in rows}
 
 
 def stats_of(connection: psycopg.Connection, job_ids: Collection[UUID]) -> dict[UUID, JobStats]:
-    """Return how jobs did until now; those without history are left out."""
+    """Return the stored statistics of jobs; those without history are left out."""
     rows = connection.execute(statement("read_job_stats"), {"ids": list(job_ids)}).fetchall()
     return {row[0]: JobStats(*row) for row in rows}
 
 
 def write_stats(connection: psycopg.Connection, stats: Collection[JobStats]) -> None:
-    """Store how jobs do."""
+    """Store the statistics of jobs."""
     if stats:
         connection.execute(
             statement("upsert_job_stats"),
@@ -143,30 +145,30 @@ def add_counts(connection: psycopg.Connection, counts: Mapping[WindowKey, Counts
 
 
 def heard(connection: psycopg.Connection, at: datetime) -> None:
-    """Note when an outcome was last told of, by the clock of the broker."""
+    """Store when the last outcome arrived, by the broker's clock."""
     connection.execute(statement("mark_observer_heard"), {"at": at})
 
 
 def begin(connection: psycopg.Connection) -> None:
-    """Make the observer's place in the ledger, where it has none."""
+    """Insert the observer's position in the ledger, if it has none."""
     connection.execute(statement("begin_observing"))
 
 
 def forget(connection: psycopg.Connection) -> None:
-    """Drop all that was made of outcomes: whoever observes begins again at the first record of the topic."""
+    """Delete all statistics and offsets: observers start again at the first record of the topic."""
     connection.execute(statement("reset_observer"))
 
 
 def prune(connection: psycopg.Connection, *, after: UUID, limit: int) -> UUID | None:
-    """Drop what is older than it is kept, and the history of jobs that are gone.
+    """Delete rows past their retention, and the history of jobs that no longer exist.
 
     Args:
-        connection: autocommit.
-        after: history of jobs is looked at from here on.
-        limit: most rows of each.
+        connection: a connection in autocommit.
+        after: the position in the history of jobs to continue from.
+        limit: maximum number of rows of each table.
 
     Returns:
-        Where the next look at the history begins; None: that was all of it.
+        The position to continue from; None at the end of the history.
     """
     connection.execute(statement("prune_outcome_windows"), {"limit": limit})
     connection.execute(statement("prune_observer_events"), {"limit": limit})

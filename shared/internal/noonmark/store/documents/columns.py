@@ -1,4 +1,4 @@
-"""From a checked job to what `jobs` and `timers` hold: small JSON texts, and its first timer."""
+"""Converts a checked job to columns of `jobs` and `timers`: small JSON texts, and its first timer."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from noonmark.core.vocabulary import DeliverySemantics, Overlap, TimerKind
 from noonmark.schemas.jobs.job import JobSpec
 
 NEVER: Final = datetime(9999, 12, 31, tzinfo=UTC)
-"""When the timer of a paused job fires: a date that every driver can read, unlike infinity."""
+"""`fire_at` of a paused job's timer: a date that every driver can read, unlike infinity."""
 
 _DEFAULT_MISFIRE = Misfire()
 
 
 class Due(NamedTuple):
-    """When a job is first due, and by which way its run comes about.
+    """When a job is first due, and how its run is created.
 
     Attributes:
-        schedule: what `jobs.schedule` holds: JSON text, None for a job that was due on arrival.
-        at: nominal instant of its timer; None: no timer.
+        schedule: value of `jobs.schedule`: JSON text, None for a job that was due on arrival.
+        at: nominal instant of its timer; None if it has no timer.
         fire_at: when the timer fires.
-        kind: of the timer.
-        now: True for the short way: run and message are written together with the job.
-        start_by: of the run of the short way.
-        after_at: from where the timer's instant was found, kept where it may have to be found again.
-        after_offset: seconds from UTC of the wall clock at `after_at`.
-        runs_left: of a job with `max_runs`.
+        kind: kind of the timer.
+        now: whether run and message are written together with the job (the fast path).
+        start_by: start deadline of the run on the fast path.
+        after_at: the instant that the timer's instant follows, stored if it may have to be computed again.
+        after_offset: offset from UTC of the local time at `after_at`, in seconds.
+        runs_left: remaining runs of a job with `max_runs`.
     """
 
     schedule: str | None
@@ -48,8 +48,8 @@ class Due(NamedTuple):
     after_offset: int | None = None
     runs_left: int | None = None
 
-    def held(self) -> Due:
-        """Return it as it is for a paused job: what recurs waits, one instant is planned when it comes."""
+    def when_paused(self) -> Due:
+        """Return its form for a paused job: a recurring job waits, a single instant is planned when due."""
         if self.at is None:
             return self
         if self.runs_by_schedule:
@@ -68,24 +68,24 @@ def first_due(
     now: datetime,
     *,
     zone_data_is_active: bool,
-    held: bool,
+    paused: bool,
     capped: bool = False,
 ) -> Due:
-    """Tell when a job made at `now` is first due.
+    """Return when a job that is created at `now` is first due.
 
     Args:
         spec: the checked job.
-        job_id: of the job, for its jitter.
-        now: the database's time in the transaction that makes the job.
-        zone_data_is_active: this process has the version of zone data that the installation plans with.
-        held: the job begins paused.
-        capped: its namespace has a cap: its runs need room.
+        job_id: id of the job, for its jitter.
+        now: the database's time in the transaction that creates the job.
+        zone_data_is_active: whether this process has the active version of the zone data.
+        paused: whether the job starts paused.
+        capped: whether its namespace has a cap, so that its runs need a slot.
     """
     if spec.schedule is not None:
         due = recurring_due(spec.schedule, job_id, now, zone_data_is_active=zone_data_is_active)
-        return due.held() if held else due
-    if held:
-        return once_due(spec, spec.run_at or now).held()
+        return due.when_paused() if paused else due
+    if paused:
+        return once_due(spec, spec.run_at or now).when_paused()
     if spec.run_at is None and spec.overlap is Overlap.ALLOW and not spec.limits and not capped:
         deadline = spec.start_deadline_seconds
         start_by = now + timedelta(seconds=deadline) if deadline is not None else None
@@ -94,7 +94,7 @@ def first_due(
 
 
 def recurring_due(schedule: Schedule, job_id: UUID, now: datetime, *, zone_data_is_active: bool) -> Due:
-    """Give a recurring job its timer: at the first instant after `now`."""
+    """Return the timer of a recurring job, at the first instant after `now`."""
     text = _schedule_text(schedule)
     zone = schedule.zone
     if zone is None and schedule.calendars is None:
@@ -103,7 +103,7 @@ def recurring_due(schedule: Schedule, job_id: UUID, now: datetime, *, zone_data_
     offset = int(zone.offset(now).total_seconds()) if zone is not None else None
     kind = TimerKind.PLANNED if zone is None else TimerKind.ZONED
     if zone is not None and not zone_data_is_active:
-        # Only a place: a trigger with the active zone data finds the instant after it.
+        # Only a position: a trigger with the active zone data computes the instant after it.
         return Due(text, now, now, kind, after_at=now, after_offset=offset, runs_left=schedule.max_runs)
     at = next_memo(schedule, now)
     fires = _fires(schedule, job_id, at)
@@ -117,7 +117,7 @@ def _fires(schedule: Schedule, job_id: UUID, at: datetime | None) -> datetime | 
 
 
 def once_due(spec: JobSpec, run_at: datetime, *, capped: bool = False) -> Due:
-    """Give a one-time job its timer. What Postgres can claim by itself is kind `ONCE`."""
+    """Return the timer of a one-time job. Postgres claims timers of kind `ONCE` without the planner."""
     plain = (
         spec.overlap is Overlap.ALLOW
         and not spec.limits
@@ -130,19 +130,19 @@ def once_due(spec: JobSpec, run_at: datetime, *, capped: bool = False) -> Due:
 
 
 def schedule_text(spec: JobSpec) -> str | None:
-    """Return what `jobs.schedule` holds of a document; None where it was due on arrival."""
+    """Return the value of `jobs.schedule` for a document; None if it was due on arrival."""
     if spec.schedule is not None:
         return _schedule_text(spec.schedule)
     return None if spec.run_at is None else once_text(spec.run_at)
 
 
 def once_text(run_at: datetime) -> str:
-    """Return what `jobs.schedule` holds of a job with one instant."""
+    """Return the value of `jobs.schedule` for a job with one instant."""
     return f'{{"run_at":"{format_instant(run_at)}"}}'
 
 
 def policy_text(spec: JobSpec) -> str | None:
-    """Return what `jobs.policy` holds: what differs from the defaults of a one-time job, or None."""
+    """Return the value of `jobs.policy`: differences from the defaults of a one-time job, or None."""
     if (
         spec.overlap is Overlap.ALLOW
         and spec.start_deadline_seconds is None
@@ -157,7 +157,7 @@ def policy_text(spec: JobSpec) -> str | None:
 
 
 def work_text(spec: JobSpec) -> str:
-    """Return what `jobs.work` holds and workers read: payload, time limits, retry policy and delivery."""
+    """Return the value of `jobs.work`, which workers read: payload, time limits, retry policy, delivery."""
     tail = _work_tail(
         spec.timeout_seconds, spec.retry, spec.delivery, spec.deadline_seconds, spec.pause_after_failures
     )
@@ -165,7 +165,7 @@ def work_text(spec: JobSpec) -> str:
 
 
 def labels_text(spec: JobSpec) -> str | None:
-    """Return what `jobs.labels` holds."""
+    """Return the value of `jobs.labels`."""
     return orjson.dumps(spec.labels).decode() if spec.labels else None
 
 

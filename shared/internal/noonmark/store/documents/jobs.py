@@ -1,4 +1,4 @@
-"""The document of a stored job: every default spelt out, and the same job again when it is submitted."""
+"""The document of a stored job, with every default filled in; submitting it again changes nothing."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from noonmark.core.vocabulary import DeliverySemantics, Lane, Overlap
 from noonmark.schemas.jobs.job import JobSpec, effective
 
 FIRST_ONE_OFF: Final = 1_000_000_000
-"""Versions from here on are of one run each; below are those that edits made."""
+"""Versions from here on are for a single run each; lower ones are from edits."""
 
 _DEFAULT_TIMEOUT: Final = 3600.0
 
 
 def document_of(row: Mapping[str, Any], schedule: Schedule | None) -> dict[str, Any]:
-    """Return the document of a job, every default spelt out; an update with it changes nothing.
+    """Return the document of a job, with every default filled in; an update with it changes nothing.
 
-    An interval that was made without `start` has none here: an update keeps its rhythm.
+    An interval that was created without `start` has none here, because an update keeps its phase.
 
     Args:
-        row: columns of `jobs`, or of `job_versions` with `namespace` beside them; `lane` by number or name.
-        schedule: its stored schedule, read; None where it has none, or it cannot be read: then the document
-            has it as it is stored.
+        row: columns of `jobs`, or of `job_versions` and `namespace`; `lane` is a number or a name.
+        schedule: its parsed schedule; None if it has none or it cannot be read. In that case the document
+            contains the stored form.
     """
     stored = row["schedule"] or {}
     run_at = stored.get("run_at")
@@ -40,7 +40,7 @@ def document_of(row: Mapping[str, Any], schedule: Schedule | None) -> dict[str, 
 
 
 def document_of_spec(spec: JobSpec) -> dict[str, Any]:
-    """Return the document of a job that is not made yet, as `document_of` returns it once it is."""
+    """Return the document of a job that is not created yet, as `document_of` will return it."""
     document = effective(spec)
     if spec.schedule is not None:
         document["schedule"] = _schedule(spec.schedule.spec(), document["schedule"])

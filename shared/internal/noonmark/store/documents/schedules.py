@@ -1,4 +1,4 @@
-"""Stored schedules, read once: many jobs share a text, and the calendars that it names never change."""
+"""Parses stored schedules and caches them: many jobs share a text, and contents of calendars never change."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from noonmark.core.calendars.calendar import Calendar, CalendarError
 from noonmark.core.schedules.schedule import Schedule, load_schedule
 
 _MOST_CHARACTERS: Final = 16 * 1024 * 1024
-"""Of the texts that are remembered; what they are read into takes some times more."""
+"""Maximum size of the cached texts; the parsed schedules need a few times more."""
 
 _DIGEST: Final = re.compile(r'\["(?:[^"\\]|\\.)*", ?"([0-9a-z]+)"\]')
-"""A calendar's name and digest, in whatever form the JSON has: a damaged schedule must harm no other."""
+"""A calendar's name and digest, matched without parsing: a damaged schedule must not affect others."""
 
 
 class ScheduleTexts:
-    """Reads stored schedules by their text. One thread uses it."""
+    """Parses and caches stored schedules by their text. Not thread-safe."""
 
     def __init__(self, known: Iterable[Calendar] = ()) -> None:
-        """Take calendars whose contents the store need not have."""
+        """Take calendars whose contents need not be stored."""
         self._read: dict[str, Schedule] = {}
         self._size = 0
         self._calendars: dict[str, Calendar] = {calendar.digest(): calendar for calendar in known}
 
     def learn(self, connection: psycopg.Connection, texts: Iterable[str]) -> None:
-        """Fetch the contents of calendars that these schedules name and that were not seen before."""
+        """Fetch the contents of calendars that these schedules name and that are not cached."""
         wanted = {
             digest
             for text in texts
@@ -43,15 +43,15 @@ class ScheduleTexts:
             "select digest, body from calendar_contents where digest = any (%s)", [list(wanted)]
         ).fetchall()
         for digest, body in rows:
-            # One that cannot be read is told of where a schedule needs it: that job is set aside, no other.
+            # An unreadable calendar is reported when a schedule needs it, so only jobs that use it break.
             with contextlib.suppress(CalendarError):
                 self._calendars[digest] = Calendar.parse(body)
 
     def read(self, text: str) -> Schedule:
-        """Return the schedule of a text whose calendars were learnt.
+        """Return the schedule of a text whose calendars were fetched by `learn`.
 
         Raises:
-            ScheduleError: the text is damaged, or a calendar's content is gone.
+            ScheduleError: the text is damaged, or the contents of a calendar are missing.
         """
         schedule = self._read.get(text)
         if schedule is None:

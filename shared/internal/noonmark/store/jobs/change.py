@@ -289,7 +289,7 @@ def _next_due(batch: Batch, spec: JobSpec, job: LockedJob, *, paused: bool) -> D
         job.id,
         batch.now,
         zone_data_is_active=batch.zone_data_is_active,
-        held=paused,
+        paused=paused,
         capped=job.namespace in batch.facts.capped,
     )
     return once_due(spec, batch.now) if due.now else due

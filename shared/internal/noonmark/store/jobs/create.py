@@ -338,7 +338,7 @@ def _due(batch: Batch, spec: JobSpec, job_id: UUID) -> Due:
         job_id,
         batch.now,
         zone_data_is_active=batch.zone_data_is_active,
-        held=paused,
+        paused=paused,
         capped=spec.namespace in batch.facts.capped,
     )
 

@@ -11,14 +11,14 @@ from noonmark.store.database.statements import statement
 from noonmark.store.jobs.requests import Reason, Result, rejected
 
 
-class QuotaRoom(NamedTuple):
+class QuotaUsage(NamedTuple):
     """A quota, and how many more jobs it admits."""
 
     most: int
     free: int
 
 
-def read_quotas(connection: psycopg.Connection, namespaces: Collection[str]) -> dict[str, QuotaRoom]:
+def read_quotas(connection: psycopg.Connection, namespaces: Collection[str]) -> dict[str, QuotaUsage]:
     """Lock the quotas of namespaces until the transaction ends, and count how many jobs they still admit.
 
     Args:
@@ -33,10 +33,10 @@ def read_quotas(connection: psycopg.Connection, namespaces: Collection[str]) -> 
         {"names": [name for name, _ in quotas], "most": [most for _, most in quotas]},
     ).fetchall()
     most_of: dict[str, int] = dict(quotas)
-    return {name: QuotaRoom(most_of[name], most_of[name] - count) for name, count in counted}
+    return {name: QuotaUsage(most_of[name], most_of[name] - count) for name, count in counted}
 
 
-def over_quota(namespace: str, quota: QuotaRoom) -> Result:
+def over_quota(namespace: str, quota: QuotaUsage) -> Result:
     """Return the result of a job that exceeds the quota."""
     return rejected(
         Reason.QUOTA,

@@ -1,4 +1,4 @@
-"""The role that the API takes on in the database, and nobody logs in as."""
+"""The database role that the API's transactions use; no user logs in with it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _MAKE: Final = sql.SQL("create role {} nologin").format(sql.Identifier(API_ROLE)
 
 
 class RoleError(RuntimeError):
-    """The role is missing and may not be made here; the message holds the statements that make it."""
+    """The role does not exist and cannot be created; the message contains the statements that create it."""
 
 
 def ensure_api_role(connection: psycopg.Connection) -> None:
-    """Make the role where it is missing, and let the connected user take it on. Safe to repeat.
+    """Create the role if it does not exist, and grant it to the connected user. Safe to repeat.
 
-    Roles are of the whole server: another of its databases may have made it already, or makes it just now.
+    Roles belong to the whole server: another database may have created it already, or create it at this moment.
 
     Args:
-        connection: in autocommit.
+        connection: a connection in autocommit.
 
     Raises:
-        RoleError: the user may not make roles.
+        RoleError: the user may not create roles.
     """
     row = connection.execute("select current_user, to_regrole(%s) is not null", [API_ROLE]).fetchone()
     assert row is not None
@@ -38,13 +38,13 @@ def ensure_api_role(connection: psycopg.Connection) -> None:
     except psycopg.errors.InsufficientPrivilege as error:
         statements = f"{_MAKE.as_string(connection)}; {_lend_to(user).as_string(connection)};"
         raise RoleError(
-            f"user {user} may not make the role {API_ROLE}, which the API works as: let an administrator of"
-            f" the server run `{statements}`, then migrate again"
+            f"user {user} cannot create the role {API_ROLE}, which the API uses: ask an administrator of the"
+            f" server to run `{statements}`, then migrate again"
         ) from error
 
 
 def lend_statement(connection: psycopg.Connection) -> str:
-    """Return what an administrator runs to lend the role to the connected user."""
+    """Return the statement with which an administrator grants the role to the connected user."""
     row = connection.execute("select current_user").fetchone()
     assert row is not None
     return f"{_lend_to(row[0]).as_string(connection)};"
@@ -55,7 +55,7 @@ def _lend_to(user: str) -> sql.Composed:
 
 
 def may_take_on(connection: psycopg.Connection) -> bool:
-    """Tell whether the connected user can work as the API's role."""
+    """Return whether the connected user can use the API's role."""
     row = connection.execute(
         "select to_regrole(%(role)s) is not null and pg_has_role(current_user, to_regrole(%(role)s),"
         " case when current_setting('server_version_num')::int >= 160000 then 'SET' else 'MEMBER' end)",
@@ -65,7 +65,7 @@ def may_take_on(connection: psycopg.Connection) -> bool:
 
 
 def _unless_there(connection: psycopg.Connection, statement: sql.Composed) -> None:
-    """Run a statement that somebody else may have run a moment ago."""
+    """Run a create statement; ignore that another connection has just created the object."""
     try:
         connection.execute(statement)
     except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):

@@ -1,4 +1,4 @@
-"""Runs migrations: one at a time, never waiting long for a lock that live services hold."""
+"""Runs migrations: one process at a time, with a short timeout for locks that live services hold."""
 
 from alembic import context
 from sqlalchemy import create_engine, pool, text
@@ -7,7 +7,7 @@ LOCK = "select pg_advisory_xact_lock(hashtext('noonmark_migrate'))"
 
 
 def run() -> None:
-    """Upgrade under an advisory lock, with bounded lock and statement times."""
+    """Upgrade under an advisory lock, with lock and statement timeouts."""
     url = context.config.get_main_option("sqlalchemy.url")
     assert url is not None
     engine = create_engine(url, poolclass=pool.NullPool)

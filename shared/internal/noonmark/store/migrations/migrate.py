@@ -1,4 +1,4 @@
-"""Bringing a database to this release's schema, and telling whether it is there."""
+"""Upgrades a database to this release's schema, and reports its status."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MINIMUM_SERVER = 150_000
 
 
 class SchemaError(RuntimeError):
-    """The database is not usable by this release; the message says what to do."""
+    """This release cannot use the database; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,15 @@ class SchemaStatus:
     shards: int | None
     days_ahead: int
     zone_data: str
-    """Version of the zone data that this process plans with."""
+    """Version of this process's zone data."""
     active_zone_data: str | None
-    """That which the installation plans with."""
+    """Version that the installation plans with."""
     lend_role: str | None = None
-    """The statement by which an administrator lends the API's role to this user; None: it has it."""
+    """The statement with which an administrator grants the API's role to this user; None if it is granted."""
 
     @property
     def problems(self) -> list[str]:
-        """Sentences that say what is wrong and what to do; empty when all is well."""
+        """Sentences that say what is wrong and what to do; empty if the database is ready."""
         found = []
         if self.server_version < MINIMUM_SERVER:
             found.append(f"Postgres {self.server_version // 10_000} is too old; noonmark needs 15 or newer")
@@ -62,8 +62,8 @@ class SchemaStatus:
             )
         if self.current == self.wanted and self.lend_role is not None:
             found.append(
-                "this user may not work as the API's role, so that no request could be answered: let an"
-                f" administrator of the server run `{self.lend_role}`"
+                "this user cannot use the API's role, so the API cannot answer any request: ask an administrator"
+                f" of the server to run `{self.lend_role}`"
             )
         if self.current == self.wanted and self.zone_data != self.active_zone_data:
             found.append(differing_zone_data(self.zone_data, self.active_zone_data))
@@ -71,15 +71,15 @@ class SchemaStatus:
 
 
 def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> None:
-    """Bring the schema to this release and make the ledger's next days. Safe to repeat.
+    """Upgrade the schema to this release and create the ledger's next days. Safe to repeat.
 
     Args:
         dsn: libpq URL of the database, as its owner.
-        shards: how many shards a new installation has; an existing one keeps its own.
-        days_ahead: for how many days beyond today partitions are made.
+        shards: number of shards of a new installation; an existing one keeps its number.
+        days_ahead: number of days after today for which partitions are created.
 
     Raises:
-        SchemaError: the server is too old, or the role of the API is missing and may not be made.
+        SchemaError: the server is too old, or the API's role does not exist and cannot be created.
     """
     with psycopg.connect(dsn, autocommit=True) as connection:
         if connection.info.server_version < MINIMUM_SERVER:
@@ -101,13 +101,13 @@ def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> N
 
 
 def make_day(connection: psycopg.Connection, day: date) -> bool:
-    """Make the ledger's partition of a day; tell whether it was missing."""
+    """Create the ledger's partition of a day; return whether it was missing."""
     row = connection.execute("select noonmark_make_day(%s)", [day]).fetchone()
     return bool(row and row[0])
 
 
 def status(dsn: str) -> SchemaStatus:
-    """Read where the database stands, changing nothing."""
+    """Read the status of the database, without any change."""
     engine = create_engine(sqlalchemy_url(dsn), poolclass=pool.NullPool)
     with engine.connect() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
@@ -134,7 +134,7 @@ def status(dsn: str) -> SchemaStatus:
 
 
 def _today(connection: psycopg.Connection) -> date:
-    """Return the day by the database's clock, the only one that counts."""
+    """Return the current day by the database's clock."""
     row = connection.execute("select (noonmark_now() at time zone 'UTC')::date").fetchone()
     assert row is not None
     today: date = row[0]

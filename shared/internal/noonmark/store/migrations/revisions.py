@@ -1,4 +1,4 @@
-"""Which schemas there have been, and whether one is too old for this release. Reads file names alone."""
+"""The schema revisions, and whether one is too old for this release. Reads only file names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def known_revisions() -> list[str]:
 
 
 def too_old(current: str | None) -> bool:
-    """Tell whether a schema lacks what this release needs.
+    """Return whether a schema is older than this release needs.
 
     Args:
-        current: revision of the database. One that this release does not know is of a later release,
-            whose schema this one can work with; None: no revision is noted.
+        current: revision of the database; None if there is none. An unknown revision is from a later release,
+            whose schema this release can use.
     """
     known = known_revisions()
     return current is None or current in known[:-1]

@@ -1,4 +1,4 @@
-"""The jobs of a namespace that an order is about, found in batches."""
+"""Finds the jobs of a namespace that a request applies to, in batches."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ TO_RESUME: Final = "find_jobs_to_resume"
 TO_PLAN: Final = "find_jobs_to_plan"
 
 BATCH: Final = 500
-"""Jobs held or freed in one transaction: it keeps intake and claims of zoned jobs waiting."""
+"""Jobs paused or resumed in one transaction, during which intake and claims of zoned jobs wait."""
 
 _FIRST: Final = UUID(int=0)
-_STRETCH: Final = 5_000
-"""Jobs of any namespace that one look goes through."""
+_RANGE: Final = 5_000
+"""Jobs of any namespace that one statement searches."""
 
 
 def batches(connection: psycopg.Connection, query: LiteralString, name: str) -> Iterator[Sequence[UUID]]:
-    """Yield the ids that a look through all jobs finds, in batches."""
+    """Search all jobs and yield the ids found, in batches."""
     after = _FIRST
     while True:
         row = connection.execute(
-            statement(query), {"namespace": name, "after": after, "limit": _STRETCH}
+            statement(query), {"namespace": name, "after": after, "limit": _RANGE}
         ).fetchone()
         assert row is not None
         seen, last, found = row
         ids = found or []
         for start in range(0, len(ids), BATCH):
             yield ids[start : start + BATCH]
-        if seen < _STRETCH:
+        if seen < _RANGE:
             return
         after = last
 
@@ -42,7 +42,7 @@ def batches(connection: psycopg.Connection, query: LiteralString, name: str) -> 
 def first_of(
     connection: psycopg.Connection, query: LiteralString, name: str, most: int
 ) -> tuple[list[list[UUID]], bool]:
-    """Return the first batches, of so many jobs or a few more, and whether these are all."""
+    """Return the first batches, with about `most` jobs, and whether these are all."""
     found: list[list[UUID]] = []
     for ids in batches(connection, query, name):
         if sum(map(len, found)) >= most:

@@ -1,4 +1,4 @@
-"""Namespaces: the default zone of their jobs, their caps and quotas; their pauses: `namespace_pauses`."""
+"""Namespaces: the default time zone of their jobs, caps and quotas. For pauses see `pauses.py`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _MOST_IN_FLIGHT: Final = 1_000_000
 _MOST_JOBS: Final = 10_000_000
 
 _NAMED: Final = 5
-"""Calendars that a refusal names."""
+"""Maximum number of calendars that an error names."""
 
 
 class NamespaceRow(NamedTuple):
-    """A namespace as it is listed; `paused_at` is None while it is not paused."""
+    """A row of the listing of namespaces; `paused_at` is None while it is not paused."""
 
     name: str
     timezone: str
@@ -39,7 +39,7 @@ class NamespaceRow(NamedTuple):
 
 
 class JobCount(NamedTuple):
-    """How many recurring jobs of a namespace are in a state; `paused_by` only of paused ones."""
+    """How many recurring jobs of a namespace are in a state; `paused_by` is set only for paused ones."""
 
     state: str
     paused_by: str | None
@@ -47,30 +47,30 @@ class JobCount(NamedTuple):
 
 
 class NamespaceError(Exception):
-    """The pause of a namespace was changed by others while this process worked on it."""
+    """Another user paused or resumed the namespace while this process worked on it."""
 
 
 class NamespaceNameError(NamespaceError):
-    """A name is none for a namespace."""
+    """A name is not valid for a namespace."""
 
 
 class NamespaceInUseError(NamespaceError):
-    """A namespace cannot go back to its defaults while it is paused, or has calendars."""
+    """A namespace cannot be reset to its defaults while it is paused or has calendars."""
 
 
 def set_timezone(connection: psycopg.Connection, name: str, timezone: str) -> bool:
-    """Set the zone of schedules that name none; False if it is that already.
+    """Set the zone of schedules that name none; return False if it is set already.
 
-    Jobs that exist keep the zone that they were made with: it is part of their stored schedule.
+    Existing jobs keep the zone that they were created with, which is part of their stored schedule.
 
     Args:
-        connection: a transaction may be open.
-        name: of the namespace.
+        connection: a connection; a transaction may be open.
+        name: name of the namespace.
         timezone: IANA name.
 
     Raises:
-        NamespaceNameError: the name is none for a namespace.
-        ZoneError: no zone has this name; it names some that are like it.
+        NamespaceNameError: the name is not valid for a namespace.
+        ZoneError: no zone has this name; the error suggests similar ones.
     """
     check_name(name)
     zone = load_zone(timezone)
@@ -82,22 +82,24 @@ def set_timezone(connection: psycopg.Connection, name: str, timezone: str) -> bo
 
 
 def mark_cap(connection: psycopg.Connection, name: str, most: int | None) -> bool:
-    """Cap the runs of each lane of a namespace that are under way at a time; None takes the cap away.
+    """Cap the runs of each lane of a namespace that are in flight at a time; None removes the cap.
 
-    Runs that are queued already go on and are not counted; from the commit on every run that comes due asks
-    for room, once `plan_some` has had the jobs of `TO_PLAN`. False if that is its cap already.
+    Runs that are queued already continue and are not counted. After the commit, and after `plan_some` was
+    called for the jobs of `TO_PLAN`, every due run requests a slot. Returns False if nothing changes.
 
     Args:
-        connection: a transaction may be open.
-        name: of the namespace.
-        most: from 1 on.
+        connection: a connection; a transaction may be open.
+        name: name of the namespace.
+        most: at least 1.
 
     Raises:
-        NamespaceNameError: the name is none for a namespace, or the number none for a cap.
+        NamespaceNameError: the name is not valid for a namespace, or the number for a cap.
     """
     check_name(name)
     if most is not None and not 0 < most <= _MOST_IN_FLIGHT:
-        raise NamespaceNameError(f"{most} is no cap: use a whole number from 1 to {_MOST_IN_FLIGHT:,}")
+        raise NamespaceNameError(
+            f"{most} is not a valid cap: use a whole number from 1 to {_MOST_IN_FLIGHT:,}"
+        )
     with connection.transaction():
         change_time_facts(connection)
         connection.execute(statement("insert_namespace"), {"name": name})
@@ -106,32 +108,32 @@ def mark_cap(connection: psycopg.Connection, name: str, most: int | None) -> boo
 
 
 def plan_some(connection: psycopg.Connection, ids: Sequence[UUID]) -> None:
-    """Have jobs planned one by one: Postgres claims one-time instants by itself, without a look at caps.
+    """Let the planner handle one-time instants of jobs, because Postgres claims them without checking caps.
 
-    Jobs that are made under the cap have no such timers.
+    Jobs that are created while a cap is set need no such change.
     """
     connection.execute(statement("plan_one_time_timers"), {"ids": list(ids)})
 
 
 def set_max_jobs(connection: psycopg.Connection, name: str, most: int | None) -> bool:
-    """Set how many recurring jobs of a namespace there may be that are not cancelled; None: any number.
+    """Set how many recurring jobs that are not cancelled a namespace may have; None means any number.
 
-    Jobs that exist stay, also where there are more of them.
+    Existing jobs stay, even if there are more of them.
 
     Args:
-        connection: a transaction may be open.
-        name: of the namespace.
-        most: from 1 on.
+        connection: a connection; a transaction may be open.
+        name: name of the namespace.
+        most: at least 1.
 
     Returns:
-        False if that is its quota already.
+        False if the quota is the same already.
 
     Raises:
-        NamespaceNameError: the name is none for a namespace, or the number none for a quota.
+        NamespaceNameError: the name is not valid for a namespace, or the number for a quota.
     """
     check_name(name)
     if most is not None and not 0 < most <= _MOST_JOBS:
-        raise NamespaceNameError(f"{most} is no quota: use a whole number from 1 to {_MOST_JOBS:,}")
+        raise NamespaceNameError(f"{most} is not a valid quota: use a whole number from 1 to {_MOST_JOBS:,}")
     with connection.transaction():
         change_time_facts(connection)
         connection.execute(statement("insert_namespace"), {"name": name})
@@ -140,16 +142,16 @@ def set_max_jobs(connection: psycopg.Connection, name: str, most: int | None) ->
 
 
 def delete_namespace(connection: psycopg.Connection, name: str) -> bool:
-    """Forget what was set for a namespace, so that it has the defaults again; False if nothing was.
+    """Reset a namespace to its defaults; return False if it had no settings.
 
-    Jobs stay as they are, also with the zone that they were made with.
+    Jobs stay unchanged and keep the zone that they were created with.
 
     Args:
-        connection: a transaction may be open.
-        name: of the namespace.
+        connection: a connection; a transaction may be open.
+        name: name of the namespace.
 
     Raises:
-        NamespaceInUseError: it is paused, jobs of it are still held, or it has calendars.
+        NamespaceInUseError: it is paused, some of its jobs are still paused, or it has calendars.
     """
     with connection.transaction():
         change_time_facts(connection)
@@ -157,7 +159,8 @@ def delete_namespace(connection: psycopg.Connection, name: str) -> bool:
             count.paused_by == "namespace" for count in count_jobs(connection, name)
         ):
             raise NamespaceInUseError(
-                f"namespace {name} is paused, or holds jobs still: `noonmark namespace resume {name}` first"
+                f"namespace {name} is paused, or some of its jobs still are: run"
+                f" `noonmark namespace resume {name}` first"
             )
         calendars = connection.execute(
             "select name from calendars where namespace = %s order by name limit %s", [name, _NAMED + 1]
@@ -170,9 +173,9 @@ def delete_namespace(connection: psycopg.Connection, name: str) -> bool:
 
 
 def without_jobs(connection: psycopg.Connection, name: str) -> str | None:
-    """Return a hint where no recurring job is in a namespace, with a name that may be meant; else None.
+    """Return a hint if a namespace has no recurring job, with a similar name if there is one; else None.
 
-    Of `default` there is nothing to say: nobody misspelt it.
+    `default` gets no hint, because it is not a misspelt name.
     """
     if name == "default":
         return None
@@ -183,13 +186,13 @@ def without_jobs(connection: psycopg.Connection, name: str) -> str | None:
 
 
 def name_hint(name: str, spaces: Sequence[str]) -> str:
-    """Say that a namespace has no recurring job, and which of those there are may be meant."""
+    """Return the hint that a namespace has no recurring job, with a similar existing name."""
     near = get_close_matches(name, [one for one in spaces if one != name], n=1, cutoff=0.6)
-    return f"no recurring job is in namespace {name!r} yet" + (f"; did you mean {near[0]!r}?" if near else "")
+    return f"namespace {name!r} has no recurring job yet" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def list_namespaces(connection: psycopg.Connection, name: str | None = None) -> list[NamespaceRow]:
-    """List namespaces that were set or paused, or have a recurring job; None: all of them."""
+    """List namespaces that have settings, a pause or a recurring job; `name` selects one of them."""
     with connection.cursor(row_factory=row_of(NamespaceRow)) as cursor:
         return cursor.execute(statement("list_namespaces"), {"name": name}).fetchall()
 
@@ -201,17 +204,17 @@ def count_jobs(connection: psycopg.Connection, name: str) -> list[JobCount]:
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no name for a namespace.
+    """Check the name of a namespace.
 
     Raises:
-        NamespaceNameError: it is none.
+        NamespaceNameError: it is not valid.
     """
     if not re.fullmatch(NAMESPACE_PATTERN, name):
-        raise NamespaceNameError(f"{name!r} is no name for a namespace: use {NAME_RULE}")
+        raise NamespaceNameError(f"{name!r} is not a valid namespace name: use {NAME_RULE}")
 
 
 def is_paused(connection: psycopg.Connection, name: str) -> bool:
-    """Tell whether a namespace is paused."""
+    """Return whether a namespace is paused."""
     row = connection.execute(
         "select paused_at is not null from namespaces where name = %s", [name]
     ).fetchone()

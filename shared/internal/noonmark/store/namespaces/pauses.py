@@ -1,8 +1,7 @@
-"""Pauses of namespaces: all of their jobs at once.
+"""Pauses and resumes all jobs of a namespace.
 
-A pause marks the namespace first, in a transaction that no intake overlaps: from its commit on new jobs are
-made held. Those that exist follow in batches. Whatever ends the work in between, the same order given again
-finishes it.
+A pause first marks the namespace, in a transaction that excludes intake: jobs created after its commit are
+paused. Existing jobs follow in batches. If the work is interrupted, repeating the same request finishes it.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ _Counts = TypeVar("_Counts", bound=tuple[int, ...])
 
 _TRIES: Final = 5
 
-_GOING: Final = (JobState.ACTIVE, JobState.COMPLETED, JobState.BROKEN)
-"""States of jobs that may have runs which nobody holds."""
+_NOT_PAUSED: Final = (JobState.ACTIVE, JobState.COMPLETED, JobState.BROKEN)
+"""States of jobs that are not paused and may have unfinished runs."""
 
 
 class _Job(NamedTuple):
@@ -38,18 +37,18 @@ class _Job(NamedTuple):
 
 
 def mark_paused(connection: psycopg.Connection, name: str, reason: str | None) -> bool:
-    """Mark a namespace as paused, in a transaction; False where it was. `pause_some`, of `TO_HOLD`, follows.
+    """Mark a namespace as paused; return False if it was. Then call `pause_some` for jobs of `TO_PAUSE`.
 
-    Jobs that are paused on their own account stay so, also after the namespace's resume. Runs that are under
-    way go on. Given again, the order holds what an earlier one did not get to.
+    Jobs that are paused separately stay paused after the namespace's resume. Running runs continue. A
+    repeated request pauses the jobs that an earlier one did not reach.
 
     Args:
-        connection: any.
-        name: of the namespace; one without any job may be paused.
-        reason: for people; None keeps the one of an earlier order.
+        connection: any connection.
+        name: name of the namespace, which need not have any job.
+        reason: the reason, for people; None keeps that of an earlier request.
 
     Raises:
-        NamespaceNameError: the name is none for a namespace.
+        NamespaceNameError: the name is not valid for a namespace.
     """
     check_name(name)
     with connection.transaction():
@@ -61,10 +60,10 @@ def mark_paused(connection: psycopg.Connection, name: str, reason: str | None) -
 
 
 def mark_resumed(connection: psycopg.Connection, name: str) -> bool:
-    """Mark a namespace as going on, in a transaction; False if it was. `resume_some`, of `TO_FREE`, follows.
+    """Mark a namespace as resumed; return False if it was. Then call `resume_some` for jobs of `TO_RESUME`.
 
     Raises:
-        NamespaceNameError: the name is none for a namespace.
+        NamespaceNameError: the name is not valid for a namespace.
     """
     check_name(name)
     with connection.transaction():
@@ -73,10 +72,10 @@ def mark_resumed(connection: psycopg.Connection, name: str) -> bool:
 
 
 def pause_some(connection: psycopg.Connection, name: str, ids: Sequence[UUID]) -> tuple[int, int]:
-    """Hold some jobs of a namespace that is paused; return how many jobs and runs.
+    """Pause some jobs of a paused namespace; return the numbers of jobs and of runs.
 
     Raises:
-        NamespaceError: somebody has resumed it meanwhile.
+        NamespaceError: another user has resumed it meanwhile.
     """
     return _in_batch(connection, name, ids, _pause_batch, paused=True)
 
@@ -84,23 +83,23 @@ def pause_some(connection: psycopg.Connection, name: str, ids: Sequence[UUID]) -
 def resume_some(
     connection: psycopg.Connection, name: str, ids: Sequence[UUID], missed: ResumeChoice
 ) -> tuple[int, int, int]:
-    """Let some jobs of a namespace go on that is not paused; return how many, their runs, the late ones.
+    """Resume some jobs of a namespace that is not paused; return the numbers of jobs, runs and late jobs.
 
     Args:
-        connection: no transaction open.
-        name: of the namespace.
-        ids: of the jobs.
-        missed: what becomes of the instants that the pause held; jobs that have some are the late ones, and
-            get their verdicts with the next claims.
+        connection: a connection without an open transaction.
+        name: name of the namespace.
+        ids: ids of the jobs.
+        missed: what happens to the instants that came due during the pause. Jobs with such instants are the
+            late ones; the next claims settle them.
 
     Raises:
-        NamespaceError: somebody has paused it again meanwhile.
+        NamespaceError: another user has paused it again meanwhile.
     """
 
-    def free_batch(open_: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int, int]:
+    def resume_batch(open_: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int, int]:
         return _resume_batch(open_, found, missed)
 
-    return _in_batch(connection, name, ids, free_batch, paused=False)
+    return _in_batch(connection, name, ids, resume_batch, paused=False)
 
 
 def _in_batch(
@@ -111,20 +110,20 @@ def _in_batch(
     *,
     paused: bool,
 ) -> _Counts:
-    """Do one batch in a transaction that locks timers, then jobs; again if it lost a deadlock to a worker."""
-    for left in reversed(range(_TRIES)):
+    """Run one batch in a transaction that locks timers, then jobs; retry after a deadlock with a worker."""
+    for retries_left in reversed(range(_TRIES)):
         try:
             with connection.transaction():
                 change_time_facts(connection)
                 if is_paused(connection, name) != paused:
                     done = "resumed" if paused else "paused again"
-                    raise NamespaceError(f"namespace {name} was {done} by somebody else in the meantime")
+                    raise NamespaceError(f"another user has {done} namespace {name} in the meantime")
                 connection.execute(statement("lock_job_timers"), {"ids": list(ids)})
                 with connection.cursor(row_factory=row_of(_Job)) as cursor:
                     found = cursor.execute(statement("lock_namespace_jobs"), {"ids": list(ids)}).fetchall()
                 return work(connection, found)
         except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
-            if not left:
+            if not retries_left:
                 raise
     raise AssertionError  # the last try returns or raises
 
@@ -132,13 +131,13 @@ def _in_batch(
 def _pause_batch(connection: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int]:
     active = [job for job in found if job.state == JobState.ACTIVE]
     connection.execute(statement("pause_namespace_jobs"), {"ids": [job.id for job in active]})
-    # What is completed or broken has runs to hold, and nothing else.
-    held = [job for job in found if job.state in _GOING]
+    # Completed and broken jobs may only have runs to pause.
+    pausable = [job for job in found if job.state in _NOT_PAUSED]
     waiting = pause_runs(
         connection,
-        [job.id for job in held],
+        [job.id for job in pausable],
         recurring=[job.id for job in active if job.recurring],
-        shards=[job.shard for job in held],
+        shards=[job.shard for job in pausable],
     )
     return len(active), waiting
 
@@ -146,13 +145,13 @@ def _pause_batch(connection: psycopg.Connection, found: Sequence[_Job]) -> tuple
 def _resume_batch(
     connection: psycopg.Connection, found: Sequence[_Job], missed: ResumeChoice
 ) -> tuple[int, int, int]:
-    freed = connection.execute(
+    resumed = connection.execute(
         statement("resume_namespace_jobs"), {"ids": [job.id for job in found], "missed": missed.value}
     ).fetchall()
-    # Of the others only runs were held: they are completed or broken, or the pause never got to them.
-    others = [job.id for job in found if job.state in _GOING]
+    # The other jobs may only have paused runs: they are completed or broken, or the pause did not reach them.
+    others = [job.id for job in found if job.state in _NOT_PAUSED]
     late = connection.execute(
-        statement("count_paused_jobs"), {"ids": [row[0] for row in freed], "never": NEVER}
+        statement("count_paused_jobs"), {"ids": [row[0] for row in resumed], "never": NEVER}
     ).fetchone()
     assert late is not None
-    return len(freed), resume_runs(connection, [*(row[0] for row in freed), *others]), late[0]
+    return len(resumed), resume_runs(connection, [*(row[0] for row in resumed), *others]), late[0]

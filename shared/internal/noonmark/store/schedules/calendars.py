@@ -1,7 +1,7 @@
-"""Calendars by name: what is in them, and what a change of one does to the jobs that use it.
+"""Calendars: stores their contents, and plans the jobs that use a changed calendar again.
 
-A job's stored schedule names each calendar with the digest of its contents. Contents never change; a change
-of a calendar names the new digest in the schedules of its jobs and lets their next instants be found anew.
+A job's stored schedule names each calendar with the digest of its contents. Contents never change. A change
+of a calendar writes the new digest into the schedules of its jobs; their next instants are computed again.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from noonmark.store.documents.schedules import ScheduleTexts
 from noonmark.store.schedules.time_facts import change_time_facts
 
 MAX_NAMED_JOBS: Final = 5
-"""Jobs that a refusal names."""
+"""Maximum number of jobs that an error names."""
 
 MAX_LOOKED_AT: Final = 1_000
-"""Jobs of a calendar whose next instants are looked at after a change."""
+"""Maximum number of jobs of a calendar whose next instants are checked after a change."""
 
 
 class Change(StrEnum):
-    """What setting a calendar did."""
+    """What a change of a calendar did."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -40,15 +40,15 @@ class Change(StrEnum):
 
 
 class CalendarChange(NamedTuple):
-    """What became of a calendar that was set.
+    """The result of a change of a calendar.
 
     Attributes:
-        change: whether the name is new, has new contents, or had these already.
-        digest: of the contents it has now.
-        jobs: how many jobs' schedules now name the new digest; 0 if nothing changed.
-        replanned: how many of them have their next instant found anew by the trigger, or at their resume.
-        before: what it held until now; None: it is new.
-        now: what it holds now.
+        change: whether the calendar is new, has new contents, or had these already.
+        digest: digest of its contents now.
+        jobs: number of jobs whose schedules now name the new digest; 0 if nothing changed.
+        replanned: number of jobs whose next instant the trigger computes again, now or at their resume.
+        before: its contents before; None if it is new.
+        now: its contents now.
     """
 
     change: Change
@@ -60,16 +60,16 @@ class CalendarChange(NamedTuple):
 
 
 Edit = Callable[[Calendar | None], Calendar]
-"""Makes the new contents of a calendar of those that it has; None: there is none of this name."""
+"""Returns the new contents of a calendar from its current ones, which are None if it does not exist."""
 
 
 class CalendarUsers(NamedTuple):
-    """Jobs that use a calendar, as far as they were looked at.
+    """Jobs that use a calendar, as far as they were checked.
 
     Attributes:
-        names: of the jobs, or ids where there is no name, by age.
-        without_next: those of them that are active or paused and have no next instant under its contents.
-        more: others use it as well, and were not looked at.
+        names: names of the jobs, or ids of jobs without a name, by age.
+        without_next: those that are active or paused and have no next instant with its contents.
+        more: whether further jobs use it, which were not checked.
     """
 
     names: list[str]
@@ -78,7 +78,7 @@ class CalendarUsers(NamedTuple):
 
 
 class CalendarRow(NamedTuple):
-    """A calendar as it is listed. `body` is its JSON form, `jobs` counts those that use it."""
+    """A row of the listing of calendars. `body` is its JSON form, `jobs` the number of jobs that use it."""
 
     namespace: str
     name: str
@@ -92,23 +92,23 @@ class CalendarInUseError(Exception):
     """A calendar cannot be deleted while jobs use it.
 
     Attributes:
-        jobs: names, or ids where there is no name, of at most `MAX_NAMED_JOBS` of them.
+        jobs: names (or ids of jobs without a name) of at most `MAX_NAMED_JOBS` of them.
     """
 
     def __init__(self, name: str, jobs: list[str], *, more: bool) -> None:
         shown = ", ".join(jobs) + (" and others" if more else "")
         super().__init__(
-            f"calendar {name} is used by the job{'s' if len(jobs) > 1 else ''} {shown}; take it out of their"
-            " schedules, or cancel them, before it is deleted"
+            f"calendar {name} is used by the job{'s' if len(jobs) > 1 else ''} {shown}; remove it from their"
+            " schedules, or cancel them, before you delete it"
         )
         self.jobs = jobs
 
 
 def preview_calendar(connection: psycopg.Connection, namespace: str, name: str, edit: Edit) -> CalendarChange:
-    """Tell what `edit_calendar` would do, but for the number of jobs; nothing is changed or locked.
+    """Return what `edit_calendar` would do, except the numbers of jobs; nothing is changed or locked.
 
     Raises:
-        CalendarError: the name is none for a calendar, or the edit refuses what it holds.
+        CalendarError: the name is not valid for a calendar, or the edit refuses its contents.
     """
     check_name(name)
     before = _contents_of(connection, namespace, name)
@@ -118,21 +118,21 @@ def preview_calendar(connection: psycopg.Connection, namespace: str, name: str, 
 
 
 def edit_calendar(connection: psycopg.Connection, namespace: str, name: str, edit: Edit) -> CalendarChange:
-    """Change the contents of a calendar, and plan the jobs that use it anew, all in one transaction.
+    """Change the contents of a calendar and plan the jobs that use it again, in one transaction.
 
-    Instants that have their verdict keep it. What is due from the last of them on is found anew, by the new
-    contents. Meanwhile no job is taken in, and none with a zone is planned.
+    Settled instants stay unchanged. Later ones are computed again, with the new contents. Meanwhile no job is
+    accepted, and none with a zone is planned.
 
     Args:
-        connection: no transaction open.
-        namespace: that it belongs to.
-        name: of the calendar.
-        edit: makes the new contents of those that it has in this transaction.
+        connection: a connection without an open transaction.
+        namespace: its namespace.
+        name: name of the calendar.
+        edit: returns the new contents from the current ones of this transaction.
 
     Raises:
-        CalendarError: the name is none for a calendar, or the edit refuses what it holds.
-        psycopg.errors.DeadlockDetected: a job of it was being changed; try again.
-        psycopg.errors.LockNotAvailable: those who plan or take in jobs did not let go in time; try again.
+        CalendarError: the name is not valid for a calendar, or the edit refuses its contents.
+        psycopg.errors.DeadlockDetected: one of its jobs was being changed; retry.
+        psycopg.errors.LockNotAvailable: planners or intake did not release their locks in time; retry.
     """
     check_name(name)
     with connection.transaction():
@@ -158,10 +158,10 @@ def calendar_users(
     """Return the jobs that use a calendar, and those of them that have no next instant.
 
     Args:
-        connection: any; nothing is written.
-        namespace: that the calendar belongs to.
-        name: of the calendar.
-        calendar: its contents, or those that it is to have.
+        connection: any connection; nothing is written.
+        namespace: the calendar's namespace.
+        name: name of the calendar.
+        calendar: its current or future contents.
     """
     rows = connection.execute(
         statement("list_calendar_jobs"),
@@ -174,7 +174,7 @@ def calendar_users(
     schedules.learn(connection, texts)
     row = connection.execute("select noonmark_now()").fetchone()
     assert row is not None
-    # Many jobs share a text, and the search for an instant that is not there is a long one.
+    # Many jobs share a schedule text, and searching for an instant that does not exist takes long.
     ends: dict[str, bool] = {}
     without: list[str] = []
     for (job_id, job_name, state, _), text in zip(users, texts, strict=True):
@@ -191,16 +191,16 @@ def _has_no_next(schedules: ScheduleTexts, text: str, now: datetime) -> bool:
     try:
         return schedules.read(text).next(now) is None
     except (ScheduleError, KeyError):
-        # It cannot be planned under any calendar; the trigger sets the job aside and says why.
+        # It cannot be planned with any calendar; the trigger marks the job as broken and says why.
         return False
 
 
 def delete_calendar(connection: psycopg.Connection, namespace: str, name: str) -> bool:
-    """Delete a calendar that no job uses, in one transaction; False if there is none of this name.
+    """Delete a calendar that no job uses, in one transaction; return False if it does not exist.
 
     Raises:
         CalendarInUseError: jobs use it.
-        psycopg.errors.LockNotAvailable: those who plan or take in jobs did not let go in time; try again.
+        psycopg.errors.LockNotAvailable: planners or intake did not release their locks in time; retry.
     """
     with connection.transaction():
         change_time_facts(connection)
@@ -220,13 +220,13 @@ def delete_calendar(connection: psycopg.Connection, namespace: str, name: str) -
 def list_calendars(
     connection: psycopg.Connection, namespace: str | None = None, name: str | None = None
 ) -> list[CalendarRow]:
-    """List calendars by namespace and name; None: of every namespace, or every name."""
+    """List calendars, by namespace and name; None selects every namespace, or every name."""
     with connection.cursor(row_factory=row_of(CalendarRow)) as cursor:
         return cursor.execute(statement("list_calendars"), {"namespace": namespace, "name": name}).fetchall()
 
 
 def get_calendar(connection: psycopg.Connection, namespace: str, name: str) -> CalendarRow | None:
-    """Return a calendar; None if there is none of this name."""
+    """Return a calendar; None if it does not exist."""
     found = list_calendars(connection, namespace, name)
     return found[0] if found else None
 
@@ -247,17 +247,17 @@ def _contents_of(connection: psycopg.Connection, namespace: str, name: str) -> C
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no name for a calendar.
+    """Check the name of a calendar.
 
     Raises:
-        CalendarError: it is none.
+        CalendarError: it is not valid.
     """
     if not NAME_PATTERN.fullmatch(name):
-        raise CalendarError("", f"{name!r} is no name for a calendar: use {NAME_RULE}")
+        raise CalendarError("", f"{name!r} is not a valid calendar name: use {NAME_RULE}")
 
 
 def _replan(connection: psycopg.Connection, namespace: str, name: str, digest: str) -> CalendarChange:
-    """Name the new digest in the jobs that use a calendar, and replace their timers."""
+    """Write the new digest into the jobs that use a calendar, and replace their timers."""
     key = {"namespace": namespace, "pair": _pair(name)}
     connection.execute(statement("lock_calendar_timers"), key)
     jobs: list[tuple[UUID, str]] = connection.execute(
@@ -273,12 +273,12 @@ def _replan(connection: psycopg.Connection, namespace: str, name: str, digest: s
         },
     ).fetchone()
     assert row is not None
-    gone, made, unplaced = row
-    assert gone == made, f"{gone} timers were taken and {made} put back"
-    assert unplaced == 0, f"{unplaced} timers of jobs with calendars do not know their last settled instant"
-    return CalendarChange(Change.CHANGED, digest, jobs=len(jobs), replanned=made)
+    deleted, added, unplaced = row
+    assert deleted == added, f"{deleted} timers were deleted and {added} inserted"
+    assert unplaced == 0, f"{unplaced} timers of jobs with calendars have no last settled instant"
+    return CalendarChange(Change.CHANGED, digest, jobs=len(jobs), replanned=added)
 
 
 def _pair(name: str) -> str:
-    """Return a pattern of a calendar's name and digest, as Postgres writes them in a schedule."""
+    """Return a pattern for a calendar's name and digest, as Postgres writes them in a schedule."""
     return rf'\["{re.escape(name)}", "[0-9a-f]+"\]'

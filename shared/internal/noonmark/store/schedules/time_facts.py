@@ -1,4 +1,4 @@
-"""What documents are read with: zone data, default zones, calendars, limits; the lock on changes of these."""
+"""Facts that documents are parsed with (default zones, calendars, limits), and the lock on their changes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.store.database.scope import outside_scope
 
 _LOCK: Final = 0x6E6F6F6E_74696D65
-"""Advisory lock: shared by whoever plans or writes schedules, exclusive for whoever changes the facts."""
+"""Advisory lock: shared for planning and writing schedules, exclusive for changing the facts."""
 
 
 def share_time_facts(connection: psycopg.Connection, *, wait: bool = False) -> bool:
-    """Keep the facts as they are until the open transaction ends; False where a change is under way.
+    """Keep the facts unchanged until the open transaction ends; return False if a change is in progress.
 
-    Statements after this one see every change that came before.
+    Later statements see all earlier changes.
     """
     if wait:
         connection.execute("select pg_advisory_xact_lock_shared(%s)", [_LOCK])
@@ -29,12 +29,12 @@ def share_time_facts(connection: psycopg.Connection, *, wait: bool = False) -> b
 
 
 def change_time_facts(connection: psycopg.Connection) -> None:
-    """Wait for all who use the facts, and keep them out until the open transaction ends."""
+    """Wait for all users of the facts, and keep them out until the open transaction ends."""
     connection.execute("select pg_advisory_xact_lock(%s)", [_LOCK])
 
 
 def facts_number(connection: psycopg.Connection) -> int:
-    """Return the number that every change of the facts raises."""
+    """Return the number that every change of the facts increments."""
     row = connection.execute("select facts from install").fetchone()
     assert row is not None
     number: int = row[0]
@@ -44,26 +44,26 @@ def facts_number(connection: psycopg.Connection) -> int:
 def read_time_facts(connection: psycopg.Connection) -> TimeFacts:
     """Read default zones, pauses, calendars, limits and caps of all namespaces, whatever the scope.
 
-    Processes keep them: what one tenant's requests may see must not be what another's are checked with.
+    Processes cache them for all requests, so they must not depend on what one request can see.
     """
     with outside_scope(connection):
         return _read_time_facts(connection)
 
 
 def _read_time_facts(connection: psycopg.Connection) -> TimeFacts:
-    # The number first: a change that comes between makes it too low, and the facts are read again.
+    # Read the number first: if a change follows, the number is too low, and the facts are read again.
     number = facts_number(connection)
     zones: dict[str, str] = {}
     paused: set[str] = set()
     capped: set[str] = set()
     bounded: set[str] = set()
-    for name, zone, held, has_cap, has_quota in connection.execute(
+    for name, zone, is_paused, has_cap, has_quota in connection.execute(
         "select name, timezone, paused_at is not null, max_in_flight is not null, max_jobs is not null"
         " from namespaces"
     ).fetchall():
         if zone != "UTC":
             zones[name] = zone
-        if held:
+        if is_paused:
             paused.add(name)
         if has_cap:
             capped.add(name)
@@ -74,7 +74,7 @@ def _read_time_facts(connection: psycopg.Connection) -> TimeFacts:
         "select namespace, name, body from calendars join calendar_contents using (digest)"
     ).fetchall()
     for namespace, name, body in rows:
-        # Documents that name one which cannot be read are refused; the others are none the worse.
+        # Documents that name an unreadable calendar are refused; others are not affected.
         with contextlib.suppress(CalendarError):
             calendars[namespace][name] = Calendar.parse(body)
     limits: defaultdict[str, set[str]] = defaultdict(set)
@@ -92,6 +92,6 @@ def _read_time_facts(connection: psycopg.Connection) -> TimeFacts:
 
 
 def active_zone_data(connection: psycopg.Connection) -> str | None:
-    """Return the version of the zone data that the installation plans with; None before any was activated."""
+    """Return the version of the zone data that the installation plans with; None if none was activated."""
     row = connection.execute("select version from zone_data where active").fetchone()
     return row[0] if row else None

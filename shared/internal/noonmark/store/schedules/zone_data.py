@@ -1,4 +1,4 @@
-"""Which release of the time zone data the installation plans with, and the change to another one."""
+"""The release of the time zone data that the installation plans with, and the activation of another one."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from noonmark.store.documents.schedules import ScheduleTexts
 from noonmark.store.schedules.time_facts import active_zone_data, change_time_facts
 
 MAX_LISTED: Final = 1000
-"""Moved jobs, and skipped ones, that a report lists; it counts all of them."""
+"""Maximum number of moved jobs, and of skipped ones, that a report lists; it counts all of them."""
 
 _BATCH: Final = 2000
-_MOST_REMEMBERED: Final = 500_000
+_MOST_CACHED: Final = 500_000
 
 Progress = Callable[[int], None]
-"""Is told how many timers have been looked at."""
+"""Receives the number of timers checked so far."""
 
 
 class Release(NamedTuple):
     """A release of the zone data that the installation has planned with.
 
     Attributes:
-        version: such as "2026f".
-        active: it plans with it now.
-        activated_at: when it was last made the active one.
-        timers: zoned jobs that were looked at then; None for the first one of an installation.
-        moved: those whose next instant it moved.
+        version: the version, such as "2026f".
+        active: whether the installation plans with it now.
+        activated_at: when it was last activated.
+        timers: number of zoned jobs checked then; None for the first one of an installation.
+        moved: number of jobs whose next instant moved.
     """
 
     version: str
@@ -51,15 +51,15 @@ class Release(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MovedJob:
-    """A job whose next instant is another one now. Local times are naive, on the clock of the new data.
+    """A job whose next instant has moved. Local times are naive, by the clock of the new data.
 
     Attributes:
         zone: IANA name.
         was: the instant that was planned.
-        at: the one that takes its place; None: the schedule has no further one.
-        was_local: what the clock shows at `was`, as it is known now.
-        at_local: what it shows at `at`.
-        paused: the job waits for its resume.
+        at: the instant that replaces it; None if the schedule has no further one.
+        was_local: the local time of `was`, by the new data.
+        at_local: the local time of `at`.
+        paused: whether the job waits for its resume.
     """
 
     job_id: UUID
@@ -75,7 +75,7 @@ class MovedJob:
 
 @dataclass(frozen=True, slots=True)
 class SkippedJob:
-    """A job that could not be planned anew: it keeps its instant, and is set aside when that comes."""
+    """A job that could not be planned again: it keeps its instant, and becomes broken when that is due."""
 
     job_id: UUID
     name: str | None
@@ -88,16 +88,16 @@ class Report:
     """What an activation did, or would do.
 
     Attributes:
-        version: of this process's zone data.
-        previous: the version that was active; None: none was.
-        dry_run: nothing was changed.
-        activated_at: when the version became the active one; None: not by this call.
-        timers: zoned jobs that were looked at.
-        moved: those whose next instant is another one.
-        respread: those whose instant stays and whose jitter, bounded by the instant after it, does not.
-        skipped: those that could not be planned anew.
-        moved_jobs: the first `MAX_LISTED` of them.
-        skipped_jobs: the first `MAX_LISTED` of them.
+        version: version of this process's zone data.
+        previous: the version that was active; None if there was none.
+        dry_run: whether this was a preview that changed nothing.
+        activated_at: when this call activated the version; None if it did not.
+        timers: number of zoned jobs checked.
+        moved: number of jobs whose next instant moved.
+        respread: number of jobs whose instant stays and whose jitter, bounded by the next instant, changes.
+        skipped: number of jobs that could not be planned again.
+        moved_jobs: the first `MAX_LISTED` moved jobs.
+        skipped_jobs: the first `MAX_LISTED` skipped jobs.
     """
 
     version: str
@@ -113,17 +113,17 @@ class Report:
 
     @property
     def was_active(self) -> bool:
-        """Whether the version was the active one before: then nothing is planned anew."""
+        """Whether the version was active before; then nothing changes."""
         return self.previous == self.version
 
     @property
     def goes_back(self) -> bool:
-        """Whether the version is an older one than the one that was active."""
+        """Whether the version is older than the one that was active."""
         return self.previous is not None and self.version < self.previous
 
 
 def ensure_active(connection: psycopg.Connection, version: str) -> None:
-    """Make this version the active one of an installation that has none yet."""
+    """Activate this version if the installation has no active one yet."""
     connection.execute(
         """insert into zone_data (version, active, activated_at)
            select %(version)s, true, noonmark_now()
@@ -134,10 +134,10 @@ def ensure_active(connection: psycopg.Connection, version: str) -> None:
 
 
 def differing_zone_data(version: str, active: str | None) -> str:
-    """Say that this process has other zone data than the installation plans with, and what to do."""
+    """Return the message for a process with other zone data than the installation plans with."""
     return (
-        f"zone data {active or 'of no version'} are active, this process has {version}: with these a trigger"
-        " claims no job with a time zone; plan with them by `noonmark zones activate`, or use the active ones"
+        f"the active zone data are {active or 'unknown'}, but this process has {version}, with which a"
+        " trigger claims no job with a time zone: run `noonmark zones activate`, or use the active version"
     )
 
 
@@ -148,7 +148,7 @@ def history(connection: psycopg.Connection) -> list[Release]:
 
 
 def count_zoned(connection: psycopg.Connection) -> int:
-    """Return how many jobs wait for an instant that depends on zone data."""
+    """Return the number of jobs whose next instant depends on zone data."""
     row = connection.execute("select count(*) from timers where kind = 3").fetchone()
     assert row is not None
     total: int = row[0]
@@ -160,20 +160,19 @@ def activate(
     *,
     dry_run: bool = False,
     progress: Progress | None = None,
-    told: Callable[[Report], None] | None = None,
+    on_report: Callable[[Report], None] | None = None,
 ) -> Report:
-    """Make this process's zone data those that the installation plans with, and plan what waits anew.
+    """Activate this process's zone data for the installation, and plan waiting instants again.
 
-    All of it happens in one transaction that claims of zoned jobs and writers of schedules wait for. Runs
-    that are in the ledger stay as they are. What a job has done is what its wall clock showed: a local time
-    that had its verdict under the old data does not fire again, one that had none fires. If the version is
-    the active one already, nothing is done.
+    All of it happens in one transaction, for which claims of zoned jobs and writers of schedules wait. Runs
+    in the ledger stay unchanged. Local time decides what is done: a local time that was settled under the old
+    data does not fire again, and one that was not settled fires. If the version is active, nothing changes.
 
     Args:
-        connection: no transaction open.
-        dry_run: only tell what would change; nothing is locked.
-        progress: is told how far it is; where it is no dry run it counts twice.
-        told: is told what was done, in the transaction that did it.
+        connection: a connection without an open transaction.
+        dry_run: whether to only report what would change, without any lock.
+        progress: receives the progress; without `dry_run` it counts twice.
+        on_report: receives the report, in the transaction that made the changes.
 
     Raises:
         psycopg.Error: nothing was changed; try again.
@@ -184,8 +183,7 @@ def activate(
         report = Report(version, active_zone_data(connection), dry_run)
         if report.was_active:
             return report
-        # First without the lock: what is found is remembered, so that whoever plans waits for little more
-        # than the writing.
+        # First without the lock: the results are cached, so that planners then wait only for the writes.
         for _ in replanner.changes(report):
             pass
         if dry_run:
@@ -204,8 +202,8 @@ def activate(
         ).fetchone()
         assert row is not None
         report.activated_at = row[0]
-        if told is not None:
-            told(report)
+        if on_report is not None:
+            on_report(report)
     return report
 
 
@@ -225,7 +223,7 @@ class _Timer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """Where a timer goes. `fire_at` None: as soon as possible. `wakes`: although it was to wait for ever."""
+    """The new instant of a timer. `fire_at` None means as soon as possible; `wakes` ends an endless wait."""
 
     timer: _Timer
     at: datetime
@@ -234,7 +232,7 @@ class _Change:
 
 
 class _Replanner:
-    """Finds the timers that this process's zone data put elsewhere."""
+    """Finds the timers whose instants differ under this process's zone data."""
 
     def __init__(self, connection: psycopg.Connection, progress: Progress | None) -> None:
         self._connection = connection
@@ -243,7 +241,7 @@ class _Replanner:
         self._found: dict[tuple[str, datetime, int, datetime | None], datetime | None] = {}
 
     def changes(self, report: Report) -> Iterator[list[_Change]]:
-        """Yield, batch by batch, what is to be written, and count it in the report."""
+        """Yield the changes to write, batch by batch, and count them in the report."""
         with self._connection.cursor(name="zoned_timers", row_factory=row_of(_Timer)) as cursor:
             cursor.execute(statement("read_zoned_timers"))
             while timers := cursor.fetchmany(_BATCH):
@@ -255,7 +253,7 @@ class _Replanner:
     def _change(self, timer: _Timer, report: Report) -> _Change | None:
         try:
             return self._plan(timer, report)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one job must not stop the others
+        except Exception as error:  # noqa: BLE001 - an error in one job must not stop the others
             report.skipped += 1
             if len(report.skipped_jobs) < MAX_LISTED:
                 reason = str(error) or type(error).__name__
@@ -264,12 +262,12 @@ class _Replanner:
 
     def _plan(self, timer: _Timer, report: Report) -> _Change | None:
         if timer.schedule is None or timer.after_at is None or timer.after_offset is None:
-            raise ValueError("its timer does not tell the last instant that has its verdict")
+            raise ValueError("its timer does not contain the last settled instant")
         schedule = self._schedules.read(timer.schedule)
         is_place = timer.scheduled_for == timer.after_at
         waits = timer.fire_at == NEVER
         if is_place and (not waits or timer.state == JobState.PAUSED):
-            return None  # The claim finds its instant, on the zone data of that moment.
+            return None  # The claim computes its instant, with the zone data of that moment.
         at = self._next(timer.schedule, schedule, timer, None if is_place else timer.scheduled_for)
         if is_place and at is None:
             return None
@@ -277,7 +275,7 @@ class _Replanner:
             return self._respread(timer, schedule, report)
         _note_move(report, timer, schedule, at)
         if at is None:
-            # Only a place: the claim ends the job, or lets it wait for its calendars.
+            # Only a position: the claim completes the job, or lets it wait for its calendars.
             return _Change(timer, timer.after_at, None, wakes=False)
         return _Change(timer, at, _fires(schedule, timer, at), wakes=is_place)
 
@@ -288,7 +286,7 @@ class _Replanner:
         assert timer.after_offset is not None
         key = (text, timer.after_at, timer.after_offset, planned)
         if key not in self._found:
-            if len(self._found) >= _MOST_REMEMBERED:
+            if len(self._found) >= _MOST_CACHED:
                 self._found.clear()
             offset = timedelta(seconds=timer.after_offset)
             self._found[key] = next_open(schedule, timer.after_at, offset, planned=planned)

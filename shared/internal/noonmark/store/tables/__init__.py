@@ -1,4 +1,4 @@
-"""The tables as SQLAlchemy Core sees them, for reads.
+"""The tables in SQLAlchemy Core, for reads.
 
 May import: nothing of the other rooms. Start with `tables.py`, which exports all of them.
 """

@@ -1,4 +1,4 @@
-"""Tables of what the observer keeps. See `tables`."""
+"""Tables of the observer. See `tables`."""
 
 from __future__ import annotations
 

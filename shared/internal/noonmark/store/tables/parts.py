@@ -1,4 +1,4 @@
-"""What the tables are made of."""
+"""Helpers that define the tables' columns."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ INSTANT: Final = DateTime(timezone=True)
 
 
 def must(name: str, kind: object, *, key: bool = False) -> Column[object]:
-    """Make a column that always has a value."""
+    """Return a column that is not null."""
     return Column(name, kind, primary_key=key, nullable=False)  # type: ignore[arg-type]
 
 
 def may(name: str, kind: object) -> Column[object]:
-    """Make a column that may be null."""
+    """Return a column that may be null."""
     return Column(name, kind, nullable=True)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Tables of what an installation is set up with: namespaces, limits, calendars, pools, keys. See `tables`."""
+"""Tables of an installation's configuration: namespaces, limits, calendars, pools, keys. See `tables`."""
 
 from __future__ import annotations
 

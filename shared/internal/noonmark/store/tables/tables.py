@@ -1,7 +1,7 @@
-"""The tables as SQLAlchemy Core sees them, for reads.
+"""The tables in SQLAlchemy Core, for reads.
 
-`tests/integration/test_tables_equal_migration.py` keeps them equal to what the migrations make. What each
-table is for stands in the migration. Nothing here creates or changes a table.
+`tests/integration/test_tables_equal_migration.py` checks that they equal the migrations, whose comments say
+what each table is for. Nothing here creates or changes a table.
 """
 
 from __future__ import annotations

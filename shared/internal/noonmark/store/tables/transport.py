@@ -1,4 +1,4 @@
-"""Tables between Kafka and the services, and of the services themselves. See `tables`."""
+"""Tables between Kafka and the services, and tables of the services themselves. See `tables`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads for people: listings with filters and paging, single objects in full, and the facts behind `why`.
+"""Reads for people: listings with filters and paging, complete objects, and the facts for `why`.
 
 May import: `store.tables`, `store.documents` and, for `why.py`, most rooms. Start with `paging.py`.
 """

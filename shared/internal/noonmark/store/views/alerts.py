@@ -1,4 +1,4 @@
-"""Alerts as people see them: a listing, and one alert with how it was told."""
+"""Alerts for people: a listing, and one alert with its deliveries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from noonmark.store.views.paging import Page, Row
 
 @dataclass(frozen=True, slots=True)
 class AlertFilter:
-    """Which alerts are meant; what is None does not matter."""
+    """Selects alerts; fields that are None do not restrict."""
 
     open: bool | None = None
     kind: str | None = None
@@ -34,10 +34,10 @@ def list_alerts(
     """List alerts, the newest first.
 
     Args:
-        connection: of the API.
-        wanted: see there.
-        limit: alerts at most.
-        before: when the last one of the page before was raised, and its id.
+        connection: the API's connection.
+        wanted: the filter.
+        limit: maximum number of alerts.
+        before: time and id of the last alert on the previous page.
     """
     a = t.alerts
     query = _shown().order_by(a.c.raised_at.desc(), a.c.id.desc()).limit(limit + 1)
@@ -63,7 +63,7 @@ def show_alert(connection: Connection, alert: UUID) -> Row | None:
 
 
 def _shown() -> Select[Any]:
-    # Of a job that is gone there is no name any more.
+    # A job that no longer exists has no name.
     return select(t.alerts, t.jobs.c.name.label("job_name")).select_from(
         t.alerts.outerjoin(t.jobs, t.jobs.c.id == t.alerts.c.job_id)
     )

@@ -1,4 +1,4 @@
-"""What is known about the attempts of one run: their outcomes, what they wrote, how far the run is."""
+"""The attempts of one run: their outcomes and output, and the run's progress."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from noonmark.store.views.paging import Row
 
 
 def run_attempts(connection: Connection, run: Row) -> list[Row]:
-    """List all attempts of a run in the order they were made, each with the size of its kept output in bytes.
+    """List all attempts of a run in order, each with the size of its stored output in bytes.
 
     Args:
-        connection: of `views.reader`.
-        run: as `views.show_run` returned it, with the attempts that did not succeed.
+        connection: a connection of `paging.reader`.
+        run: the run that `paging.show_run` returned, with the attempts that did not succeed.
     """
     a = t.attempt_logs
     sizes = select(
@@ -38,7 +38,7 @@ def run_attempts(connection: Connection, run: Row) -> list[Row]:
 
 
 def run_note(connection: Connection, run_id: UUID) -> Row | None:
-    """Return progress, message and checkpoint as the run's attempts told them last; None if they did not."""
+    """Return the last progress, message and checkpoint that the run's attempts reported; None if none did."""
     n = t.run_notes
     query = select(n.c.fence, n.c.progress, n.c.message, n.c.checkpoint, n.c.written_at)
     found = connection.execute(query.where(n.c.run_id == run_id)).mappings().first()
@@ -46,12 +46,12 @@ def run_note(connection: Connection, run_id: UUID) -> Row | None:
 
 
 def run_logs(connection: Connection, run_id: UUID, attempt: int | None = None) -> list[Row]:
-    """Return what attempts of a run wrote, in the order they were made.
+    """Return the output of a run's attempts, in their order.
 
     Args:
-        connection: of `views.reader`.
-        run_id: of the run.
-        attempt: only those with this number; a number is used again after a hand-back.
+        connection: a connection of `paging.reader`.
+        run_id: id of the run.
+        attempt: only attempts with this number; a number is used again after a hand-back.
     """
     a = t.attempt_logs
     columns = (a.c.attempt, a.c.fence, a.c.stdout, a.c.stderr, a.c.log, a.c.dropped, a.c.written_at)
@@ -62,7 +62,7 @@ def run_logs(connection: Connection, run_id: UUID, attempt: int | None = None) -
 
 
 def _latest(run: Mapping[str, Any]) -> Row | None:
-    """Return the attempt that left no row of its own: the one that succeeded, or that runs."""
+    """Return the attempt that has no row of its own: the one that succeeded or is running."""
     if run["started_at"] is None or any(one["fence"] == run["fence"] for one in run["attempts"]):
         return None
     if run["state"] == RunState.SUCCEEDED:

@@ -1,4 +1,4 @@
-"""What people ask about backfills: listings, and one with what became of its runs."""
+"""Backfills for people: a listing, and one backfill with the states of its runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def list_backfills(
     limit: int = 50,
     before: UUID | None = None,
 ) -> Page[UUID]:
-    """List backfills, the newest first, each with the name of its job and how far it has come."""
+    """List backfills, the newest first, each with the name of its job and its progress."""
     b, j = t.backfills, t.jobs
     query = (
         select(*_columns(), j.c.name.label("job_name"))
@@ -79,9 +79,9 @@ def _columns() -> list[ColumnElement[Any]]:
 
 
 def _with_percent(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Tell how far a backfill has come, by the instants that were counted when it was made."""
+    """Add the progress of a backfill, as a share of the instants counted when it was created."""
     found: dict[str, Any] = dict(row)
-    # Other zone data may make more or fewer of them than there were.
+    # With other zone data there may be more or fewer instants than were counted.
     share = min(100.0, 100.0 * found["instants"] / found["total"]) if found["total"] else 100.0
     found["percent"] = 100.0 if found["state"] == "done" else round(share, 1)
     return found

@@ -1,4 +1,4 @@
-"""Dead letters as people see them: a listing, groups of one cause, and one letter with its whole history."""
+"""Dead letters for people: a listing, groups by cause, and one dead letter with its whole history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from noonmark.store.tables import tables as t
 from noonmark.store.views.paging import Page, Row, list_attempts, show_run
 
 _SAMPLE: Final = 300
-"""Characters of a group's sample error."""
+"""Maximum length of a group's sample error, in characters."""
 
 
 def list_dead(
@@ -25,14 +25,14 @@ def list_dead(
     before: UUID | None = None,
     place: tuple[datetime, UUID] | None = None,
 ) -> Page[UUID]:
-    """List dead letters, the newest death first.
+    """List dead letters, the newest first.
 
     Args:
-        connection: of `views.reader`.
-        wanted: see there.
-        limit: letters at most.
-        before: run of the last one of the page before.
-        place: its death and run, for callers who know both: it may have gone since.
+        connection: a connection of `paging.reader`.
+        wanted: the filter.
+        limit: maximum number of dead letters.
+        before: run id of the last one on the previous page.
+        place: its time and run id, for callers that know both, because it may have been deleted since.
     """
     d, j = t.dead_letters, t.jobs
     query = (
@@ -52,7 +52,7 @@ def list_dead(
 
 
 def count_dead(connection: Connection, wanted: DeadSelection, *, after: UUID | None = None) -> int:
-    """Count the dead letters that are meant; `after`: of runs behind this one."""
+    """Count the selected dead letters; with `after`, only those of later run ids."""
     query = select(func.count()).select_from(t.dead_letters).where(*_meant(wanted))
     if after is not None:
         query = query.where(t.dead_letters.c.run_id > after)
@@ -60,7 +60,7 @@ def count_dead(connection: Connection, wanted: DeadSelection, *, after: UUID | N
 
 
 def group_dead(connection: Connection, wanted: DeadSelection, *, limit: int = 50) -> Sequence[Row]:
-    """Count dead letters by fingerprint, the most frequent first, each with one of its errors as a sample."""
+    """Count dead letters by fingerprint, the most frequent first, each with a sample error."""
     d = t.dead_letters
     query = (
         select(
@@ -81,7 +81,7 @@ def group_dead(connection: Connection, wanted: DeadSelection, *, limit: int = 50
 
 
 def show_dead(connection: Connection, run_id: UUID) -> Row | None:
-    """Return a dead letter with its job, every attempt of its run, and what these wrote."""
+    """Return a dead letter with its job, and all attempts of its run with their output."""
     d = t.dead_letters
     found = connection.execute(select(*_columns()).where(d.c.run_id == run_id)).mappings().first()
     if found is None:

@@ -1,4 +1,4 @@
-"""What is shown of a job beside its own columns: its state as people see it, when it is due, when it ran."""
+"""Computed columns of a job for people: its displayed state, when it is due, and when it ran."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noonmark.store.tables import tables as t
 
 
 def job_columns() -> list[ColumnElement[Any]]:
-    """Return the columns of a job as it is shown."""
+    """Return the displayed columns of a job."""
     j = t.jobs
     shown = [column for column in j.c if column.name not in {"state", "state_reason"}]
     parked = _waits_for_calendars()
@@ -28,7 +28,7 @@ def job_columns() -> list[ColumnElement[Any]]:
 
 
 def last_run() -> ColumnElement[Any]:
-    """When a run of the job was last started."""
+    """Return the column with the last start of a run of the job."""
     r = t.runs
     started = select(r.c.started_at).where(r.c.job_id == t.jobs.c.id, r.c.started_at.is_not(None))
     return started.order_by(r.c.scheduled_for.desc()).limit(1).scalar_subquery()
@@ -39,7 +39,7 @@ def _fire_timer(jobs: FromClause = t.jobs) -> ColumnElement[bool]:
 
 
 def _next_due() -> ColumnElement[Any]:
-    """The next instant; none while a pause holds it, and none where it must be found anew first."""
+    """Return the column with the next instant; null if the job is paused or it must be computed again."""
     timers = t.timers
     known = or_(timers.c.after_at.is_(None), timers.c.after_at != timers.c.scheduled_for)
     wanted = and_(_fire_timer(), timers.c.fire_at < NEVER, known)
@@ -47,14 +47,14 @@ def _next_due() -> ColumnElement[Any]:
 
 
 def _waits_for_calendars() -> ColumnElement[bool]:
-    """Whether the timer of an active job waits for ever at its last settled instant: no other one follows."""
+    """Return whether an active job's timer stays at its last settled instant, because none follows."""
     timers = t.timers
     parked = and_(_fire_timer(), timers.c.fire_at >= NEVER, timers.c.after_at == timers.c.scheduled_for)
     return and_(t.jobs.c.state == JobState.ACTIVE.value, exists(select(null()).where(parked)))
 
 
 def _held_from() -> ColumnElement[Any]:
-    """From when on a pause holds the instants of a job; none where it holds none."""
+    """Return the column with the first instant deferred by a pause; null if there is none."""
     timers = t.timers
     settled = case(
         (timers.c.after_at == timers.c.scheduled_for, timedelta(microseconds=1)), else_=timedelta()
@@ -64,7 +64,7 @@ def _held_from() -> ColumnElement[Any]:
 
 
 def one_time(jobs: FromClause = t.jobs) -> ColumnElement[bool]:
-    """Whether a job has one instant."""
+    """Return whether a job has a single instant."""
     schedule = jobs.c.schedule
     return or_(
         schedule.is_(None),
@@ -74,7 +74,7 @@ def one_time(jobs: FromClause = t.jobs) -> ColumnElement[bool]:
 
 
 def shown_state(jobs: FromClause = t.jobs) -> ColumnElement[Any]:
-    """A one-time job is completed when no timer of it is left: nothing writes that into its row."""
+    """Return the displayed state: a one-time job without a timer is completed; its row still says active."""
     fires = exists(select(null()).where(_fire_timer(jobs)).correlate(jobs))
     done = and_(jobs.c.state == JobState.ACTIVE.value, one_time(jobs), ~fires)
     return case((done, JobState.COMPLETED.value), else_=jobs.c.state)

@@ -1,4 +1,4 @@
-"""What a job was: its versions, and what differs between two of them."""
+"""The versions of a job, and the differences between two of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_VERSIONS: Final = 200
 
 
 class Version(NamedTuple):
-    """A job between two edits; `replaced_at` is None of the current one."""
+    """A version of a job; `replaced_at` is None for the current one."""
 
     number: int
     namespace: str
@@ -30,8 +30,8 @@ def versions_of(connection: Connection, job_id: UUID, numbers: Sequence[int] | N
     """Return the versions of a job, the newest first, at most `MOST_VERSIONS` of them.
 
     Args:
-        connection: of a reading transaction.
-        job_id: of the job.
+        connection: a connection in a read-only transaction.
+        job_id: id of the job.
         numbers: only these versions.
     """
     asked = {"job_id": job_id, "versions": None if numbers is None else list(numbers), "limit": MOST_VERSIONS}

@@ -1,4 +1,4 @@
-"""Which version jobs have, without the jobs."""
+"""The current versions of jobs, without their documents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class JobStamp(NamedTuple):
 
 
 def stamps_of(connection: psycopg.Connection, jobs: Sequence[UUID]) -> dict[UUID, JobStamp]:
-    """Return the stamps of those jobs that there are."""
+    """Return the stamps of those jobs that exist."""
     if not jobs:
         return {}
     with connection.cursor(row_factory=row_of(JobStamp)) as cursor:

@@ -1,7 +1,7 @@
-"""Jobs of one namespace, listed by any field: a page costs the same however many jobs there are.
+"""Lists jobs of one namespace by any field, at a bounded cost for each page.
 
-A listing walks one index from the newest job on. Where a filter has no index of its own, it looks at
-`MOST_LOOKED_AT` jobs for a page and says where to go on: such a page may be short or empty, and not the last.
+A listing walks one index from the newest job on. If a filter has no index, a page checks at most
+`MOST_CHECKED` jobs and says where to continue: such a page may be short or empty without being the last one.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from noonmark.store.tables import tables as t
 from noonmark.store.views.job_columns import job_columns, last_run, one_time, shown_state
 from noonmark.store.views.paging import Page, Row, with_lane
 
-MOST_LOOKED_AT: Final = 3000
-"""Jobs that one page looks at where a filter has no index."""
+MOST_CHECKED: Final = 3000
+"""Maximum number of jobs that one page checks if a filter has no index."""
 
 _HALTED: Final = frozenset({JobState.PAUSED, JobState.CANCELLED, JobState.BROKEN})
-"""States that are as stored, and have an index."""
+"""States that equal the stored ones and have an index."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobsWanted:
-    """Which jobs are wanted: all that is given must hold; what is None or empty does not matter.
+    """Selects jobs that meet all conditions; fields that are None or empty do not restrict.
 
     Attributes:
-        states: any of these.
-        lanes: any of these.
-        labels: all of these.
-        search: part of the name, of a label's key or of its value, in any case.
-        recurring: True: with a schedule; False: with one instant.
+        states: any of these states.
+        lanes: any of these lanes.
+        labels: all of these labels.
+        search: a part of the name, of a label's key or of its value, in any case.
+        recurring: True for jobs with a schedule, False for jobs with one instant.
     """
 
     namespace: str
@@ -72,10 +72,10 @@ def list_jobs(
     The page's `next` may be set although it has fewer rows than `limit`: more may follow.
     """
     walk, walked = _walk(wanted, before)
-    j: FromClause = walk.limit(MOST_LOOKED_AT).subquery("looked")
+    j: FromClause = walk.limit(MOST_CHECKED).subquery("checked")
     source = j
     if "state" not in j.c:
-        # One look by the key for each, whatever the planner thinks of reading the whole table instead.
+        # Look each job up by its key, even if the planner would prefer to scan the whole table.
         job = select(t.jobs).where(t.jobs.c.id == j.c.id).limit(1).lateral("job")
         source, j = j.join(job, true()), job
     rest = _filters(wanted, j, walked)
@@ -86,8 +86,8 @@ def list_jobs(
         ids = list(connection.scalars(query.limit(limit + 1)))
     if len(ids) > limit:
         return Page(_rows(connection, ids[:limit]), ids[limit - 1])
-    # Where the walk was cut short, the next page goes on below the last job that this one looked at.
-    cut = connection.scalar(walk.offset(MOST_LOOKED_AT - 1).limit(1)) if rest else None
+    # If the walk was cut short, the next page continues below the last job that this one checked.
+    cut = connection.scalar(walk.offset(MOST_CHECKED - 1).limit(1)) if rest else None
     return Page(_rows(connection, ids), cut)
 
 
@@ -99,7 +99,7 @@ def find_job(connection: Connection, job_id: UUID) -> Row | None:
 
 
 def _walk(wanted: JobsWanted, before: UUID | None) -> tuple[Select[Any], str]:
-    """Return the ids to look at, the newest first, and the name of the filter that is done with."""
+    """Return the ids to check, the newest first, and the name of the filter that the index covers."""
     j, labels = t.jobs, t.job_labels
     if wanted.name is None and wanted.labels:
         key, value = next(iter(wanted.labels.items()))
@@ -125,7 +125,7 @@ def _walk(wanted: JobsWanted, before: UUID | None) -> tuple[Select[Any], str]:
 
 
 def _filters(wanted: JobsWanted, j: FromClause, walked: str) -> list[ColumnElement[bool]]:
-    """Return what the jobs that are looked at must meet."""
+    """Return the conditions that the checked jobs must meet."""
     plain = {"name": "name", "pool": "pool", "kind": "kind", "handler": "handler", "owner": "owner"}
     found = [
         j.c[column] == getattr(wanted, name)

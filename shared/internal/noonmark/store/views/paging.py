@@ -1,7 +1,7 @@
-"""What people ask the database: listings with filters and keyset paging, and single things in full.
+"""Reads for people: listings with filters and keyset paging, and complete objects.
 
-Every function takes a connection of `reader`, runs a fixed few statements and returns plain dictionaries.
-Pages go newest first; the id of the last row is where the next one starts: rows that come in shift nothing.
+Every function takes a connection of `reader`, runs a small fixed number of statements and returns plain
+dictionaries. Pages are newest first. The next one starts at the id of the last row; new rows shift nothing.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Page(Generic[Place]):
     """Some rows of a listing.
 
     Attributes:
-        rows: newest first.
-        next: pass it as `before` for the following page; None when there is none.
+        rows: the rows, newest first.
+        next: the value of `before` for the next page; None if there is none.
     """
 
     rows: Sequence[Row]
@@ -50,7 +50,7 @@ class Page(Generic[Place]):
 
 @contextmanager
 def reader(dsn: str, *, statement_timeout_seconds: float = 30) -> Iterator[Connection]:
-    """Open one read-only transaction, all of whose statements see the same moment."""
+    """Open a read-only transaction, all of whose statements see the same snapshot."""
     engine = create_engine(
         "postgresql+psycopg://",
         creator=lambda: connect(dsn, application="cli", statement_timeout_seconds=statement_timeout_seconds),
@@ -75,7 +75,7 @@ def list_runs(connection: Connection, namespace: str, *, limit: int) -> list[Row
 
 
 def show_run(connection: Connection, run_id: UUID) -> Row | None:
-    """Return a run with everything recorded about it: job, attempts, the next one, wait, dead letter."""
+    """Return a run with everything recorded about it: job, attempts, next attempt, wait, dead letter."""
     r, j = t.runs, t.jobs
     found = (
         connection.execute(
@@ -91,7 +91,7 @@ def show_run(connection: Connection, run_id: UUID) -> Row | None:
     run = with_lane(found)
     run["attempts"] = list_attempts(connection, [run_id])
     timers = t.timers
-    # By the job's id, which is indexed; a timer is of one run, or of the next instant.
+    # Search by the job's id, which is indexed; a timer belongs to one run, or to the next instant.
     retry = select(func.min(timers.c.fire_at)).where(
         timers.c.job_id == run["job_id"], timers.c.kind == TimerKind.RETRY.value, timers.c.run_id == run_id
     )
@@ -112,14 +112,14 @@ def show_run(connection: Connection, run_id: UUID) -> Row | None:
 
 
 def list_attempts(connection: Connection, run_ids: Sequence[UUID]) -> list[Row]:
-    """List what attempts left that did not succeed, in the order they were made."""
+    """List the attempts that did not succeed, in their order."""
     a = t.attempts
     query = select(a).where(a.c.run_id.in_(run_ids)).order_by(a.c.run_id, a.c.fence)
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def list_jobs(connection: Connection, namespace: str, *, limit: int) -> list[Row]:
-    """List jobs of a namespace, the newest first, each with its next due instant and its state as shown."""
+    """List jobs of a namespace, the newest first, each with its next due instant and its displayed state."""
     j = t.jobs
     query = select(*job_columns()).where(j.c.namespace == namespace).order_by(j.c.id.desc())
     return [with_lane(row) for row in connection.execute(query.limit(limit)).mappings()]
@@ -128,7 +128,7 @@ def list_jobs(connection: Connection, namespace: str, *, limit: int) -> list[Row
 def find_jobs(
     connection: Connection, *, job: UUID | None = None, name: str | None = None, namespace: str | None = None
 ) -> list[Row]:
-    """Return the jobs with this id or name, the newest first; several where one-time jobs share a name."""
+    """Return the jobs with this id or name, the newest first; one-time jobs can share a name."""
     j = t.jobs
     conditions = [j.c.id == job] if job is not None else [j.c.name == name]
     if namespace is not None:
@@ -140,9 +140,9 @@ def find_jobs(
 def list_rejections(
     connection: Connection, *, source: str | None = None, limit: int = 50, before: int | None = None
 ) -> Page[int]:
-    """List refused submissions, the newest first, with the bytes that were kept of them.
+    """List rejected submissions, the newest first, with their stored bytes.
 
-    `source` names the publisher: the events' attribute of that name.
+    `source` selects a publisher by the events' attribute `source`.
     """
     r = t.rejections
     query = select(r).order_by(r.c.id.desc())
@@ -152,13 +152,13 @@ def list_rejections(
 
 
 def received_events(connection: Connection, source: str) -> list[str]:
-    """Return the ids of a publisher's events that were taken in, each once however often it came."""
+    """Return the ids of a publisher's accepted events, each once however often it arrived."""
     rows = connection.execute(select(t.inbox.c.event_id).where(t.inbox.c.source == source))
     return [row[0] for row in rows]
 
 
 def find_rejection(connection: Connection, rejection: int) -> Row | None:
-    """Return a refused submission with the bytes that were kept of it."""
+    """Return a rejected submission with its stored bytes."""
     found = connection.execute(select(t.rejections).where(t.rejections.c.id == rejection)).mappings().first()
     return dict(found) if found is not None else None
 
@@ -184,21 +184,21 @@ def list_pools(connection: Connection) -> list[Row]:
 
 
 def _first_start(r: FromClause = t.runs) -> ColumnElement[Any]:
-    """When a run was first started: its row holds the latest attempt only."""
+    """Return the column with a run's first start, because its row contains only the latest attempt."""
     a = t.attempts
     earlier = select(func.min(a.c.started_at)).where(a.c.run_id == r.c.id).scalar_subquery()
     return func.least(r.c.started_at, earlier).label("first_started_at")
 
 
 def waits_for() -> ColumnElement[Any]:
-    """The limit that a run waits for, with the key that it is counted by there."""
+    """Return the column with the limit that a run waits for, and the key it is counted by."""
     w = t.waits
     name, key = w.c.limit_name, w.c.limit_key
     return case((key.is_not(None), name + "/" + key), else_=name).label("waits_for")
 
 
 def run_summary(r: FromClause = t.runs) -> list[ColumnElement[Any]]:
-    """Columns of a listing of runs, of `runs` or of a subquery that holds all of its columns."""
+    """Return the columns of a listing of runs, from `runs` or from a subquery with all of its columns."""
     return [
         r.c.id, r.c.job_id, r.c.namespace, r.c.state, r.c.reason, r.c.attempt, r.c.fence, r.c.lane, r.c.pool,
         r.c.origin, r.c.scheduled_for, r.c.queued_at, r.c.started_at, r.c.finished_at, r.c.instants,
@@ -221,7 +221,7 @@ def _page(
 
 
 def with_lane(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Show the lane by its name."""
+    """Replace the number of the lane by its name."""
     found = dict(row)
     if "lane" in found:
         found["lane"] = _LANES[found["lane"]]

@@ -1,6 +1,6 @@
-"""Stored schedules of listed jobs, read, and what a pause holds of a job, counted for people.
+"""Parsed schedules of listed jobs, and the number of instants that a pause has deferred.
 
-Held instants get their ledger rows at the resume.
+Deferred instants get their ledger rows at the resume.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MOST_WALKED: Final = 10_000
 
 
 def stored_schedules(connection: Connection, jobs: Sequence[Mapping[str, Any]]) -> dict[UUID, Schedule]:
-    """Return the schedules of those jobs that have one which can be read, by the job's id.
+    """Return the schedules of jobs by job id; jobs without a readable one are left out.
 
     Args:
-        connection: any, inside a transaction.
-        jobs: rows of `job_listing`.
+        connection: any connection inside a transaction.
+        jobs: rows of a listing of jobs.
     """
     texts = {job["id"]: orjson.dumps(job["schedule"]).decode() for job in jobs if job["schedule"]}
     schedules = ScheduleTexts()
@@ -35,7 +35,7 @@ def stored_schedules(connection: Connection, jobs: Sequence[Mapping[str, Any]]) 
         try:
             found[job_id] = schedules.read(text)
         except (ScheduleError, KeyError):
-            # The job cannot be planned either, and its state says so.
+            # Such a job cannot be planned either, and its state shows that.
             continue
     return found
 
@@ -44,13 +44,13 @@ def held_instants(connection: Connection, job: Mapping[str, Any], schedule: Sche
     """Count the instants that came due while a job was paused.
 
     Args:
-        connection: any, inside a transaction.
-        job: a row of `job_listing.find_job`.
-        schedule: that of `stored_schedules`.
+        connection: any connection inside a transaction.
+        job: a row of `views.jobs.find_job`.
+        schedule: its schedule from `stored_schedules`.
 
     Returns:
-        None where a pause holds none of it, its schedule cannot be read, or they can only be counted one by
-        one and are more than 10,000.
+        None if the job is not paused, its schedule cannot be read, or there are more than 10,000 instants
+        that can only be counted one by one.
     """
     if schedule is None or job["state"] != JobState.PAUSED or job["held_from"] is None:
         return None
@@ -59,7 +59,7 @@ def held_instants(connection: Connection, job: Mapping[str, Any], schedule: Sche
     since = job["held_from"] - TICK
     if not schedule.walks:
         return schedule.count(since, row[0])
-    # Whoever may read a job must not keep a server busy with one that was paused years ago.
+    # Reading a job that was paused years ago must not keep the server busy.
     found = len(schedule.between(since, row[0], _MOST_WALKED + 1))
     return found if found <= _MOST_WALKED else None
 

@@ -1,8 +1,8 @@
-"""Listing the runs of one namespace by any filter, at a bounded cost.
+"""Lists the runs of one namespace by any filter, at a bounded cost.
 
-`runs` has no index on what changes in a run, so that its updates stay cheap. A page therefore looks at a
-window of so many rows, where an index leads to the likeliest ones, and keeps those that fit. It may hold
-fewer than were asked for, or none, and still say where to go on.
+`runs` has no index on columns that change, so that updates stay cheap. A page therefore reads a window of
+rows, by the index that leads to the likeliest ones, and keeps those that match. It may contain fewer rows
+than requested, or none, and still say where to continue.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from noonmark.store.tables import tables as t
 from noonmark.store.views.paging import Row, run_summary, waits_for, with_lane
 
 WINDOW: Final = 10_000
-"""Rows that one page looks at, at most."""
+"""Maximum number of rows that one page reads."""
 
 _SCATTERED: Final = 2_000
-"""The same where each of them is looked up, for they lie apart: runs under way, and those of one job."""
+"""The same for rows that must be looked up one by one: runs in flight, and runs of one job."""
 
 _LIVE: Final = frozenset({RunState.RUNNING, RunState.CANCELLING})
 _DAY: Final = timedelta(days=1)
@@ -35,20 +35,20 @@ _BELOW_ALL: Final = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class RunSearch:
-    """Which runs of a namespace are wanted; what is None or empty does not matter.
+    """Selects runs of a namespace; fields that are None or empty do not restrict.
 
     Attributes:
-        namespace: whose runs.
+        namespace: the namespace.
         job: id of their job.
         job_name: name of their job.
-        states: any of these.
-        reasons: any of these.
-        lanes: any of these.
-        pool: that they are for.
-        origin: what asked for them.
+        states: any of these states.
+        reasons: any of these reasons.
+        lanes: any of these lanes.
+        pool: their pool.
+        origin: what requested them.
         since: due at or after this instant.
-        until: due before this one.
-        labels: their jobs have all of these.
+        until: due before this instant.
+        labels: labels that their jobs must all have.
     """
 
     namespace: str
@@ -64,14 +64,14 @@ class RunSearch:
     labels: Mapping[str, str] | None = None
 
 
-class _Ask(NamedTuple):
+class _Search(NamedTuple):
     wanted: RunSearch
     limit: int
     window: int
 
 
 class Found(NamedTuple):
-    """Some runs, and where the next page begins: JSON values; None: there is none."""
+    """A page of runs, and the position of the next one as JSON values; None if there is none."""
 
     rows: list[dict[str, Any]]
     place: list[str] | None
@@ -85,32 +85,32 @@ def search_runs(
     place: Sequence[str] | None = None,
     window: int = WINDOW,
 ) -> Found:
-    """List runs, the newest first: those of one job by their instants, others as they were made.
+    """List runs, the newest first: runs of one job by their instants, others by their creation.
 
     Args:
-        connection: bound to whoever asks; the namespace must be one of his.
-        wanted: see there.
-        limit: runs at most.
-        place: of the page before; its filters must have been the same.
-        window: rows to look at.
+        connection: a connection with the caller's row policies, which must include the namespace.
+        wanted: the filter.
+        limit: maximum number of runs.
+        place: the position from the previous page with the same filter.
+        window: maximum number of rows to read.
     """
-    ask = _Ask(wanted, limit, window)
+    search = _Search(wanted, limit, window)
     job = wanted.job or _recurring_job(connection, wanted)
     if job is not None:
-        return _of_job(connection, ask, job, place)
+        return _of_job(connection, search, job, place)
     before = UUID(place[0]) if place else _ABOVE_ALL
     states = frozenset(wanted.states)
     if states == {RunState.DEAD}:
-        return _dead(connection, ask, before)
+        return _dead(connection, search, before)
     if states == {RunState.WAITING}:
-        return _waiting(connection, ask, before)
+        return _waiting(connection, search, before)
     if states and states <= _LIVE:
-        return _live(connection, ask, before)
-    return _newest(connection, ask, before)
+        return _live(connection, search, before)
+    return _newest(connection, search, before)
 
 
 def _recurring_job(connection: Connection, wanted: RunSearch) -> UUID | None:
-    """Return the recurring job of the wanted name; one-time jobs share names, and no index leads to them."""
+    """Return the recurring job with the wanted name; one-time jobs share names and have no index by name."""
     if wanted.job_name is None:
         return None
     j = t.jobs
@@ -124,59 +124,59 @@ def _recurring_job(connection: Connection, wanted: RunSearch) -> UUID | None:
     return found
 
 
-def _of_job(connection: Connection, ask: _Ask, job: UUID, place: Sequence[str] | None) -> Found:
+def _of_job(connection: Connection, search: _Search, job: UUID, place: Sequence[str] | None) -> Found:
     """Walk the run key backwards, from day to day."""
-    ask = ask._replace(window=min(ask.window, _SCATTERED))
+    search = search._replace(window=min(search.window, _SCATTERED))
     r = t.runs
     key = (r.c.scheduled_for, r.c.origin, r.c.request_id)
-    conditions: list[ColumnElement[bool]] = [r.c.job_id == job, *_due(ask.wanted, r)]
+    conditions: list[ColumnElement[bool]] = [r.c.job_id == job, *_due(search.wanted, r)]
     if place is not None:
         at = datetime.fromisoformat(place[0])
-        # The first condition leaves days out; the second is the place itself.
+        # The first condition prunes days; the second one is the position itself.
         conditions += [r.c.scheduled_for <= at, tuple_(*key) < (at, place[1], place[2])]
     order = [column.desc() for column in key]
     number = func.row_number().over(order_by=order).label("number")
-    seen = select(*r.c, number).where(*conditions).order_by(*order).limit(ask.window).subquery()
-    rows = _marked(connection, ask, seen, [seen.c.scheduled_for, seen.c.origin, seen.c.request_id])
+    seen = select(*r.c, number).where(*conditions).order_by(*order).limit(search.window).subquery()
+    rows = _marked(connection, search, seen, [seen.c.scheduled_for, seen.c.origin, seen.c.request_id])
 
     def instant(row: Row) -> list[str]:
         return [row["scheduled_for"].isoformat(), row["origin"], row["request_id"]]
 
-    return _page(rows, ask.limit, instant)
+    return _page(rows, search.limit, instant)
 
 
-def _dead(connection: Connection, ask: _Ask, before: UUID) -> Found:
+def _dead(connection: Connection, search: _Search, before: UUID) -> Found:
     d, r = t.dead_letters, t.runs
     number = func.row_number().over(order_by=d.c.run_id.desc()).label("number")
     seen = (
         select(*r.c, number)
         .join_from(d, r, and_(r.c.id == d.c.run_id, r.c.scheduled_for == d.c.scheduled_for))
-        .where(d.c.namespace == ask.wanted.namespace, d.c.run_id < before)
+        .where(d.c.namespace == search.wanted.namespace, d.c.run_id < before)
         .order_by(d.c.run_id.desc())
-        .limit(ask.window)
+        .limit(search.window)
         .subquery()
     )
-    rows = _marked(connection, ask, seen, [seen.c.id])
-    return _page(rows, ask.limit, _by_id)
+    rows = _marked(connection, search, seen, [seen.c.id])
+    return _page(rows, search.limit, _by_id)
 
 
 def _marked(
-    connection: Connection, ask: _Ask, seen: FromClause, key: Sequence[ColumnElement[Any]]
+    connection: Connection, search: _Search, seen: FromClause, key: Sequence[ColumnElement[Any]]
 ) -> list[Row]:
-    """Return the rows of a window that fit, and its last one anyway; nothing more is read."""
-    fits = and_(*_fitting(ask.wanted, seen))
-    is_last = seen.c.number == ask.window
+    """Return the rows of a window that match, and its last row in any case."""
+    fits = and_(*_fitting(search.wanted, seen))
+    is_last = seen.c.number == search.window
     query = (
         _summary(seen, seen.c.request_id, fits.label("fits"), is_last.label("is_last"))
         .where(or_(fits, is_last))
         .order_by(*(column.desc() for column in key))
-        .limit(ask.limit + 1)
+        .limit(search.limit + 1)
     )
     return _read(connection, query)
 
 
-def _waiting(connection: Connection, ask: _Ask, before: UUID) -> Found:
-    floor = connection.execute(select(func.noonmark_waits_floor(before, ask.window))).scalar()
+def _waiting(connection: Connection, search: _Search, before: UUID) -> Found:
+    floor = connection.execute(select(func.noonmark_waits_floor(before, search.window))).scalar()
     w, r = t.waits, t.runs
     query = (
         _summary(r)
@@ -185,16 +185,16 @@ def _waiting(connection: Connection, ask: _Ask, before: UUID) -> Found:
             w.c.scheduled_for == r.c.scheduled_for,
             w.c.run_id < before,
             w.c.run_id >= (floor or _BELOW_ALL),
-            *_fitting(ask.wanted, r),
+            *_fitting(search.wanted, r),
         )
         .order_by(w.c.run_id.desc())
-        .limit(ask.limit + 1)
+        .limit(search.limit + 1)
     )
-    return _above(_read(connection, query), ask.limit, floor)
+    return _above(_read(connection, query), search.limit, floor)
 
 
-def _live(connection: Connection, ask: _Ask, before: UUID) -> Found:
-    window = min(ask.window, _SCATTERED)
+def _live(connection: Connection, search: _Search, before: UUID) -> Found:
+    window = min(search.window, _SCATTERED)
     live = func.noonmark_live_runs(before, window).table_valued("run_id", "first_at", "last_at")
     found = connection.execute(select(live)).all()
     if not found:
@@ -206,20 +206,20 @@ def _live(connection: Connection, ask: _Ask, before: UUID) -> Found:
         .where(
             r.c.id.in_([row[0] for row in found]),
             r.c.scheduled_for.between(min(row[1] for row in found), max(row[2] for row in found)),
-            *_fitting(ask.wanted, r),
+            *_fitting(search.wanted, r),
         )
         .order_by(r.c.id.desc())
-        .limit(ask.limit + 1)
+        .limit(search.limit + 1)
     )
-    return _above(_read(connection, query), ask.limit, floor)
+    return _above(_read(connection, query), search.limit, floor)
 
 
-def _newest(connection: Connection, ask: _Ask, before: UUID) -> Found:
-    wanted = ask.wanted
+def _newest(connection: Connection, search: _Search, before: UUID) -> Found:
+    wanted = search.wanted
     first = _midnight(wanted.since) if wanted.since else _FIRST_DAY
-    # A bound within a day leaves that day in: what the filter leaves out there counts into the window.
+    # A bound within a day includes the whole day; rows of it that do not match still count for the window.
     end = _midnight(wanted.until - timedelta(microseconds=1)) + _DAY if wanted.until else _END_DAY
-    floor = connection.execute(select(func.noonmark_runs_floor(before, first, end, ask.window))).scalar()
+    floor = connection.execute(select(func.noonmark_runs_floor(before, first, end, search.window))).scalar()
     r = t.runs
     query = (
         _summary(r)
@@ -228,12 +228,12 @@ def _newest(connection: Connection, ask: _Ask, before: UUID) -> Found:
             r.c.id >= (floor or _BELOW_ALL),
             r.c.scheduled_for >= first,
             r.c.scheduled_for < end,
-            *_fitting(ask.wanted, r),
+            *_fitting(search.wanted, r),
         )
         .order_by(r.c.id.desc())
-        .limit(ask.limit + 1)
+        .limit(search.limit + 1)
     )
-    return _above(_read(connection, query), ask.limit, floor)
+    return _above(_read(connection, query), search.limit, floor)
 
 
 def _summary(runs: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
@@ -247,7 +247,7 @@ def _summary(runs: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
 
 
 def _fitting(wanted: RunSearch, r: FromClause) -> list[ColumnElement[bool]]:
-    """Return all conditions but those on the job's id."""
+    """Return all conditions except those on the job's id."""
     conditions: list[ColumnElement[bool]] = [r.c.namespace == wanted.namespace, *_due(wanted, r)]
     if wanted.job_name is not None:
         conditions.append(t.jobs.c.name == wanted.job_name)
@@ -281,7 +281,7 @@ def _by_id(row: Row) -> list[str]:
 
 
 def _page(rows: Sequence[Row], limit: int, place: Callable[[Row], list[str]]) -> Found:
-    """Make the page of marked rows: the last of a window shows where to go on."""
+    """Build the page from marked rows: the last row of a window is the next position."""
     fits = [_bare(row) for row in rows if row["fits"]]
     if len(fits) > limit:
         return Found(fits[:limit], place(rows[limit - 1]))
@@ -294,7 +294,7 @@ def _bare(row: Row) -> dict[str, Any]:
 
 
 def _above(rows: Sequence[Row], limit: int, floor: UUID | None) -> Found:
-    """Make the page of rows down to a floor, below which there may be more."""
+    """Build the page from rows above a floor, below which there may be more."""
     shown = [dict(row) for row in rows[:limit]]
     if len(rows) > limit:
         return Found(shown, _by_id(shown[-1]))

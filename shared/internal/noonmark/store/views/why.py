@@ -1,7 +1,7 @@
-"""Why has it not run? Gathers what is known about a job or a run, in a handful of statements.
+"""Reads the facts about a job or a run that explain why it has not run, in a few statements.
 
-The answers are made of it by `noonmark.core.why.jobs.explain`; what stands in Kafka is measured by the
-caller, after the transaction (`noonmark.kafka.lag.backlog`).
+`noonmark.core.why.jobs.explain` turns them into answers. The caller measures the backlog in Kafka after the
+transaction (`noonmark.kafka.lag.backlog`).
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from noonmark.store.jobs.self_pauses import REASON_PREFIX
 from noonmark.store.limits.promotion import rule_of
 
 _RECENT: Final = 20
-"""Runs of a job that are looked at: the latest ones, and as many that wait."""
+"""Number of runs of a job that are checked: this many of the latest, and of the waiting ones."""
 
 _HOLDERS: Final = 5
-"""Runs that are named of those that hold slots of one gate."""
+"""Maximum number of slot holders that are named for one gate."""
 
 _CUT_OFF: Final = 5
 _FIRST_DAY: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Setup(NamedTuple):
-    """What this process knows of the installation.
+    """Settings and lookups of this process.
 
     Attributes:
-        owner_timeout_seconds: a trigger or dispatcher silent for longer is not alive.
-        bounds: what is late.
-        topic_of: names the topic of a pool's lane.
+        owner_timeout_seconds: a trigger or dispatcher without a heartbeat for longer is not live.
+        bounds: thresholds for lateness.
+        topic_of: returns the topic of a pool's lane.
     """
 
     owner_timeout_seconds: float = 3.0
@@ -66,18 +66,18 @@ class Setup(NamedTuple):
 
 
 def facts_of_job(connection: psycopg.Connection, job_id: UUID, setup: Setup) -> Facts | None:
-    """Gather what is known about a job and its latest runs; None: there is no such job.
+    """Read the facts about a job and its latest runs; return None if the job does not exist.
 
     Args:
-        connection: in a read-only transaction whose statements all see the same moment.
-        job_id: of the job.
-        setup: of this installation.
+        connection: a connection in a read-only transaction whose statements all see the same snapshot.
+        job_id: id of the job.
+        setup: settings of this process.
     """
     job = _job(connection, job_id)
     if job is None:
         return None
     runs = _runs(connection, _recent(connection, job_id))
-    # A run may go by another lane than its job does: the oldest that is queued is what is asked about.
+    # A run may use another lane than its job; the oldest queued run decides.
     lane = next((run.lane for run in reversed(runs) if run.state == RunState.QUEUED), job.lane)
     now, path = _path(connection, setup, job._replace(lane=lane), None)
     timer, after = _timer(connection, job_id)
@@ -96,14 +96,14 @@ def facts_of_job(connection: psycopg.Connection, job_id: UUID, setup: Setup) -> 
 
 
 def facts_of_run(connection: psycopg.Connection, run_id: UUID, setup: Setup) -> Facts | None:
-    """Gather what is known about a run; None: there is no such run. As `facts_of_job`."""
+    """Read the facts about a run, as `facts_of_job` does; return None if the run does not exist."""
     runs = _runs(connection, [(run_id, None)])
     if not runs:
         return None
     run = runs[0]
     job = _job(connection, run.job_id)
     if job is not None:
-        # A run goes where its job's version sent it.
+        # A run goes to the pool of the job version that it was planned with.
         job = job._replace(pool=run.pool)
     now, path = _path(connection, setup, job, run)
     return Facts(
@@ -136,7 +136,7 @@ def _recent(connection: psycopg.Connection, job_id: UUID) -> list[tuple[UUID, da
 
 
 def _runs(connection: psycopg.Connection, wanted: Iterable[tuple[UUID, datetime | None]]) -> list[RunFacts]:
-    """Read runs, the latest instant first; one whose instant is not known is looked up in every day."""
+    """Read runs, the latest instant first; a run whose instant is unknown is looked up in every day."""
     wanted = list(wanted)
     if not wanted:
         return []
@@ -157,7 +157,7 @@ def _runs(connection: psycopg.Connection, wanted: Iterable[tuple[UUID, datetime 
 
 
 def _gates(connection: psycopg.Connection, runs: Sequence[RunFacts]) -> dict[UUID, GateFacts]:
-    """Read what those of the runs stand before that wait for room."""
+    """Read the gates of those runs that wait for a slot."""
     waiting = {run.id: run for run in runs if run.state == RunState.WAITING and run.key is not None}
     if not waiting:
         return {}
@@ -168,7 +168,7 @@ def _gates(connection: psycopg.Connection, runs: Sequence[RunFacts]) -> dict[UUI
         {"run_ids": list(waiting), "keys": [run.key for run in waiting.values()]},
     ).fetchall()
     gates = {}
-    for run_id, max_running, rate_count, rate_seconds, burst, cap, held, tokens, age, before in rows:
+    for run_id, max_running, rate_count, rate_seconds, burst, cap, used, tokens, age, before in rows:
         run = waiting[run_id]
         rule = None
         if run.reason == WaitReason.FAIRNESS:
@@ -177,17 +177,17 @@ def _gates(connection: psycopg.Connection, runs: Sequence[RunFacts]) -> dict[UUI
             rule = rule_of(max_running, rate_count, rate_seconds, burst)
         left = filled(tokens, age or 0.0, rule) if rule is not None else 0.0
         assert run.key is not None
-        gates[run_id] = GateFacts(rule, held, left, before, holders.get(run.key, ()))
+        gates[run_id] = GateFacts(rule, used, left, before, holders.get(run.key, ()))
     return gates
 
 
 def _holders(connection: psycopg.Connection, keys: Iterable[UUID]) -> dict[UUID, list[RunFacts]]:
-    held = connection.execute(
+    slots = connection.execute(
         statement("explain_slot_holders"), {"keys": list(keys), "most": _HOLDERS}
     ).fetchall()
-    runs = {run.id: run for run in _runs(connection, [(run_id, None) for _, run_id in held])}
+    runs = {run.id: run for run in _runs(connection, [(run_id, None) for _, run_id in slots])}
     holders: defaultdict[UUID, list[RunFacts]] = defaultdict(list)
-    for key, run_id in held:
+    for key, run_id in slots:
         if run_id in runs:
             holders[key].append(runs[run_id])
     return dict(holders)
@@ -200,7 +200,7 @@ def _slot(connection: psycopg.Connection, job: JobFacts) -> RunFacts | None:
     return next(iter(_holders(connection, [job.id]).get(job.id, ())), None)
 
 
-# the way
+# the path to a worker
 
 
 def _path(
@@ -248,7 +248,7 @@ def _path(
 
 
 def _timer(connection: psycopg.Connection, job_id: UUID) -> tuple[TimerFacts | None, datetime | None]:
-    """Return the next instant of a job, and the last one that has its verdict, where the timer tells."""
+    """Return the next instant of a job, and the last settled one if the timer contains it."""
     row = connection.execute(statement("explain_timer"), {"job_id": job_id}).fetchone()
     if row is None:
         return None, None
@@ -272,13 +272,13 @@ def _schedule(
     try:
         schedule = texts.read(job.schedule)
     except (ScheduleError, KeyError):
-        return None  # it cannot be planned either, and the job's state says so
+        return None  # it cannot be planned either, and the job's state shows that
     if isinstance(schedule, Once):
         return None
     cut_off: list[SkippedInstant] = []
-    held = None
+    deferred = None
     if timer is not None and timer.fires_at is None:
-        held = schedule.count(timer.at if timer.place else timer.at - TICK, now)
+        deferred = schedule.count(timer.at if timer.place else timer.at - TICK, now)
     elif timer is not None and not timer.place:
         cut_off = _cut_off(schedule, after or now, timer.at, now)
     rule = schedule.calendars
@@ -289,15 +289,15 @@ def _schedule(
         jitter_seconds=schedule.jitter_seconds,
         calendars=[name for name, _ in (*rule.days.exclude, *rule.days.include)] if rule is not None else (),
         cut_off=cut_off,
-        held=held,
+        held=deferred,
     )
 
 
 def _cut_off(schedule: Schedule, after: datetime, until: datetime, now: datetime) -> list[SkippedInstant]:
-    """Return times between the last instant with a verdict and the next one that fire nothing."""
+    """Return times between the last settled instant and the next one that do not fire."""
     rule, zone = schedule.calendars, schedule.zone or UTC_ZONE
     if isinstance(schedule, Interval):
-        # It has no times of its own on a closed day: the day itself is what is cut off.
+        # An interval has no fixed times on a closed day, so the day itself is reported.
         local = zone.local(now)
         note = rule.days.closed_by(local.date()) if rule is not None and until > now else None
         return (

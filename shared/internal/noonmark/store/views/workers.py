@@ -1,4 +1,4 @@
-"""Workers and pools as the API shows them, to whom tables of the installation are not open."""
+"""Workers and pools for the API, whose role cannot read the tables of the installation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST: Final = 1_000
 
 
 def list_workers(connection: Connection, *, pool: str | None = None, everyone: bool = False) -> list[Row]:
-    """List up to 1,000 workers, the newest first; with `everyone` also those that left or lapsed."""
+    """List up to 1,000 workers, the newest first; `everyone` includes those that left or lapsed."""
     w = t.workers
     load = func.noonmark_worker_load().table_valued("worker", "runs").render_derived()
     state = case((w.c.left_at.is_not(None), "left"), (w.c.lapsed_at.is_not(None), "lapsed"), else_="alive")

@@ -1,4 +1,4 @@
-"""How a metric is declared: on the one registry, and in the table from which its page is printed."""
+"""Declares metrics: on the registry, and in the table from which docs/metrics.md is generated."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from noonmark.telemetry.declared.instruments import BatchHistogram, Declared, Sn
 PREFIX: Final = "noonmark_"
 
 REGISTRY: Final = CollectorRegistry()
-"""What `/metrics` shows: the metrics that are declared, and the process's own CPU, memory and files."""
+"""The registry of `/metrics`: the declared metrics, and the process's CPU, memory and files."""
 
 TABLE: Final[list[Declared]] = []
-"""All metrics; the page sorts them by who shows them."""
+"""All metrics; the page sorts them by the service that exports them."""
 
-# `_created` series double the output and say nothing that a restart does not show.
+# `_created` series double the output, and only show what a restart shows, too.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 ProcessCollector(registry=REGISTRY)
 GCCollector(registry=REGISTRY)
@@ -33,7 +33,7 @@ class Part:
     """Declares the metrics of one part of the system."""
 
     def __init__(self, shown_by: str) -> None:
-        """Take the service that shows them; `every` where several may."""
+        """Take the service that exports the metrics; `every` if several do."""
         self._shown_by = shown_by
 
     def counter(self, name: str, labels: Sequence[str], meaning: str, action: str) -> Counter:
@@ -42,7 +42,7 @@ class Part:
         return Counter(full_name, meaning, labels, registry=REGISTRY)
 
     def gauge(self, name: str, labels: Sequence[str], meaning: str, action: str) -> SnapshotGauge:
-        """Declare a gauge whose series come and go."""
+        """Declare a gauge whose series can disappear."""
         full_name = self._row(name, "gauge", labels, meaning, action)
         return SnapshotGauge(full_name, meaning, labels, registry=REGISTRY)
 

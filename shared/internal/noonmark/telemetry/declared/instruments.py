@@ -1,4 +1,4 @@
-"""Prometheus instruments that take a whole batch at once, and the record of what is declared."""
+"""Prometheus instruments that accept a whole batch at once, and the rows of docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from prometheus_client import Gauge, Histogram
 from prometheus_client.samples import Sample
 
 _FEW = 8
-"""Up to this many values one search each is cheaper than sorting them and walking all buckets."""
+"""Up to this number of values, one search for each is cheaper than walking all buckets."""
 
 
 class BatchHistogram(Histogram):
-    """A histogram that also takes many values for the price of a few."""
+    """A histogram that also accepts many values in one cheap call."""
 
     def observe_many(self, values: Iterable[float]) -> None:
         """Add the values of one batch, as if each had been observed.
@@ -22,7 +22,7 @@ class BatchHistogram(Histogram):
         Values below zero (a clock that was set back) count as zero, so that the sum only rises.
 
         Args:
-            values: in the unit of the metric; not changed.
+            values: the values in the unit of the metric; they are not changed.
         """
         batch = sorted(values)
         if not batch:
@@ -48,16 +48,16 @@ class BatchHistogram(Histogram):
 
 
 class SnapshotGauge(Gauge):
-    """A gauge whose series come and go: partitions, slices, lanes of a pool.
+    """A gauge whose series can disappear: partitions, slices, lanes of a pool.
 
-    One without labels has its only series from the first `set` on until it is forgotten: a process that does
-    not measure shows no 0.
+    A gauge without labels has no series before the first `set` and after `forget`, so that a process that
+    does not measure exports no 0.
     """
 
     _shown = False
 
     def set(self, value: float) -> None:
-        """Show this value."""
+        """Set the value and export it."""
         super().set(value)
         self._shown = True
 
@@ -65,10 +65,10 @@ class SnapshotGauge(Gauge):
         return super()._child_samples() if self._shown else ()
 
     def replace(self, values: Mapping[tuple[str | int, ...], float]) -> None:
-        """Show exactly these series; those of an earlier snapshot that are missing here disappear.
+        """Export exactly these series; other series of an earlier snapshot disappear.
 
         Args:
-            values: value by label values, in the order of the declared labels.
+            values: the value of each series, by label values in the order of the declared labels.
         """
         shown = {tuple(map(str, labels)): value for labels, value in values.items()}
         if not self._labelnames:
@@ -82,7 +82,7 @@ class SnapshotGauge(Gauge):
             self.labels(*labels).set(value)
 
     def forget(self, *labels: str) -> None:
-        """Show this series no more, until it is set again."""
+        """Stop exporting this series until it is set again."""
         if not self._labelnames:
             self._shown = False
             return
@@ -91,7 +91,7 @@ class SnapshotGauge(Gauge):
 
 
 def show_nothing(gauges: Iterable[SnapshotGauge]) -> None:
-    """Remove every series of these gauges: nobody here measures them any more."""
+    """Remove every series of these gauges, because this process no longer measures them."""
     for gauge in gauges:
         gauge.replace({})
 
@@ -101,12 +101,12 @@ class Declared:
     """One row of docs/metrics.md.
 
     Attributes:
-        name: as it is exposed, prefix included.
+        name: the exported name, with prefix.
         kind: counter, gauge or histogram.
         labels: label names in order.
-        meaning: what is measured, unit included.
-        action: what an operator does when it looks wrong.
-        shown_by: the service that shows it; `every` where several may.
+        meaning: what is measured, with the unit.
+        action: what an operator does when the value is wrong.
+        shown_by: the service that exports it; `every` if several do.
     """
 
     name: str

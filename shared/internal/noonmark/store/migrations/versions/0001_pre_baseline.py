@@ -21,4 +21,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    raise NotImplementedError("the first schema is not taken back: drop the database instead")
+    raise NotImplementedError("the first schema cannot be downgraded: drop the database instead")

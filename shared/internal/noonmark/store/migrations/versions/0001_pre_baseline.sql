@@ -1,11 +1,11 @@
--- The first schema. Why each table looks as it does: docs/data-model.md.
+-- The first schema. docs/data-model.md explains the tables.
 
--- The one clock of the system. STABLE, so that it may bound an index scan; tests replace it.
+-- The only clock of the system. It is STABLE, so that it can bound an index scan. Tests replace it.
 create function noonmark_now() returns timestamptz
     language sql stable parallel safe
     as 'select statement_timestamp()';
 
--- uuid7 (RFC 9562): keys made together lie together in an index. Postgres 18 brings its own.
+-- UUIDv7 (RFC 9562): keys created together are next to each other in an index. Postgres 18 has a built-in function.
 do $$
 begin
     if to_regproc('pg_catalog.uuidv7') is not null then
@@ -25,19 +25,19 @@ begin
 end
 $$;
 
--- Facts of this installation that can never change, and how far back the ledger reaches.
+-- Facts of this installation that never change, and how far back the ledger reaches.
 create table install (
     only_row boolean primary key default true check (only_row),
     shards smallint not null check (shards between 1 and 1024),
     created_at timestamptz not null default now(),
     ledger_floor timestamptz not null default now() - interval '30 days',
     facts bigint not null default 0,
-    -- Signs the cursors of listings, so that every instance of the API can read those of another.
+    -- Signs the cursors of listings, so that every instance of the API can read the cursors of the others.
     cursor_key bytea not null default decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')
 );
 
--- Credentials of clients. Of a secret its SHA-256 alone is kept; a publisher's key also has the secret that its events
--- are signed with, since a signature can only be checked by who has it.
+-- Credentials of clients. Only the SHA-256 of a secret is stored. A publisher's key also has the secret that signs its
+-- events, because a signature can only be checked with that secret.
 create table api_keys (
     key_id text primary key,
     name text not null,
@@ -55,7 +55,7 @@ create table api_keys (
     revoked_at timestamptz
 ) with (fillfactor = 70);
 
--- What was done through the API or the command line, and what was refused: never changed, dropped after retention.
+-- Actions through the API or the command line, also refused ones. Rows never change, and are deleted after retention.
 create table audit_log (
     id bigint generated always as identity primary key,
     at timestamptz not null default noonmark_now(),
@@ -75,7 +75,7 @@ create index audit_log_namespace on audit_log (namespace, id);
 create index audit_log_object on audit_log (object, id) where object is not null;
 create index audit_log_at on audit_log using brin (at);
 
--- Answers to requests that carried an Idempotency-Key, so that a repeat gets the same one.
+-- Responses to requests with an Idempotency-Key, so that a repeated request gets the same one.
 create table idempotency (
     namespace text not null,
     key text not null,
@@ -87,8 +87,8 @@ create table idempotency (
 );
 create index idempotency_made_at on idempotency (made_at);
 
--- Raised by every change of what schedules are read with (default zones, calendars, limits), so that a process that
--- read them earlier knows it.
+-- Incremented by every change of the facts that schedules are parsed with (default zones, calendars, limits), so that
+-- processes notice that their cached facts are outdated.
 create function noonmark_facts_changed() returns trigger language plpgsql as $$
 begin
     update install set facts = facts + 1;
@@ -107,7 +107,7 @@ create table zone_data (
 );
 create unique index zone_data_active on zone_data (active) where active;
 
--- What a namespace decides for its jobs. One without a row has the defaults.
+-- Settings of namespaces for their jobs. A namespace without a row has the defaults.
 create table namespaces (
     name text primary key,
     timezone text not null default 'UTC',
@@ -121,7 +121,7 @@ create table namespaces (
 create trigger namespaces_changed after insert or update or delete on namespaces
     for each statement execute function noonmark_facts_changed();
 
--- Named sets of days. The contents are immutable: a job's stored schedule names calendar and digest.
+-- Calendars. Their contents are immutable: a job's stored schedule names calendar and digest.
 create table calendars (
     namespace text not null,
     name text not null,
@@ -138,7 +138,7 @@ create table calendar_contents (
     created_at timestamptz not null default now()
 );
 
--- How many runs of the jobs that name it may be under way, and how many may begin in a time.
+-- Limits: how many runs of the jobs that name a limit may be in flight, and how many may start in a period.
 create table limits (
     namespace text not null,
     name text not null,
@@ -159,7 +159,7 @@ create table pools (
     created_at timestamptz not null default now()
 );
 
--- Keys that sign run messages. Several may be valid at once, so that they can be rotated.
+-- Keys that sign run messages. Several can be valid at once, so that they can be rotated.
 create table pool_keys (
     pool text not null references pools (name),
     key_id text not null,
@@ -169,8 +169,8 @@ create table pool_keys (
     primary key (pool, key_id)
 );
 
--- Secrets that sign the calls of a namespace's http jobs (`whsec_` and base64), made at its first call. Several may be
--- valid at once, so that they can be rotated. Read by workers, shown to people on demand.
+-- Secrets that sign the calls of a namespace's http jobs (`whsec_` and base64), created at its first call. Several can be
+-- valid at once, so that they can be rotated. Workers read them; people can display them.
 create table signing_keys (
     namespace text not null,
     key_id text not null,
@@ -211,14 +211,14 @@ create table jobs (
 
 create unique index jobs_name on jobs (namespace, name) where unique_name and state <> 'cancelled';
 create unique index jobs_idempotency_key on jobs (namespace, idempotency_key) where idempotency_key is not null;
--- What listings walk, the newest first. Those for a field have only rows where it is set, so that others pay nothing; there
--- is none for the handler, which nearly every job has: each index is paid for by every create.
+-- Indexes that listings walk, the newest first. An index for a field only has rows that set it, so that other jobs cost
+-- nothing. The handler has no index, because nearly every job has one, and every create pays for each index.
 create index jobs_newest on jobs (namespace, id);
 create index jobs_named on jobs (namespace, name, id) where name is not null;
 create index jobs_owner on jobs (namespace, owner, id) where owner is not null;
 create index jobs_halted on jobs (namespace, state, id) where state <> 'active';
 
--- The labels of jobs once more, one a row: a listing by label walks them in order, which no index on `jobs.labels` gives.
+-- The labels of jobs, one per row: a listing by label walks them in order, which an index on `jobs.labels` cannot do.
 create table job_labels (
     namespace text not null,
     key text not null,
@@ -227,8 +227,8 @@ create table job_labels (
     primary key (namespace, key, value, job_id)
 );
 
--- Keeps `job_labels` equal to `jobs.labels`, whoever writes those; jobs without labels never come here. A plan that was
--- made while the table was small is kept by a session for long: it must be one for large tables.
+-- Keeps `job_labels` equal to `jobs.labels`, whichever statement writes them; jobs without labels do not call it. A session
+-- can keep a plan from when the table was small for long, so the plan must be one for large tables.
 create function noonmark_label_job() returns trigger language plpgsql set enable_seqscan = off as $$
 begin
     if tg_op <> 'INSERT' and old.labels is not null then
@@ -249,8 +249,8 @@ create trigger jobs_labels_changed after update of labels on jobs
 create trigger jobs_labels_gone after delete on jobs
     for each row when (old.labels is not null) execute function noonmark_label_job();
 
--- What a job was before an edit: a run pins the version it was planned with. Versions from 1,000,000,000 on are of one
--- run each, which somebody gave a payload of its own.
+-- Versions of jobs before edits: a run pins the version it was planned with. Versions from 1,000,000,000 on belong to one
+-- run each, which has its own payload.
 create table job_versions (
     job_id uuid not null,
     version integer not null,
@@ -269,7 +269,7 @@ create table job_versions (
     primary key (job_id, version)
 );
 
--- A cancel or delete that names a job not yet seen: an older create must not revive it.
+-- A cancel or delete of a job that is not known yet: an older create must not revive it.
 create table tombstones (
     namespace text not null,
     name text not null,
@@ -278,10 +278,10 @@ create table tombstones (
     primary key (namespace, name)
 );
 
--- Everything due later. Narrow on purpose: a claim deletes or moves these rows and leaves `jobs` alone.
--- `after_at` and its offset from UTC in seconds are the last instant that has its verdict: from there the next
--- one is found again when zone data or a calendar change. A timer whose `scheduled_for` equals `after_at` is
--- only that place: its instant must be planned first.
+-- Everything due later. The table is narrow on purpose: a claim deletes or moves these rows and does not touch `jobs`.
+-- `after_at` and its offset from UTC in seconds are the last settled instant, from which the next one is computed
+-- again when zone data or a calendar change. If `scheduled_for` equals `after_at`, the timer is only that position,
+-- and its instant must be planned first.
 create table timers (
     fire_at timestamptz not null,
     scheduled_for timestamptz not null,
@@ -302,7 +302,7 @@ create table timers (
 create index timers_due on timers (shard, lane, kind, fire_at);
 create index timers_job on timers (job_id);
 
--- The ledger: one row per due instant of a job, whatever became of it.
+-- The ledger: one row per due instant of a job, whatever its outcome.
 create table runs (
     id uuid not null,
     scheduled_for timestamptz not null,
@@ -341,8 +341,8 @@ create table runs (
                                                                                'unknown', 'dead', 'discarded')))
 ) partition by range (scheduled_for);
 
--- Makes the ledger's table of a day. ATTACH takes a weaker lock than CREATE ... PARTITION OF, so claims
--- and outcomes go on; the advisory lock lets two callers ask for the same day. Returns whether it was made.
+-- Creates the ledger's partition of a day. ATTACH takes a weaker lock than CREATE ... PARTITION OF, so claims and
+-- outcomes continue. The advisory lock serializes callers for the same day. Returns whether it was created.
 create function noonmark_make_day(day date) returns boolean
     language plpgsql as $$
 declare
@@ -366,7 +366,7 @@ begin
 end
 $$;
 
--- One row per worker process: the lease is the worker's, not the run's.
+-- One row per worker process. The lease belongs to the worker, not to the run.
 create table workers (
     id bigint generated always as identity primary key,
     pool text not null,
@@ -381,7 +381,7 @@ create table workers (
     catalogue jsonb not null default '{}'
 ) with (fillfactor = 50);
 
--- One row per start statement: how the live runs of a worker are found without an index on `state`.
+-- One row per start statement, by which the live runs of a worker are found without an index on `state`.
 create table start_batches (
     id bigint generated always as identity primary key,
     worker bigint not null,
@@ -395,9 +395,9 @@ create table start_batches (
 alter table start_batches alter column run_ids set storage external;
 create index start_batches_worker on start_batches (worker);
 
--- Ranges of past instants that somebody asked to run after all, worked off step by step. Schedule, pool and version
--- of the job are those of the request: a later edit does not change what was asked for. `next_at` is the first
--- instant not looked at yet; before `ended_to` every run of the backfill has ended.
+-- Backfills: ranges of past instants to run, planned step by step. Schedule, pool and version of the job are those of
+-- the request, and a later edit does not change them. `next_at` is the first instant that is not planned yet; every
+-- run of the backfill before `ended_to` has finished.
 create table backfills (
     id uuid primary key,
     job_id uuid not null,
@@ -424,7 +424,7 @@ create table backfills (
 create index backfills_running on backfills (shard) where state = 'running';
 create index backfills_job on backfills (job_id);
 
--- Overlap slots, by the id of the job: taken when a run is queued, kept through retries, freed with its verdict.
+-- Overlap slots, by the id of the job: acquired when a run is queued, kept through retries, released when it is settled.
 create table slots (
     key uuid not null,
     slot_no smallint not null,
@@ -433,7 +433,7 @@ create table slots (
     primary key (key, slot_no)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 
--- Slots of limits and caps, by a hash of what they are of: taken and freed like overlap slots.
+-- Slots of limits and caps, by a hash of their key: acquired and released like overlap slots.
 create table limit_slots (
     key uuid not null,
     slot_no integer not null,
@@ -444,15 +444,15 @@ create table limit_slots (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 create index limit_slots_run on limit_slots (run_id);
 
--- Token buckets of limits by time. One that is not here is full.
+-- Token buckets of rate limits. A bucket without a row is full.
 create table buckets (
     key uuid primary key,
     tokens double precision not null,
     filled_at timestamptz not null
 ) with (fillfactor = 50);
 
--- Runs that wait, and why: how they are found without an index on `runs.state`. Those that only need room carry `key`,
--- the line that they stand in, and what their promotion needs to know; limit and its key are for people.
+-- Runs that wait, and why; by this table they are found without an index on `runs.state`. Runs that only need a slot have
+-- `key`, which is their wait queue, and what their promotion needs; limit and its key are for people.
 create table waits (
     run_id uuid primary key,
     scheduled_for timestamptz not null,
@@ -470,8 +470,8 @@ create index waits_job on waits (job_id);
 create index waits_line on waits (key, lane, since) where key is not null;
 create index waits_start_by on waits (start_by) where key is not null and start_by is not null;
 
--- Attempts that their target will report on later. A row is written before the request is sent; with the answer 202 it
--- gets its deadline, and the run has no worker any more. The token is kept as its SHA-256 alone.
+-- Attempts that their target will report on later. A row is written before the request is sent. With the answer 202 it
+-- gets its deadline, and the run no longer has a worker. Only the SHA-256 of the token is stored.
 create table callbacks (
     run_id uuid primary key,
     scheduled_for timestamptz not null,
@@ -483,7 +483,7 @@ create table callbacks (
     deadline_at timestamptz
 );
 
--- What a failed, timed-out, lost or handed-back attempt left. A success is told by the run itself.
+-- Failed, timed-out, lost and handed-back attempts. The run itself records a success.
 create table attempts (
     run_id uuid not null,
     scheduled_for timestamptz not null,
@@ -497,7 +497,7 @@ create table attempts (
     primary key (run_id, fence)
 );
 
--- What an attempt printed and logged, where it did.
+-- The output and log of attempts that wrote any.
 create table attempt_logs (
     run_id uuid not null,
     scheduled_for timestamptz not null,
@@ -511,7 +511,7 @@ create table attempt_logs (
     primary key (run_id, fence)
 );
 
--- How far a run is, and where its next attempt can go on; for runs that tell.
+-- Progress of runs that report it, and the checkpoint from which the next attempt can continue.
 create table run_notes (
     run_id uuid primary key,
     scheduled_for timestamptz not null,
@@ -541,8 +541,8 @@ create index dead_letters_namespace on dead_letters (namespace, died_at, run_id)
 create index dead_letters_run on dead_letters (namespace, run_id);
 create index dead_letters_cause on dead_letters (namespace, fingerprint, died_at, run_id);
 
--- How far down a page of a listing of runs may look: the lowest id of a window of so many runs of any namespace below
--- `before`, and what was made in the same millisecond. Nothing of these runs is told but when the last of them was made.
+-- How far down a page of a listing of runs may read: the lowest id of a window of runs of all namespaces below `before`,
+-- including those of the same millisecond. It reveals nothing about these runs except when the last one was created.
 create function noonmark_runs_floor(before uuid, first_day timestamptz, end_day timestamptz, budget integer) returns uuid
     language plpgsql stable as $$
 declare
@@ -556,14 +556,14 @@ begin
 end
 $$;
 
--- The same of the runs that wait.
+-- The same for runs that wait.
 create function noonmark_waits_floor(before uuid, budget integer) returns uuid
     language sql stable as $$
     select (left(run_id::text, 13) || '-0000-0000-000000000000')::uuid
     from waits where run_id < before order by run_id desc offset budget - 1 limit 1
 $$;
 
--- Runs that may be under way, of any namespace, the newest first: what workers hold, and what targets will report on.
+-- Runs of all namespaces that may be in flight, the newest first: owned by workers, or waiting for a target's report.
 create function noonmark_live_runs(before uuid, budget integer)
     returns table (run_id uuid, first_at timestamptz, last_at timestamptz)
     language sql stable rows 1000 as $$
@@ -575,13 +575,13 @@ create function noonmark_live_runs(before uuid, budget integer)
     order by 1 desc limit budget
 $$;
 
--- How many started runs each worker has, at the most.
+-- The maximum number of started runs of each worker.
 create function noonmark_worker_load() returns table (worker bigint, runs bigint)
     language sql stable rows 1000 as $$
     select worker, sum(cardinality(run_ids))::bigint from start_batches group by worker
 $$;
 
--- Event ids already taken in: a redelivered submission is a duplicate, not a second job.
+-- Ids of accepted events: a redelivered submission is a duplicate, not a second job.
 create table inbox (
     event_key uuid primary key,
     received_at timestamptz not null,
@@ -605,8 +605,8 @@ create table rejections (
     unique (topic, partition, record_offset)
 );
 
--- What Kafka must still be told. A row with a run is a run message; any other carries its own value. Lanes of
--- runs are 0 to 2; 3 are events, 4 are events that Kafka has refused as they are.
+-- The outbox: messages to send to Kafka. A row with a run is a run message; any other has its own value. Lanes 0 to 2
+-- are runs, 3 are events, 4 are events that Kafka has refused.
 create table outbox (
     seq bigint generated always as identity,
     slice smallint not null,
@@ -629,7 +629,7 @@ create table outbox (
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0,
         autovacuum_vacuum_insert_scale_factor = 0.2, vacuum_truncate = off);
 
--- Triggers and dispatchers that are alive; shards and slices are shared out among them.
+-- Live triggers and dispatchers; shards and slices are distributed among them.
 create table members (
     role text not null,
     id uuid not null,
@@ -640,7 +640,7 @@ create table members (
     primary key (role, id)
 ) with (fillfactor = 50);
 
--- Since when this very primary has taken beats without a gap. No lease lapses before one full lease of that.
+-- Since when this primary has received heartbeats without a gap. No lease expires before a full lease of that time.
 create table lease_watch (
     only_row boolean primary key default true check (only_row),
     timeline integer not null,
@@ -649,7 +649,7 @@ create table lease_watch (
     continuous_since timestamptz not null
 );
 
--- Up to when every acknowledged run message of a topic has been passed by its consumer group.
+-- Up to when a topic's consumer group has passed every acknowledged run message.
 create table topic_progress (
     topic text primary key,
     passed_until timestamptz not null,

@@ -1,8 +1,8 @@
--- What the API may do to the tables, and to whose rows: docs/security.md. Every other service connects as the owner and
--- is not bound by policies. The role stands before this runs (shared/internal/noonmark/store/migrations/api_role.py).
+-- Permissions and row policies of the API: docs/security.md. Every other service connects as the owner, to whom policies
+-- do not apply. The role must exist before this runs (shared/internal/noonmark/store/migrations/api_role.py).
 
--- Which namespaces the transaction is for: `enter_scope` sets it. Unset, or empty as it is once a transaction that had
--- set it is over: none.
+-- The namespaces of the transaction, which `enter_scope` sets. If it is unset, or empty after a transaction that had set
+-- it, there are none.
 create function noonmark_everywhere() returns boolean language sql stable parallel safe
     as $$ select coalesce(current_setting('noonmark.namespaces', true), '') = '*' $$;
 
@@ -10,9 +10,9 @@ create function noonmark_namespaces() returns text[] language sql stable paralle
     as $$ select case when coalesce(current_setting('noonmark.namespaces', true), '') in ('', '*') then '{}'::text[]
                       else current_setting('noonmark.namespaces')::text[] end $$;
 
--- Some functions do what the API's role may not, on behalf of statements that it may run: of what others own, those of
--- listings tell how far a page looks, and ids that the policies then decide on. Their search path is pinned to the schema
--- of the tables: nobody's temporary table may stand in for one.
+-- Some functions do what the API's role may not do, for statements that it may run. The functions of listings read rows of
+-- other namespaces to find how far a page reads, and ids that the policies then filter. Their search path is fixed to the
+-- schema of the tables, so that a temporary table cannot replace one of them.
 do $$
 begin
     execute format('alter function noonmark_facts_changed() security definer set search_path = pg_catalog, %I, pg_temp',
@@ -37,7 +37,7 @@ revoke execute on function noonmark_runs_floor(uuid, timestamptz, timestamptz, i
 grant execute on function noonmark_runs_floor(uuid, timestamptz, timestamptz, integer), noonmark_waits_floor(uuid, integer),
     noonmark_live_runs(uuid, integer), noonmark_worker_load() to noonmark_api;
 
--- The audit log is only ever added to; housekeeping says in its own transaction that it prunes.
+-- The audit log is append-only. Housekeeping marks its own transaction as one that prunes.
 create function noonmark_audit_is_kept() returns trigger language plpgsql as $$
 begin
     if tg_op = 'DELETE' and current_setting('noonmark.prunes_audit', true) = 'yes' then
@@ -50,7 +50,7 @@ $$;
 create trigger audit_log_is_kept before update or delete or truncate on audit_log
     for each statement execute function noonmark_audit_is_kept();
 
--- Rows with a namespace of their own. The subqueries are evaluated once for a statement, not once for a row.
+-- Rows with a namespace. The subqueries are evaluated once per statement, not once per row.
 do $$
 declare
     name text;
@@ -83,7 +83,7 @@ begin
 end
 $$;
 
--- Rows without one are as visible as the job or the run that they hang on: its own policy decides.
+-- Rows without a namespace are visible if their job or run is, by its own policy.
 create policy api on job_versions to noonmark_api using (exists (select from jobs where jobs.id = job_id));
 create policy api on slots to noonmark_api using (exists (select from jobs where jobs.id = key));
 create policy api on callbacks to noonmark_api using (exists (select from jobs where jobs.id = job_id));
@@ -100,14 +100,14 @@ create policy api on buckets for select to noonmark_api using (
     (select noonmark_everywhere()) or exists (select from waits where waits.key = buckets.key));
 create policy api on calendar_contents for select to noonmark_api using (
     (select noonmark_everywhere()) or exists (select from calendars where calendars.digest = calendar_contents.digest));
--- Written before the calendar that names them; their key is the digest of what they are.
+-- Written before the calendar that names them; their key is the digest of their contents.
 create policy api_writes on calendar_contents for insert to noonmark_api with check (true);
--- Events carry no namespace: they may be written and not read.
+-- Events have no namespace: they can be written but not read.
 create policy api on outbox to noonmark_api
     using ((select noonmark_everywhere()) or namespace = any ((select noonmark_namespaces())::text[]))
     with check ((select noonmark_everywhere()) or namespace is null
                 or namespace = any ((select noonmark_namespaces())::text[]));
--- A key is seen where it reaches, and changed by those only who are there wherever it reaches.
+-- A key is visible to each namespace that it has a grant in. Creating or revoking it needs all of these namespaces.
 create policy api_reads on api_keys for select to noonmark_api using (
     (select noonmark_everywhere()) or (not platform and grants ?| (select noonmark_namespaces())));
 create policy api_makes on api_keys for insert to noonmark_api with check (
@@ -115,7 +115,7 @@ create policy api_makes on api_keys for insert to noonmark_api with check (
 create policy api_ends on api_keys for update to noonmark_api using (
     (select noonmark_everywhere()) or (not platform and grants - (select noonmark_namespaces()) = '{}'));
 
--- What the API's use cases need, and no more. Days of the ledger have no grants: the way to them is `runs`.
+-- Only the grants that the API needs. Partitions of the ledger have no grants: they are reached through `runs`.
 grant select (only_row, shards, created_at, ledger_floor, facts) on install to noonmark_api;
 grant select on zone_data, pools, workers, members, lease_watch, topic_progress, buckets, rejections, attempt_logs,
     run_notes, start_batches to noonmark_api;

@@ -1,4 +1,4 @@
-"""What the observer keeps: alerts, how they were sent, and what is usual for a job.
+"""Tables of the observer: alerts, deliveries, and statistics of jobs.
 
 Revision ID: 0002_pre_observing
 Phase: pre (safe while release 0.1 runs: it only adds)
@@ -21,4 +21,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    raise NotImplementedError("release 0.1 runs on this schema as it is: there is nothing to take back")
+    raise NotImplementedError("no downgrade is needed: release 0.1 runs on this schema")

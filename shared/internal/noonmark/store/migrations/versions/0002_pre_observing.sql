@@ -1,4 +1,4 @@
--- Something that is wrong, from when it was first seen until it was over. At most one is open for a fingerprint.
+-- Alerts, from when a problem was first found until it was over. At most one alert is open for a fingerprint.
 create table alerts (
     id uuid primary key default noonmark_uuid7(),
     fingerprint text not null,
@@ -18,8 +18,8 @@ create index alerts_listed on alerts (raised_at, id);
 create index alerts_namespace on alerts (namespace, raised_at, id);
 create index alerts_job on alerts (job_id, raised_at) where job_id is not null;
 
--- What is to be told and what was, one row for a change of an alert and a channel. `due_at` is infinity where nothing
--- is left to do: told, or given up on (`sent_at` is null).
+-- Deliveries, one row for each change of an alert and channel. `due_at` is infinity if nothing is left to do: the delivery
+-- was sent, or abandoned (`sent_at` is null).
 create table alert_deliveries (
     alert_id uuid not null,
     change text not null,
@@ -32,8 +32,8 @@ create table alert_deliveries (
 );
 create index alert_deliveries_due on alert_deliveries (channel, due_at);
 
--- How far the outcomes of runs have been read: written with what was made of them, so that each counts once. Kafka's own
--- offsets of the group are not the truth.
+-- Offsets of the outcomes of runs: written together with the statistics, so that each outcome counts once. The group's
+-- offsets in Kafka are not used.
 create table observer_offsets (
     topic text not null,
     partition integer not null,
@@ -43,14 +43,14 @@ create table observer_offsets (
     primary key (topic, partition)
 ) with (fillfactor = 50);
 
--- Events read lately: the relay sends one again where it died before it could note the acknowledgement.
+-- Recently read events: the relay sends an event again if it crashed before it recorded the acknowledgement.
 create table observer_events (
     event_id uuid primary key,
     read_at timestamptz not null
 );
 create index observer_events_read on observer_events using brin (read_at);
 
--- What is usual for a recurring job, and how its last attempts ended. One-time jobs have no history of their own.
+-- Statistics of recurring jobs, and the outcomes of their last attempts. One-time jobs have no separate history.
 create table job_stats (
     job_id uuid primary key,
     namespace text not null,
@@ -66,7 +66,7 @@ create table job_stats (
 ) with (fillfactor = 50);
 create index job_stats_failing on job_stats (failures) where failures >= 2;
 
--- Outcomes by windows of time: of each recurring job, and of all one-time jobs of a kind, whose `job_id` is all zeros.
+-- Outcomes by time window: for each recurring job, and for all one-time jobs of a kind, with a `job_id` of zeros.
 create table outcome_windows (
     window_at timestamptz not null,
     job_id uuid not null,
@@ -82,7 +82,7 @@ create table outcome_windows (
 ) with (fillfactor = 50);
 create index outcome_windows_at on outcome_windows (window_at);
 
--- Where the observer's looks at the ledger and at the dead letters have come to.
+-- The observer's positions in the ledger and in the dead letters.
 create table observer_state (
     only_row boolean primary key default true check (only_row),
     heard_at timestamptz not null,
@@ -91,14 +91,14 @@ create table observer_state (
     died_until timestamptz not null
 ) with (fillfactor = 50);
 
--- Of each cause that is looked at, one at a time.
+-- For reading dead letters cause by cause.
 create index dead_letters_job_cause on dead_letters (job_id, fingerprint, died_at, run_id);
 
--- The lowest uuid7 of a moment: what was made before it has a lower id.
+-- The lowest UUIDv7 of a moment: everything created before has a lower id.
 create function noonmark_first_id(made_at timestamptz) returns uuid language sql immutable parallel safe
     as $$ select (lpad(to_hex((extract(epoch from made_at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid $$;
 
--- Runs of the last days in the order in which they were made. Planned for a large ledger whatever its statistics say.
+-- Runs of the last days in the order of their creation. Planned for a large ledger, whatever its statistics say.
 create function noonmark_runs_made(after uuid, before uuid, budget integer)
     returns table (id uuid, scheduled_for timestamptz, job_id uuid, namespace text, pool text, state text, reason text,
                    started_at timestamptz, origin text)
@@ -111,7 +111,7 @@ create function noonmark_runs_made(after uuid, before uuid, budget integer)
     order by runs.id limit budget
 $$;
 
--- Runs found too late and not started yet; of jobs with a rule of their own, those that may be.
+-- Runs that are late and have not started; for jobs with their own rule, runs that may be late.
 create table late_runs (
     run_id uuid primary key,
     scheduled_for timestamptz not null,
@@ -122,7 +122,7 @@ create table late_runs (
 );
 create index late_runs_job on late_runs (job_id, scheduled_for);
 
--- Jobs that say themselves when a run of theirs is late, kept equal to `jobs.policy` whoever writes that.
+-- Jobs with their own `late_after_seconds`, kept equal to `jobs.policy`, whichever statement writes it.
 create table late_rules (
     job_id uuid primary key,
     late_after_seconds double precision not null
@@ -154,7 +154,7 @@ create policy api on alert_deliveries for select to noonmark_api using (
     exists (select from alerts where alerts.id = alert_id));
 grant select on alerts, alert_deliveries to noonmark_api;
 
--- When all loops of a process last went round, and when it last said anything: what the watchdog looks at.
+-- When all loops of a process last completed a round, and when it last reported; the watchdog reads this.
 create table process_progress (
     service text not null,
     id uuid not null,
@@ -169,7 +169,7 @@ alter table process_progress enable row level security;
 create policy api on process_progress for select to noonmark_api using (true);
 grant select on process_progress to noonmark_api;
 
--- How many runs a worker executes at once, and since when it drains; the release before this one says neither.
+-- How many runs a worker executes at once, and since when it drains; the previous release writes neither.
 alter table workers add column slots integer, add column draining_at timestamptz;
 
 alter table observer_offsets enable row level security;
@@ -183,10 +183,10 @@ create policy api on job_stats for select to noonmark_api using (
     (select noonmark_everywhere()) or namespace = any ((select noonmark_namespaces())::text[]));
 create policy api on outcome_windows for select to noonmark_api using (
     (select noonmark_everywhere()) or namespace = any ((select noonmark_namespaces())::text[]));
--- The trigger writes them on behalf of whoever writes the job.
+-- The trigger function writes them for every statement that writes a job.
 create policy api on late_rules to noonmark_api using (exists (select from jobs where jobs.id = job_id));
 grant select on job_stats, outcome_windows to noonmark_api;
 grant select, insert, delete on late_rules to noonmark_api;
 
--- The trace of a client's that a one-time job belongs to, as W3C `traceparent`; unset for nearly all.
+-- The client's trace that a one-time job belongs to, as W3C `traceparent`; null for nearly all jobs.
 alter table jobs add column traceparent text;

@@ -1,10 +1,11 @@
--- What one transaction of a submission writes, as functions. Statements are never prepared by name, because a pooler may
--- stand before Postgres; a function's plans are kept by the session it runs in, whichever that is, and parsing and planning
--- cost more than writing a few rows. They run as their caller, whose policies hold. A kept plan must be right for every
--- size of a table: nearly all of them only insert, and what reads looks up single keys by their index.
+-- The writes of a submission's transaction, as functions. Statements are never prepared by name, because there may be a
+-- pooler in front of Postgres. Every session caches the plans of its functions, and parsing and planning cost more than
+-- writing a few rows. The functions run as their caller, whose policies apply. A cached plan must be good for every table
+-- size: nearly all functions only insert, and reads look up single keys by their index.
 
--- New jobs. A row that meets one of the two unique keys (idempotency key; name of a recurring job) is left out, whoever
--- wrote the other one. Ids of the rows written come back as one string of 16 bytes each, where some were left out.
+-- New jobs. A row that conflicts with one of the two unique keys (idempotency key; name of a recurring job) is left out,
+-- whoever wrote the other one. If some are left out, the ids of the written rows are returned as one string of 16 bytes
+-- each.
 create function noonmark_insert_jobs(
     made_at timestamptz, wanted int,
     ids uuid[], shards smallint[], namespaces text[], namespaces_all text, names text[], names_all text,
@@ -75,8 +76,8 @@ begin
 end
 $$;
 
--- What requests with these keys were answered before. Whoever else asks for one of them, in whichever process, waits until
--- the transaction ends. In one order, so that two batches with the same keys wait instead of deadlocking.
+-- Stored responses to requests with these keys. Other requests with one of them, in any process, wait until the transaction
+-- ends. Keys are locked in one order, so that two batches with the same keys wait instead of deadlocking.
 create function noonmark_answers_before(
     namespaces text[], keys text[]
 ) returns table (of_namespace text, of_key text, of_hash bytea, of_status smallint, of_body jsonb) language plpgsql
@@ -98,7 +99,7 @@ begin
 end
 $$;
 
--- Answers, in the transaction that made what they tell of.
+-- Stores responses, in the transaction that made the changes they report.
 create function noonmark_keep_answers(
     namespaces text[], keys text[], hashes bytea[], statuses smallint[], bodies text[]
 ) returns void language plpgsql as $$
