@@ -1,4 +1,4 @@
-"""Who am I?"""
+"""Route of the caller's own principal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ router = resource("me")
 
 @router.get("/me")
 def read(caller: Caller = needs(None)) -> Me:
-    """Say whom the credential stands for, and what it may do where."""
+    """Read the principal of the credential, with its permissions."""
     principal = caller.principal
     rate = principal.rate_per_minute
     return Me(
