@@ -83,11 +83,11 @@ class JobCreator:
             start_next: called when everything is written and only the commit is left.
         """
         first, again = _apart(requests)
-        answers = dict(zip(first, self._make([requests[place] for place in first], start_next), strict=True))
+        answers = dict(zip(first, self._make([requests[index] for index in first], start_next), strict=True))
         if again:
             # The same key twice in one batch: the second request finds the response to the first.
-            answers |= zip(again, self([requests[place] for place in again], start_next), strict=True)
-        return [answers[place] for place in range(len(requests))]
+            answers |= zip(again, self([requests[index] for index in again], start_next), strict=True)
+        return [answers[index] for index in range(len(requests))]
 
     def _make(
         self, requests: Sequence[CreateRequest], start_next: StartNext
@@ -122,9 +122,9 @@ class JobCreator:
         if taken is not None:
             self._submitter.record_accepted(taken)
         batch.answers |= zip(
-            batch.left, self._later([requests[place] for place in batch.left], start_next), strict=True
+            batch.left, self._later([requests[index] for index in batch.left], start_next), strict=True
         )
-        return [batch.answers[place] for place in range(len(requests))]
+        return [batch.answers[index] for index in range(len(requests))]
 
     def _later(
         self, requests: Sequence[CreateRequest], start_next: StartNext
@@ -139,9 +139,9 @@ class JobCreator:
 def _apart(requests: Sequence[CreateRequest]) -> tuple[list[int], list[int]]:
     """Return the indexes of requests with distinct keys, and of those that repeat a key."""
     seen, first, again = set(), list[int](), list[int]()
-    for place, request in enumerate(requests):
+    for index, request in enumerate(requests):
         key = request.key.of if request.key else None
-        (again if key in seen else first).append(place)
+        (again if key in seen else first).append(index)
         if key is not None:
             seen.add(key)
     return first, again
@@ -151,12 +151,12 @@ def _recall(connection: psycopg.Connection, batch: _Batch) -> None:
     """Answer requests whose key has a stored response."""
     before = answers_before(connection, [request.key.of for request in batch.requests if request.key])
     entries = []
-    for place, request in enumerate(batch.requests):
+    for index, request in enumerate(batch.requests):
         if request.key is not None and (kept := before.get(request.key.of)) is not None:
             try:
-                reply = batch.answers[place] = request.key.reply_of(kept)
+                reply = batch.answers[index] = request.key.reply_of(kept)
             except ProblemError as problem:
-                batch.answers[place] = problem
+                batch.answers[index] = problem
             else:
                 object_ = f"job:{reply.body['id']}"
                 entries.append(request.entry._replace(object=object_, after={"replayed": True}))
@@ -166,20 +166,20 @@ def _recall(connection: psycopg.Connection, batch: _Batch) -> None:
 def _read(batch: _Batch, moment: Moment) -> list[Request]:
     """Check the requests without a result; refused ones get their error as result."""
     until = time.monotonic() + _CHECK_SECONDS
-    for place, request in enumerate(batch.requests):
-        if place in batch.answers:
+    for index, request in enumerate(batch.requests):
+        if index in batch.answers:
             continue
         if batch.asked and time.monotonic() >= until:
-            batch.left.append(place)
+            batch.left.append(index)
             continue
         try:
             order = parse(CREATE, request.document, moment)
         except Refused as refused:
-            batch.answers[place] = ProblemError.of_refused(refused)
+            batch.answers[index] = ProblemError.of_refused(refused)
         else:
             assert isinstance(order, CreateJob)
-            batch.asked[place] = order
-    return [Request(order, None, None, batch.requests[place].trace) for place, order in batch.asked.items()]
+            batch.asked[index] = order
+    return [Request(order, None, None, batch.requests[index].trace) for index, order in batch.asked.items()]
 
 
 def _answer(connection: psycopg.Connection, batch: _Batch, taken: Taken) -> None:
@@ -188,15 +188,15 @@ def _answer(connection: psycopg.Connection, batch: _Batch, taken: Taken) -> None
     found = [result.job_id for result in results.values() if result.status is Status.DUPLICATE]
     stamps = stamps_of(connection, [job_id for job_id in found if job_id is not None])
     entries, kept = [], []
-    for place, result in results.items():
-        request, spec = batch.requests[place], batch.asked[place].spec
+    for index, result in results.items():
+        request, spec = batch.requests[index], batch.asked[index].spec
         if result.status is Status.REJECTED:
-            batch.answers[place] = ProblemError.of_result(result)
+            batch.answers[index] = ProblemError.of_result(result)
             continue
         assert result.job_id is not None
         made = JobStamp(result.job_id, request.namespace, spec.name, 1, taken.now)
         reply = reply_of(stamps.get(result.job_id, made), created=result.status is Status.ACCEPTED)
-        batch.answers[place] = reply
+        batch.answers[index] = reply
         entries.append(
             request.entry._replace(object=f"job:{result.job_id}", after=_outcome_fields(spec.kind, reply))
         )

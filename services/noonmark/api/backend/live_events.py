@@ -29,7 +29,7 @@ MOST_WAITING: Final = 1_000
 RESUMED_MOST: Final = 20_000
 """Most records of a partition that are read again for a listener that resumes."""
 
-_PLACE: Final = re.compile(r"\d{1,6}:\d{1,18}(,\d{1,6}:\d{1,18}){0,999}")
+_POSITION: Final = re.compile(r"\d{1,6}:\d{1,18}(,\d{1,6}:\d{1,18}){0,999}")
 _POLL_SECONDS: Final = 0.2
 _ASK_SECONDS: Final = 3.0
 _RETRY_SECONDS: Final = 1.0
@@ -37,11 +37,11 @@ _BACK_SECONDS: Final = 2.0
 """Shortest time between two seeks to lower offsets."""
 
 _LINGER_SECONDS: Final = 10.0
-_LOOK_SECONDS: Final = 30.0
+_METADATA_SECONDS: Final = 30.0
 
 _log = get_logger()
 
-Place = dict[int, int]
+Position = dict[int, int]
 """Next offset by partition."""
 
 
@@ -53,36 +53,36 @@ class LiveEvent(NamedTuple):
     """The outcomes of runs in one record, for one listener, and the position after the record."""
 
     outcomes: list[dict[str, Any]]
-    place: str
+    position: str
 
 
-def read_place(text: str | None) -> Place | None:
+def parse_position(text: str | None) -> Position | None:
     """Parse the id of an event; None if it is not valid."""
-    if text is None or not _PLACE.fullmatch(text):
+    if text is None or not _POSITION.fullmatch(text):
         return None
     return {int(part): int(offset) for part, _, offset in (one.partition(":") for one in text.split(","))}
 
 
-def place_text(place: Mapping[int, int]) -> str:
+def format_position(position: Mapping[int, int]) -> str:
     """Format a position as the id of an event."""
-    return ",".join(f"{partition}:{place[partition]}" for partition in sorted(place))
+    return ",".join(f"{partition}:{position[partition]}" for partition in sorted(position))
 
 
 class Listener:
     """One open stream. Its event loop reads it; the consumer's thread delivers events to it."""
 
-    def __init__(self, namespace: str, job: UUID | None, place: Place | None) -> None:
+    def __init__(self, namespace: str, job: UUID | None, position: Position | None) -> None:
         """Create it in the event loop that will read it.
 
         Args:
             namespace: namespace of the runs.
             job: only runs of this job; None: of all jobs.
-            place: position at which an earlier stream broke; None: start at the end.
+            position: position at which an earlier stream broke; None: start at the end.
         """
         self.key = namespace.encode()
         self.job = str(job) if job is not None else None
-        self.asked = place
-        self.place: Place = {}
+        self.asked = position
+        self.position: Position = {}
         self.reached = ""
         self.notes: deque[str] = deque(maxlen=20)
         self.waiting: deque[LiveEvent] = deque()
@@ -215,8 +215,10 @@ class LiveRuns:
             reader.open()
             goes_back = reader.may_go_back()
             for listener in listeners:
-                if not listener.place and (goes_back or listener.asked is None):
-                    listener.deliver((), place_text(reader.admit(listener)), note=reader.note_for(listener))
+                if not listener.position and (goes_back or listener.asked is None):
+                    listener.deliver(
+                        (), format_position(reader.admit(listener)), note=reader.note_for(listener)
+                    )
             messages = reader.read()
         except KafkaException as error:
             reader.close()
@@ -226,9 +228,9 @@ class LiveRuns:
             self._wake.wait(_RETRY_SECONDS)
             return
         for listener in listeners:
-            if messages and listener.place:
+            if messages and listener.position:
                 events = events_of(listener, messages)
-                listener.deliver(events, place_text(listener.place))
+                listener.deliver(events, format_position(listener.position))
 
 
 class _Reader:
@@ -238,7 +240,7 @@ class _Reader:
         self._config = config
         self._topic = topic
         self._consumer: Consumer | None = None
-        self._place: Place = {}
+        self._position: Position = {}
         self._checked_at = 0.0
         self._gaps: set[int] = set()
         self._went_back_at = -math.inf
@@ -250,7 +252,7 @@ class _Reader:
         Raises:
             KafkaException: if no broker responds, or the topic does not exist.
         """
-        if self._consumer is not None and time.monotonic() - self._checked_at < _LOOK_SECONDS:
+        if self._consumer is not None and time.monotonic() - self._checked_at < _METADATA_SECONDS:
             return
         is_new = self._consumer is None
         if self._consumer is None:
@@ -258,11 +260,11 @@ class _Reader:
         described = self._consumer.list_topics(self._topic, timeout=_ASK_SECONDS).topics[self._topic]
         if described.error is not None:
             raise KafkaException(described.error)
-        fresh = set(described.partitions) - set(self._place)
+        fresh = set(described.partitions) - set(self._position)
         if fresh:
             # At first, existing records are history; later, a new partition is read from its beginning.
-            first = not self._place
-            self._place |= {partition: self._bounds(partition)[1 if first else 0] for partition in fresh}
+            first = not self._position
+            self._position |= {partition: self._bounds(partition)[1 if first else 0] for partition in fresh}
         if fresh or is_new:
             self._assign()
         self._checked_at = time.monotonic()
@@ -275,24 +277,24 @@ class _Reader:
         """
         return time.monotonic() - self._went_back_at >= _BACK_SECONDS
 
-    def admit(self, listener: Listener) -> Place:
+    def admit(self, listener: Listener) -> Position:
         """Set the position of a listener, and seek back to it if it is lower."""
-        place: Place = {}
-        for partition, at in self._place.items():
+        position: Position = {}
+        for partition, at in self._position.items():
             start = at if listener.asked is None else min(listener.asked.get(partition, at), at)
             if start < at:
                 least = max(self._bounds(partition)[0], at - RESUMED_MOST)
                 if start < least:
                     self._gaps.add(id(listener))
                     start = least
-            place[partition] = start
-        if place != self._place:
+            position[partition] = start
+        if position != self._position:
             # None of the listener's offsets is ahead of the consumer.
-            self._place = dict(place)
+            self._position = dict(position)
             self._went_back_at = time.monotonic()
             self._assign()
-        listener.place = place
-        return place
+        listener.position = position
+        return position
 
     def note_for(self, listener: Listener) -> str:
         """Return the comment at the start of a stream."""
@@ -321,7 +323,7 @@ class _Reader:
             partition, offset = message.partition(), message.offset()
             assert partition is not None
             assert offset is not None
-            self._place[partition] = offset + 1
+            self._position[partition] = offset + 1
             read.append(message)
         return read
 
@@ -334,7 +336,7 @@ class _Reader:
 
     def _assign(self) -> None:
         assert self._consumer is not None
-        self._consumer.assign([TopicPartition(self._topic, p, at) for p, at in self._place.items()])
+        self._consumer.assign([TopicPartition(self._topic, p, at) for p, at in self._position.items()])
 
     def _bounds(self, partition: int) -> tuple[int, int]:
         assert self._consumer is not None
@@ -364,14 +366,14 @@ def events_of(listener: Listener, messages: Sequence[Message]) -> list[LiveEvent
         partition, offset = message.partition(), message.offset()
         assert partition is not None
         assert offset is not None
-        if offset < listener.place.get(partition, 0):
+        if offset < listener.position.get(partition, 0):
             continue
-        listener.place[partition] = offset + 1
+        listener.position[partition] = offset + 1
         if message.key() != listener.key:
             continue
         outcomes = _outcomes(message.value(), listener.job)
         if outcomes:
-            events.append(LiveEvent(outcomes, place_text(listener.place)))
+            events.append(LiveEvent(outcomes, format_position(listener.position)))
     return events
 
 

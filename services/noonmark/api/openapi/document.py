@@ -157,17 +157,17 @@ def _complete_responses(operation: dict[str, Any], known: Operation, path: str) 
             if "schema" in content:
                 content["schema"] = tidy(content["schema"])
     parameters = operation.get("parameters", ())
-    place_of = {parameter["name"].lower(): parameter["in"] for parameter in parameters}
+    location_of = {parameter["name"].lower(): parameter["in"] for parameter in parameters}
     wanted = {
         "400": bool(parameters) or "requestBody" in operation,
         "401": operation.get("security") != [],
         "403": operation.get("x-noonmark-permission") is not None,
-        "404": "path" in place_of.values() or "namespace" in place_of or "requestBody" in operation,
+        "404": "path" in location_of.values() or "namespace" in location_of or "requestBody" in operation,
         "409": bool(known.conflicts),
-        "412": "if-match" in place_of,
+        "412": "if-match" in location_of,
         "413": "requestBody" in operation,
         "415": "requestBody" in operation,
-        "422": "requestBody" in operation or "idempotency-key" in place_of,
+        "422": "requestBody" in operation or "idempotency-key" in location_of,
         "429": operation.get("security") != [] or "/complete" in path,
         "500": True,
         "503": True,

@@ -64,14 +64,14 @@ class AuditedChange:
         object: the changed object, such as `job:<id>`; can be set later.
         before: the object before the change; JSON values without secrets.
         after: the object after the change.
-        places: namespaces that get an audit entry each, if there are several.
+        namespaces: namespaces that get an audit entry each, if there are several.
     """
 
     session: Session
     object: str | None = None
     before: Any = None
     after: Any = None
-    places: Sequence[str] = ()
+    namespaces: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,8 @@ class Caller:
             except BaseException:
                 self.request.scope["noonmark.object"] = act.object
                 raise
-            places = act.places or (namespace,)
-            write_entries(session.raw, [self.entry(place, Outcome.DONE, act=act) for place in places])
+            namespaces = act.namespaces or (namespace,)
+            write_entries(session.raw, [self.entry(one, Outcome.DONE, act=act) for one in namespaces])
         self.request.scope["noonmark.audited"] = True
 
     def entry(
@@ -244,8 +244,8 @@ class Needs:
         scope["noonmark.caller"] = caller
         if self.permission is not None and not principal.may(self.permission):
             scope["noonmark.namespace"] = principal.home
-            place = principal.home or DEFAULT_NAMESPACE
-            raise ProblemError(FORBIDDEN, _needed(self.permission, place, principal))
+            named = principal.home or DEFAULT_NAMESPACE
+            raise ProblemError(FORBIDDEN, _needed(self.permission, named, principal))
         # Raise the problem that the guard found only here, where the caller of the failed change is known.
         unfit: ProblemError | None = scope.get("noonmark.unfit")
         if unfit is not None:

@@ -50,20 +50,20 @@ def create(
         )
     wanted = api_keys.NewKey(
         name=body.name,
-        grants={place: Role.named(role) for place, role in body.grants.items()},
+        grants={namespace: Role.named(role) for namespace, role in body.grants.items()},
         platform=body.platform,
         scopes=None if body.scopes is None else frozenset(body.scopes),
         rate_per_minute=body.rate_per_minute,
         lives_seconds=body.expires_in_seconds,
         signs=body.signs,
     )
-    place, several = _places(body.grants)
+    namespace, several = _namespaces_of(body.grants)
     try:
         api_keys.check_new_key(wanted)
-        caller.request.scope["noonmark.namespace"] = place
+        caller.request.scope["noonmark.namespace"] = namespace
         api_keys.check_may_make(caller.principal, wanted)
-        with caller.changing(place) as act:
-            act.places = several
+        with caller.changing(namespace) as act:
+            act.namespaces = several
             made = issue_key(act.session.raw, caller.principal, wanted)
             act.object = f"key:{made.row.key_id}"
             act.after = _shown(made.row)
@@ -113,14 +113,14 @@ def read(key_id: KeyId, caller: Caller = needs(Permission.KEYS_WRITE)) -> Key:
 def revoke(key_id: KeyId, caller: Caller = needs(Permission.KEYS_WRITE, "key.revoke")) -> Response:
     """Revoke a key permanently: every process refuses it within 5 s."""
     row = _found(caller, key_id)
-    place, several = _places(row.grants)
-    caller.request.scope.update({"noonmark.namespace": place, "noonmark.object": f"key:{key_id}"})
+    namespace, several = _namespaces_of(row.grants)
+    caller.request.scope.update({"noonmark.namespace": namespace, "noonmark.object": f"key:{key_id}"})
     try:
         check_may_end(caller.principal, row.grants, platform=row.platform)
     except KeyNotAllowedError as error:
         raise ProblemError(FORBIDDEN, str(error)) from None
-    with caller.changing(place) as act:
-        act.places = several
+    with caller.changing(namespace) as act:
+        act.namespaces = several
         act.object = f"key:{key_id}"
         act.before = _shown(row)
         if not api_keys.revoke_key(act.session.raw, key_id):
@@ -137,12 +137,12 @@ def _found(caller: Caller, key_id: str) -> KeyRow:
     return row
 
 
-def _places(grants: Iterable[str]) -> tuple[str | None, list[str]]:
+def _namespaces_of(grants: Iterable[str]) -> tuple[str | None, list[str]]:
     """Return the only namespace of a key, or its several namespaces; neither for the whole installation."""
-    places = sorted(grants)
-    if not places or EVERYWHERE in places:
+    namespaces = sorted(grants)
+    if not namespaces or EVERYWHERE in namespaces:
         return None, []
-    return (places[0], []) if len(places) == 1 else (None, places)
+    return (namespaces[0], []) if len(namespaces) == 1 else (None, namespaces)
 
 
 def _shown(row: KeyRow) -> dict[str, Any]:

@@ -18,11 +18,11 @@ def read(caller: Caller = needs(None)) -> Me:
         id=principal.id,
         name=principal.name,
         platform=principal.platform,
-        grants={place: role.label for place, role in sorted(principal.grants.items())},
+        grants={namespace: role.label for namespace, role in sorted(principal.grants.items())},
         scopes=None if principal.scopes is None else sorted(principal.scopes),
         permissions={
-            place: [permission.value for permission in Permission if principal.may(permission, place)]
-            for place in (["*"] if principal.platform else sorted(principal.grants))
+            namespace: [permission.value for permission in Permission if principal.may(permission, namespace)]
+            for namespace in (["*"] if principal.platform else sorted(principal.grants))
         },
         home=principal.home,
         rate_per_minute=caller.parts.settings.api_rate_per_minute if rate is None else rate,

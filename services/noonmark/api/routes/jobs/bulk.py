@@ -46,15 +46,15 @@ def create_many(
         ProblemError: if the caller can write in none of the named namespaces.
     """
     home = namespace or caller.principal.home or DEFAULT_NAMESPACE
-    places = _namespaces(documents, home)
-    allowed = {name for name in {*places, home} if caller.may(Permission.JOBS_WRITE, name)}
-    if not allowed & set(places):
-        caller.require(places[0])
+    targets = _namespaces(documents, home)
+    allowed = {name for name in {*targets, home} if caller.may(Permission.JOBS_WRITE, name)}
+    if not allowed & set(targets):
+        caller.require(targets[0])
     base = home if home in allowed else min(allowed)
     caller.request.scope["noonmark.namespace"] = base
     # A caller with access to fewer of the namespaces makes a different request and gets another response.
     of_request = IdempotencyKeyHash.make(
-        base, key, "job.create_bulk", home, documents, sorted(allowed & set(places))
+        base, key, "job.create_bulk", home, documents, sorted(allowed & set(targets))
     )
     submitter, database = caller.parts.submitter, caller.parts.database
     with database.changing(allowed) as session:
@@ -62,15 +62,15 @@ def create_many(
             write_entries(session.raw, [caller.entry(base, Outcome.DONE)._replace(after={"replayed": True})])
             caller.request.scope["noonmark.audited"] = True
             return before
-        reading = _Reading(documents, places, allowed)
+        reading = _Reading(documents, targets, allowed)
         taken = _accept_all(submitter, session.raw, reading)
         results = [result for part in taken for result in part.results]
         reply = _reply(reading, results, caller.request_id)
-        write_entries(session.raw, _done(caller, places, allowed, reply))
+        write_entries(session.raw, _done(caller, targets, allowed, reply))
         if of_request is not None:
             of_request.keep(session.raw, reply)
     caller.request.scope["noonmark.audited"] = True
-    if denied := Counter(place for place in places if place not in allowed):
+    if denied := Counter(target for target in targets if target not in allowed):
         # Separately: the transaction above cannot write in namespaces without permission.
         with database.changing(denied) as session:
             write_entries(session.raw, _denied(caller, denied))
@@ -104,9 +104,9 @@ def _accept_all(
 class _Reading:
     """Checks the documents and collects their problems by index."""
 
-    def __init__(self, documents: Sequence[Any], places: Sequence[str], allowed: Collection[str]) -> None:
+    def __init__(self, documents: Sequence[Any], targets: Sequence[str], allowed: Collection[str]) -> None:
         self._documents = documents
-        self._places = places
+        self._places = targets
         self._allowed = allowed
         self.refused: dict[int, ProblemError] = {}
         self.asked: list[int] = []
@@ -120,13 +120,13 @@ class _Reading:
         """Check some documents; return the requests of the valid ones, in order."""
         requests = []
         for index in part:
-            document, place = self._documents[index], self._places[index]
-            if place not in self._allowed:
-                denied = f"the credential cannot write jobs in namespace {place!r}"
+            document, target = self._documents[index], self._places[index]
+            if target not in self._allowed:
+                denied = f"the credential cannot write jobs in namespace {target!r}"
                 self.refused[index] = ProblemError(FORBIDDEN, denied)
                 continue
             try:
-                order = parse(CREATE, _placed(document, place), moment)
+                order = parse(CREATE, _with_namespace(document, target), moment)
             except Refused as refused:
                 self.refused[index] = ProblemError.of_refused(refused)
             else:
@@ -135,11 +135,11 @@ class _Reading:
         return requests
 
 
-def _placed(document: object, place: str) -> dict[str, Any]:
+def _with_namespace(document: object, target: str) -> dict[str, Any]:
     """Return a document with its namespace filled in."""
     if not isinstance(document, dict):
         raise Refused([FieldError("", f"is {kind_of(document)}", "a job document: a JSON object")])
-    return {"namespace": place, **document}
+    return {"namespace": target, **document}
 
 
 def _namespaces(documents: Sequence[Any], home: str) -> list[str]:
@@ -172,24 +172,24 @@ def _refusal(problem: ProblemError, request_id: str) -> Item:
 
 
 def _done(
-    caller: Caller, places: Sequence[str], allowed: Collection[str], reply: StoredResponse
+    caller: Caller, targets: Sequence[str], allowed: Collection[str], reply: StoredResponse
 ) -> list[AuditEntry]:
     """Return the audit entries of the changed namespaces, each with its own jobs only."""
     entries: dict[str, dict[str, Any]] = {}
     for item in reply.body["items"]:
-        place = places[item["index"]]
-        if place not in allowed:
+        target = targets[item["index"]]
+        if target not in allowed:
             continue
-        of = entries.setdefault(place, {"accepted": 0, "rejected": 0, "jobs": []})
+        of = entries.setdefault(target, {"accepted": 0, "rejected": 0, "jobs": []})
         of["rejected" if item["problem"] else "accepted"] += 1
         if item["status"] == HTTPStatus.ACCEPTED:
             of["jobs"].append(item["id"])
-    return [caller.entry(place, Outcome.DONE)._replace(after=after) for place, after in entries.items()]
+    return [caller.entry(target, Outcome.DONE)._replace(after=after) for target, after in entries.items()]
 
 
 def _denied(caller: Caller, denied: Counter[str]) -> list[AuditEntry]:
     """Return the audit entries of other namespaces about the denied attempt to write there."""
     return [
-        caller.entry(place, Outcome.DENIED, reason=f"{count} jobs: the credential cannot write jobs here")
-        for place, count in denied.most_common(_MOST_DENIED)
+        caller.entry(target, Outcome.DENIED, reason=f"{count} jobs: the credential cannot write jobs here")
+        for target, count in denied.most_common(_MOST_DENIED)
     ]

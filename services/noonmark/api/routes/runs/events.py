@@ -14,7 +14,7 @@ from fastapi import Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from noonmark.api.backend.live_events import Listener, LiveEvent, TooManyListeners, read_place
+from noonmark.api.backend.live_events import Listener, LiveEvent, TooManyListeners, parse_position
 from noonmark.api.http.problems import ProblemError
 from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
 from noonmark.core.access.roles import Permission, Principal
@@ -83,7 +83,7 @@ async def follow_events(
     where = caller.namespace(namespace)
     if job is not None:
         where = await to_thread.run_sync(_namespace_of, caller, job, namespace)
-    listener = Listener(where, job, read_place(last_event_id))
+    listener = Listener(where, job, parse_position(last_event_id))
     live = caller.parts.live
     try:
         live.join(listener)
@@ -154,7 +154,7 @@ def _events(event: LiveEvent, *, payloads: bool) -> list[bytes]:
         shown: dict[str, Any] = outcome
         if not payloads:
             shown = {**outcome, "error": None, "error_hidden": outcome.get("error") is not None}
-        head = f"id: {event.place}\n" if number == len(event.outcomes) else ""
+        head = f"id: {event.position}\n" if number == len(event.outcomes) else ""
         parts.append(f"{head}event: run\ndata: ".encode() + orjson.dumps(shown) + b"\n\n")
     return parts
 
