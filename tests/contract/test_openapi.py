@@ -93,7 +93,7 @@ def test_an_operation_says_what_it_is_for_and_who_may(method: str, path: str, op
     assert re.fullmatch(r"[a-z-]+\.[a-z_]+", operation["operationId"])
     assert operation["summary"]
     assert not operation["summary"].endswith(".")
-    assert re.search(r"Needs .+\.$|^Open:", operation["description"], re.MULTILINE)
+    assert re.search(r"Requires .+\.$|^Open:", operation["description"], re.MULTILINE)
     assert ("x-noonmark-permission" in operation) is ("Open" not in operation["description"])
     for parameter in operation.get("parameters", ()):
         assert parameter["in"] == "path" or parameter.get("description"), parameter["name"]

@@ -158,7 +158,7 @@ def test_a_key_that_is_not_valid_is_told(context, monkeypatch, address):
     monkeypatch.setenv("NOONMARK_API_KEY", "nmk_" + "a" * 12 + "_" + "B" * 43)
     Path("jobs.yaml").write_text(JOB)
     told = call("job", "apply", "-f", "jobs.yaml", code=1).stderr
-    assert "Credentials are missing or not valid" in told
+    assert "Credentials are missing or invalid" in told
     assert "B" * 43 not in told
 
 

@@ -1,4 +1,4 @@
-"""The application: every route behind the gate."""
+"""Builds the application: all routes, behind the request guard."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ ROUTERS = (
     limits.router,
     namespaces.router,
 )
-"""Of every resource; a route module that is not here is not served."""
+"""Routers of all resources. Only the modules in this list are served."""
 
 
 def build_api(parts: ApiContext | None = None) -> FastAPI:
-    """Make the routes, without the gate before them; they can be described without parts, too."""
+    """Build the routes without the request guard. The OpenAPI document needs no parts."""
     app = FastAPI(
         title="noonmark",
         version="1",
@@ -80,10 +80,10 @@ def build_api(parts: ApiContext | None = None) -> FastAPI:
 
 
 def build_app(parts: ApiContext, authenticator: RequestAuthenticator) -> RequestGuard:
-    """Make what is served.
+    """Build the served application.
 
     Args:
-        parts: of the process.
-        authenticator: tells whose a request is.
+        parts: shared parts of the process.
+        authenticator: finds the principal of a request.
     """
     return RequestGuard(DirectRouter(build_api(parts)), authenticator, parts.settings)

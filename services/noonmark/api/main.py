@@ -1,4 +1,4 @@
-"""`noonmark api`: build the parts and serve them."""
+"""`noonmark api`: builds the parts of the API and serves them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from noonmark.store.database.hints import HintSender
 from noonmark.store.views.lookups import read_cursor_key
 
 CREATING_THREADS: Final = 4
-"""Batches of new jobs at once: one is written, the others are in their commit."""
+"""Batches of new jobs at once: one is written, the others wait for their commit."""
 
 CREATIONS_WAITING: Final = 5_000
 
@@ -46,7 +46,7 @@ def make_parts(
     application: str = "api",
     traces: RunTraces | None = None,
 ) -> ApiContext:
-    """Make what the routes work with."""
+    """Build the parts that the routes share."""
     topics = Topics(settings.topic_prefix)
     database = Database(settings.dsn, size=settings.api_connections, application=application)
     submitter = SubmissionAcceptor(topics, HintSender(settings.dsn), shards=shards, traces=traces)
@@ -65,7 +65,7 @@ def make_parts(
 
 
 def build(service: Service) -> Sequence[Loop]:
-    """Make the API's only loop."""
+    """Build the only loop of the API."""
     settings = service.settings
     install = await_install(service)
     key = await_read(service, read_cursor_key)
@@ -76,12 +76,12 @@ def build(service: Service) -> Sequence[Loop]:
 
 
 def _tune() -> None:
-    """Fit the interpreter to what a server does: many short-lived values, and two busy threads."""
-    # What the start has made stays. A bulk request makes 100,000 objects that are all alive whenever the
-    # collector looks: by its defaults it takes a fifth of the time.
+    """Tune the interpreter for a server: many short-lived values, and two busy threads."""
+    # Objects created at startup stay. A bulk request creates 100,000 objects that are alive at every
+    # collection: with the default thresholds, the collector takes a fifth of the time.
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)
-    # Whoever has an answer of the database waits for so long while the other thread computes.
+    # A thread that has received a database result waits this long while another thread computes.
     sys.setswitchinterval(SWITCH_SECONDS)
 
 

@@ -184,7 +184,7 @@ def test_without_kafka_a_stream_says_so_and_stays_open(follow, parts, monkeypatc
     monkeypatch.setattr(parts.live, "_config", config)
     monkeypatch.setattr("noonmark.api.backend.live_events._ASK_SECONDS", 0.2)
     with follow() as stream:
-        stream.comment("Kafka does not answer")
+        stream.comment("Kafka does not respond")
 
 
 def test_lanes_are_measured_in_messages_and_seconds(api, settings, database):

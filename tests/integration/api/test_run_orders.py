@@ -73,7 +73,7 @@ def test_a_run_that_has_ended_cannot_be_cancelled(api, world, database):
 
     problem = api("POST", f"/v1/runs/{run}/cancel", 409).json()
 
-    assert problem["detail"] == f"run {run} is succeeded: it has ended already"
+    assert problem["detail"] == f"run {run} is succeeded: it has already finished"
     assert [row[0] for row in audited(database, "run.cancel")] == ["failed"]
 
 

@@ -258,7 +258,7 @@ def test_lanes_without_kafka_say_so_within_bounds(api, monkeypatch):
 
     answer = api("GET", "/v1/lanes", 503)
 
-    assert answer.json()["detail"].startswith("Kafka does not answer: ")
+    assert answer.json()["detail"].startswith("Kafka does not respond: ")
     assert answer.headers["retry-after"]
 
 

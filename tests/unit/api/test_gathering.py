@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from noonmark.api.backend.group_commit import GroupCommit, PassOn, TooBusyError
+from noonmark.api.backend.group_commit import GroupCommit, StartNext, TooBusyError
 
 
 def test_what_comes_while_a_batch_is_under_way_is_the_next_one() -> None:
     batches: list[list[int]] = []
     begun, go_on = threading.Event(), threading.Event()
 
-    def work(items: Sequence[int], _pass_on: PassOn) -> list[int | Exception]:
+    def work(items: Sequence[int], _start_next: StartNext) -> list[int | Exception]:
         batches.append(list(items))
         begun.set()
         assert go_on.wait(5)
@@ -42,7 +42,7 @@ def test_what_comes_while_a_batch_is_under_way_is_the_next_one() -> None:
 def test_what_is_asked_for_in_one_round_of_the_loop_is_one_batch() -> None:
     batches: list[list[int]] = []
 
-    def work(items: Sequence[int], _pass_on: PassOn) -> list[int | Exception]:
+    def work(items: Sequence[int], _start_next: StartNext) -> list[int | Exception]:
         batches.append(list(items))
         return list(items)
 
@@ -57,7 +57,7 @@ def test_what_is_asked_for_in_one_round_of_the_loop_is_one_batch() -> None:
 def test_a_batch_that_fails_is_everybodys_answer_and_the_next_one_goes_on() -> None:
     failures = iter([OSError("away")])
 
-    def work(items: Sequence[int], _pass_on: PassOn) -> list[int | Exception]:
+    def work(items: Sequence[int], _start_next: StartNext) -> list[int | Exception]:
         for failure in failures:
             raise failure
         return list(items)
@@ -75,7 +75,7 @@ def test_who_finds_no_room_is_told_at_once() -> None:
     go_on = threading.Event()
     begun = threading.Event()
 
-    def work(items: Sequence[int], _pass_on: PassOn) -> list[int | Exception]:
+    def work(items: Sequence[int], _start_next: StartNext) -> list[int | Exception]:
         begun.set()
         assert go_on.wait(5)
         return list(items)
@@ -98,9 +98,9 @@ def test_the_next_batch_begins_while_one_is_in_its_commit() -> None:
     batches: list[list[int]] = []
     committing, go_on = threading.Event(), threading.Event()
 
-    def work(items: Sequence[int], pass_on: PassOn) -> list[int | Exception]:
+    def work(items: Sequence[int], start_next: StartNext) -> list[int | Exception]:
         batches.append(list(items))
-        pass_on()
+        start_next()
         if items[0] == 0:
             committing.set()
             assert go_on.wait(5)

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from noonmark.api.backend import live_events
-from noonmark.api.backend.live_events import Listener, LiveEvent, events_of, place_text, read_place
+from noonmark.api.backend.live_events import Listener, LiveEvent, events_of, format_position, parse_position
 from noonmark.kafka.config import KafkaConfig
 
 JOB = UUID(int=7)
@@ -58,21 +58,21 @@ def event(*jobs: UUID) -> dict[str, Any]:
 
 
 def test_a_place_is_read_back() -> None:
-    assert place_text({1: 5, 0: 12}) == "0:12,1:5"
-    assert read_place("0:12,1:5") == {0: 12, 1: 5}
+    assert format_position({1: 5, 0: 12}) == "0:12,1:5"
+    assert parse_position("0:12,1:5") == {0: 12, 1: 5}
 
 
 @pytest.mark.parametrize(
     "text", [None, "", "0", "0:", ":1", "0:1,", "0:-1", "a:1", "0:1\n", "0:" + "9" * 19, "0:1;1:2"]
 )
 def test_what_is_no_place_is_none(text: str | None) -> None:
-    assert read_place(text) is None
+    assert parse_position(text) is None
 
 
 def test_a_record_tells_those_whose_it_is_and_moves_all_places() -> None:
     async def check() -> None:
         listener = Listener("shop", JOB, None)
-        listener.place = {0: 3, 1: 0}
+        listener.position = {0: 3, 1: 0}
         records: list[Any] = [
             Record(2, event(JOB)),  # had before
             Record(3, event(UUID(int=1))),  # another job
@@ -82,8 +82,8 @@ def test_a_record_tells_those_whose_it_is_and_moves_all_places() -> None:
             Record(6, {"data": []}),
         ]
         told = events_of(listener, records)
-        assert [(len(one.outcomes), one.place) for one in told] == [(2, "0:5,1:0")]
-        assert listener.place == {0: 7, 1: 1}
+        assert [(len(one.outcomes), one.position) for one in told] == [(2, "0:5,1:0")]
+        assert listener.position == {0: 7, 1: 1}
 
     asyncio.run(check())
 
@@ -126,7 +126,7 @@ def test_records_beside_an_error_are_handed_on_before_it_is_told() -> None:
     reader = live_events._Reader(KafkaConfig("127.0.0.1:1"), "topic")
     reader._consumer = Consumer()  # type: ignore[assignment]
     assert [record.offset() for record in reader.read()] == [5, 6]
-    assert reader._place == {0: 7}
+    assert reader._position == {0: 7}
     with pytest.raises(KafkaException):
         reader.read()
     assert len(reader.read()) == 2, "once it was told, it goes on"
@@ -139,12 +139,12 @@ def test_whoever_comes_back_again_and_again_keeps_nobody_from_what_is_new() -> N
         seen: list[int]
 
         def open(self) -> None:
-            self._place = self._place or {0: 100}
+            self._position = self._position or {0: 100}
 
         def read(self) -> list[Any]:
-            at = self._place[0]
+            at = self._position[0]
             self.seen.append(at)
-            self._place = {0: at + 1}
+            self._position = {0: at + 1}
             return [Record(at, event(JOB))]
 
         def _bounds(self, partition: int) -> tuple[int, int]:
@@ -165,7 +165,7 @@ def test_whoever_comes_back_again_and_again_keeps_nobody_from_what_is_new() -> N
         await steady.news(1)
         # Once it went back, and then on to what is new, past what is asked for meanwhile.
         assert reader.seen == [98, 99, 100, 101]
-        assert [told.place for told in steady.waiting] == ["0:101", "0:102"]
-        assert [bool(one.place) for one in again] == [True, False, False, False]
+        assert [told.position for told in steady.waiting] == ["0:101", "0:102"]
+        assert [bool(one.position) for one in again] == [True, False, False, False]
 
     asyncio.run(check())

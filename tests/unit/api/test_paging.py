@@ -50,7 +50,7 @@ def test_a_filter_that_is_not_given_is_as_one_that_is_null():
     ],
 )
 def test_it_is_refused_by_another_listing_and_with_other_filters(listing, filters):
-    assert "another listing, or with other filters" in refused(listing, filters, MADE)
+    assert "another listing, or to other filters" in refused(listing, filters, MADE)
 
 
 def test_no_character_of_it_can_be_changed():

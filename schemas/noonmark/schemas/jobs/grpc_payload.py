@@ -165,7 +165,7 @@ class GrpcPayload(PayloadDocument):
 
     def request(self) -> Mapping[str, object]:
         """Return the payload with all defaults filled in, as workers read it."""
-        spelt: dict[str, object] = {
+        written: dict[str, object] = {
             "target": self.target,
             "method": self.method,
             "descriptor_set": self.descriptor_set,
@@ -173,5 +173,5 @@ class GrpcPayload(PayloadDocument):
             "metadata": self.metadata,
         }
         if self.tls is not None:
-            spelt["tls"] = self.tls.model_dump(exclude_none=True)
-        return spelt
+            written["tls"] = self.tls.model_dump(exclude_none=True)
+        return written

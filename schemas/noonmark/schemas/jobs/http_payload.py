@@ -185,16 +185,16 @@ class HttpPayload(PayloadDocument):
     def request(self) -> Mapping[str, object]:
         """Return the payload with all defaults filled in, as workers read it."""
         method = self.method or ("GET" if self.body is None else "POST")
-        spelt: dict[str, object] = {"url": self.url, "method": method, "headers": self.headers}
+        written: dict[str, object] = {"url": self.url, "method": method, "headers": self.headers}
         if self.body is not None:
-            spelt["body"] = self.body
-        spelt["expected_status"] = self.expected_status
+            written["body"] = self.body
+        written["expected_status"] = self.expected_status
         if self.success:
-            spelt["success"] = [one.written() for one in self.success]
+            written["success"] = [one.written() for one in self.success]
         if self.keep_body:
-            spelt["keep_body"] = True
+            written["keep_body"] = True
         if self.tls is not None:
-            spelt["tls"] = self.tls.model_dump(exclude_none=True)
+            written["tls"] = self.tls.model_dump(exclude_none=True)
         if self.callback is not None:
-            spelt["callback"] = self.callback.model_dump()
-        return spelt
+            written["callback"] = self.callback.model_dump()
+        return written

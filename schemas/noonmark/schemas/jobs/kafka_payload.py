@@ -105,7 +105,7 @@ class KafkaPayload(PayloadDocument):
 
     def request(self) -> Mapping[str, object]:
         """Return the payload with all defaults filled in, as workers read it."""
-        spelt: dict[str, object] = {"topic": self.topic, "value": self.value, "headers": self.headers}
+        written: dict[str, object] = {"topic": self.topic, "value": self.value, "headers": self.headers}
         if self.key is not None:
-            spelt["key"] = self.key
-        return spelt
+            written["key"] = self.key
+        return written

@@ -165,13 +165,13 @@ class ScriptPayload(PayloadDocument):
     def request(self) -> Mapping[str, object]:
         """Return the payload with all defaults filled in, as workers read it."""
         limits = self.limits.model_dump(exclude_none=True) if self.limits is not None else {}
-        spelt: dict[str, object] = {"argv": self.argv, "env": self.env}
+        written: dict[str, object] = {"argv": self.argv, "env": self.env}
         if self.stdin is not None:
-            spelt["stdin"] = self.stdin
+            written["stdin"] = self.stdin
         if self.cwd is not None:
-            spelt["cwd"] = self.cwd
+            written["cwd"] = self.cwd
         return {
-            **spelt,
+            **written,
             "limits": limits,
             "success_exit_codes": self.success_exit_codes,
             "result": self.result,

@@ -1,4 +1,4 @@
-"""What routes work with: transactions, group commit, live events, lag; built once per process.
+"""Shared parts behind the routes: transactions, group commit, live events, lag. Built once per process.
 
 May import: `api.http`. Start with `context.py`.
 """

@@ -1,4 +1,4 @@
-"""What the routes work with: made once per process, handed to every request."""
+"""The parts that routes share: built once per process, passed to every request."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from noonmark.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ApiContext:
-    """The parts of one API process.
+    """The shared parts of one API process.
 
     Attributes:
-        settings: as read at the start.
-        database: transactions that see what their caller may see.
-        submitter: takes in submissions as events are taken in.
-        cursors: of listings.
-        topics: names of topics.
-        backlogs: what stands in lanes, measured when somebody asks.
-        lags: of all subscriptions, likewise.
-        live: tells streams of what becomes of runs.
-        guesses: of reports on runs, which nobody is authenticated for.
-        traces: None where traces are off.
-        creations: makes jobs: those that come at the same time in one transaction.
+        settings: settings of the process.
+        database: opens transactions that see only the namespaces of their caller.
+        submitter: accepts submissions like those from events.
+        cursors: creates and reads the cursors of listings.
+        topics: names of the Kafka topics.
+        backlogs: measures the backlogs of lanes on request.
+        lags: measures the lag of all subscriptions on request.
+        live: sends outcomes of runs to streams.
+        guesses: rate limits of unauthenticated completion reports.
+        traces: None if traces are off.
+        creations: creates jobs; concurrent requests share one transaction.
     """
 
     settings: Settings
@@ -54,13 +54,13 @@ class ApiContext:
     traces: RunTraces | None = None
 
     def begin_trace(self, request: Request) -> SubmitTrace | None:
-        """Begin the span of a submission whose client sent a trace along; None where traces are off."""
+        """Begin the span of a submission, from the client's trace context; None if traces are off."""
         if self.traces is None:
             return None
         return SubmitTrace.begin(request.headers.get("traceparent"), time.time())
 
     def close(self) -> None:
-        """End streams, threads and connections."""
+        """Stop streams and threads, and close connections."""
         self.live.close()
         self.lags.close()
         self.submitter.close()

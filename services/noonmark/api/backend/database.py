@@ -1,4 +1,4 @@
-"""Transactions of the API: each one sees the namespaces of its caller and nothing else."""
+"""Transactions of the API: each one sees only the namespaces of its caller."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from noonmark.store.database.scope import enter_scope
 Changed = TypeVar("Changed")
 
 Namespaces = Collection[str] | None
-"""None: all of them."""
+"""None: all namespaces."""
 
 TRIES: Final = 3
-"""Of a change that lost a deadlock: others make jobs of the same names and keys."""
+"""Attempts of a change that loses a deadlock, for example to requests with the same job names and keys."""
 
 _LOST: Final = frozenset({"40001", "40P01"})
 
 _GIVE_WAY_SECONDS: Final = 0.05
 
 _SURE_SECONDS: Final = 1.0
-"""A connection that was used so short a time ago is not asked whether it is still there."""
+"""A connection that was used this recently is not checked before use."""
 
 
 def repeated(change: Callable[[], Changed]) -> Changed:
-    """Make a change, and make it again where it lost a deadlock; all of it is one transaction."""
+    """Run a change, and repeat it if it loses a deadlock. The whole change must be one transaction."""
     for left in reversed(range(TRIES)):
         try:
             return change()
@@ -46,23 +46,23 @@ def repeated(change: Callable[[], Changed]) -> Changed:
 
 
 def give_way() -> None:
-    """Let the one go on that a deadlock was decided for, before a change is made again: it may wake late."""
+    """Wait before a change is repeated, so that the winner of the deadlock can continue first."""
     time.sleep(_GIVE_WAY_SECONDS)
 
 
 def is_lost(error: Exception) -> bool:
-    """Tell whether a change was rolled back for another's sake, and may be made again as a whole."""
+    """Return whether a change was rolled back because of a conflict, so that it can be repeated."""
     raw = error.orig if isinstance(error, DBAPIError) and error.orig else error
     return isinstance(raw, psycopg.Error) and raw.sqlstate in _LOST
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One open transaction, for functions of either kind.
+    """One open transaction, for both kinds of functions.
 
     Attributes:
-        sql: for reads composed with SQLAlchemy.
-        raw: the driver's own, for statements of our files. Both are the same transaction.
+        sql: for SQLAlchemy queries.
+        raw: the driver's connection, for statements in .sql files. Both share the same transaction.
     """
 
     sql: Connection
@@ -70,10 +70,10 @@ class Session:
 
 
 class _TimedCursor(psycopg.Cursor[Any]):
-    """Reads answers in a pipeline so that the server's clock for idle transactions runs meanwhile.
+    """Syncs the pipeline before each fetch, so that the server's timeout for idle transactions applies.
 
-    The driver asks for an answer alone, and to the server a session is at work until it is told that
-    this is all for now: a process that stops there, or whose host is gone, would keep its locks without end.
+    Without a sync message, the server considers the session active. A process that hangs there, or whose host
+    is gone, would keep its locks forever.
     """
 
     def __init__(self, pipeline: psycopg.Pipeline, connection: psycopg.Connection, **options: Any) -> None:
@@ -81,7 +81,7 @@ class _TimedCursor(psycopg.Cursor[Any]):
         self._answers = pipeline
 
     def fetchone(self) -> Any:
-        """Return a row."""
+        """Return one row."""
         self._answers.sync()
         return super().fetchone()
 
@@ -92,15 +92,15 @@ class _TimedCursor(psycopg.Cursor[Any]):
 
 
 class Database:
-    """A pool of connections; row-level security is the second wall behind the routes' own checks."""
+    """A pool of connections. Row-level security is a second check, in addition to those of the routes."""
 
     def __init__(self, dsn: str, *, size: int, application: str = "api") -> None:
-        """Connect when first asked.
+        """Create a pool that connects on first use.
 
         Args:
             dsn: libpq URL.
-            size: connections at most; a request that gets none within 5 s ends with a 503.
-            application: shown in `pg_stat_activity`.
+            size: most connections; a request that gets none within 5 s fails with 503.
+            application: name in `pg_stat_activity`.
         """
         self._engine = create_engine(
             "postgresql+psycopg://",
@@ -114,24 +114,24 @@ class Database:
 
     @contextmanager
     def reading(self, namespaces: Namespaces) -> Iterator[Session]:
-        """Open a read-only transaction, all of whose statements see the same moment."""
+        """Open a read-only transaction in which all statements see the same snapshot."""
         with self._engine.connect() as connection:
             connection.exec_driver_sql("set transaction isolation level repeatable read, read only")
             yield self._session(connection, namespaces)
 
     @contextmanager
     def changing(self, namespaces: Namespaces) -> Iterator[Session]:
-        """Open a transaction that commits when the block ends, and rolls back when it raises."""
+        """Open a transaction that commits at the end of the block, and rolls back if the block raises."""
         with self._engine.connect() as connection:
             yield self._session(connection, namespaces)
             connection.commit()
 
     @contextmanager
     def pipelining(self, namespaces: Namespaces) -> Iterator[psycopg.Connection]:
-        """Open a transaction as `changing` does, whose statements need not wait for each other's answers.
+        """Open a transaction like `changing` whose statements are pipelined: they do not wait for results.
 
-        Only a fetch waits; what else fails is raised there or at the end. A cursor knows nothing before its
-        fetch, not even how many rows there were. When the block is left, the commit is confirmed.
+        Only a fetch waits; other errors are raised there or at the end. Before its fetch, a cursor has no
+        result, not even a row count. At the end of the block, the commit is confirmed.
         """
         with self._engine.connect() as connection:
             raw = connection.connection.driver_connection
@@ -140,15 +140,15 @@ class Database:
                 with raw.pipeline() as pipeline:
                     raw.cursor_factory = partial(_TimedCursor, pipeline)  # type: ignore[assignment]
                     yield self._session(connection, namespaces).raw
-                    # Not SQLAlchemy's, which takes a transaction for ended once its COMMIT has failed. After
-                    # an error of an earlier statement the server has not even read the COMMIT, and whoever
-                    # gets the connection next would find the failed transaction. So it is rolled back before.
+                    # Not SQLAlchemy's commit, which considers a transaction finished when its COMMIT fails.
+                    # After an error of an earlier statement the server has not read the COMMIT, and the next
+                    # user of the connection would find a failed transaction. Here it is rolled back first.
                     raw.commit()
             finally:
                 raw.cursor_factory = psycopg.Cursor
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the connections that are not in use."""
         self._engine.dispose()
 
     @staticmethod
@@ -166,7 +166,7 @@ def _note_use(_raw: Any, entry: ConnectionPoolEntry) -> None:
 
 
 def _check(raw: Any, entry: ConnectionPoolEntry, _proxy: Any) -> None:
-    """Let the pool connect anew where the server has ended a connection that lay idle."""
+    """Make the pool reconnect if the server has closed an idle connection."""
     if time.monotonic() - entry.info.get("used_at", time.monotonic()) < _SURE_SECONDS:
         return
     try:

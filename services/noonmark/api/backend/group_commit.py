@@ -1,4 +1,4 @@
-"""Group commit: what is asked for at the same time is done together, in one transaction of one thread."""
+"""Group commit: concurrent requests share one transaction in one thread."""
 
 from __future__ import annotations
 
@@ -11,42 +11,41 @@ from typing import Final, Generic, TypeVar
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-PassOn = Callable[[], None]
+StartNext = Callable[[], None]
 
 _MOST_TOGETHER: Final = 200
 _IDLE_SECONDS: Final = 10.0
 
 _ROUNDS: Final = 2
-"""Of the event loop before a thread is woken: what has come on other connections is read in the first, and
-asked for in the second. Nobody waits in them: where nothing else has come, they take microseconds."""
+"""Rounds of the event loop before a thread is woken: the first reads requests of other connections, the
+second submits them. Without other requests, they take microseconds."""
 
 
 class TooBusyError(Exception):
-    """More is waiting than is worth waiting for."""
+    """Too many requests are waiting."""
 
 
 class GroupCommit(Generic[Item, Answer]):
-    """Hands what has come to `work`, as much as there is: it never waits for more to come.
+    """Passes all waiting items to `work` in one batch, without waiting for more.
 
-    One batch is worked on at a time, so that batches grow with the load and cost less for each item; while
-    one is in its commit, where it only waits, the next one has its turn. The threads end when they have been
-    idle, and are started again when they are needed.
+    One batch is processed at a time, so that batches grow with the load and each item costs less. While one
+    batch waits for its commit, the next one starts. Idle threads stop, and start again when needed.
     """
 
     def __init__(
         self,
-        work: Callable[[Sequence[Item], PassOn], Sequence[Answer | Exception]],
+        work: Callable[[Sequence[Item], StartNext], Sequence[Answer | Exception]],
         *,
         threads: int,
         max_waiting: int,
     ) -> None:
-        """Make it without a thread.
+        """Create it without threads.
 
         Args:
-            work: answers each item, in their order; what it raises is everybody's answer. It calls what it is
-                given as soon as the next batch may begin.
-            threads: batches at once at most, all but one of them in their commit.
-            max_waiting: items that may wait.
+            work: returns the result of each item, in order; an exception that it raises is the result of all
+                items. It calls its second argument as soon as the next batch can start.
+            threads: most batches at once; all but one of them wait for their commit.
+            max_waiting: most waiting items.
         """
         self._work = work
         self._threads = threads
@@ -58,17 +57,17 @@ class GroupCommit(Generic[Item, Answer]):
         self._waiting: deque[tuple[Item, asyncio.AbstractEventLoop, asyncio.Future[Answer]]] = deque()
 
     async def submit(self, item: Item) -> Answer:
-        """Return the answer to one item.
+        """Process one item and return its result.
 
         Raises:
-            TooBusyError: there is no room.
-            Exception: what the work has for an answer, or failed with.
+            TooBusyError: if the queue is full.
+            Exception: if the result of the item is an exception, or the work failed.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
         with self._arrived:
             if len(self._waiting) >= self._max_waiting:
-                raise TooBusyError(f"{self._max_waiting} requests of this kind wait already")
+                raise TooBusyError(f"{self._max_waiting} requests of this kind are waiting already")
             self._waiting.append((item, loop, future))
         try:
             for _ in range(_ROUNDS):
@@ -78,7 +77,7 @@ class GroupCommit(Generic[Item, Answer]):
         return await future
 
     def _wake(self) -> None:
-        """Let a thread look, if none of those that run will do so by itself."""
+        """Wake or start a thread, unless a running one will process the queue."""
         with self._arrived:
             if not self._waiting:
                 return
@@ -93,20 +92,20 @@ class GroupCommit(Generic[Item, Answer]):
             turn = _Turn(self._give_turn)
             try:
                 answers: Sequence[Answer | Exception] = self._work([item for item, _, _ in batch], turn)
-            except Exception as error:  # noqa: BLE001 - each of them is told
+            except Exception as error:  # noqa: BLE001 - it is the result of each item
                 answers = [error] * len(batch)
             turn()
-            told = defaultdict(list)
+            results = defaultdict(list)
             for (_, loop, future), answer in zip(batch, answers, strict=True):
-                told[loop].append((future, answer))
-            for loop, pairs in told.items():
+                results[loop].append((future, answer))
+            for loop, pairs in results.items():
                 try:
                     loop.call_soon_threadsafe(_deliver, pairs)
-                except RuntimeError:  # its loop has ended, and whoever asked with it
+                except RuntimeError:  # its loop has stopped, and with it the caller
                     continue
 
     def _next(self) -> list[tuple[Item, asyncio.AbstractEventLoop, asyncio.Future[Answer]]]:
-        """Wait for a turn and a batch; none after a while, and then this thread is no longer counted."""
+        """Wait for the turn and a batch; an empty list means that the idle thread must stop."""
         with self._arrived:
             self._idle += 1
             while not (self._waiting and self._free):
@@ -127,7 +126,7 @@ class GroupCommit(Generic[Item, Answer]):
 
 
 class _Turn:
-    """The turn of one batch: it is passed on once."""
+    """The turn of one batch, which it releases exactly once."""
 
     def __init__(self, give: Callable[[], None]) -> None:
         self._give: Callable[[], None] | None = give
@@ -140,7 +139,7 @@ class _Turn:
 
 def _deliver(pairs: Sequence[tuple[asyncio.Future[Answer], Answer | Exception]]) -> None:
     for future, answer in pairs:
-        if future.done():  # its caller went away
+        if future.done():  # its caller disconnected
             continue
         if isinstance(answer, Exception):
             future.set_exception(answer)

@@ -1,4 +1,4 @@
-"""What stands in Kafka before intake and workers, measured for whoever asks, in bounded time."""
+"""Measures the lag of intake and workers in Kafka on request, in bounded time."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _REQUEST_SECONDS: Final = 2.0
 _FRESH_SECONDS: Final = 2.0
 
 
-class LagsUnavailable(Exception):  # noqa: N818 - it names what happened
-    """Nothing could be measured, or not in time."""
+class LagsUnavailable(Exception):  # noqa: N818 - the name says what happened
+    """No lag could be measured in time."""
 
 
 class Lags(NamedTuple):
-    """One measurement: a row per subscription, and what could not be measured."""
+    """One measurement: a row per subscription, and the subscriptions that could not be measured."""
 
     lanes: list[dict[str, Any]]
     failed: list[str]
 
 
 class LaneLags:
-    """Measures all subscriptions, however many ask, once at a time. Safe to use from many threads."""
+    """Measures all subscriptions, one measurement at a time for all callers. Thread-safe."""
 
     def __init__(self, config: KafkaConfig, topics: Topics, bound_topics: Sequence[str]) -> None:
-        """Connect when first asked.
+        """Create it; it connects on first use.
 
         Args:
-            config: the cluster.
-            topics: names of topics.
-            bound_topics: the setting of that name: further topics of submissions.
+            config: connection to the cluster.
+            topics: names of the topics.
+            bound_topics: the setting `bound_topics`: further submission topics.
         """
         self._config = config
         self._topics = topics
@@ -55,10 +55,10 @@ class LaneLags:
         self._at = 0.0
 
     def measure(self, pools: Sequence[str]) -> Lags:
-        """Return what stands before every pool's lanes and before intake.
+        """Return the lag of every pool's lanes and of the intake.
 
         Raises:
-            LagsUnavailable: Kafka does not answer within 3 s.
+            LagsUnavailable: if Kafka does not respond within 3 s.
         """
         with self._lock:
             running = self._running
@@ -70,7 +70,7 @@ class LaneLags:
         try:
             found = running.result(WAIT_SECONDS)
         except NotInTime:
-            raise LagsUnavailable(f"nothing came within {WAIT_SECONDS:g} s") from None
+            raise LagsUnavailable(f"no response within {WAIT_SECONDS:g} s") from None
         except KafkaException as error:
             raise LagsUnavailable(str(error)) from error
         if found.failed and not found.lanes:
@@ -78,7 +78,7 @@ class LaneLags:
         return found
 
     def close(self) -> None:
-        """End the thread; a measurement that runs is not waited for."""
+        """Stop the thread without waiting for a running measurement."""
         with self._lock:
             if self._thread is not None:
                 self._thread.shutdown(wait=False, cancel_futures=True)
@@ -92,7 +92,7 @@ class LaneLags:
         for pool in pools:
             for lane in Lane:
                 wanted[topics.group_worker(pool, lane), topics.runs(pool, lane)] = (pool, lane)
-        # Not kept: a client at rest holds connections and threads.
+        # Not reused: an idle client keeps connections and threads.
         probe = LagProbe(self._config, timeout_seconds=_REQUEST_SECONDS)
         try:
             report: LagReport = probe.measure_all(wanted)

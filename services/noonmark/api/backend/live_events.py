@@ -1,7 +1,8 @@
-"""Live events of runs: one reader of the lifecycle topic for a process, whoever listens.
+"""Live events of runs: one consumer of the lifecycle topic per process serves all listeners.
 
-A listener has a place in every partition of the topic: its `id`, from which a stream that broke goes on. The
-reader stands at the lowest place that anybody needs; who is further ahead passes over what it has had.
+A listener has an offset in every partition of the topic. These offsets are the `id` of its events, with
+which a broken stream resumes. The consumer reads from the lowest offset that a listener needs; listeners
+that are further ahead skip what they already received.
 """
 
 from __future__ import annotations
@@ -23,65 +24,65 @@ from noonmark.kafka.config import KafkaConfig
 from noonmark.telemetry.logs import get_logger
 
 MOST_WAITING: Final = 1_000
-"""Events that wait for a listener; who is slower than that is cut off."""
+"""Most events waiting for a listener; a slower listener is disconnected."""
 
 RESUMED_MOST: Final = 20_000
-"""Records of a partition that are read again for a listener that comes back."""
+"""Most records of a partition that are read again for a listener that resumes."""
 
-_PLACE: Final = re.compile(r"\d{1,6}:\d{1,18}(,\d{1,6}:\d{1,18}){0,999}")
+_POSITION: Final = re.compile(r"\d{1,6}:\d{1,18}(,\d{1,6}:\d{1,18}){0,999}")
 _POLL_SECONDS: Final = 0.2
 _ASK_SECONDS: Final = 3.0
 _RETRY_SECONDS: Final = 1.0
 _BACK_SECONDS: Final = 2.0
-"""Between two times that the reader goes back."""
+"""Shortest time between two seeks to lower offsets."""
 
 _LINGER_SECONDS: Final = 10.0
-_LOOK_SECONDS: Final = 30.0
+_METADATA_SECONDS: Final = 30.0
 
 _log = get_logger()
 
-Place = dict[int, int]
+Position = dict[int, int]
 """Next offset by partition."""
 
 
-class TooManyListeners(Exception):  # noqa: N818 - it names what is so
-    """As many listen as one process serves."""
+class TooManyListeners(Exception):  # noqa: N818 - the name says what is the case
+    """The process serves the maximum number of listeners."""
 
 
 class LiveEvent(NamedTuple):
-    """What a record tells a listener: outcomes of runs, and the place behind it."""
+    """The outcomes of runs in one record, for one listener, and the position after the record."""
 
     outcomes: list[dict[str, Any]]
-    place: str
+    position: str
 
 
-def read_place(text: str | None) -> Place | None:
-    """Read the id of an event; None where it is none of ours."""
-    if text is None or not _PLACE.fullmatch(text):
+def parse_position(text: str | None) -> Position | None:
+    """Parse the id of an event; None if it is not valid."""
+    if text is None or not _POSITION.fullmatch(text):
         return None
     return {int(part): int(offset) for part, _, offset in (one.partition(":") for one in text.split(","))}
 
 
-def place_text(place: Mapping[int, int]) -> str:
-    """Write a place as the id of an event."""
-    return ",".join(f"{partition}:{place[partition]}" for partition in sorted(place))
+def format_position(position: Mapping[int, int]) -> str:
+    """Format a position as the id of an event."""
+    return ",".join(f"{partition}:{position[partition]}" for partition in sorted(position))
 
 
 class Listener:
-    """One open stream. Its loop reads it; the reader's thread hands it what there is."""
+    """One open stream. Its event loop reads it; the consumer's thread delivers events to it."""
 
-    def __init__(self, namespace: str, job: UUID | None, place: Place | None) -> None:
-        """Make it in the loop that will read it.
+    def __init__(self, namespace: str, job: UUID | None, position: Position | None) -> None:
+        """Create it in the event loop that will read it.
 
         Args:
-            namespace: whose runs.
-            job: only runs of this job.
-            place: where an earlier stream broke off.
+            namespace: namespace of the runs.
+            job: only runs of this job; None: of all jobs.
+            position: position at which an earlier stream broke; None: start at the end.
         """
         self.key = namespace.encode()
         self.job = str(job) if job is not None else None
-        self.asked = place
-        self.place: Place = {}
+        self.asked = position
+        self.position: Position = {}
         self.reached = ""
         self.notes: deque[str] = deque(maxlen=20)
         self.waiting: deque[LiveEvent] = deque()
@@ -91,7 +92,7 @@ class Listener:
         self._loop = asyncio.get_running_loop()
 
     async def news(self, seconds: float) -> None:
-        """Wait until there is something to tell, for so long at most."""
+        """Wait for something to send, at most this long."""
         try:
             async with asyncio.timeout(seconds):
                 await self._news.wait()
@@ -102,15 +103,15 @@ class Listener:
     def deliver(
         self, events: Sequence[LiveEvent], reached: str, *, note: str = "", end: str | None = None
     ) -> None:
-        """Give it events, from any thread."""
+        """Deliver events, from any thread."""
         try:
             self._loop.call_soon_threadsafe(self._take, events, reached, note, end)
         except RuntimeError:
-            # Its loop is closed, and so is the stream.
+            # Its event loop is closed, and so is the stream.
             self.end = "gone"
 
     def next(self) -> LiveEvent:
-        """Take the oldest event that waits."""
+        """Remove and return the oldest waiting event."""
         events = self.waiting.popleft()
         self.count -= len(events.outcomes)
         return events
@@ -130,15 +131,15 @@ class Listener:
 
 
 class LiveRuns:
-    """Reads the lifecycle topic while anybody listens. Safe to use from many threads."""
+    """Consumes the lifecycle topic while there are listeners. Thread-safe."""
 
     def __init__(self, config: KafkaConfig, topic: str, *, most: int) -> None:
-        """Connect when somebody listens.
+        """Create it; it connects for the first listener.
 
         Args:
             config: the cluster.
-            topic: of lifecycle events.
-            most: listeners at a time.
+            topic: topic of lifecycle events.
+            most: most listeners at once.
         """
         self._config = config
         self._topic = topic
@@ -151,10 +152,10 @@ class LiveRuns:
         self._wake = threading.Event()
 
     def join(self, listener: Listener) -> None:
-        """Let a listener hear what comes from now on, or from its place on.
+        """Add a listener, which receives events from now on, or from its position on.
 
         Raises:
-            TooManyListeners: there are as many as may be.
+            TooManyListeners: if the maximum number of listeners is reached.
         """
         with self._lock:
             if len(self._listeners) + len(self._joining) >= self._most:
@@ -167,13 +168,13 @@ class LiveRuns:
                 self._thread.start()
 
     def leave(self, listener: Listener) -> None:
-        """Forget a listener."""
+        """Remove a listener."""
         with self._lock:
             self._listeners = [one for one in self._listeners if one is not listener]
             self._joining = [one for one in self._joining if one is not listener]
 
     def close(self) -> None:
-        """End all streams, and the reader."""
+        """Stop all streams and the consumer."""
         with self._lock:
             self._closed = True
             thread = self._thread
@@ -183,7 +184,7 @@ class LiveRuns:
         if thread is not None and thread is not threading.current_thread():
             thread.join(2 * _ASK_SECONDS)
 
-    # -- the reader's thread -------------------------------------------------------------------------
+    # -- the consumer's thread -------------------------------------------------------------------------
 
     def _run(self) -> None:
         reader = _Reader(self._config, self._topic)
@@ -200,7 +201,7 @@ class LiveRuns:
                         self._thread = None
                         return
                 self._step(reader, listeners)
-        except Exception:  # noqa: BLE001 - a fault ends the streams, not the process
+        except Exception:  # noqa: BLE001 - an error stops the streams, not the process
             _log.exception("live_reader_failed")
             with self._lock:
                 self._thread = None
@@ -214,42 +215,44 @@ class LiveRuns:
             reader.open()
             goes_back = reader.may_go_back()
             for listener in listeners:
-                if not listener.place and (goes_back or listener.asked is None):
-                    listener.deliver((), place_text(reader.admit(listener)), note=reader.note_for(listener))
+                if not listener.position and (goes_back or listener.asked is None):
+                    listener.deliver(
+                        (), format_position(reader.admit(listener)), note=reader.note_for(listener)
+                    )
             messages = reader.read()
         except KafkaException as error:
             reader.close()
             _log.warning("live_reader_without_kafka", error=str(error))
             for listener in listeners:
-                listener.deliver((), "", note="Kafka does not answer; the stream goes on when it does")
+                listener.deliver((), "", note="Kafka does not respond; the stream resumes when it does")
             self._wake.wait(_RETRY_SECONDS)
             return
         for listener in listeners:
-            if messages and listener.place:
+            if messages and listener.position:
                 events = events_of(listener, messages)
-                listener.deliver(events, place_text(listener.place))
+                listener.deliver(events, format_position(listener.position))
 
 
 class _Reader:
-    """The consumer, without a group of its own; it knows its place in every partition."""
+    """The consumer, without a consumer group; it tracks its offset in every partition."""
 
     def __init__(self, config: KafkaConfig, topic: str) -> None:
         self._config = config
         self._topic = topic
         self._consumer: Consumer | None = None
-        self._place: Place = {}
+        self._position: Position = {}
         self._checked_at = 0.0
         self._gaps: set[int] = set()
         self._went_back_at = -math.inf
         self._failed: KafkaError | None = None
 
     def open(self) -> None:
-        """Connect, if that is not so; go on where it was, else at the end.
+        """Connect if needed, and resume at the known offsets, or start at the end.
 
         Raises:
-            KafkaException: no broker answers, or there is no such topic.
+            KafkaException: if no broker responds, or the topic does not exist.
         """
-        if self._consumer is not None and time.monotonic() - self._checked_at < _LOOK_SECONDS:
+        if self._consumer is not None and time.monotonic() - self._checked_at < _METADATA_SECONDS:
             return
         is_new = self._consumer is None
         if self._consumer is None:
@@ -257,54 +260,54 @@ class _Reader:
         described = self._consumer.list_topics(self._topic, timeout=_ASK_SECONDS).topics[self._topic]
         if described.error is not None:
             raise KafkaException(described.error)
-        fresh = set(described.partitions) - set(self._place)
+        fresh = set(described.partitions) - set(self._position)
         if fresh:
-            # The first time, what is there is history; later, what is new is news from its beginning.
-            first = not self._place
-            self._place |= {partition: self._bounds(partition)[1 if first else 0] for partition in fresh}
+            # At first, existing records are history; later, a new partition is read from its beginning.
+            first = not self._position
+            self._position |= {partition: self._bounds(partition)[1 if first else 0] for partition in fresh}
         if fresh or is_new:
             self._assign()
         self._checked_at = time.monotonic()
 
     def may_go_back(self) -> bool:
-        """Tell whether listeners may be admitted that may lie behind.
+        """Return whether listeners with lower offsets can be admitted now.
 
-        For them everything is read again that all others have had: seldom, and then for all of them at once,
-        so that nobody who comes back again and again keeps the others from what is new.
+        The consumer reads again for them what all others already received. It does so rarely, and for all of
+        them at once, so that a listener that reconnects again and again does not delay the others.
         """
         return time.monotonic() - self._went_back_at >= _BACK_SECONDS
 
-    def admit(self, listener: Listener) -> Place:
-        """Give a listener its place, and go back to it where it lies behind."""
-        place: Place = {}
-        for partition, at in self._place.items():
+    def admit(self, listener: Listener) -> Position:
+        """Set the position of a listener, and seek back to it if it is lower."""
+        position: Position = {}
+        for partition, at in self._position.items():
             start = at if listener.asked is None else min(listener.asked.get(partition, at), at)
             if start < at:
                 least = max(self._bounds(partition)[0], at - RESUMED_MOST)
                 if start < least:
                     self._gaps.add(id(listener))
                     start = least
-            place[partition] = start
-        if place != self._place:
-            # None of them lies ahead.
-            self._place = dict(place)
+            position[partition] = start
+        if position != self._position:
+            # None of the listener's offsets is ahead of the consumer.
+            self._position = dict(position)
             self._went_back_at = time.monotonic()
             self._assign()
-        listener.place = place
-        return place
+        listener.position = position
+        return position
 
     def note_for(self, listener: Listener) -> str:
-        """Say how a stream begins."""
+        """Return the comment at the start of a stream."""
         if id(listener) in self._gaps:
             self._gaps.discard(id(listener))
-            return "gap: the events up to here are not kept any more; read what you missed from /v1/runs"
+            return "gap: earlier events are no longer available; read the missed ones from /v1/runs"
         return "following"
 
     def read(self) -> list[Message]:
-        """Return what came, within a moment.
+        """Return new records, after a short wait at most.
 
         Raises:
-            KafkaException: Kafka is away.
+            KafkaException: if Kafka is not available.
         """
         assert self._consumer is not None
         if self._failed is not None:
@@ -314,18 +317,18 @@ class _Reader:
         for message in self._consumer.consume(500, timeout=_POLL_SECONDS):
             error = message.error()
             if error is not None:
-                # Told once the records beside it are handed on: their place is behind us by now.
+                # Raised with the next call: the records next to it were read and must be delivered first.
                 self._failed = error
                 continue
             partition, offset = message.partition(), message.offset()
             assert partition is not None
             assert offset is not None
-            self._place[partition] = offset + 1
+            self._position[partition] = offset + 1
             read.append(message)
         return read
 
     def close(self) -> None:
-        """Disconnect; the place is kept."""
+        """Disconnect; keep the offsets."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
@@ -333,7 +336,7 @@ class _Reader:
 
     def _assign(self) -> None:
         assert self._consumer is not None
-        self._consumer.assign([TopicPartition(self._topic, p, at) for p, at in self._place.items()])
+        self._consumer.assign([TopicPartition(self._topic, p, at) for p, at in self._position.items()])
 
     def _bounds(self, partition: int) -> tuple[int, int]:
         assert self._consumer is not None
@@ -341,12 +344,12 @@ class _Reader:
             TopicPartition(self._topic, partition), timeout=_ASK_SECONDS
         )
         if found is None:
-            raise KafkaException(f"the bounds of {self._topic}/{partition} are not told in time")
+            raise KafkaException(f"Kafka did not return the offsets of {self._topic}/{partition} in time")
         return int(found[0]), int(found[1])
 
     def _properties(self) -> dict[str, Any]:
         return self._config.client(client_id="noonmark-api-live") | {
-            # librdkafka wants a name; without a subscription it joins no group.
+            # librdkafka requires a name; without a subscription it joins no group.
             "group.id": f"{self._config.topic_prefix}.api-live",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -357,20 +360,20 @@ class _Reader:
 
 
 def events_of(listener: Listener, messages: Sequence[Message]) -> list[LiveEvent]:
-    """Return what records tell a listener, and move its place behind them."""
+    """Return the events that records contain for a listener, and advance its position."""
     events = []
     for message in messages:
         partition, offset = message.partition(), message.offset()
         assert partition is not None
         assert offset is not None
-        if offset < listener.place.get(partition, 0):
+        if offset < listener.position.get(partition, 0):
             continue
-        listener.place[partition] = offset + 1
+        listener.position[partition] = offset + 1
         if message.key() != listener.key:
             continue
         outcomes = _outcomes(message.value(), listener.job)
         if outcomes:
-            events.append(LiveEvent(outcomes, place_text(listener.place)))
+            events.append(LiveEvent(outcomes, format_position(listener.position)))
     return events
 
 
@@ -379,5 +382,5 @@ def _outcomes(value: bytes | str | None, job: str | None) -> list[dict[str, Any]
         found = orjson.loads(value or b"null")["data"]["outcomes"]
         return [one for one in found if job is None or one["job_id"] == job]
     except (ValueError, KeyError, TypeError):
-        # Somebody else's record: it tells nothing, and stops nobody.
+        # Not a record of noonmark: ignore it.
         return []

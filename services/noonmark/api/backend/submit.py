@@ -1,4 +1,4 @@
-"""Submissions by the API: checked and taken in by the same code as events."""
+"""Submissions through the API: checked and accepted by the same code as events."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from noonmark.store.jobs.submit import Request, Result, Status, Taken
 
 
 class SubmissionAcceptor(Acceptor):
-    """Takes in submissions inside transactions of requests. Safe to use from many threads."""
+    """Accepts submissions inside the transactions of requests. Thread-safe."""
 
     def accept_one(self, connection: psycopg.Connection, event_type: str, data: Mapping[str, Any]) -> Taken:
-        """Take in one submission, given as an event's type and data.
+        """Accept one submission, given as an event's type and data.
 
         Raises:
-            ProblemError: it is rejected; nothing is changed once the caller's transaction rolls back.
-            Refused: a document is not valid; pointers are relative to `data`.
+            ProblemError: if it is rejected; the caller's transaction must roll back.
+            Refused: if a document is invalid; pointers are relative to `data`.
         """
 
         def read(moment: Moment) -> Sequence[Request]:
@@ -39,13 +39,13 @@ def parse(event_type: str, data: Mapping[str, Any], moment: Moment) -> Submissio
     """Check a submission; pointers of problems are relative to `data`.
 
     Raises:
-        Refused: it is not valid.
+        Refused: if it is invalid.
     """
     event = Event("", "api", event_type, None, None, None, dict(data), screened=True)
     try:
         return parse_submission(event, now=moment.now, ledger_floor=moment.ledger_floor, facts=moment.facts)
     except Refused as refused:
-        # Events carry the document in `data`; here it is the body itself.
+        # Events contain the document in `data`; here it is the body itself.
         raise Refused(
             FieldError(item.pointer.removeprefix("/data"), item.message, item.expected)
             for item in refused.errors
@@ -53,10 +53,10 @@ def parse(event_type: str, data: Mapping[str, Any], moment: Moment) -> Submissio
 
 
 def raise_rejected(result: Result) -> None:
-    """End the request if the store rejected it.
+    """Fail the request if the store rejected it.
 
     Raises:
-        ProblemError: it did.
+        ProblemError: if the store rejected it.
     """
     if result.status is Status.REJECTED:
         raise ProblemError.of_result(result)

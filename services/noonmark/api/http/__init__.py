@@ -1,4 +1,4 @@
 """HTTP without routes: problems, bodies, entity tags, cursors, replies.
 
-May import: nothing of the other rooms. Start with `problems.py`.
+May import: no other sub-package of `api`. Start with `problems.py`.
 """

@@ -1,4 +1,4 @@
-"""Bodies of requests, read like every other document: strictly, and each problem with its pointer."""
+"""Reads request bodies like all other documents: strictly, and with a pointer for each problem."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from noonmark.schemas.problems.types import TOO_LARGE
 Body = TypeVar("Body", bound=Document)
 
 _LARGE: Final = 1024 * 1024
-"""Bytes of a body that only routes for many objects take."""
+"""Size above which a body is parsed outside of the event loop."""
 
 _MOST_CONTAINERS: Final = 1_000_000
-"""Objects and arrays of a large body. Each of them takes some hundred bytes of memory for two of the body."""
+"""Most objects and arrays in a large body. Each needs hundreds of bytes of memory for two bytes of body."""
 
 _ENVELOPE_DEPTH: Final = 2
-"""Levels around a job document in bodies that hold some."""
+"""Levels around the job documents in a body."""
 
 
 async def _object_of(request: Request, max_depth: int, *, required: bool) -> dict[str, Any]:
-    """Read the body of a request, a JSON object that holds nothing unfit to store.
+    """Read the body of a request: a JSON object that can be stored.
 
     Raises:
-        Refused: it is something else, or holds what is unfit.
-        ProblemError: it is a large one of very many parts.
+        Refused: if it is not a JSON object, or contains a value that cannot be stored.
+        ProblemError: if it contains too many objects and arrays.
     """
     raw = await request.body()
     if not raw and not required:
@@ -42,10 +42,12 @@ async def _object_of(request: Request, max_depth: int, *, required: bool) -> dic
         value = parse_json(raw, max_depth=max_depth)
     elif raw.count(b"{") + raw.count(b"[") > _MOST_CONTAINERS:
         raise ProblemError(
-            TOO_LARGE, f"the body holds more than {_MOST_CONTAINERS:,} objects and arrays: send it in parts"
+            TOO_LARGE,
+            f"the body contains more than {_MOST_CONTAINERS:,} objects and arrays: split it "
+            f"into several requests",
         )
     else:
-        # Beside the event loop: meanwhile others are served.
+        # Outside of the event loop, which serves other requests meanwhile.
         value = await to_thread.run_sync(partial(parse_json, raw, max_depth=max_depth))
     if not isinstance(value, dict):
         raise Refused([FieldError("", f"is {kind_of(value)}", "a JSON object")])
@@ -53,14 +55,14 @@ async def _object_of(request: Request, max_depth: int, *, required: bool) -> dic
 
 
 async def document_body(request: Request) -> dict[str, Any]:
-    """Read the body as a job document, which is checked later."""
+    """Read the body as a job document; it is checked later."""
     return await _object_of(request, MAX_DEPTH, required=True)
 
 
 def checked_body(model: type[Body]) -> Callable[[Request], Awaitable[Body]]:
-    """Make a dependency that reads the body as a model has it; raises `Refused` where it does not fit.
+    """Create a dependency that reads the body as a model; it raises `Refused` if the body does not fit.
 
-    No body is an empty object.
+    A missing body counts as an empty object.
     """
 
     async def read(request: Request) -> Body:
@@ -74,9 +76,9 @@ def checked_body(model: type[Body]) -> Callable[[Request], Awaitable[Body]]:
 
 
 def described(model: type[Document], *, required: bool = True) -> dict[str, Any]:
-    """Return what OpenAPI tells of a body that `checked_body` reads; the model refers to no other.
+    """Return the OpenAPI description of a body that `checked_body` reads. The model must not refer to others.
 
-    Its title, which is the name of the model, becomes the name of the schema in the document.
+    The title, which is the name of the model, becomes the name of the schema in the document.
     """
     schema = model.model_json_schema()
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}

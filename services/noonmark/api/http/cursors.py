@@ -1,4 +1,4 @@
-"""Cursors of listings: opaque, signed, and bound to the filters that they were made with."""
+"""Cursors of listings: opaque, signed, and bound to the filters of their listing."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from fastapi import Query
 from noonmark.api.http.problems import ProblemError
 from noonmark.schemas.problems.types import BAD_CURSOR
 
-Limit = Annotated[int, Query(ge=1, le=200, description="Items at most.")]
-CursorText = Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=200, description="Most items of the page.")]
+CursorText = Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the previous page.")]
 DEFAULT_LIMIT: Final = 50
 _SIGNATURE_BYTES: Final = 16
 
 
 class Cursors:
-    """Makes and reads cursors; every instance of the API with the same key reads those of the others."""
+    """Creates and reads cursors. All API instances with the same key can read each other's cursors."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def make(self, listing: str, filters: Mapping[str, Any], place: Any) -> str:
-        """Make the cursor of a place.
+        """Create the cursor of a position.
 
         Args:
             listing: name of the listing.
-            filters: what it was asked with; JSON values.
-            place: where the next page begins; a JSON value.
+            filters: filters of the request; JSON values.
+            place: position where the next page starts; a JSON value.
         """
         body = orjson.dumps([listing, _digest(filters), place], default=str)
         return base64.urlsafe_b64encode(self._sign(body) + body).decode().rstrip("=")
 
     def read(self, listing: str, filters: Mapping[str, Any], cursor: str | None) -> Any:
-        """Return the place of a cursor; None where there is none.
+        """Return the position of a cursor; None if there is no cursor.
 
         Raises:
-            ProblemError: it was changed, or belongs to another listing or other filters.
+            ProblemError: if it was changed, or belongs to another listing or other filters.
         """
         if cursor is None:
             return None
@@ -53,9 +53,9 @@ class Cursors:
         except ValueError:
             sound = False
         if not sound:
-            raise ProblemError(BAD_CURSOR, "the cursor cannot be read: it is to be sent as it came")
+            raise ProblemError(BAD_CURSOR, "the cursor cannot be read: send it unchanged")
         if of != listing or digest != _digest(filters):
-            raise ProblemError(BAD_CURSOR, "the cursor was made by another listing, or with other filters")
+            raise ProblemError(BAD_CURSOR, "the cursor belongs to another listing, or to other filters")
         return place
 
     def _sign(self, body: bytes) -> bytes:

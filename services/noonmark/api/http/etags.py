@@ -1,4 +1,4 @@
-"""Entity tags: which version of an object a caller has seen (RFC 9110, 8.8.3 and 13.1.1)."""
+"""Entity tags: identify the version of an object that a caller has read (RFC 9110, 8.8.3 and 13.1.1)."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ _TAG: Final = re.compile(r'(W/)?"[^"]*"')
 
 
 def etag_of(*parts: object) -> str:
-    """Make the strong tag of an object from whatever changes with it, such as version and last change."""
+    """Create the strong tag of an object from values that change with it, such as its version."""
     text = "\0".join(map(str, parts))
     return f'"{hashlib.blake2b(text.encode(), digest_size=9).hexdigest()}"'
 
 
 def check_if_match(header: str | None, etag: str) -> None:
-    """Refuse a change of an object that is not the one the caller has seen; no header, no check.
+    """Refuse a change if the object is not in the version that the caller has read. Without header: no check.
 
     Raises:
-        ProblemError: none of the header's tags is the object's, or one of them is no tag.
+        ProblemError: if none of the header's tags matches the object, or one of them is not a valid tag.
     """
     if header is None or header.strip() == "*":
         return
-    # Empty elements of a list mean nothing (RFC 9110, 5.6.1.2).
+    # Empty elements of a list are ignored (RFC 9110, 5.6.1.2).
     given = [part.strip() for part in header.split(",", _MOST) if part.strip()] or [""]
     bare = next((part for part in given if not _TAG.fullmatch(part)), None)
     if bare is not None:
         raise ProblemError(
             MALFORMED,
-            f"If-Match: {printable(bare[:100])} is no entity tag: send the ETag as it came, in its double"
+            f"If-Match: {printable(bare[:100])} is not an entity tag: send the ETag unchanged, in its double"
             f' quotes, as in If-Match: "5d1f0a7c3b9e24d816"',
         )
     if etag not in given:
         raise ProblemError(
-            PRECONDITION_FAILED, f"If-Match is {header[:100]}, and the ETag of the object is {etag}"
+            PRECONDITION_FAILED, f"If-Match is {header[:100]}, but the ETag of the object is {etag}"
         )

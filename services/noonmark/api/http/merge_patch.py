@@ -9,7 +9,7 @@ from noonmark.schemas.jobs.retry_rules import SHORT_FORMS
 
 
 def merge_patch(target: object, patch: object) -> Any:
-    """Return what a value becomes by a patch: objects are merged, null takes away, all else replaces."""
+    """Apply a patch to a value: objects are merged, null removes a field, all other values replace."""
     if not isinstance(patch, Mapping):
         return patch
     merged = dict(target) if isinstance(target, Mapping) else {}
@@ -22,10 +22,10 @@ def merge_patch(target: object, patch: object) -> Any:
 
 
 def patched(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a job document with a patch applied; the document names every field in its long form.
+    """Apply a patch to a job document that has all fields in their full form.
 
-    The short forms `max_retries` and `retry_delay_seconds` stand for fields of `retry`. Beside a patch of
-    that very field they stay, and are refused as they are in a new document.
+    The short forms `max_retries` and `retry_delay_seconds` are moved to their fields of `retry`. If the
+    patch also sets that field, they stay, and are refused as in a new document.
     """
     changes = dict(patch)
     retry = changes.get("retry", {})

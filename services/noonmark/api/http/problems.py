@@ -1,4 +1,4 @@
-"""Answers to what goes wrong: problem documents (RFC 9457), never a stack."""
+"""Error responses: problem documents (RFC 9457), never a stack trace."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _BY_REASON: Final = {
 
 
 class ProblemError(Exception):
-    """Ends a request with a problem document."""
+    """Fails a request with a problem document."""
 
     def __init__(
         self,
@@ -64,15 +64,15 @@ class ProblemError(Exception):
 
     @classmethod
     def of_refused(cls, refused: Refused, kind: ProblemType = INVALID) -> ProblemError:
-        """Say that a document is not taken."""
+        """Create the problem of a refused document."""
         count = len(refused.errors)
         first = refused.errors[0] if refused.errors else None
-        told = str(first) if count == 1 and first else f"{count} problems, each in `errors`"
-        return cls(kind, told, errors=refused.errors)
+        detail = str(first) if count == 1 and first else f"{count} problems; `errors` lists them"
+        return cls(kind, detail, errors=refused.errors)
 
     @classmethod
     def of_result(cls, result: Result) -> ProblemError:
-        """Say why the store rejected a request that was sound in itself."""
+        """Create the problem of a valid request that the store rejected."""
         assert result.reason is not None
         assert result.refused is not None
         return cls.of_refused(result.refused, _BY_REASON.get(result.reason, INVALID))
@@ -86,7 +86,7 @@ def problem_response(
     errors: Iterable[FieldError] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Make the answer."""
+    """Build the response of a problem."""
     body = problem_document(kind, request_id, detail, errors)
     return Response(orjson.dumps(body), kind.status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
@@ -94,7 +94,7 @@ def problem_response(
 def problem_document(
     kind: ProblemType, request_id: str, detail: str = "", errors: Iterable[FieldError] = ()
 ) -> dict[str, Any]:
-    """Return the JSON of a problem."""
+    """Return a problem as JSON object."""
     return {
         "type": kind.uri,
         "title": kind.title,
@@ -108,7 +108,7 @@ def problem_document(
 
 
 def install(app: FastAPI) -> None:
-    """Let the application answer every kind of failure with a problem document."""
+    """Make the application answer every kind of failure with a problem document."""
     app.add_exception_handler(ProblemError, _problem)
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(RequestValidationError, _validation)
@@ -124,7 +124,7 @@ def _id(request: Request) -> str:
 
 
 def _note(request: Request, kind: ProblemType, detail: str) -> None:
-    """Leave the reason for the audit entry of a change that failed."""
+    """Save the reason for the audit entry of a failed change."""
     request.scope["noonmark.problem"] = detail or kind.title
 
 
@@ -156,28 +156,28 @@ def _validation(request: Request, error: Exception) -> Response:
 
 
 def _field_error(item: Mapping[str, Any]) -> FieldError:
-    place, *rest = item["loc"] or ("body",)
+    source, *rest = item["loc"] or ("body",)
     message = str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "json_invalid":
         reason = str(item.get("ctx", {}).get("error", "")).lower()
         return FieldError("", f"is not JSON: {reason} at character {rest[0] if rest else 0}")
-    if place == "body":
+    if source == "body":
         return FieldError(pointer(rest), message)
-    # Of the query, a header or the path: there is no document to point into.
-    return FieldError("", f"{place} parameter {'.'.join(map(str, rest))}: {message}")
+    # From the query, a header or the path: there is no document to point into.
+    return FieldError("", f"{source} parameter {'.'.join(map(str, rest))}: {message}")
 
 
 def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if isinstance(error.__cause__, ProblemError):
-        # Raised while the body was read, as by the gate that counts it; FastAPI wraps whatever comes then.
+        # Raised while the body was read, for example by the guard that counts its bytes; FastAPI wraps it.
         return _answer(request, error.__cause__)
     if isinstance(error.__cause__, Refused):
         return _refused(request, error.__cause__)
     if error.status_code == METHOD_NOT_ALLOWED.status:
-        # The framework names those of one route only.
+        # The framework lists the methods of only one route.
         allowed = ", ".join(sorted(methods_of(request.app, request.url.path)))
-        detail = f"{request.url.path} takes {allowed}, not {request.method}"
+        detail = f"{request.url.path} supports {allowed}, not {request.method}"
         return _answer(request, ProblemError(METHOD_NOT_ALLOWED, detail, headers={"Allow": allowed}))
     kind = _BY_STATUS.get(error.status_code, MALFORMED if error.status_code < 500 else INTERNAL)
     detail = str(error.detail)
@@ -186,9 +186,9 @@ def _http(request: Request, error: Exception) -> Response:
     return _answer(request, ProblemError(kind, detail, headers=error.headers))
 
 
-def _gone(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the form of a handler
-    """Answer somebody who hung up on the way, for the audit and the count of requests: nobody reads it."""
-    return _answer(request, ProblemError(MALFORMED, "the body did not come to its end"))
+def _gone(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the signature of a handler
+    """Answer a client that disconnected: only the audit log and the request metrics use the response."""
+    return _answer(request, ProblemError(MALFORMED, "the client disconnected before the end of the body"))
 
 
 def _database(request: Request, error: Exception) -> Response:
@@ -196,11 +196,11 @@ def _database(request: Request, error: Exception) -> Response:
     if not isinstance(error, PoolTimeout) and classify(raw) is DbFault.PERMANENT:
         return internal(request, error)
     _log.warning("database_unavailable", request_id=_id(request), error=str(raw).strip())
-    detail = "the database does not answer, or is too busy"
+    detail = "the database does not respond, or is too busy"
     return _answer(request, ProblemError(UNAVAILABLE, detail, headers={"Retry-After": RETRY_SECONDS}))
 
 
 def internal(request: Request, error: Exception) -> Response:
-    """Log a fault of ours and answer without any of its details."""
+    """Log an internal error and answer without its details."""
     _log.error("request_failed", request_id=_id(request), path=request.url.path, exc_info=error)
     return _answer(request, ProblemError(INTERNAL, "the log of the API has the details"))

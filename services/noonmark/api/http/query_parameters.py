@@ -1,4 +1,4 @@
-"""Parameters of queries that several listings share."""
+"""Query parameters that several listings share."""
 
 from __future__ import annotations
 
@@ -20,31 +20,33 @@ _LATEST: Final = datetime(9998, 1, 1, tzinfo=UTC)
 
 def _within_calendar(at: datetime) -> datetime:
     if not _EARLIEST <= at < _LATEST:
-        raise ValueError("is no instant from 1970 to 9997")
+        raise ValueError("is not an instant from 1970 to 9997")
     return at
 
 
 Instant = Annotated[common.Instant, AfterValidator(_within_calendar)]
 
-Since = Annotated[Instant | None, Query(description="At or after this instant, with its offset.")]
-Until = Annotated[Instant | None, Query(description="Before this instant, with its offset.")]
+Since = Annotated[
+    Instant | None, Query(description="Only items at or after this instant; RFC 3339 with offset.")
+]
+Until = Annotated[Instant | None, Query(description="Only items before this instant; RFC 3339 with offset.")]
 
-# Postgres takes no NUL in a text.
+# Postgres does not accept NUL in text.
 Text = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]+$")]
 Texts = Annotated[list[Text], Query(max_length=20)]
 PoolName = Annotated[str | None, Query(pattern=POOL_PATTERN, description="Name of the pool.")]
 
 PriorityWords = Annotated[
     list[Annotated[str, StringConstraints(max_length=10)]],
-    Query(max_length=10, description="high, normal, low, or 1 to 10; repeatable: any of them."),
+    Query(max_length=10, description="Only these lanes: high, normal, low, or 1 to 10; repeatable."),
 ]
 
 
 def lanes_of(priorities: list[str]) -> list[Lane]:
-    """Read priorities of a query.
+    """Read the priorities of a query.
 
     Raises:
-        ProblemError: one is none.
+        ProblemError: if a value is not a priority.
     """
     try:
         return [

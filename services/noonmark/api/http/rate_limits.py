@@ -1,4 +1,4 @@
-"""Rate limits of callers: a token bucket each, in this process."""
+"""Rate limits of callers: one token bucket each, per process."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _MOST: Final = 20_000
 
 
 class Rates:
-    """Buckets by caller; the one unseen for longest is forgotten, which fills it."""
+    """Token buckets by caller. The least recently used one is dropped, which is the same as filling it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, most: int = _MOST) -> None:
-        """Make it without any bucket; one begins full."""
+        """Create it without buckets; a new bucket is full."""
         self._clock = clock
         self._most = most
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: str, per_minute: int, cost: float = 1.0) -> float:
-        """Take tokens; return the seconds to wait if there are none, else 0.
+        """Take tokens; return 0, or the seconds to wait if there are not enough.
 
         Args:
-            caller: whose bucket.
-            per_minute: how many come back each minute; half of it can be saved up, at least ten.
-            cost: tokens to take.
+            caller: owner of the bucket.
+            per_minute: tokens added per minute; the bucket holds half of that, at least ten.
+            cost: number of tokens to take.
         """
         now, size = self._clock(), max(per_minute / 2, 10.0)
         tokens, at = self._buckets.pop(caller, (size, now))

@@ -1,4 +1,4 @@
-"""Answers as values: made once, kept under an idempotency key, and given again for it."""
+"""Responses as values: stored under an idempotency key, and replayed for repeats."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ REPLAYED: Final = "Idempotent-Replayed"
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A successful answer.
+    """A successful response.
 
     Attributes:
         body: a JSON value.
-        headers: `Location` and `ETag`.
-        replayed: it was given before, for the same key.
+        headers: headers such as `Location` and `ETag`.
+        replayed: True if it is the stored response of an earlier request with the same key.
     """
 
     status: int
@@ -34,30 +34,30 @@ class StoredResponse:
     replayed: bool = False
 
     def response(self) -> Response:
-        """Return it as HTTP has it."""
+        """Return it as HTTP response."""
         headers = {**self.headers, REPLAYED: "true"} if self.replayed else dict(self.headers)
         return Response(orjson.dumps(self.body), self.status, headers, "application/json")
 
     def kept(self, request_hash: bytes) -> KeptAnswer:
-        """Return what is kept of it."""
+        """Return the part that is stored."""
         return KeptAnswer(request_hash, self.status, {"headers": dict(self.headers), "body": self.body})
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKeyHash:
-    """An idempotency key of a request, and what the request was."""
+    """The idempotency key of a request, and a hash of the request."""
 
     of: KeyOf
     request_hash: bytes
 
     @classmethod
     def make(cls, namespace: str, header: str | None, *request: object) -> IdempotencyKeyHash | None:
-        """Make the key of a request; None where it came without one.
+        """Create the key of a request; None if the request has none.
 
         Args:
-            namespace: that the request acts in.
-            header: `Idempotency-Key`.
-            request: what it asks for: an act and JSON values.
+            namespace: namespace of the request.
+            header: value of `Idempotency-Key`.
+            request: content of the request: the action and JSON values.
         """
         if header is None:
             return None
@@ -65,26 +65,24 @@ class IdempotencyKeyHash:
         return cls(KeyOf(namespace, header), hashlib.blake2b(said, digest_size=16).digest())
 
     def reply_of(self, kept: KeptAnswer) -> StoredResponse:
-        """Return the answer that the key got before.
+        """Return the stored response of the key.
 
         Raises:
-            ProblemError: to another request.
+            ProblemError: if it belongs to another request.
         """
         if kept.request_hash != self.request_hash:
-            raise ProblemError(
-                KEY_REUSED, f"Idempotency-Key {self.of.key!r} came with another request before"
-            )
+            raise ProblemError(KEY_REUSED, f"Idempotency-Key {self.of.key!r} was used for another request")
         return StoredResponse(kept.status, kept.body["body"], kept.body["headers"], replayed=True)
 
     def before(self, connection: psycopg.Connection) -> StoredResponse | None:
-        """Return the answer to an earlier request with this key; until the transaction ends nobody adds one.
+        """Return the response to an earlier request with this key. Locks the key until the transaction ends.
 
         Raises:
-            ProblemError: the earlier request was another one.
+            ProblemError: if the earlier request was a different one.
         """
         kept = answers_before(connection, [self.of]).get(self.of)
         return None if kept is None else self.reply_of(kept)
 
     def keep(self, connection: psycopg.Connection, reply: StoredResponse) -> None:
-        """Keep an answer in the transaction that it tells of."""
+        """Store a response, in the transaction of its change."""
         keep_answers(connection, [(self.of, reply.kept(self.request_hash))])

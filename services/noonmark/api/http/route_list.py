@@ -1,4 +1,4 @@
-"""The routes of an application, however FastAPI keeps them."""
+"""Lists the routes of an application, independent of how FastAPI stores them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from starlette.routing import BaseRoute
 
 
 def routes_of(app: FastAPI) -> Iterator[tuple[tuple[str, str], APIRoute]]:
-    """Yield every route as ((method, path), route), those that the document leaves out too."""
+    """Yield every route as ((method, path), route), including those that are not in the OpenAPI document."""
     for route in _flat(app.routes):
         for method in sorted(route.methods or ()):
             yield (method, route.path_format), route
 
 
 def methods_of(app: FastAPI, path: str) -> set[str]:
-    """Return the methods that a path takes, whichever of its routes."""
+    """Return the methods that a path supports, over all of its routes."""
     return {method for (method, _), route in routes_of(app) if route.path_regex.match(path)}
 
 

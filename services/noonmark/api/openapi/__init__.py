@@ -1,4 +1,4 @@
-"""The OpenAPI document and the reference page made from it.
+"""The OpenAPI document, and the reference page that is generated from it.
 
 May import: `api.http`, `api.requests`. Start with `document.py`.
 """

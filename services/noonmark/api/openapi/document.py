@@ -1,7 +1,7 @@
-"""The OpenAPI document of an application's routes.
+"""Builds the OpenAPI document of an application's routes.
 
-FastAPI tells paths, parameters and models. This module adds what it cannot know: the permission that a route
-needs, the schema of bodies that the parser of job documents checks, headers, problems, and examples.
+FastAPI provides paths, parameters and models. This module adds the permission that each route requires, the
+schemas of bodies that our own parsers check, headers, problems, and examples.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def document(app: FastAPI) -> dict[str, Any]:
     """Return the document of an application's routes.
 
     Raises:
-        ValueError: two models of different content have one name.
+        ValueError: if two different models have the same name.
     """
     made: dict[str, Any] = get_openapi(
         title="noonmark",
         version=version("noonmark"),
         description=PREAMBLE,
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        servers=[{"url": "/", "description": "The server that this document came from."}],
+        servers=[{"url": "/", "description": "The server that served this document."}],
         routes=app.routes,
     )
     routes = dict(routes_of(app))
@@ -68,7 +68,7 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 
 def operation_id(route: APIRoute) -> str:
-    """Return the stable id of a route's operation: its tag, and what it does to that (`jobs.list`)."""
+    """Return the stable id of a route's operation: its tag and an action, such as `jobs.list`."""
     tag = str(route.tags[0])
     name = route.name.rstrip("_")
     for word in (tag.replace("-", "_"), tag.replace("-", "_").removesuffix("s")):
@@ -77,17 +77,17 @@ def operation_id(route: APIRoute) -> str:
 
 
 def encode(made: Mapping[str, Any]) -> bytes:
-    """Return a document as it is written to a file."""
+    """Encode a document for a file."""
     return orjson.dumps(made, option=orjson.OPT_INDENT_2) + b"\n"
 
 
 def _complete(operation: dict[str, Any], route: APIRoute, inline: dict[str, Any]) -> None:
-    """Fill in what FastAPI could not know about one operation.
+    """Complete one operation with what FastAPI does not know.
 
     Args:
-        operation: changed in place.
-        route: of the operation.
-        inline: schemas by name; gets those that the operation has written out.
+        operation: the operation; changed in place.
+        route: route of the operation.
+        inline: schemas by name; receives the inline schemas of the operation.
     """
     name = operation["operationId"]
     known = OPERATIONS.get(name) or OPERATIONS.get(name.removesuffix(_ALIAS), _PLAIN)
@@ -118,31 +118,31 @@ def _complete(operation: dict[str, Any], route: APIRoute, inline: dict[str, Any]
 
 
 def _add_purpose(operation: dict[str, Any], route: APIRoute) -> None:
-    """Say what the operation is for, and who may do it."""
+    """Set the summary, the description and the required permission."""
     first, _, rest = operation.get("description", "").partition("\n\n")
     alias_of = operation.get("x-alias-of")
     operation["summary"] = f"Alias of {alias_of}" if alias_of else " ".join(first.split()).removesuffix(".")
     need = needs_of(route)
     if need is None:
         operation["security"] = []
-        told = "Open: needs no credentials."
+        access = "Open: no credentials required."
     elif need.permission is None:
         operation["x-noonmark-permission"] = None
-        told = "Needs any valid credential."
+        access = "Requires any valid credential."
     else:
         least = ROLE_FOR.get(need.permission)
         operation["x-noonmark-permission"] = need.permission
         who = f"the role {least.label} in the namespace" if least else "a platform admin"
-        told = f"Needs {who} (`{need.permission}`)."
+        access = f"Requires {who} (`{need.permission}`)."
     if "/complete" in route.path:
         operation["security"] = []
         del operation["x-noonmark-permission"]
-        told = "Open: needs nothing but the one-time token, in its body, that the call of the run carried."
-    operation["description"] = "\n\n".join(filter(None, (rest.strip(), told)))
+        access = "Open: the one-time token in the body, from the request of the run, is the only credential."
+    operation["description"] = "\n\n".join(filter(None, (rest.strip(), access)))
 
 
 def _complete_responses(operation: dict[str, Any], known: Operation, path: str) -> None:
-    """Name the headers of an answer, and which problems there can be."""
+    """Add the headers of responses, and the possible problems."""
     responses: dict[str, Any] = operation["responses"]
     for status, response in list(responses.items()):
         if status in {"4XX", "5XX"}:
@@ -157,17 +157,17 @@ def _complete_responses(operation: dict[str, Any], known: Operation, path: str) 
             if "schema" in content:
                 content["schema"] = tidy(content["schema"])
     parameters = operation.get("parameters", ())
-    place_of = {parameter["name"].lower(): parameter["in"] for parameter in parameters}
+    location_of = {parameter["name"].lower(): parameter["in"] for parameter in parameters}
     wanted = {
         "400": bool(parameters) or "requestBody" in operation,
         "401": operation.get("security") != [],
         "403": operation.get("x-noonmark-permission") is not None,
-        "404": "path" in place_of.values() or "namespace" in place_of or "requestBody" in operation,
+        "404": "path" in location_of.values() or "namespace" in location_of or "requestBody" in operation,
         "409": bool(known.conflicts),
-        "412": "if-match" in place_of,
+        "412": "if-match" in location_of,
         "413": "requestBody" in operation,
         "415": "requestBody" in operation,
-        "422": "requestBody" in operation or "idempotency-key" in place_of,
+        "422": "requestBody" in operation or "idempotency-key" in location_of,
         "429": operation.get("security") != [] or "/complete" in path,
         "500": True,
         "503": True,
@@ -179,12 +179,12 @@ def _complete_responses(operation: dict[str, Any], known: Operation, path: str) 
 def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     for name in first.keys() & second.keys():
         if first[name] != second[name]:
-            raise ValueError(f"two models that differ are called {name}")
+            raise ValueError(f"two different models have the name {name}")
     return dict(sorted({**first, **second}.items()))
 
 
 def _with_page_names(made: dict[str, Any]) -> dict[str, Any]:
-    """Call a page of jobs JobPage, whatever the generic's name is in pydantic."""
+    """Rename pages: a page of jobs is JobPage, instead of pydantic's name of the generic."""
     schemas = made["components"]["schemas"]
     text = orjson.dumps(made).decode()
     for name in schemas:

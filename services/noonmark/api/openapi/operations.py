@@ -1,6 +1,6 @@
-"""What the OpenAPI document tells of single operations beyond their signatures: bodies, examples, headers.
+"""Details of single operations for the OpenAPI document: bodies, examples, headers.
 
-A test sends every example to the application and holds the answer against the document.
+A test sends every example to the application and validates the response against the document.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from noonmark.api.openapi.parts import ref
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation.
+    """Details of one operation.
 
     Attributes:
-        body: schema of a body that the route reads as plain JSON; None: the route tells it.
-        media_types: of that body.
-        examples: bodies by title.
-        query: examples of query parameters.
-        headers: that every success carries, beside the request id.
-        sometimes: that some do.
-        answers: what a success means, if that is not clear from what the operation is.
-        conflicts: it can answer 409.
+        body: schema of a body that the route reads as plain JSON; None: FastAPI knows it.
+        media_types: media types of that body.
+        examples: example bodies by title.
+        query: example values of query parameters.
+        headers: headers of every success, in addition to the request id.
+        sometimes: headers of some successes.
+        answers: description of a success, if the operation does not make it clear.
+        conflicts: True if it can respond 409.
     """
 
     body: Mapping[str, Any] | None = None
@@ -64,12 +64,12 @@ _JOBS: Final = {
         body=ref("JobDocument"),
         examples={"An HTTP job every Monday": _HTTP_JOB, "Once, at an instant": _ONE_TIME_JOB},
         headers=("ETag", "Location"),
-        answers="Taken in, and committed.",
+        answers="The job is accepted and committed.",
         conflicts=True,
     ),
     "jobs.create_bulk": Operation(
         examples={"Two jobs": {"jobs": [{**_HTTP_JOB, "name": "send-reminder"}, _ONE_TIME_JOB]}},
-        answers="Each job was taken or not by itself: see `items`.",
+        answers="Each job was accepted or refused separately: see `items`.",
     ),
     "jobs.list": Operation(query={"state": ["active"], "label": ["team:billing"], "limit": 50}),
     "jobs.read": Operation(headers=_TAGGED),
@@ -96,14 +96,14 @@ _JOBS: Final = {
     ),
     "jobs.trigger": Operation(
         examples={
-            "As the job says": {},
-            "With another payload, and first": {
+            "With the job's own values": {},
+            "With another payload and high priority": {
                 "payload": {"url": "https://internal.example.com/billing/send", "body": {"user_id": 43}},
                 "priority": "high",
             },
         },
         headers=("Location",),
-        answers="The run is queued, and committed.",
+        answers="The run is queued and committed.",
         conflicts=True,
     ),
     "jobs.preview_document": Operation(
@@ -120,7 +120,7 @@ _JOBS: Final = {
     "jobs.diff": Operation(query={"from": 1, "to": 2}),
     "backfills.create": Operation(
         examples={
-            "What two weeks would be": {
+            "Preview of two weeks": {
                 "from": "2026-03-01T00:00:00Z",
                 "until": "2026-03-15T00:00:00Z",
                 "dry_run": True,
@@ -130,16 +130,16 @@ _JOBS: Final = {
         conflicts=True,
     ),
     "backfills.cancel": Operation(
-        examples={"With what it has queued": {"reason": "wrong range", "runs": True}}, conflicts=True
+        examples={"Including its queued runs": {"reason": "wrong range", "runs": True}}, conflicts=True
     ),
 }
 _RUNS: Final = {
     "runs.list": Operation(query={"state": ["dead"], "limit": 50}),
     "runs.read": Operation(headers=_TAGGED),
     "runs.cancel": Operation(
-        examples=_REASON, headers=_TAGGED, answers="It is cancelled, or being cancelled.", conflicts=True
+        examples=_REASON, headers=_TAGGED, answers="The run is cancelled, or being cancelled.", conflicts=True
     ),
-    "runs.retry": Operation(headers=_TAGGED, answers="It is queued again.", conflicts=True),
+    "runs.retry": Operation(headers=_TAGGED, answers="The run is queued again.", conflicts=True),
     "runs.complete": Operation(
         examples={
             "The work is done": {
@@ -152,7 +152,7 @@ _RUNS: Final = {
     ),
     "runs.cancel_many": Operation(
         examples={
-            "How many of a job are queued or wait": {
+            "Count the queued and waiting runs of a job": {
                 "filter": {"job_name": "send-invoice", "state": ["queued", "waiting"]},
                 "dry_run": True,
             }
@@ -161,7 +161,7 @@ _RUNS: Final = {
     ),
     "dead-letters.redrive": Operation(
         examples={
-            "How many there are of one cause": {
+            "Count the dead letters with one cause": {
                 "filter": {"fingerprint": "0f1e2d3c4b5a6978"},
                 "dry_run": True,
             }
@@ -169,7 +169,9 @@ _RUNS: Final = {
         conflicts=True,
     ),
     "dead-letters.discard": Operation(
-        examples={"How many there are of one job": {"filter": {"job_name": "send-invoice"}, "dry_run": True}},
+        examples={
+            "Count the dead letters of one job": {"filter": {"job_name": "send-invoice"}, "dry_run": True}
+        },
         conflicts=True,
     ),
 }
@@ -186,7 +188,7 @@ _REST: Final = {
             }
         },
         headers=("Location",),
-        answers="Made; its secret is in this answer and in no other.",
+        answers="The key is created. Only this response contains its secret.",
         conflicts=True,
     ),
     "calendars.read": Operation(headers=_TAGGED),
@@ -200,24 +202,28 @@ _REST: Final = {
         },
         sometimes=_TAGGED,
     ),
-    "calendars.delete": Operation(answers="It is gone.", conflicts=True),
+    "calendars.delete": Operation(answers="Deleted.", conflicts=True),
     "limits.read": Operation(headers=_TAGGED),
     "limits.put": Operation(
-        examples={"Three at a time, a hundred a minute": {"max_running": 3, "rate": "100/60s"}},
+        examples={"Three in flight, a hundred per minute": {"max_running": 3, "rate": "100/60s"}},
         headers=_TAGGED,
     ),
-    "limits.delete": Operation(answers="It is gone.", conflicts=True),
+    "limits.delete": Operation(answers="Deleted.", conflicts=True),
     "namespaces.read": Operation(headers=_TAGGED),
     "namespaces.put": Operation(
         examples={
-            "A zone and two caps": {"timezone": "Europe/Berlin", "max_in_flight": 200, "max_jobs": 5000}
+            "A time zone and two quotas": {
+                "timezone": "Europe/Berlin",
+                "max_in_flight": 200,
+                "max_jobs": 5000,
+            }
         },
         headers=_TAGGED,
     ),
-    "namespaces.delete": Operation(answers="It has the defaults again.", conflicts=True),
-    "namespaces.pause": Operation(examples={"With a reason": {"reason": "the move of the data centre"}}),
-    "namespaces.resume": Operation(examples={"What came due is passed over": {"missed": "skip"}}),
-    "keys.revoke": Operation(answers="It is revoked.", conflicts=True),
+    "namespaces.delete": Operation(answers="The namespace has the defaults again.", conflicts=True),
+    "namespaces.pause": Operation(examples={"With a reason": {"reason": "data centre migration"}}),
+    "namespaces.resume": Operation(examples={"Skip what came due": {"missed": "skip"}}),
+    "keys.revoke": Operation(answers="The key is revoked.", conflicts=True),
 }
 
 OPERATIONS: Final[dict[str, Operation]] = {**_JOBS, **_RUNS, **_REST}

@@ -13,37 +13,36 @@ from noonmark.schemas.jobs.documents import JobDocument
 SCHEMA_PREFIX: Final = "#/components/schemas/"
 
 PREAMBLE: Final = """\
-noonmark decides when each job is due, hands it to workers through Kafka, and records what happened: every due
-instant ends with exactly one recorded verdict. What this API does, events on Kafka and the command line do
-too, by the same code.
+noonmark decides when each job is due, sends it to workers through Kafka, and records the outcome: every due
+instant gets exactly one recorded verdict. Events on Kafka and the command line use the same code as this API.
 
-Changes take `If-Match` with the `ETag` of the object as it was read, in its quotes, and are refused with 412
-if somebody has changed it since. Each `POST` that changes something takes `Idempotency-Key`: a repeat with
-the same key gets the same answer and changes nothing again. `PUT`, `PATCH` and `DELETE` do not use it: they
-do nothing twice. Listings are pages: `limit` (1 to 200) and the opaque `next_cursor` of the page before.
-Errors are problem documents (RFC 9457): `type` is a stable name, `errors` points at each problem of the body.
-Every answer carries `Noonmark-Request-Id`, which audit and logs keep.
+Changes accept `If-Match` with the `ETag` of the object as you read it, in its quotes, and fail with 412 if
+the object has changed since. Each `POST` that changes something accepts `Idempotency-Key`: a repeat with the
+same key gets the same response and changes nothing again. `PUT`, `PATCH` and `DELETE` are idempotent without
+it. Listings return pages: use `limit` (1 to 200) and the opaque `next_cursor` of the previous page. Errors
+are problem documents (RFC 9457): `type` is a stable name, `errors` points at each problem of the body. Every
+response has a `Noonmark-Request-Id`, which the audit log and the logs contain, too.
 """
 
 TAGS: Final = {
-    "jobs": "What to run and when: made, read, changed, paused, triggered.",
-    "backfills": "Past instants of a job, run after all.",
-    "runs": "Due instants and what became of them. The paths below /executions are the same.",
-    "events": "What happens, as it happens.",
-    "dead-letters": "Runs whose attempts are used up.",
-    "rejections": "Submissions that were not taken.",
-    "workers": "Who executes runs.",
+    "jobs": "What to run and when: create, read, change, pause and trigger jobs.",
+    "backfills": "Run past instants of a job.",
+    "runs": "Due instants and their outcomes. The paths below /executions are aliases.",
+    "events": "Live events of runs.",
+    "dead-letters": "Runs that failed permanently.",
+    "rejections": "Refused submissions.",
+    "workers": "Processes that execute runs.",
     "pools": "Groups of workers.",
-    "lanes": "What waits in Kafka, by priority.",
-    "calendars": "Named sets of days that schedules leave out, or move off.",
-    "limits": "How many runs may be under way, and begin in a time.",
-    "namespaces": "Tenants: defaults, caps and pauses.",
+    "lanes": "Backlogs in Kafka, by priority.",
+    "calendars": "Named sets of days (holidays and business days) for schedules.",
+    "limits": "Limits on runs in flight and on starts per period.",
+    "namespaces": "Tenants: defaults, quotas and pauses.",
     "keys": "API keys.",
-    "why": "What stands in the way of a job or a run, and what to do about it.",
-    "alerts": "What the observer found wrong, and how it was told.",
-    "audit": "Who changed what, and who was not allowed to.",
-    "me": "What the credential in use may do.",
-    "documents": "This document, and its like.",
+    "why": "What blocks a job or a run, and what to do about it.",
+    "alerts": "Alerts of the observer, and their deliveries.",
+    "audit": "Who changed what, and which changes were denied.",
+    "me": "Permissions of the current credential.",
+    "documents": "This document, the AsyncAPI document and JSON Schemas.",
 }
 
 PARAMETER_EXAMPLES: Final = {
@@ -56,26 +55,26 @@ PARAMETER_EXAMPLES: Final = {
     "version": 1,
     "name": "one",
 }
-"""Of parameters in paths; a test puts the ids of objects that exist in their place."""
+"""Example values of path parameters; a test replaces them with ids of existing objects."""
 
 HEADERS: Final[dict[str, Any]] = {
     "Noonmark-Request-Id": {
-        "description": "Names the request in logs and audit; the caller's own, if it sent one that is fit.",
+        "description": "Id of the request in logs and audit log; the caller's own, if it sent a valid one.",
         "required": True,
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
     },
     "ETag": {
-        "description": "The version of the object, for `If-Match`.",
+        "description": "Version of the object, for `If-Match`.",
         "required": True,
         "schema": {"type": "string", "pattern": '^"[0-9a-f]{1,64}"$'},
     },
     "Location": {
-        "description": "Path of the object that was made.",
+        "description": "Path of the created object.",
         "required": True,
         "schema": {"type": "string", "format": "uri-reference"},
     },
     "Retry-After": {
-        "description": "Seconds to wait before the request is sent again.",
+        "description": "Seconds to wait before you repeat the request.",
         "required": True,
         "schema": {"type": "integer", "minimum": 1},
     },
@@ -85,7 +84,7 @@ HEADERS: Final[dict[str, Any]] = {
         "schema": {"type": "string"},
     },
     "Allow": {
-        "description": "Methods that the path takes.",
+        "description": "Methods that the path supports.",
         "required": True,
         "schema": {"type": "string"},
     },
@@ -107,18 +106,18 @@ PROBLEM_RESPONSES: Final = {
 }
 
 _DESCRIPTIONS: Final = {
-    "400": "The request cannot be read, or its cursor is not one of the listing.",
-    "401": "Credentials are missing or not valid.",
-    "403": "The role or the scopes of the credential do not allow it.",
-    "404": "There is no such thing, or it is in a namespace that the credential has no role in.",
-    "409": "The state of the object does not allow it, or a name is taken.",
-    "412": "The object has changed since it was read.",
+    "400": "The request cannot be read, or its cursor does not belong to the listing.",
+    "401": "Credentials are missing or invalid.",
+    "403": "The role or the scopes of the credential do not allow the request.",
+    "404": "The object does not exist, or the credential has no role in its namespace.",
+    "409": "The state of the object does not allow the request, or a name is taken.",
+    "412": "The object has changed since you read it.",
     "413": "The body is too large.",
-    "415": "The body is no JSON.",
+    "415": "The body is not JSON.",
     "422": "The document is not valid; `errors` points at each problem.",
-    "429": "The rate of the credential, or of the address, is used up.",
-    "500": "The server failed; its log tells more under the request id.",
-    "503": "The database does not answer, or is too busy.",
+    "429": "The rate limit of the credential, or of the address, is exceeded.",
+    "500": "Internal error; the log has the details under the request id.",
+    "503": "The database does not respond, or is too busy.",
 }
 _OWN_HEADERS: Final = {"401": ("WWW-Authenticate",), "429": ("Retry-After",), "503": ("Retry-After",)}
 
@@ -149,8 +148,8 @@ COMPONENTS: Final[dict[str, Any]] = {
             "scheme": "bearer",
             "bearerFormat": "nmk_<key id>_<secret>",
             "description": (
-                "An API key. Its roles hold in namespaces, and each has what those before it have: "
-                f"{_roles()}. Scopes narrow a key down to some of these permissions."
+                "An API key. Its roles apply to namespaces, and each role includes those before it: "
+                f"{_roles()}. Scopes restrict a key to some of these permissions."
             ),
         },
         "token": {
@@ -202,7 +201,7 @@ def ref(name: str) -> dict[str, str]:
 
 
 def body_schemas() -> dict[str, Any]:
-    """Return the schemas of bodies that are read as plain JSON and checked by parsers of their own."""
+    """Return the schemas of bodies that are read as plain JSON and checked by our own parsers."""
     documents = definitions(JobDocument, prefix=SCHEMA_PREFIX)
     return {**documents, "JobPatch": _patch_of(documents["JobDocument"]), "CalendarDocument": _CALENDAR}
 
@@ -210,14 +209,13 @@ def body_schemas() -> dict[str, Any]:
 def _patch_of(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a merge patch of a job document.
 
-    Objects in a field may be given in part, so of these nothing is said here: the parser judges the document
-    that comes out.
+    A patch can contain objects in part, so the schema leaves them open; the parser checks the result.
     """
     return {
         "type": "object",
         "description": (
-            "A merge patch (RFC 7396) of a job document: what is named is replaced, null takes a field back "
-            "to its default. The document that comes out is checked as a new one is."
+            "A merge patch (RFC 7396) of a job document: given fields are replaced, null returns a field "
+            "to its default. The resulting document is checked like a new one."
         ),
         "properties": {
             name: {"description": field.get("description", "")}

@@ -1,4 +1,4 @@
-"""The page docs/api-reference.md, made from the OpenAPI document."""
+"""Generates docs/api-reference.md from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _HEAD: Final = """\
 # API reference
 
 {preamble}
-The document itself is served at `/openapi.json` and exported as
+The OpenAPI document is served at `/openapi.json` and exported as
 [schemas/json/openapi.json](../schemas/json/openapi.json); [problems.md](problems.md) lists the errors.
-`Authorization: Bearer <API key or token>` goes with every request but those that say that they are open.
+Send `Authorization: Bearer <API key or token>` with every request, except with those marked as open.
 
-Roles hold in a namespace, and each has what those before it have: {roles}.
+Roles apply to a namespace, and each role includes those before it: {roles}.
 
-This page is printed by `python -m noonmark.api.export_reference`; do not edit it by hand.
+`python -m noonmark.api.export_reference` generates this page; do not edit it by hand.
 """
-_PLACES: Final = {"path": 0, "query": 1, "header": 2}
+_ORDER: Final = {"path": 0, "query": 1, "header": 2}
 _PROBLEMS_OF_ALL: Final = frozenset({"400", "401", "403", "404", "413", "415", "422", "429", "500", "503"})
 
 
@@ -29,7 +29,7 @@ def page(made: Mapping[str, Any]) -> str:
         made: the OpenAPI document.
     """
     scheme = made["components"]["securitySchemes"]["apiKey"]["description"]
-    roles = scheme.partition("before it have: ")[2].partition(". Scopes")[0]
+    roles = scheme.partition("includes those before it: ")[2].partition(". Scopes")[0]
     lines = [_HEAD.format(preamble=made["info"]["description"], roles=roles)]
     operations = [
         (method.upper(), path, operation)
@@ -42,7 +42,10 @@ def page(made: Mapping[str, Any]) -> str:
         for method, path, operation in operations:
             if operation["tags"][0] == tag["name"]:
                 lines += _operation(method, path, operation)
-    lines += ["\n## Schemas\n", "Of bodies and answers. What is not required may be left out of a body."]
+    lines += [
+        "\n## Schemas\n",
+        "Schemas of request bodies and responses. Fields that are not required can be omitted in a request.",
+    ]
     for name, schema in made["components"]["schemas"].items():
         lines += _schema(name, schema)
     return "\n".join(lines) + "\n"
@@ -55,7 +58,7 @@ def _title(name: str) -> str:
 def _operation(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
     yield f"\n### {method} {path}\n"
     yield f"{operation['summary']}. {' '.join(operation['description'].split())}"
-    parameters = sorted(operation.get("parameters", ()), key=lambda item: _PLACES.get(item["in"], 3))
+    parameters = sorted(operation.get("parameters", ()), key=lambda item: _ORDER.get(item["in"], 3))
     if parameters:
         yield "\n| parameter | in | values | meaning |\n|---|---|---|---|"
         for item in parameters:
@@ -99,15 +102,15 @@ def _answers(responses: Mapping[str, Any]) -> Iterator[str]:
         schemas = [_values(content["schema"]) for content in response.get("content", {}).values()]
         what = f": {schemas[0]}" if schemas and schemas[0] else ""
         headers = [f"`{name}`" for name in response["headers"] if name != "Noonmark-Request-Id"]
-        beside = f", with {', '.join(headers)}" if headers else ""
-        yield f"- **{status}** {response['description'].rstrip('.')}{what}{beside}."
+        headers_text = f", with {', '.join(headers)}" if headers else ""
+        yield f"- **{status}** {response['description'].rstrip('.')}{what}{headers_text}."
     own = [status for status in responses if status not in _PROBLEMS_OF_ALL and "$ref" in responses[status]]
     if own:
-        yield f"- Also {', '.join(own)}, as [problems.md](problems.md) says."
+        yield f"- Also {', '.join(own)}: see [problems.md](problems.md)."
 
 
 def _values(schema: Mapping[str, Any]) -> str:
-    """Say in a few words what a schema takes."""
+    """Describe the values of a schema briefly."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[`{name}`](#{name.lower()})"
@@ -141,6 +144,6 @@ def _cell(text: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Write JSON on one line where it fits, else one line per field."""
+    """Format JSON on one line if it fits, otherwise with one line per field."""
     line = json.dumps(value)
     return line if len(line) <= 110 else json.dumps(value, indent=2)

@@ -1,4 +1,4 @@
-"""How every route begins: who calls, which permission the route needs, the transaction, idempotency.
+"""The start of every route: caller, required permission, transaction, idempotency.
 
 May import: `api.http`, `api.backend`. Start with `routing.py`.
 """

@@ -1,4 +1,4 @@
-"""The way to routes that need no router: the framework's own costs more than what the busiest route does."""
+"""Serves fixed paths without FastAPI's router, which costs more than the work of the busiest route."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class DirectRoute(Route):
 
 
 class DirectRouter:
-    """Stands before an application: it serves direct routes itself, and hands on everything else.
+    """Serves direct routes itself, and passes all other requests on to the application.
 
-    What such a route raises is answered as the application answers it.
+    The exception handlers of the application also handle the exceptions of direct routes.
     """
 
     def __init__(self, app: FastAPI) -> None:
-        """Find the direct routes of an application."""
+        """Collect the direct routes of an application."""
         self._app: Final = app
         self._routes: Final = {
             where: (route, route.get_route_handler())
@@ -41,7 +41,7 @@ class DirectRouter:
         request = Request(scope, receive)
         try:
             response = await handle(request)
-        except Exception as error:  # noqa: BLE001 - the application has an answer to everything
+        except Exception as error:  # noqa: BLE001 - the application handles every exception
             response = self._answer(request, error)
         await response(scope, receive, send)
 

@@ -1,4 +1,4 @@
-"""Changes that a repeat with the same `Idempotency-Key` does not make again."""
+"""Makes changes idempotent: a repeat with the same `Idempotency-Key` gets the stored response."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def run_idempotent(
     *,
     changes: str | None = None,
 ) -> StoredResponse:
-    """Make a change in one transaction, or return the answer that its key got before.
+    """Make a change in one transaction, or return the stored response of its key.
 
     Args:
-        caller: authorised here.
-        namespace: of the change.
-        key: of the request; None: it came without one.
-        change: makes it, and the answer that is kept.
-        changes: what is changed, for the audit log, where that is known before.
+        caller: the caller; it is authorised here.
+        namespace: namespace of the change.
+        key: idempotency key of the request; None: it has none.
+        change: makes the change and returns the response to store.
+        changes: object of the change for the audit log, if it is known in advance.
 
     Raises:
-        ProblemError: the key came with another request; or the change raises one, and is not made.
+        ProblemError: if the key was used for another request, or the change fails; nothing is changed then.
     """
     with caller.changing(namespace) as act:
         act.object = changes
@@ -42,9 +42,9 @@ def run_idempotent(
 def store_response(
     caller: Caller, namespace: str, key: IdempotencyKeyHash | None, reply: StoredResponse
 ) -> StoredResponse:
-    """Keep the answer to a change that took several transactions; where somebody was faster, return theirs.
+    """Store the response to a change of several transactions; return the one of a faster repeat.
 
-    Until it is kept, a repeat makes the change again: only for those that do nothing twice.
+    Until the response is stored, a repeat makes the change again, so the change must be idempotent.
     """
     if key is None:
         return reply

@@ -1,7 +1,7 @@
-"""What every route begins with: who calls, what the route needs, and the transaction it works in.
+"""The start of every route: the caller, the required permission, and the transaction.
 
-A route states its permission with `needs`; a router that holds one without it is refused when it is made.
-Acts on an object are authorised against the namespace of the object, not of the path.
+A route declares its permission with `needs`; a route without it cannot be created. Actions on an object are
+authorised against the namespace of the object, not of the path.
 """
 
 from __future__ import annotations
@@ -31,59 +31,60 @@ from noonmark.store.access.audit import AuditEntry, Outcome, write_entries
 DEFAULT_NAMESPACE: Final = "default"
 _NAMESPACE: Final = re.compile(NAMESPACE_PATTERN)
 LONGEST_KEY: Final = 200
-"""Characters of an idempotency key."""
+"""Most characters of an idempotency key."""
 
 NamespaceParameter = Annotated[
     str | None,
     Query(
         alias="namespace",
         pattern=NAMESPACE_PATTERN,
-        description="Default: the credential's only namespace, else `default`.",
+        description="Default: the credential's only namespace, otherwise `default`.",
     ),
 ]
 IfMatch = Annotated[
-    str | None, Header(max_length=1000, description="The change is made only if this is the object's ETag.")
+    str | None, Header(max_length=1000, description="Make the change only if the object has this ETag.")
 ]
 IdempotencyKey = Annotated[
     str | None,
     Header(
         min_length=1,
         max_length=LONGEST_KEY,
-        description="The same key with the same request gets the same answer and changes nothing again.",
+        description="A repeat of the request with the same key gets the same response and changes nothing "
+        "again.",
     ),
 ]
 
 
 @dataclass(slots=True)
 class AuditedChange:
-    """One change: its transaction, and what its audit entry is to tell.
+    """One change: its transaction, and the content of its audit entry.
 
     Attributes:
-        session: the transaction.
-        object: what is changed, as `job:<id>`; may be set as soon as it is known.
-        before: the object as it was; JSON values without secrets.
-        after: as it is now.
-        places: namespaces whose logs are told of it, where these are several.
+        session: the transaction of the change.
+        object: the changed object, such as `job:<id>`; can be set later.
+        before: the object before the change; JSON values without secrets.
+        after: the object after the change.
+        namespaces: namespaces that get an audit entry each, if there are several.
     """
 
     session: Session
     object: str | None = None
     before: Any = None
     after: Any = None
-    places: Sequence[str] = ()
+    namespaces: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls a route, and what for.
+    """The caller of a route.
 
     Attributes:
-        principal: who was authenticated.
-        permission: what the route needs.
-        action: name of the act in the audit log: the route's own, such as `job.pause`.
-        request_id: told to the caller and kept in log and audit.
-        address: where the request came from.
-        parts: of the process.
+        principal: the authenticated principal.
+        permission: the permission that the route requires.
+        action: name of the route's action in the audit log, such as `job.pause`.
+        request_id: id of the request in the response, the logs and the audit log.
+        address: address of the client.
+        parts: shared parts of the process.
     """
 
     principal: Principal
@@ -95,24 +96,25 @@ class Caller:
     request: Request
 
     def namespace(self, named: str | None) -> str:
-        """Return the namespace a request means, once it is sure that the caller may act in it.
+        """Return the namespace of a request, after the caller is authorised for it.
 
         Raises:
-            ProblemError: it may not.
+            ProblemError: if the caller lacks the permission.
         """
         namespace = named or self.principal.home or DEFAULT_NAMESPACE
         self.require(namespace)
         return namespace
 
     def require(self, namespace: str, permission: Permission | None = None) -> None:
-        """Make sure that the caller may do this in a namespace.
+        """Check that the caller has a permission in a namespace.
 
         Args:
-            namespace: of the object.
-            permission: instead of the route's own.
+            namespace: namespace of the object.
+            permission: the required permission; None: the one of the route.
 
         Raises:
-            ProblemError: 404 for a stranger to the namespace, who is not to learn what is there; else 403.
+            ProblemError: if the caller lacks it: 404 if it has no role in the namespace, so that it does not
+                learn which objects exist there; otherwise 403.
         """
         wanted = permission or self.permission
         if wanted is None or self.principal.may(wanted, namespace):
@@ -123,24 +125,24 @@ class Caller:
         raise ProblemError(FORBIDDEN, _needed(wanted, namespace, self.principal))
 
     def may(self, permission: Permission, namespace: str) -> bool:
-        """Tell whether the caller may do something else than the route is for."""
+        """Return whether the caller has another permission in a namespace."""
         return self.principal.may(permission, namespace)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """Open a read-only transaction on all namespaces the caller has any role in."""
+        """Open a read-only transaction on all namespaces in which the caller has a role."""
         with self.parts.database.reading(self.visible) as session:
             yield session
 
     @contextmanager
     def changing(self, namespace: str | None) -> Iterator[AuditedChange]:
-        """Open the transaction of a change in a namespace; None: of the installation.
+        """Open the transaction of a change in a namespace; None: in the installation.
 
-        The caller is authorised for it first. If the block ends well, its audit entry commits with the
-        change; if it raises, all is rolled back, and the entry about the failure is written by itself.
+        The caller is authorised first. If the block succeeds, the audit entry commits with the change. If it
+        raises, everything is rolled back, and the entry about the failure is written separately.
 
         Raises:
-            ProblemError: the caller may not act there.
+            ProblemError: if the caller lacks the permission.
         """
         if namespace is not None:
             self.require(namespace)
@@ -153,8 +155,8 @@ class Caller:
             except BaseException:
                 self.request.scope["noonmark.object"] = act.object
                 raise
-            places = act.places or (namespace,)
-            write_entries(session.raw, [self.entry(place, Outcome.DONE, act=act) for place in places])
+            namespaces = act.namespaces or (namespace,)
+            write_entries(session.raw, [self.entry(one, Outcome.DONE, act=act) for one in namespaces])
         self.request.scope["noonmark.audited"] = True
 
     def entry(
@@ -165,7 +167,7 @@ class Caller:
         act: AuditedChange | None = None,
         reason: str | None = None,
     ) -> AuditEntry:
-        """Make an audit entry of this request."""
+        """Create an audit entry of this request."""
         return AuditEntry(
             actor=self.principal.id,
             actor_name=self.principal.name,
@@ -182,14 +184,14 @@ class Caller:
 
     @property
     def visible(self) -> frozenset[str] | None:
-        """Namespaces the caller has any role in; None: all."""
+        """Namespaces in which the caller has a role; None: all."""
         return self.principal.visible
 
 
 def named_namespace(document: Mapping[str, Any]) -> str | None:
-    """Return the namespace that a job document names; None where it names none, or what cannot be one.
+    """Return the namespace that a job document names; None if it names none, or an invalid one.
 
-    Whoever reads the document refuses what cannot be one: before that it must not become part of anything.
+    The parser of the document refuses an invalid name later; until then it must not be used.
     """
     named = document.get("namespace")
     return named if isinstance(named, str) and _NAMESPACE.fullmatch(named) else None
@@ -200,19 +202,21 @@ def _needed(permission: Permission, namespace: str, principal: Principal) -> str
         return f"the credential's scopes do not include {permission}"
     least = ROLE_FOR.get(permission)
     if least is None:
-        return "only a platform admin may do this"
+        return "only a platform admin can do this"
     role = principal.role_in(namespace)
     has = role.label if role else "none"
-    return f"{permission} in namespace {namespace!r} needs the role {least.label}; the credential has {has}"
+    return (
+        f"{permission} in namespace {namespace!r} requires the role {least.label}; the credential has {has}"
+    )
 
 
 class Needs:
-    """The dependency by which a route states what it needs; tests read it off the routes.
+    """The dependency that declares what a route requires; tests read it from the routes.
 
     Attributes:
-        permission: None: any valid credential.
-        action: name of the act in the audit log; "" for routes that change nothing.
-        reads: the route changes nothing, although its method is POST.
+        permission: the required permission; None: any valid credential.
+        action: name of the action in the audit log; "" for routes that change nothing.
+        reads: True if the route changes nothing although its method is POST.
     """
 
     def __init__(self, permission: Permission | None, action: str, *, reads: bool) -> None:
@@ -221,7 +225,7 @@ class Needs:
         self.reads = reads
 
     async def __call__(self, request: Request) -> Caller:
-        """Authorise the request as far as the path alone tells: in some namespace it must be allowed."""
+        """Authorise the request as far as possible without the object: some namespace must allow it."""
         scope = request.scope
         known: Caller | None = scope.get("noonmark.caller")
         if known is not None:
@@ -240,9 +244,9 @@ class Needs:
         scope["noonmark.caller"] = caller
         if self.permission is not None and not principal.may(self.permission):
             scope["noonmark.namespace"] = principal.home
-            place = principal.home or DEFAULT_NAMESPACE
-            raise ProblemError(FORBIDDEN, _needed(self.permission, place, principal))
-        # What the gate found unfit is told here: by now it is known whose change it is that failed.
+            named = principal.home or DEFAULT_NAMESPACE
+            raise ProblemError(FORBIDDEN, _needed(self.permission, named, principal))
+        # Raise the problem that the guard found only here, where the caller of the failed change is known.
         unfit: ProblemError | None = scope.get("noonmark.unfit")
         if unfit is not None:
             raise unfit
@@ -250,18 +254,18 @@ class Needs:
 
 
 def needs(permission: Permission | None, action: str = "", *, reads: bool = False) -> Any:
-    """Declare the `Caller` of a route, as the default of its parameter.
+    """Declare the caller parameter of a route, as its default value.
 
     Args:
-        permission: what the route needs; None: any valid credential.
-        action: of a route that changes something: its name in the audit log, such as `job.pause`.
-        reads: of a POST that changes nothing.
+        permission: the required permission; None: any valid credential.
+        action: name in the audit log, such as `job.pause`; only for routes that change something.
+        reads: True for a POST that changes nothing.
     """
     return Depends(Needs(permission, action, reads=reads))
 
 
 def needs_of(route: APIRoute) -> Needs | None:
-    """Return what a route states that it needs."""
+    """Return the declared requirement of a route."""
     for dependency in route.dependant.dependencies:
         if isinstance(dependency.call, Needs):
             return dependency.call
@@ -273,27 +277,29 @@ _PROBLEM: Final[dict[str, Any]] = {
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    "4XX": {**_PROBLEM, "description": "The request is at fault: a problem document."},
-    "5XX": {**_PROBLEM, "description": "The server is at fault, or busy: a problem document."},
+    "4XX": {**_PROBLEM, "description": "Error of the request: a problem document."},
+    "5XX": {**_PROBLEM, "description": "Error of the server, or it is busy: a problem document."},
 }
-"""Answers of every route beside its own."""
+"""Error responses of every route."""
 
 
 class Route(APIRoute):
-    """A route that cannot be made without stating what it needs."""
+    """A route that must declare what it requires."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint, **options)
-        # First of all: who may not call the route is not told what is wrong with the body either.
+        # First: without permission, the caller must not learn what is wrong with the body.
         self.dependant.dependencies.sort(key=lambda needed: not isinstance(needed.call, Needs))
         found = needs_of(self)
         if found is None:
-            raise TypeError(f"route {path} does not say what it needs: give it a parameter `needs(...)`")
+            raise TypeError(f"route {path} declares no permission: give it a parameter `needs(...)`")
         if bool(found.action) is (found.reads or set(self.methods or ()) <= {"GET", "HEAD"}):
-            raise TypeError(f"route {path}: exactly the routes that change something name an action")
+            raise TypeError(
+                f"route {path}: routes that change something need an action, others must have none"
+            )
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what serves the route: the framework reads a body before it asks what the route needs."""
+        """Return the handler of the route, which authorises first; FastAPI would read the body first."""
         serve, need = super().get_route_handler(), needs_of(self)
         assert need is not None
         known = sorted(_query_names(self.dependant))
@@ -307,39 +313,39 @@ class Route(APIRoute):
 
 
 def _query_names(dependant: Dependant) -> Iterator[str]:
-    """Yield the query parameters of a route, those of its dependencies included."""
+    """Yield the query parameters of a route, including those of its dependencies."""
     yield from (field.alias for field in dependant.query_params)
     for needed in dependant.dependencies:
         yield from _query_names(needed)
 
 
 def check_query(request: Request, known: Sequence[str] = ()) -> None:
-    """Refuse a query parameter that a route does not take.
+    """Refuse query parameters that a route does not have.
 
-    A filter, namespace or `dry_run` that is misspelt or out of place must not be as if it were not there.
+    A misspelt or misplaced filter, namespace or `dry_run` must not be ignored.
 
     Raises:
-        ProblemError: there is one.
+        ProblemError: if a parameter is unknown.
     """
     for name in request.query_params if request.scope["query_string"] else ():
         if name not in known:
-            takes = ", ".join(known) or "none"
-            told = f"there is no query parameter {printable(name[:100])!r}{suggestion(name, known)}"
-            raise ProblemError(MALFORMED, f"{told}; this route takes {takes}")
+            parameters = ", ".join(known) or "none"
+            problem = f"unknown query parameter {printable(name[:100])!r}{suggestion(name, known)}"
+            raise ProblemError(MALFORMED, f"{problem}; parameters of this route: {parameters}")
 
 
 class _ScreenedRequest(Request):
-    """Gives the framework bodies that hold nothing unfit to store."""
+    """Screens bodies before the framework reads them."""
 
     async def json(self) -> Any:
         """Read the body.
 
         Raises:
-            Refused: with the pointer of what is unfit.
+            Refused: if it contains a value that cannot be stored.
         """
         return parse_json(await self.body(), max_depth=MAX_DEPTH)
 
 
 def resource(tag: str, *, prefix: str = "/v1") -> APIRouter:
-    """Make the router of one resource."""
+    """Create the router of one resource."""
     return APIRouter(prefix=prefix, tags=[tag], route_class=Route, responses=PROBLEMS)

@@ -1,4 +1,4 @@
-"""Alerts: what the observer found wrong, and how it was told."""
+"""Routes of alerts, which the observer raises, and of their deliveries."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _OPEN: Final = {"open": True, "resolved": False, "all": None}
 @router.get("/alerts", name="list")
 def list_(
     *,
-    state: Annotated[AlertState, Query(description="Whether they are open, over, or both.")] = "open",
-    kind: Annotated[AlertKind | None, Query(description="What is wrong.")] = None,
+    state: Annotated[AlertState, Query(description="Only open alerts, only resolved ones, or all.")] = "open",
+    kind: Annotated[AlertKind | None, Query(description="Only alerts of this kind.")] = None,
     namespace: NamespaceParameter = None,
-    job_id: Annotated[UUID | None, Query(description="Only about the job with this id.")] = None,
+    job_id: Annotated[UUID | None, Query(description="Only alerts about the job with this id.")] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: CursorText = None,
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> Page[AlertItem]:
-    """List alerts in namespaces that the caller may read, the newest first.
+    """List alerts in namespaces that the caller can read, newest first.
 
-    Those about the installation name no namespace; they are shown to who may read all namespaces.
+    Alerts about the installation have no namespace; only callers who can read all namespaces see them.
     """
     if namespace is not None:
         caller.require(namespace)
@@ -62,7 +62,7 @@ def list_(
 
 @router.get("/alerts/{alert_id:uuid}")
 def read_alert(alert_id: UUID, caller: Caller = needs(Permission.RUNS_READ)) -> AlertDetail:
-    """Read an alert: its figures, and how far each channel was told."""
+    """Read an alert with its details and its deliveries to each channel."""
     with caller.parts.database.reading(caller.principal.namespaces(Permission.RUNS_READ)) as session:
         found = show_alert(session.sql, alert_id)
     if found is None:
@@ -71,7 +71,7 @@ def read_alert(alert_id: UUID, caller: Caller = needs(Permission.RUNS_READ)) -> 
 
 
 def _shown(caller: Caller, alert: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Leave out what a handler said where the caller may not see it: a summary may quote it."""
+    """Hide the error text of a handler from callers without permission; the summary may quote it, too."""
     error = alert["details"].get("error")
     if not error or caller.may(Permission.PAYLOADS_READ, alert["namespace"] or EVERYWHERE):
         return alert

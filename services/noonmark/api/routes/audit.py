@@ -1,4 +1,4 @@
-"""The audit log, for those who administer what it tells of."""
+"""Routes of the audit log, for admins of the namespaces concerned."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ _LISTING: Final = "audit"
 def list_(
     *,
     namespace: NamespaceParameter = None,
-    actor: Annotated[Named, Query(description="Id of a principal, such as `key:<key id>`.")] = None,
-    action: Annotated[Named, Query(description="Such as `job.pause`.")] = None,
-    object: Annotated[Named, Query(description="Such as `job:<id>`.")] = None,  # noqa: A002 - the field's name
-    outcome: Annotated[OutcomeName | None, Query(description="What became of it.")] = None,
+    actor: Annotated[
+        Named, Query(description="Only actions of this principal, such as `key:<key id>`.")
+    ] = None,
+    action: Annotated[Named, Query(description="Only this action, such as `job.pause`.")] = None,
+    object: Annotated[Named, Query(description="Only actions on this object, such as `job:<id>`.")] = None,  # noqa: A002 - the field's name
+    outcome: Annotated[OutcomeName | None, Query(description="Only actions with this outcome.")] = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: CursorText = None,
     caller: Caller = needs(Permission.AUDIT_READ),
 ) -> Page[AuditItem]:
-    """List what was done, denied and tried in namespaces the caller administers, the newest first."""
+    """List actions in namespaces that the caller administers, newest first."""
     if namespace is not None:
         caller.require(namespace)
     wanted = AuditFilter(

@@ -1,4 +1,4 @@
-"""Calendars: named sets of days that schedules leave out, or keep to."""
+"""Routes of calendars: named sets of days that schedules exclude or are restricted to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Name = Annotated[
     str,
     Path(pattern=f"^{core.NAME_PATTERN.pattern}$", description=f"Name of the calendar: {core.NAME_RULE}."),
 ]
-DryRun = Annotated[bool, Query(description="Only tell what would change.")]
+DryRun = Annotated[bool, Query(description="Only preview the change.")]
 
 _NAMED: Final = 20
 
@@ -36,7 +36,7 @@ _NAMED: Final = 20
 def list_calendars(
     namespace: NamespaceParameter = None, caller: Caller = needs(Permission.SETTINGS_READ)
 ) -> Calendars:
-    """List the calendars of a namespace, with the number of jobs that name each."""
+    """List the calendars of a namespace, with the number of jobs that use each."""
     where = caller.namespace(namespace)
     with caller.reading() as session:
         rows = calendars.list_calendars(session.raw, where)
@@ -50,7 +50,7 @@ def read_calendar(
     namespace: NamespaceParameter = None,
     caller: Caller = needs(Permission.SETTINGS_READ),
 ) -> Calendar:
-    """Read what is in a calendar."""
+    """Read a calendar."""
     where = caller.namespace(namespace)
     with caller.reading() as session:
         row = calendars.get_calendar(session.raw, where, name)
@@ -71,10 +71,10 @@ def put_calendar(
     if_match: IfMatch = None,
     caller: Caller = needs(Permission.CALENDARS_WRITE, "calendar.put"),
 ) -> CalendarChange:
-    """Make a calendar, or replace all of its days; the jobs that use it are planned anew.
+    """Create a calendar, or replace all of its days; jobs that use it are planned again.
 
-    The body holds `dates`, `ranges`, `weekdays` and `yearly`. Instants that have their verdict keep it. With
-    `dry_run` nothing is changed.
+    The body contains `dates`, `ranges`, `weekdays` and `yearly`. Instants that have a verdict keep it. With
+    `dry_run`, nothing is changed.
     """
     where = caller.namespace(namespace)
     wanted = _parse(body)
@@ -134,7 +134,7 @@ def delete_calendar(
 def _edit(
     connection: psycopg.Connection, namespace: str, name: str, wanted: core.Calendar, if_match: str | None
 ) -> calendars.CalendarChange:
-    """Replace the contents of a calendar that is still as the caller has seen it."""
+    """Replace the contents of a calendar if it matches `If-Match`."""
 
     def edit(before: core.Calendar | None) -> core.Calendar:
         check_if_match(if_match, _etag(before.digest() if before is not None else None))

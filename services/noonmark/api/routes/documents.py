@@ -1,4 +1,4 @@
-"""The documents that describe the interfaces: OpenAPI, AsyncAPI, and the JSON Schemas that they use."""
+"""Routes of the documents that describe the interfaces: OpenAPI, AsyncAPI, JSON Schemas."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ class SchemaResponse(Response):
 
 
 open_router = APIRouter(tags=[TAG], responses={"5XX": PROBLEMS["5XX"]})
-"""Of the paths that need no credentials: exactly those in `gate.OPEN_PATHS`."""
+"""Router of the paths without credentials: exactly those in `gate.OPEN_PATHS`."""
 
 router = resource(TAG, prefix="")
 
 
 @open_router.get("/healthz", response_class=JSONResponse)
 async def health() -> JSONResponse:
-    """Say that the process serves.
+    """Check that the process responds.
 
-    Whether it is ready to, `/readyz` of its metrics port says.
+    `/readyz` of the metrics port reports whether it is ready.
     """
     return JSONResponse({"status": "ok"})
 
 
 @open_router.get("/openapi.json", name="openapi")
 def read_openapi(request: Request) -> Response:
-    """Read this document."""
+    """Read the OpenAPI document."""
     parts = request.app.state
     if getattr(parts, "openapi_bytes", None) is None:
         parts.openapi_bytes = openapi.encode(openapi.document(request.app))
@@ -63,20 +63,20 @@ def read_asyncapi(request: Request) -> Response:
     responses={200: {"content": {SchemaResponse.media_type: {"schema": {"type": "object"}}}}},
 )
 def read_schema(request: Request, name: str, caller: Caller = needs(None)) -> Response:  # noqa: ARG001
-    """Read a JSON Schema: of job documents (`job`), or of a type of event (`noonmark.job.create.v1`).
+    """Read the JSON Schema of job documents (`job`) or of an event type (`noonmark.job.create.v1`).
 
-    The name may also be the `$id` of the schema, or end in `.json`.
+    The name can also be the `$id` of the schema, or end in `.json`.
     """
     files = _schemas()
     wanted = name.removeprefix(_URN).removesuffix(".json")
     content = files.get(wanted)
     if content is None:
-        raise ProblemError(NOT_FOUND, f"there is no schema {name[:200]!r}; there are {', '.join(files)}")
+        raise ProblemError(NOT_FOUND, f"there is no schema {name[:200]!r}; use one of {', '.join(files)}")
     return _document(request, content, SchemaResponse.media_type)
 
 
 def _document(request: Request, content: bytes, media_type: str) -> Response:
-    """Answer with a document that changes with the version of the server only."""
+    """Respond with a document that changes only with the version of the server."""
     etag = f'"{hashlib.blake2b(content, digest_size=9).hexdigest()}"'
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == etag:
@@ -93,5 +93,5 @@ def _schemas() -> dict[str, bytes]:
 
 @cache
 def _asyncapi() -> bytes:
-    """Return the document; its references lead to the paths that the schemas are served at."""
+    """Return the document with references to the paths that serve the schemas."""
     return openapi.encode(asyncapi.document({name: f"schemas/{name}.json" for name in export.event_models()}))

@@ -1,4 +1,4 @@
-"""API keys: made, listed, ended, by whoever administers where they reach."""
+"""Routes of API keys, for admins of the namespaces that the keys have access to."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NoIdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         deprecated=True,
-        description="Refused: the answer holds secrets, which are not kept to be given again.",
+        description="Refused: the response contains secrets, which cannot be stored for a repeat.",
     ),
 ]
 
@@ -41,29 +41,29 @@ def create(
     idempotency_key: NoIdempotencyKey = None,
     caller: Caller = needs(Permission.KEYS_WRITE, "key.create"),
 ) -> NewKey:
-    """Make a key. Its token and signing key are in this answer and in no other."""
+    """Create a key. Only this response contains its token and signing key."""
     if idempotency_key is not None:
         raise ProblemError(
             MALFORMED,
-            "Idempotency-Key is not taken here: the answer holds secrets, which are kept nowhere. Send the"
-            " request without it; if no answer came, list the keys and revoke the one that was made",
+            "Idempotency-Key is not supported here: the response contains secrets, which are not stored. "
+            "Send the request without it; if you got no response, list the keys and revoke the new one",
         )
     wanted = api_keys.NewKey(
         name=body.name,
-        grants={place: Role.named(role) for place, role in body.grants.items()},
+        grants={namespace: Role.named(role) for namespace, role in body.grants.items()},
         platform=body.platform,
         scopes=None if body.scopes is None else frozenset(body.scopes),
         rate_per_minute=body.rate_per_minute,
         lives_seconds=body.expires_in_seconds,
         signs=body.signs,
     )
-    place, several = _places(body.grants)
+    namespace, several = _namespaces_of(body.grants)
     try:
         api_keys.check_new_key(wanted)
-        caller.request.scope["noonmark.namespace"] = place
+        caller.request.scope["noonmark.namespace"] = namespace
         api_keys.check_may_make(caller.principal, wanted)
-        with caller.changing(place) as act:
-            act.places = several
+        with caller.changing(namespace) as act:
+            act.namespaces = several
             made = issue_key(act.session.raw, caller.principal, wanted)
             act.object = f"key:{made.row.key_id}"
             act.after = _shown(made.row)
@@ -84,12 +84,12 @@ def create(
 @router.get("/keys", name="list")
 def list_(
     namespace: NamespaceParameter = None,
-    ended: Annotated[bool, Query(description="Revoked and expired ones too.")] = False,
+    ended: Annotated[bool, Query(description="Include revoked and expired keys.")] = False,
     limit: Limit = DEFAULT_LIMIT,
     cursor: CursorText = None,
     caller: Caller = needs(Permission.KEYS_WRITE),
 ) -> Page[Key]:
-    """List the keys that reach into namespaces the caller administers, by their ids."""
+    """List the keys with access to namespaces that the caller administers, sorted by id."""
     if namespace is not None:
         caller.require(namespace)
     filters = {"namespace": namespace, "ended": ended}
@@ -111,16 +111,16 @@ def read(key_id: KeyId, caller: Caller = needs(Permission.KEYS_WRITE)) -> Key:
 
 @router.delete("/keys/{key_id}", status_code=204)
 def revoke(key_id: KeyId, caller: Caller = needs(Permission.KEYS_WRITE, "key.revoke")) -> Response:
-    """End a key for good: every process refuses it within 5 s."""
+    """Revoke a key permanently: every process refuses it within 5 s."""
     row = _found(caller, key_id)
-    place, several = _places(row.grants)
-    caller.request.scope.update({"noonmark.namespace": place, "noonmark.object": f"key:{key_id}"})
+    namespace, several = _namespaces_of(row.grants)
+    caller.request.scope.update({"noonmark.namespace": namespace, "noonmark.object": f"key:{key_id}"})
     try:
         check_may_end(caller.principal, row.grants, platform=row.platform)
     except KeyNotAllowedError as error:
         raise ProblemError(FORBIDDEN, str(error)) from None
-    with caller.changing(place) as act:
-        act.places = several
+    with caller.changing(namespace) as act:
+        act.namespaces = several
         act.object = f"key:{key_id}"
         act.before = _shown(row)
         if not api_keys.revoke_key(act.session.raw, key_id):
@@ -129,7 +129,7 @@ def revoke(key_id: KeyId, caller: Caller = needs(Permission.KEYS_WRITE, "key.rev
 
 
 def _found(caller: Caller, key_id: str) -> KeyRow:
-    """Read a key where the caller administers; of any other nobody is told that it exists."""
+    """Read a key in namespaces that the caller administers; other keys are reported as not found."""
     with caller.parts.database.reading(caller.principal.namespaces(Permission.KEYS_WRITE)) as session:
         row = api_keys.find_key(session.raw, key_id)
     if row is None:
@@ -137,12 +137,12 @@ def _found(caller: Caller, key_id: str) -> KeyRow:
     return row
 
 
-def _places(grants: Iterable[str]) -> tuple[str | None, list[str]]:
-    """Return the one namespace that a key reaches into, or several; neither where it is the installation."""
-    places = sorted(grants)
-    if not places or EVERYWHERE in places:
+def _namespaces_of(grants: Iterable[str]) -> tuple[str | None, list[str]]:
+    """Return the only namespace of a key, or its several namespaces; neither for the whole installation."""
+    namespaces = sorted(grants)
+    if not namespaces or EVERYWHERE in namespaces:
         return None, []
-    return (places[0], []) if len(places) == 1 else (None, places)
+    return (namespaces[0], []) if len(namespaces) == 1 else (None, namespaces)
 
 
 def _shown(row: KeyRow) -> dict[str, Any]:

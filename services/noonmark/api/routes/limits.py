@@ -1,4 +1,4 @@
-"""Limits: how many runs of the jobs that name one may be under way, and begin in a time."""
+"""Routes of limits: most runs in flight, and most starts per period, of the jobs that use a limit."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ def put_limit(
     if_match: IfMatch = None,
     caller: Caller = needs(Permission.SETTINGS_WRITE, "limit.put"),
 ) -> Limit:
-    """Make a limit, or replace its figures. Runs that wait for it see them at once."""
+    """Create a limit, or replace its values. They apply immediately, also to waiting runs."""
     where = caller.namespace(namespace)
     wanted = _figures(figures)
     with caller.changing(where) as act:
         raw = act.session.raw
         act.object = f"limit:{name}"
-        # First the lock of all such changes: what is compared here is still so when it is replaced.
+        # First the lock of all such changes: the compared version is still current when it is replaced.
         change_time_facts(raw)
         before = _find(raw, where, name)
         check_if_match(if_match, _etag(before))
         try:
             limits.set_limit(raw, where, name, wanted)
         except LimitError as error:
-            # All else was looked at before; the store speaks of options of the command.
+            # Everything else was checked before; the store's message names command-line options.
             raise Refused([FieldError("/burst", str(error).replace("--", ""))]) from error
         after = _find(raw, where, name)
         assert after is not None
@@ -90,7 +90,7 @@ def delete_limit(
     if_match: IfMatch = None,
     caller: Caller = needs(Permission.SETTINGS_WRITE, "limit.delete"),
 ) -> None:
-    """Delete a limit. Refused while a job that may still run names it."""
+    """Delete a limit. Fails while a job that can still run uses it."""
     where = caller.namespace(namespace)
     with caller.changing(where) as act:
         act.object = f"limit:{name}"
@@ -107,15 +107,15 @@ def delete_limit(
 
 
 def _figures(given: LimitFigures) -> Figures:
-    """Read the figures of a document.
+    """Read the values of a limit.
 
     Raises:
-        Refused: they bound nothing, or not in this way.
+        Refused: if they limit nothing, or are invalid.
     """
     if given.max_running is None and given.rate is None:
-        raise Refused([FieldError("", "bounds nothing", "max_running, rate, or both")])
+        raise Refused([FieldError("", "limits nothing", "max_running, rate, or both")])
     if given.rate is None and given.burst is not None:
-        raise Refused([FieldError("/burst", "is about a rate, which is missing", "a rate beside it")])
+        raise Refused([FieldError("/burst", "needs a rate", "a rate, too")])
     try:
         count, seconds = limits.parse_rate(given.rate) if given.rate is not None else (None, None)
     except LimitError as error:

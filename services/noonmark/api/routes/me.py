@@ -1,4 +1,4 @@
-"""Who am I?"""
+"""Route of the caller's own principal."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ router = resource("me")
 
 @router.get("/me")
 def read(caller: Caller = needs(None)) -> Me:
-    """Say whom the credential stands for, and what it may do where."""
+    """Read the principal of the credential, with its permissions."""
     principal = caller.principal
     rate = principal.rate_per_minute
     return Me(
         id=principal.id,
         name=principal.name,
         platform=principal.platform,
-        grants={place: role.label for place, role in sorted(principal.grants.items())},
+        grants={namespace: role.label for namespace, role in sorted(principal.grants.items())},
         scopes=None if principal.scopes is None else sorted(principal.scopes),
         permissions={
-            place: [permission.value for permission in Permission if principal.may(permission, place)]
-            for place in (["*"] if principal.platform else sorted(principal.grants))
+            namespace: [permission.value for permission in Permission if principal.may(permission, namespace)]
+            for namespace in (["*"] if principal.platform else sorted(principal.grants))
         },
         home=principal.home,
         rate_per_minute=caller.parts.settings.api_rate_per_minute if rate is None else rate,

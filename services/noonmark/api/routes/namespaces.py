@@ -1,4 +1,4 @@
-"""Namespaces: their defaults and quotas, and the pause of all of their jobs."""
+"""Routes of namespaces: defaults, quotas, and pausing all jobs of a namespace."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ router = resource("namespaces")
 Name = Annotated[str, Path(pattern=NAMESPACE_PATTERN, description="Name of the namespace.")]
 
 MOST: Final = 5_000
-"""Jobs that one call holds or frees, or a few more."""
+"""About the most jobs that one call pauses or resumes."""
 
 _SET: Final = ("timezone", "max_in_flight", "max_jobs")
 
 
 @router.get("/namespaces")
 def list_namespaces(caller: Caller = needs(Permission.SETTINGS_READ)) -> Namespaces:
-    """List the namespaces that the credential has a role in and that were set, or have a recurring job."""
+    """List namespaces that have settings or a recurring job, and in which the credential has a role."""
     with caller.reading() as session:
         rows = namespaces.list_namespaces(session.raw)
     seen = [row for row in rows if caller.may(Permission.SETTINGS_READ, row.name)]
@@ -58,7 +58,7 @@ def list_namespaces(caller: Caller = needs(Permission.SETTINGS_READ)) -> Namespa
 def read_namespace(
     name: Name, response: Response, caller: Caller = needs(Permission.SETTINGS_READ)
 ) -> NamespaceDetail:
-    """Read a namespace with its quotas and defaults, and its recurring jobs counted by state."""
+    """Read a namespace with its defaults, its quotas, and the number of its recurring jobs by state."""
     caller.require(name)
     with caller.reading() as session:
         row = _read(session.raw, name)
@@ -79,15 +79,15 @@ def put_namespace(
     if_match: IfMatch = None,
     caller: Caller = needs(Permission.SETTINGS_WRITE, "namespace.put"),
 ) -> Namespace:
-    """Set the defaults and quotas of a namespace; what is left out returns to its default.
+    """Set the defaults and quotas of a namespace; omitted fields return to their default.
 
-    Jobs that exist keep their zone, and stay where there are more than `max_jobs`. A cap on runs in flight
-    holds for every run that comes due from now on.
+    Existing jobs keep their time zone, and stay even if there are more than `max_jobs`. `max_in_flight`
+    applies to runs that come due from now on.
     """
     with caller.changing(name) as act:
         raw = act.session.raw
         act.object = f"namespace:{name}"
-        # First the lock of all such changes: what is compared here is still so when it is replaced.
+        # First the lock of all such changes: the compared version is still current when it is replaced.
         change_time_facts(raw)
         before = _read(raw, name)
         check_if_match(if_match, _etag(before))
@@ -109,7 +109,7 @@ def put_namespace(
 def delete_namespace(
     name: Name, if_match: IfMatch = None, caller: Caller = needs(Permission.PLATFORM, "namespace.delete")
 ) -> None:
-    """Give a namespace its defaults back; its jobs stay. Refused while it is paused, or has calendars."""
+    """Reset a namespace to the defaults; its jobs stay. Fails while it is paused or has calendars."""
     with caller.changing(name) as act:
         raw = act.session.raw
         act.object = f"namespace:{name}"
@@ -117,7 +117,7 @@ def delete_namespace(
         before = _read(raw, name)
         check_if_match(if_match, _etag(before))
         if before.updated_at is None:
-            raise ProblemError(NOT_FOUND, f"nothing is set for a namespace {name!r}")
+            raise ProblemError(NOT_FOUND, f"namespace {name!r} has no settings")
         try:
             namespaces.delete_namespace(raw, name)
         except NamespaceError as error:
@@ -132,9 +132,9 @@ def pause_namespace(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.SETTINGS_WRITE, "namespace.pause"),
 ) -> Response:
-    """Hold all jobs of a namespace, also those that are made from now on. Runs under way go on.
+    """Pause all jobs of a namespace, including those created later. Running runs continue.
 
-    One call holds some thousands of the jobs that exist; while `complete` is false, repeat it.
+    One call pauses some thousands of the existing jobs; while `complete` is false, repeat it.
     """
     reason = body.reason if body else None
     key = IdempotencyKeyHash.make(name, idempotency_key, caller.action, reason)
@@ -148,12 +148,12 @@ def pause_namespace(
         act.before, act.after = _audit_fields(before), _audit_fields(_read(act.session.raw, name))
     jobs = runs = 0
 
-    def hold(raw: psycopg.Connection, ids: Sequence[UUID]) -> None:
+    def pause(raw: psycopg.Connection, ids: Sequence[UUID]) -> None:
         nonlocal jobs, runs
-        held, waiting = namespace_pauses.pause_some(raw, name, ids)
-        jobs, runs = jobs + held, runs + waiting
+        paused, deferred = namespace_pauses.pause_some(raw, name, ids)
+        jobs, runs = jobs + paused, runs + deferred
 
-    complete = _step_by_step(caller, name, TO_PAUSE, hold)
+    complete = _step_by_step(caller, name, TO_PAUSE, pause)
     done = NamespaceChange(
         name=name,
         state="paused",
@@ -173,10 +173,10 @@ def resume_namespace(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.SETTINGS_WRITE, "namespace.resume"),
 ) -> Response:
-    """Let the jobs of a namespace go on that its pause held, and queue their runs.
+    """Resume the jobs that the pause of a namespace paused, and enqueue their runs.
 
-    Jobs that were paused on their own account stay paused. One call frees some thousands of them; while
-    `complete` is false, repeat it with the same choice.
+    Jobs that were paused separately stay paused. One call resumes some thousands of jobs; while `complete` is
+    false, repeat it with the same choice.
     """
     missed = ResumeChoice(body.missed if body else ResumeChoice.SKIP)
     key = IdempotencyKeyHash.make(name, idempotency_key, caller.action, missed.value)
@@ -191,12 +191,12 @@ def resume_namespace(
         act.before, act.after = _audit_fields(before), {**_audit_fields(after), "missed": missed.value}
     jobs = runs = late = 0
 
-    def free(raw: psycopg.Connection, ids: Sequence[UUID]) -> None:
+    def resume(raw: psycopg.Connection, ids: Sequence[UUID]) -> None:
         nonlocal jobs, runs, late
-        freed, queued, had_instants = namespace_pauses.resume_some(raw, name, ids, missed)
-        jobs, runs, late = jobs + freed, runs + queued, late + had_instants
+        resumed, queued, had_instants = namespace_pauses.resume_some(raw, name, ids, missed)
+        jobs, runs, late = jobs + resumed, runs + queued, late + had_instants
 
-    complete = _step_by_step(caller, name, TO_RESUME, free)
+    complete = _step_by_step(caller, name, TO_RESUME, resume)
     if jobs or runs:
         caller.parts.submitter.hint(queued=True, due_soon=True, freed=True)
     done = NamespaceChange(
@@ -217,9 +217,9 @@ def _step_by_step(
     query: LiteralString,
     work: Callable[[psycopg.Connection, Sequence[UUID]], None],
 ) -> bool:
-    """Work through the first of the jobs that are meant, a transaction for each batch; tell if that was all.
+    """Process the first `MOST` matching jobs, one transaction per batch; return whether these were all.
 
-    Intake waits for one batch at most. The order stands in the audit log already.
+    The intake waits for one batch at most. The audit log already has the request.
     """
     with caller.parts.database.reading((name,)) as session:
         found, complete = first_of(session.raw, query, name, MOST)
@@ -233,7 +233,7 @@ def _step_by_step(
 
 
 def _read(connection: psycopg.Connection, name: str) -> NamespaceRow:
-    """Return what is set for a namespace; of one without anything, the defaults."""
+    """Return the settings of a namespace; the defaults if it has none."""
     found = namespaces.list_namespaces(connection, name)
     return found[0] if found else NamespaceRow(name, "UTC", None, None, None, None, None)
 
@@ -243,8 +243,8 @@ def _etag(row: NamespaceRow) -> str:
 
 
 def _audit_fields(row: NamespaceRow) -> dict[str, Any]:
-    told = {field: getattr(row, field) for field in _SET}
-    return {**told, "paused": row.paused_at is not None, "pause_reason": row.pause_reason}
+    settings = {field: getattr(row, field) for field in _SET}
+    return {**settings, "paused": row.paused_at is not None, "pause_reason": row.pause_reason}
 
 
 def _shown(row: NamespaceRow) -> dict[str, Any]:

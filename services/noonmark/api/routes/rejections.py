@@ -1,4 +1,4 @@
-"""Records of Kafka that were not taken: a matter of the platform, for they name no namespace for sure."""
+"""Routes of refused Kafka records, for platform admins: their namespace is not reliable."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _EXCERPT: Final = 200
 
 @router.get("/rejections")
 def list_rejections(
-    source: Annotated[Text | None, Query(description="Only events of this publisher.")] = None,
+    source: Annotated[Text | None, Query(description="Only events with this source.")] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: CursorText = None,
     caller: Caller = needs(Permission.PLATFORM),
 ) -> Page[Rejection]:
-    """List refused submissions, the newest first."""
+    """List refused submissions, newest first."""
     filters = {"source": source}
     place = caller.parts.cursors.read(_LISTING, filters, cursor)
     with caller.reading() as session:
@@ -46,7 +46,7 @@ def list_rejections(
 def read_rejection(
     rejection_id: Annotated[int, Path(ge=1, lt=2**63)], caller: Caller = needs(Permission.PLATFORM)
 ) -> RejectionDetail:
-    """Read a refused submission: every problem, and what was kept of the record."""
+    """Read a refused submission with all problems, and the stored part of the record."""
     with caller.reading() as session:
         found = paging.find_rejection(session.sql, rejection_id)
     if found is None:

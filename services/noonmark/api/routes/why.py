@@ -1,4 +1,4 @@
-"""Why has it not run? Asked of a job, or of one of its runs."""
+"""Routes that explain why a job or a run has not run."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ Gather = Callable[[psycopg.Connection, UUID, Setup], Facts | None]
 
 @router.get("/jobs/{job_id}/why", name="job")
 def why_job(job_id: UUID, caller: Caller = needs(Permission.JOBS_READ)) -> Why:
-    """Say why a job has not run: what really blocks first, each with what to do about it."""
+    """Explain why a job has not run: actual blockers first, each with what to do about it."""
     return _answer(caller, job_id, facts_of_job, f"there is no job {job_id}")
 
 
 @router.get("/runs/{run_id}/why", name="run")
 @router.get("/executions/{run_id}/why", name="run_execution")
 def why_run(run_id: UUID, caller: Caller = needs(Permission.RUNS_READ)) -> Why:
-    """Say why a run has not run, or what became of it."""
+    """Explain why a run has not run, or its outcome."""
     return _answer(caller, run_id, facts_of_run, f"there is no run {run_id}")
 
 
 def _answer(caller: Caller, target: UUID, gather: Gather, missing: str) -> Why:
-    # Of all namespaces: what stands in the outbox before a run is others' as well. Of these there are figures
-    # alone; runs that are named hold slots of the namespace's own limits.
+    # Over all namespaces: outbox rows ahead of a run belong to others, too. The response has only their
+    # number; the runs that it names hold slots of the namespace's own limits.
     with caller.parts.database.reading(None) as session:
         facts = gather(session.raw, target, _setup(caller))
     about = facts.run or facts.job if facts is not None else None
     if facts is None or about is None or caller.principal.role_in(about.namespace) is None:
         raise ProblemError(NOT_FOUND, missing)
     caller.require(about.namespace)
-    # After the transaction: Kafka may take its time.
+    # After the transaction, because Kafka may be slow.
     if (lane := lane_in_question(facts)) is not None:
         facts = replace(facts, backlog=caller.parts.backlogs.measure(*lane))
     if not caller.may(Permission.PAYLOADS_READ, about.namespace):

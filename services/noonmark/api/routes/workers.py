@@ -1,4 +1,4 @@
-"""Workers, pools, and what waits for them. They are the installation's, and serve every namespace."""
+"""Routes of workers, pools and their backlogs. They belong to the installation and serve all namespaces."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ lanes_router = resource("lanes")
 def list_workers(
     pool: PoolName = None,
     ended: Annotated[
-        bool, Query(description="Also those that left, or gave no sign of life any more.")
+        bool, Query(description="Include workers that stopped, or whose lease expired.")
     ] = False,
     caller: Caller = needs(Permission.WORKERS_READ),
 ) -> Workers:
-    """List workers: who executes runs, since when, and how long ago each gave a sign of life."""
+    """List workers with their start and their last heartbeat."""
     with caller.reading() as session:
         rows = worker_views.list_workers(session.sql, pool=pool, everyone=ended)
     return Workers(items=[Worker.model_validate(dict(row)) for row in rows])
@@ -38,7 +38,7 @@ def list_workers(
 
 @pools_router.get("/pools")
 def list_pools(caller: Caller = needs(Permission.WORKERS_READ)) -> Pools:
-    """List the pools that jobs can name, with their live workers."""
+    """List the pools that jobs can use, with the number of their live workers."""
     with caller.reading() as session:
         rows = worker_views.list_pools(session.sql)
     return Pools(items=[Pool.model_validate(dict(row)) for row in rows])
@@ -46,9 +46,9 @@ def list_pools(caller: Caller = needs(Permission.WORKERS_READ)) -> Pools:
 
 @lanes_router.get("/lanes")
 def list_lanes(pool: PoolName = None, caller: Caller = needs(Permission.WORKERS_READ)) -> Lanes:
-    """Measure what stands in Kafka before intake and workers, in messages and in seconds.
+    """Measure the lag of intake and workers in Kafka, in messages and in seconds.
 
-    503 where Kafka does not answer within 3 s.
+    The status is 503 if Kafka does not respond within 3 s.
     """
     with caller.reading() as session:
         names = pool_names(session.raw)
@@ -56,7 +56,7 @@ def list_lanes(pool: PoolName = None, caller: Caller = needs(Permission.WORKERS_
         found = caller.parts.lags.measure(names)
     except LagsUnavailable as error:
         raise ProblemError(
-            UNAVAILABLE, f"Kafka does not answer: {error}", headers={"Retry-After": "2"}
+            UNAVAILABLE, f"Kafka does not respond: {error}", headers={"Retry-After": "2"}
         ) from error
     items = [lane for lane in found.lanes if pool is None or lane["pool"] == pool]
     return Lanes(items=[Lane.model_validate(lane) for lane in items], failed=list(found.failed))

@@ -1,7 +1,7 @@
-"""What every request passes before any route sees it: credentials, rate, size; and after it the audit.
+"""The guard of every request: checks credentials, rate and size before any route, and audits failures.
 
-It stands outside the router, so that a new route cannot be forgotten: what is not in the exact list of open
-paths needs credentials, whether a route has the path or not.
+It is outside of the router, so that no new route can be forgotten: every path that is not in the exact list
+of open paths requires credentials, even if no route has it.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import API_REQUEST_SECONDS, API_REQUESTS
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/openapi.json", "/asyncapi.json"})
-"""Readable without credentials: exact paths, nothing below or beside them."""
+"""Paths that need no credentials: exact paths, nothing below them."""
 
 COMPLETION: Final = re.compile(r"/v1/(?:runs|executions)/[0-9a-fA-F-]{36}/complete")
-"""Reports of targets carry the one-time token of their run instead of a credential."""
+"""Completion reports have the one-time token of their run instead of a credential."""
 
 REQUEST_ID: Final = "Noonmark-Request-Id"
 BULK_PATH: Final = "/v1/jobs/bulk"
@@ -56,10 +56,10 @@ _GIVEN_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _BODIES: Final = frozenset({"POST", "PUT", "PATCH"})
 _JSON: Final = frozenset({"application/json", "application/merge-patch+json"})
 _FAILURES_PER_MINUTE: Final = 60
-"""Requests without valid credentials that one address gets an answer to."""
+"""Most requests per minute without valid credentials that one address gets a response to."""
 
 _ANONYMOUS_PER_MINUTE: Final = 60
-"""Failures of one address without a credential that are put on record."""
+"""Most failed requests per minute without a credential that are audited for one address."""
 
 ANONYMOUS: Final = Principal("anonymous", "anonymous")
 
@@ -67,21 +67,21 @@ _log = get_logger()
 
 
 class RequestAuthenticator(Protocol):
-    """Who tells from a request's `Authorization` header whose it is."""
+    """Finds the principal of a request from its `Authorization` header."""
 
     def recall(self, authorization_header: str | None) -> Principal | None:
-        """Return the principal if that is known without asking anybody."""
+        """Return the principal if it is cached."""
 
     def authenticate(self, authorization_header: str | None) -> Principal:
-        """Return the principal; may ask the database or the issuer.
+        """Return the principal; may query the database or the issuer.
 
         Raises:
-            AuthenticationError: the credentials are missing or not valid.
+            AuthenticationError: if the credentials are missing or invalid.
         """
 
 
 class LocalUser:
-    """For a process that serves only its own user: everybody is that user."""
+    """For a process that serves only its own user: all requests are from that user."""
 
     def __init__(self, principal: Principal) -> None:
         self._principal = principal
@@ -90,7 +90,7 @@ class LocalUser:
         """Return the user."""
         return self._principal
 
-    def authenticate(self, authorization_header: str | None) -> Principal:  # noqa: ARG002 - likewise
+    def authenticate(self, authorization_header: str | None) -> Principal:  # noqa: ARG002 - there are no credentials
         """Return the user."""
         return self._principal
 
@@ -99,18 +99,18 @@ class RequestGuard:
     """The outermost application."""
 
     def __init__(self, app: ASGIApp, authenticator: RequestAuthenticator, settings: Settings) -> None:
-        """Stand before an application."""
+        """Guard an application."""
         self._app = app
         self._authenticator = authenticator
         self._settings = settings
         self._rates = Rates()
         self._failures = Rates()
-        # What one credential may have open at a time, so that it takes up neither all memory nor all streams.
+        # Most open requests of one credential, so that it cannot use up all memory or all streams.
         self._most_open = {BULK_PATH: _MOST_BULK, EVENTS_PATH: -(-settings.api_event_streams * 3 // 4)}
         self._open: Counter[tuple[str, str]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; lifespan events pass untouched, websockets are refused."""
+        """Serve one request; lifespan events are passed on, websockets are refused."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -124,7 +124,7 @@ class RequestGuard:
         answer = _ResponseRecorder(scope, send)
         try:
             scope["noonmark.principal"] = await self._authenticate(scope, headers)
-            # For answers that last longer than a credential may.
+            # For responses that can outlast a credential.
             scope["noonmark.again"] = partial(self._authenticate, scope, headers)
             self._check_rate(scope["noonmark.principal"])
             self._acquire_slot(scope)
@@ -145,7 +145,7 @@ class RequestGuard:
         try:
             await self._app(scope, receive, answer)
         except Exception:
-            # What it has logged and answered with a 500, Starlette raises again, for servers to log it.
+            # Starlette logs an exception, responds 500, and raises it again for the server to log it.
             if not answer.is_begun:
                 raise
 
@@ -165,57 +165,59 @@ class RequestGuard:
         except AuthenticationError as error:
             wait = self._failures.take(address, _FAILURES_PER_MINUTE)
             if wait:
-                raise _too_many(wait, "this address has sent too many requests without valid ones") from None
+                raise _too_many(
+                    wait, "this address has sent too many requests without valid credentials"
+                ) from None
             _log.info("request_unauthenticated", request_id=scope["noonmark.request_id"], reason=str(error))
             raise _not_accepted(error) from None
         except Exception as error:
             if classify(error) is DbFault.PERMANENT:
                 _log.exception("credentials_not_checked", request_id=scope["noonmark.request_id"])
                 raise ProblemError(INTERNAL, "the log of the API has the details") from error
-            detail = "credentials cannot be checked: the database does not answer"
+            detail = "credentials cannot be checked: the database does not respond"
             raise ProblemError(UNAVAILABLE, detail, headers={"Retry-After": "2"}) from error
 
     def _check_rate(self, principal: Principal) -> None:
         per_minute = principal.rate_per_minute or self._settings.api_rate_per_minute
-        # Nobody's requests are bounded by what they can reach: open paths, and tokens that work once.
+        # Anonymous requests are limited by what they can reach: open paths, and one-time tokens.
         if principal is ANONYMOUS or per_minute == 0:
             return
         wait = self._rates.take(principal.id, per_minute)
         if wait:
-            raise _too_many(wait, f"the credential may send {per_minute} requests a minute")
+            raise _too_many(wait, f"the credential can send {per_minute} requests per minute")
 
     def _acquire_slot(self, scope: Scope) -> None:
         path: str = scope["path"]
         most = self._most_open.get(path)
         if most is None:
             return
-        place = scope["noonmark.principal"].id, path
-        if self._open[place] >= most:
-            raise _too_many(4, f"the credential has {most} requests of {path} open on this server")
-        self._open[place] += 1
-        scope["noonmark.room"] = place
+        slot = scope["noonmark.principal"].id, path
+        if self._open[slot] >= most:
+            raise _too_many(4, f"the credential has {most} open requests of {path} on this server")
+        self._open[slot] += 1
+        scope["noonmark.slot"] = slot
 
     def _release_slot(self, scope: Scope) -> None:
-        place = scope.get("noonmark.room")
-        if place is not None:
-            self._open[place] -= 1
-            if not self._open[place]:
-                del self._open[place]
+        slot = scope.get("noonmark.slot")
+        if slot is not None:
+            self._open[slot] -= 1
+            if not self._open[slot]:
+                del self._open[slot]
 
-    def _max_concurrent(self, scope: Scope) -> int:
-        """Return how many bytes a body may have."""
+    def _max_body_bytes(self, scope: Scope) -> int:
+        """Return the most bytes that a body can have."""
         bulk = scope["path"] == BULK_PATH
         return self._settings.api_bulk_bytes if bulk else self._settings.max_submission_bytes
 
     def _check_headers(self, scope: Scope, headers: Mapping[str, str]) -> ProblemError | None:
-        """Return what is wrong with a request whatever its route is; the route tells it, and is on record."""
-        # No text of Postgres holds U+0000; whatever else a query holds is decoded, or replaced.
+        """Return the problem of a request, if any. The route raises it, so that it is audited."""
+        # Postgres text cannot contain U+0000; all other bytes of a query are decoded or replaced.
         if b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
-            return ProblemError(MALFORMED, "the query holds U+0000, which nothing here is named by")
-        most = self._max_concurrent(scope)
+            return ProblemError(MALFORMED, "the query contains U+0000, which no value can contain")
+        most = self._max_body_bytes(scope)
         length = headers.get("content-length")
         if length is not None and (not length.isdecimal() or int(length) > most):
-            return ProblemError(TOO_LARGE, f"the body has {length[:30]} bytes; at most {most} are taken")
+            return ProblemError(TOO_LARGE, f"the body has {length[:30]} bytes; at most {most} are allowed")
         has_body = scope["method"] in _BODIES and (
             length not in (None, "0") or "transfer-encoding" in headers
         )
@@ -223,13 +225,13 @@ class RequestGuard:
         if has_body and media_type not in _JSON:
             return ProblemError(
                 UNSUPPORTED_MEDIA_TYPE,
-                f"the body's type is {media_type[:100] or 'not said'}: use application/json",
+                f"the Content-Type of the body is {media_type[:100] or 'missing'}: use application/json",
             )
         return None
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        """Count a body while it comes: it may not say how much it is."""
-        most = self._max_concurrent(scope)
+        """Count the bytes of a body while it arrives; its length may be unknown."""
+        most = self._max_body_bytes(scope)
         taken = 0
 
         async def counted() -> Message:
@@ -244,7 +246,7 @@ class RequestGuard:
 
 
 class _ResponseRecorder:
-    """Passes an answer on: its headers completed, and a change that failed put on record before."""
+    """Passes a response on, adds headers, and audits a failed change before that."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self._scope = scope
@@ -266,7 +268,7 @@ class _ResponseRecorder:
         await self._send(message)
 
     def count(self) -> None:
-        """Count the request; its route is named by the pattern, so that the series are bounded."""
+        """Count the request; its label is the pattern of the route, which bounds the number of series."""
         route = getattr(self._scope.get("route"), "path_format", "none")
         API_REQUESTS.labels(route, self._scope["method"] if route != "none" else "any", self._status).inc()
         API_REQUEST_SECONDS.labels(route).observe(time.perf_counter() - self._began)
@@ -279,13 +281,13 @@ class _ResponseRecorder:
         if caller.principal is ANONYMOUS and caller.parts.guesses.take(
             f"record:{address}", _ANONYMOUS_PER_MINUTE
         ):
-            # The log of audits is not theirs to fill.
+            # Unauthenticated callers must not fill the audit log.
             return
         await to_thread.run_sync(_write_failure, caller, self._scope, self._status)
 
 
 def _headers_of(scope: Scope) -> dict[str, str]:
-    """Return the headers of a request by name in lower case; of one that came twice the first."""
+    """Return the headers of a request by lower-case name; the first one of duplicates."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
 
 
@@ -296,8 +298,8 @@ def _write_failure(caller: Caller, scope: Scope, status: int) -> None:
     try:
         with caller.parts.database.changing(None) as session:
             write_entries(session.raw, [caller.entry(namespace, outcome, reason=reason)])
-    except Exception as error:  # noqa: BLE001 - the caller gets the answer that there is
-        # Where the database is away nothing was changed either; the log keeps who tried.
+    except Exception as error:  # noqa: BLE001 - the caller gets the response anyway
+        # If the database is away, nothing was changed either; the log records who tried.
         _log.error(
             "audit_not_written",
             action=caller.action,

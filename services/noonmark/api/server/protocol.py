@@ -1,7 +1,7 @@
-"""HTTP/1.1 on one connection, with bounds that the server's library leaves open.
+"""HTTP/1.1 on one connection, with limits that uvicorn lacks.
 
-Whoever connects and says nothing, or says it byte by byte, holds a file descriptor and memory. Here a request
-has a greatest head and a time in which it must have come, long before any application sees it.
+A client that connects and sends nothing, or sends byte by byte, holds a file descriptor and memory. This
+protocol limits the size of the request line and headers, and the time in which a request must arrive.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from noonmark.api.http.problems import MEDIA_TYPE
 from noonmark.schemas.problems.types import HEAD_TOO_LARGE, MALFORMED, REQUEST_TIMEOUT, ProblemType
 
 LONGEST_HEAD: Final = 64 * 1024
-"""Bytes of the request line and all headers."""
+"""Most bytes of the request line and all headers."""
 
 HEAD_SECONDS: Final = 15.0
-"""In which the head of a request must have come, counted from the connection or its first byte."""
+"""Time in which the headers of a request must arrive, from the connection or the first byte."""
 
 STALLED_SECONDS: Final = 30.0
-"""In which a client must have read some of an answer that it lets wait."""
+"""Time in which a client must read some of a response that waits for it."""
 
 SLOWEST_BODY: Final = 50_000
-"""Bytes a second, on average, below which nobody waits for a body."""
+"""Lowest average rate of a body, in bytes per second."""
 
 
 _OFFER: Final = frozenset({b"upgrade", b"http2-settings"})
@@ -36,7 +36,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """One connection. All of it runs in the event loop."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Begin as the library's own."""
+        """Create it like uvicorn's protocol."""
         super().__init__(*arguments, **options)
         self._in_head = True
         self._is_reading = True
@@ -48,30 +48,30 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Give the first request its time."""
+        """Start the timeout of the first request."""
         super().connection_made(transport)
         self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the timeouts."""
         self._stop_clock()
         self._may_write()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Wait for a client that does not read, but not for ever: it holds a connection, or a stream."""
+        """Start a timeout for a client that does not read: it holds a connection, or a stream."""
         super().pause_writing()
         self._may_write()
-        # Nothing of what waits will be read: closing politely would wait for that as well.
+        # The client will not read the waiting data; a graceful close would wait for it, too.
         self._stalled = self.loop.call_later(STALLED_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on: the client reads."""
+        """Stop that timeout: the client reads."""
         self._may_write()
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, unless it is no HTTP, or the head has grown too large without an end."""
+        """Parse received data; refuse it if it is not HTTP, or if the headers are too large."""
         self._taken += len(data)
         self._unset_keepalive_if_required()
         try:
@@ -82,27 +82,27 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(HEAD_TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        """Begin to count; the request before, on this connection, is done with."""
+        """Start counting; the previous request on this connection is finished."""
         super().on_message_begin()
         self._in_head, self._head_bytes = True, 0
         if not self._is_reading:
             self._await_request()
 
     def on_url(self, url: bytes) -> None:
-        """Count it."""
+        """Count its bytes."""
         self._head_bytes += len(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count it."""
+        """Count its bytes."""
         self._head_bytes += len(name) + len(value) + 4
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Hand the request on if its head is small enough.
+        """Pass the request on if its headers are small enough.
 
         Raises:
-            ValueError: it is not; the library then answers by `send_400_response`.
+            ValueError: if they are too large; the library then calls `send_400_response`.
         """
         self._in_head = False
         if self._head_bytes > LONGEST_HEAD:
@@ -112,22 +112,22 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Stop the clock: from here on it is the application that takes time."""
+        """Stop the timeout: from here on, the application takes time."""
         if self._offers_another():
             return
         super().on_message_complete()
         self._is_reading = False
         self._stop_clock()
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the library's words are not for callers
-        """Answer what is no HTTP request."""
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the library's text is not for clients
+        """Respond to data that is not an HTTP request."""
         self._refuse(self._fault)
 
     def _feed(self, data: bytes) -> None:
-        """Parse, and read a request that offers another protocol again, without its offer.
+        """Parse data. If a request offers another protocol, parse it again without the offer.
 
-        Java's own client offers HTTP/2 with whatever it sends. An offer need not be taken (RFC 9110, 7.8),
-        but the parser believes that it is: it drops the body, or reads it as the next request.
+        Java's HTTP client offers HTTP/2 with every request. A server can ignore the offer (RFC 9110, 7.8),
+        but the parser assumes that it is accepted: it drops the body, or reads it as the next request.
         """
         while True:
             try:
@@ -137,13 +137,13 @@ class BoundedProtocol(HttpToolsProtocol):
                     return
                 data = self._without_offer() + data[upgrade.args[0] :]
                 self.parser = httptools.HttpRequestParser(self)
-                # As the library's own is made: what comes after the last request does not spoil its answer.
+                # Like uvicorn's own parser: data after the last request does not affect its response.
                 self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             else:
                 return
 
     def _offers_another(self) -> bool:
-        """Tell whether the request offers another protocol; CONNECT asks for one without an offer."""
+        """Return whether the request offers another protocol; CONNECT does so without a header."""
         return self.parser.should_upgrade() and any(name == b"upgrade" for name, _ in self.headers)
 
     def _without_offer(self) -> bytes:
@@ -158,7 +158,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(HEAD_SECONDS, self._check_deadlines)
 
     def _check_deadlines(self) -> None:
-        """End the connection if the request is late; else look again when it may be."""
+        """Close the connection if the request is late; otherwise check again at its deadline."""
         may_take = HEAD_SECONDS + (0 if self._in_head else self._taken / SLOWEST_BODY)
         left = self._began + may_take - self.loop.time()
         if left > 0:
@@ -166,7 +166,7 @@ class BoundedProtocol(HttpToolsProtocol):
         elif self._in_head and self._taken:
             self._refuse(REQUEST_TIMEOUT)
         else:
-            # Nothing was asked, or an application waits for the body and is told by the end of it.
+            # No request arrived, or an application waits for the body and notices the disconnect.
             self.transport.close()
 
     def _stop_clock(self) -> None:
@@ -180,7 +180,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._stalled = None
 
     def _refuse(self, kind: ProblemType) -> None:
-        """Answer without any application, and end the connection."""
+        """Respond without the application, and close the connection."""
         self._stop_clock()
         body = orjson.dumps(
             {"type": kind.uri, "title": kind.title, "status": kind.status, "detail": kind.cause, "errors": []}

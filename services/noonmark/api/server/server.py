@@ -21,23 +21,23 @@ _BACKLOG: Final = 2048
 
 
 class ServeLoop:
-    """Serves until told to stop, then lets requests in hand end."""
+    """Serves until a stop is requested, then finishes the requests in flight."""
 
     name = "http"
 
     def __init__(
         self, service: Service, app: ASGIApp, parts: ApiContext, authenticator: Authenticator
     ) -> None:
-        """Listen at once, so that a taken port is told before the service says that it runs.
+        """Listen immediately, so that a port in use is reported before the service reports that it runs.
 
         Args:
-            service: the process.
-            app: what is served.
-            parts: of the application; closed at the end, as is the authenticator.
-            authenticator: of the application's gate.
+            service: the service of the process.
+            app: the application.
+            parts: parts of the application; closed at the end, like the authenticator.
+            authenticator: authenticator of the request guard.
 
         Raises:
-            StartError: the address cannot be listened on.
+            StartError: if the process cannot listen on the address.
         """
         self._service = service
         self._parts = parts
@@ -60,18 +60,18 @@ class ServeLoop:
     async def _serve(self, stop: threading.Event) -> None:
         serving = asyncio.ensure_future(self._server.serve(sockets=[self._socket]))
         while not serving.done():
-            # The beat comes from the server's own loop: one that is blocked shows in /livez.
+            # The heartbeat is sent from the server's event loop, so that /livez detects a blocked loop.
             self._progress.beat()
             if stop.is_set() and not self._server.should_exit:
                 self._server.should_exit = True
-                # Streams would otherwise go on until the time for requests in hand is up.
+                # Otherwise streams would continue until the drain time of requests in flight is over.
                 await asyncio.to_thread(self._parts.live.close)
             await asyncio.wait([serving], timeout=_BEAT_SECONDS)
         await serving
 
 
 def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
-    """Return how an application is served."""
+    """Return the uvicorn configuration of an application."""
     proxies = list(settings.api_trusted_proxies)
     return uvicorn.Config(
         app,
@@ -85,8 +85,8 @@ def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         date_header=True,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=int(settings.drain_seconds),
-        # The library believes whoever connects from this host, and FORWARDED_ALLOW_IPS. Addresses are what
-        # failures are counted by, and stand in the audit log.
+        # By default, uvicorn trusts clients on this host, and FORWARDED_ALLOW_IPS. Failures are counted by
+        # address, and the audit log contains it.
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies,
     )
@@ -102,7 +102,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         made.close()
         raise StartError(
-            f"cannot listen on {host}, port {port} ({error.strerror or error}): set NOONMARK_API_HOST and"
-            " NOONMARK_API_PORT, or --host and --port, to a free one; 0 takes any"
+            f"cannot listen on {host}, port {port} ({error.strerror or error}): set NOONMARK_API_HOST and "
+            f"NOONMARK_API_PORT, or --host and --port, to a free one; 0 takes any"
         ) from error
     return made

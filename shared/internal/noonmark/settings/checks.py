@@ -36,8 +36,8 @@ def check_database_url(url: str) -> None:
     except ProgrammingError:
         # Without the cause: libpq quotes the URL, and a traceback would show it.
         raise ValueError(
-            f"cannot be read as a Postgres URL: use {_URL_FORM}, with %40 for @, %2F for / and %25 for % in"
-            " the password"
+            f"cannot be read as a Postgres URL: use {_URL_FORM}, with %40 for @, %2F for / and %25 for % "
+            f"in the password"
         ) from None
     for port in str(parts.get("port") or "").split(","):
         if port and not (port.isdecimal() and 1 <= int(port) <= 65_535):
@@ -105,13 +105,13 @@ def check_issuer(issuer: str, audience: str) -> None:
         return
     if (problem := issuer_url_problem(issuer)) is not None:
         raise ValueError(
-            f"NOONMARK_OIDC_ISSUER {problem}: use the issuer's URL exactly as in its tokens, such as"
-            " https://login.example.com/realms/main (http only for a loopback address of this host)"
+            f"NOONMARK_OIDC_ISSUER {problem}: use the issuer's URL exactly as in its tokens, such as "
+            f"https://login.example.com/realms/main (http only for a loopback address of this host)"
         )
     if not audience:
         raise ValueError(
-            "NOONMARK_OIDC_AUDIENCE is missing: without it, noonmark would accept tokens that the provider"
-            " issued for any other application"
+            "NOONMARK_OIDC_AUDIENCE is missing: without it, noonmark would accept tokens that the provider "
+            "issued for any other application"
         )
 
 

@@ -1,4 +1,4 @@
-"""Routes about jobs, and what they share (`actions.py`).
+"""Routes of jobs; `actions.py` has the parts that they share.
 
 May import: as `api.routes`. Start with `jobs.py`.
 """

@@ -1,4 +1,4 @@
-"""What routes about one job share: how it is answered, and how a change of it is made and told."""
+"""Parts that routes of single jobs share: response, change, audit entry."""
 
 from __future__ import annotations
 
@@ -39,14 +39,16 @@ _PLAIN: Final = (
 )  # fmt: skip
 
 
-def job_answer(row: Row, schedule: Schedule | None, *, payload: bool, held: int | None = None) -> Job:
-    """Return a job as it is answered.
+def job_answer(
+    row: Row, schedule: Schedule | None, *, payload: bool, instants_in_pause: int | None = None
+) -> Job:
+    """Build the response of a job.
 
     Args:
-        row: of `job_listing`.
-        schedule: its stored schedule, read.
-        payload: whether the payload is shown.
-        held: how many instants a pause holds of it, where they were counted.
+        row: row of `job_listing`.
+        schedule: the parsed schedule of the job.
+        payload: whether to include the payload.
+        instants_in_pause: number of instants that came due during the pause, if counted.
     """
     document = document_of(row, schedule)
     if not payload:
@@ -55,17 +57,17 @@ def job_answer(row: Row, schedule: Schedule | None, *, payload: bool, held: int 
     return Job(
         **plain,
         next_run_at=row["next_due_at"],
-        held_instants=held,
+        held_instants=instants_in_pause,
         payload_hidden=not payload,
         document=document,
     )
 
 
 def read_job(session: Session, job_id: UUID) -> tuple[Row, Schedule | None]:
-    """Read a job that the session sees, and its schedule.
+    """Read a job and its schedule.
 
     Raises:
-        ProblemError: it sees none with this id.
+        ProblemError: if the session sees no job with this id.
     """
     row = find_job(session.sql, job_id)
     if row is None:
@@ -79,10 +81,10 @@ def etag_of_job(row: Row) -> str:
 
 
 def namespace_of_job(caller: Caller, job_id: UUID) -> str:
-    """Return the namespace of a job, once it is sure that the caller may do there what the route is for.
+    """Return the namespace of a job, after the caller is authorised for it.
 
     Raises:
-        ProblemError: there is no such job, or the caller may not.
+        ProblemError: if the job does not exist, or the caller lacks the permission.
     """
     with caller.reading() as session:
         namespace = lookups.namespace_of_job(session.sql, job_id)
@@ -95,7 +97,7 @@ def namespace_of_job(caller: Caller, job_id: UUID) -> str:
 
 @dataclass(slots=True)
 class JobChange:
-    """A change of one job: its transaction, in which the job is locked, and the job as it was found."""
+    """A change of one job: its transaction, which has locked it, and the job before the change."""
 
     act: AuditedChange
     row: Row
@@ -103,7 +105,7 @@ class JobChange:
 
     @property
     def document(self) -> dict[str, Any]:
-        """Its document."""
+        """The document of the job."""
         return document_of(self.row, self.schedule)
 
 
@@ -111,10 +113,10 @@ class JobChange:
 def lock_job_for_change(
     caller: Caller, namespace: str, job_id: UUID, if_match: str | None
 ) -> Iterator[JobChange]:
-    """Open the transaction of a change and lock the job; what `If-Match` says is judged under the lock.
+    """Open the transaction of a change, lock the job, and check `If-Match` under the lock.
 
     Raises:
-        ProblemError: the job is gone, or another than the caller has seen.
+        ProblemError: if the job does not exist, or does not match `If-Match`.
     """
     with caller.changing(namespace) as act:
         yield _locked(act, job_id, if_match)
@@ -122,7 +124,7 @@ def lock_job_for_change(
 
 def _locked(act: AuditedChange, job_id: UUID, if_match: str | None) -> JobChange:
     act.object = f"job:{job_id}"
-    # First this lock, then those on the job: who changes facts has it, and then looks at jobs.
+    # First this lock, then the job's: changes of time facts take them in the same order.
     share_time_facts(act.session.raw, wait=True)
     lock_job(act.session.raw, JobRef(job_id, "", None))
     row, schedule = read_job(act.session, job_id)
@@ -136,9 +138,9 @@ class JobChangeRequest:
     """A request to change a job.
 
     Attributes:
-        if_match: the header.
-        key: `Idempotency-Key`.
-        said: what is asked for, for the key: JSON values.
+        if_match: value of `If-Match`.
+        key: value of `Idempotency-Key`.
+        said: content of the request, for the key: JSON values.
     """
 
     job_id: UUID
@@ -148,7 +150,7 @@ class JobChangeRequest:
 
 
 Submit = Callable[[JobChange], tuple[str, Mapping[str, Any]]]
-"""Says which submission makes the change: its type and data."""
+"""Returns the submission that makes the change: its type and data."""
 
 
 def change_job(
@@ -157,16 +159,16 @@ def change_job(
     submit: Submit,
     answer: Callable[[Taken], StoredResponse] | None = None,
 ) -> Response:
-    """Change a job by the submission that an event would carry, and answer with the job as it is then.
+    """Change a job through the same submission as an event, and respond with the changed job.
 
     Args:
-        caller: authorised here.
+        caller: the caller; it is authorised here.
         change: the request.
-        submit: what makes it.
-        answer: instead of the job.
+        submit: returns the submission.
+        answer: builds another response than the job.
 
     Raises:
-        ProblemError: it is not made.
+        ProblemError: if the change is refused.
     """
     job_id = change.job_id
     namespace = namespace_of_job(caller, job_id)
@@ -195,7 +197,7 @@ def _shown(row: Row, schedule: Schedule | None, *, payload: bool) -> StoredRespo
 
 
 def audited(row: Row, schedule: Schedule | None) -> dict[str, Any]:
-    """Return a job as the audit log keeps it: of its payload only a digest, for it may hold secrets."""
+    """Return a job for the audit log, with only a digest of its payload, which may contain secrets."""
     shown = job_answer(row, schedule, payload=False).model_dump(
         mode="json", exclude={"payload_hidden", "held_instants"}
     )

@@ -1,4 +1,4 @@
-"""Backfills: past instants of a job that are to run after all."""
+"""Routes of backfills, which run past instants of a job."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from noonmark.store.views import backfills as backfill_views
 router = resource("backfills")
 
 _LISTED = 100
-"""Instants that a plan shows."""
+"""Most instants in a plan."""
 
 
 @router.post(
     "/jobs/{job_id}/backfills",
     status_code=202,
     response_model=BackfillPlan,
-    responses={200: {"model": BackfillPlan, "description": "What would be run: `dry_run`."}},
+    responses={200: {"model": BackfillPlan, "description": "The plan, with `dry_run`."}},
     openapi_extra=described(BackfillBody),
 )
 def create(
@@ -52,13 +52,13 @@ def create(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_WRITE, "backfill.create"),
 ) -> Response:
-    """Run past instants of a recurring job after all, in the lowest lane; or only say which.
+    """Run past instants of a recurring job, in the lowest lane.
 
-    With `dry_run` nothing is changed, and the answer is 200.
+    With `dry_run`, only the plan is returned, with status 200.
     """
     namespace = namespace_of_job(caller, job_id)
     if body.dry_run:
-        # Nothing is changed, so the log of audits has nothing to tell.
+        # Nothing is changed, so there is no audit entry.
         with caller.reading() as session:
             return _reply(_planned(session.raw, job_id, body), None).response()
     key = IdempotencyKeyHash.make(
@@ -81,12 +81,14 @@ def create(
 @router.get("/jobs/{job_id}/backfills")
 def list_(
     job_id: UUID,
-    state: Annotated[list[BackfillState], Query(description="Any of these.")] = [],  # noqa: B006 - FastAPI copies it
+    state: Annotated[
+        list[BackfillState], Query(description="Only backfills in these states; repeatable.")
+    ] = [],  # noqa: B006 - FastAPI copies it
     limit: Limit = DEFAULT_LIMIT,
     cursor: CursorText = None,
     caller: Caller = needs(Permission.JOBS_READ),
 ) -> Page[Backfill]:
-    """List the backfills of a job, the newest first."""
+    """List the backfills of a job, newest first."""
     namespace_of_job(caller, job_id)
     filters = {"job": str(job_id), "state": sorted(state)}
     place = caller.parts.cursors.read("backfills", filters, cursor)
@@ -100,7 +102,7 @@ def list_(
 
 @router.get("/backfills/{backfill_id}")
 def read(backfill_id: UUID, caller: Caller = needs(Permission.JOBS_READ)) -> Backfill:
-    """Read a backfill with the states of its runs."""
+    """Read a backfill with the number of its runs by state."""
     with caller.reading() as session:
         row = backfill_views.show_backfill(session.sql, backfill_id)
     if row is None:
@@ -120,7 +122,7 @@ def cancel(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_WRITE, "backfill.cancel"),
 ) -> Response:
-    """End a backfill: nothing more of it is queued, and with `runs` its unfinished runs end, too."""
+    """Cancel a backfill: it enqueues no more runs; with `runs`, its unfinished runs are cancelled, too."""
     namespace = read(backfill_id, caller).namespace
     submitter = caller.parts.submitter
     said = body.model_dump(mode="json")
@@ -134,7 +136,7 @@ def cancel(
             runs_in=(submitter.events, submitter.shards) if body.runs else None,
         )
         row = backfill_views.show_backfill(act.session.sql, backfill_id)
-        assert row is not None, "it was there before the change"
+        assert row is not None, "it existed before the change"
         answer = BackfillCancelled(
             backfill=Backfill.model_validate(row), ended=done.ended, stopping=done.stopping
         )
@@ -147,10 +149,10 @@ def cancel(
 def _planned(
     connection: psycopg.Connection, job_id: UUID, body: BackfillBody
 ) -> backfill_requests.BackfillPlan:
-    """Plan what is asked for.
+    """Plan the requested backfill.
 
     Raises:
-        ProblemError: no such backfill can be started.
+        ProblemError: if the backfill cannot be started.
     """
     try:
         now = backfill_requests.read_bounds(connection).now

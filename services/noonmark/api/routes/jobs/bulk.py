@@ -1,4 +1,4 @@
-"""Many jobs by one request: one transaction, and a verdict for each of them."""
+"""Creates many jobs with one request: one transaction, and a result for each job."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ from noonmark.store.jobs.requests import Request, Result, Status, Taken
 Item = dict[str, Any]
 
 _MOST_DENIED: Final = 20
-"""Namespaces whose audit logs are told of one request that may not write there."""
+"""Most namespaces that get an audit entry about one request that cannot write there."""
 
 _PART: Final = 2_000
-"""Documents that are written together."""
+"""Documents per statement."""
 
 
 def create_many(
     caller: Caller, documents: Sequence[Any], namespace: str | None, key: str | None
 ) -> StoredResponse:
-    """Make jobs; what is wrong with one of them is told in its place.
+    """Create jobs; the result of each job contains its problem, if any.
 
     Args:
-        caller: may write in some namespace.
-        documents: as they came.
-        namespace: of those that name none.
-        key: `Idempotency-Key`.
+        caller: a caller who can write jobs in some namespace.
+        documents: the job documents as received.
+        namespace: namespace of documents that name none.
+        key: value of `Idempotency-Key`.
 
     Raises:
-        ProblemError: the caller may write in none of the namespaces that are named.
+        ProblemError: if the caller can write in none of the named namespaces.
     """
     home = namespace or caller.principal.home or DEFAULT_NAMESPACE
-    places = _namespaces(documents, home)
-    allowed = {name for name in {*places, home} if caller.may(Permission.JOBS_WRITE, name)}
-    if not allowed & set(places):
-        caller.require(places[0])
+    targets = _namespaces(documents, home)
+    allowed = {name for name in {*targets, home} if caller.may(Permission.JOBS_WRITE, name)}
+    if not allowed & set(targets):
+        caller.require(targets[0])
     base = home if home in allowed else min(allowed)
     caller.request.scope["noonmark.namespace"] = base
-    # Whoever may write in fewer of them asks for something else, and is not given this one's answer.
+    # A caller with access to fewer of the namespaces makes a different request and gets another response.
     of_request = IdempotencyKeyHash.make(
-        base, key, "job.create_bulk", home, documents, sorted(allowed & set(places))
+        base, key, "job.create_bulk", home, documents, sorted(allowed & set(targets))
     )
     submitter, database = caller.parts.submitter, caller.parts.database
     with database.changing(allowed) as session:
@@ -62,16 +62,16 @@ def create_many(
             write_entries(session.raw, [caller.entry(base, Outcome.DONE)._replace(after={"replayed": True})])
             caller.request.scope["noonmark.audited"] = True
             return before
-        reading = _Reading(documents, places, allowed)
-        taken = _take_in(submitter, session.raw, reading)
+        reading = _Reading(documents, targets, allowed)
+        taken = _accept_all(submitter, session.raw, reading)
         results = [result for part in taken for result in part.results]
         reply = _reply(reading, results, caller.request_id)
-        write_entries(session.raw, _done(caller, places, allowed, reply))
+        write_entries(session.raw, _done(caller, targets, allowed, reply))
         if of_request is not None:
             of_request.keep(session.raw, reply)
     caller.request.scope["noonmark.audited"] = True
-    if denied := Counter(place for place in places if place not in allowed):
-        # By itself: the transaction above cannot write where the caller may not.
+    if denied := Counter(target for target in targets if target not in allowed):
+        # Separately: the transaction above cannot write in namespaces without permission.
         with database.changing(denied) as session:
             write_entries(session.raw, _denied(caller, denied))
     for part in taken:
@@ -79,8 +79,10 @@ def create_many(
     return reply
 
 
-def _take_in(submitter: SubmissionAcceptor, connection: psycopg.Connection, reading: _Reading) -> list[Taken]:
-    """Take in all documents, in parts: while the database writes one, the next one is checked."""
+def _accept_all(
+    submitter: SubmissionAcceptor, connection: psycopg.Connection, reading: _Reading
+) -> list[Taken]:
+    """Accept all documents in parts: while the database writes one part, the next one is checked."""
     parts = [range(start, min(start + _PART, reading.count)) for start in range(0, reading.count, _PART)]
     taken: list[Taken] = []
     with ThreadPoolExecutor(1, "bulk") as ahead:
@@ -91,7 +93,7 @@ def _take_in(submitter: SubmissionAcceptor, connection: psycopg.Connection, read
                 nonlocal checked
                 requests = checked.result() if checked is not None else reading(moment, part)
                 following = parts[number + 1] if number + 1 < len(parts) else None
-                # What holds now holds until the transaction ends.
+                # What is valid now stays valid until the transaction ends.
                 checked = ahead.submit(reading, moment, following) if following else None
                 return requests
 
@@ -100,31 +102,31 @@ def _take_in(submitter: SubmissionAcceptor, connection: psycopg.Connection, read
 
 
 class _Reading:
-    """Checks the documents; what is wrong with one is kept as its item."""
+    """Checks the documents and collects their problems by index."""
 
-    def __init__(self, documents: Sequence[Any], places: Sequence[str], allowed: Collection[str]) -> None:
+    def __init__(self, documents: Sequence[Any], targets: Sequence[str], allowed: Collection[str]) -> None:
         self._documents = documents
-        self._places = places
+        self._places = targets
         self._allowed = allowed
         self.refused: dict[int, ProblemError] = {}
         self.asked: list[int] = []
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of documents."""
         return len(self._documents)
 
     def __call__(self, moment: Moment, part: range) -> list[Request]:
-        """Check some of them; return the requests of those that are sound, in their order."""
+        """Check some documents; return the requests of the valid ones, in order."""
         requests = []
         for index in part:
-            document, place = self._documents[index], self._places[index]
-            if place not in self._allowed:
-                told = f"the credential may not write jobs in namespace {place!r}"
-                self.refused[index] = ProblemError(FORBIDDEN, told)
+            document, target = self._documents[index], self._places[index]
+            if target not in self._allowed:
+                denied = f"the credential cannot write jobs in namespace {target!r}"
+                self.refused[index] = ProblemError(FORBIDDEN, denied)
                 continue
             try:
-                order = parse(CREATE, _placed(document, place), moment)
+                order = parse(CREATE, _with_namespace(document, target), moment)
             except Refused as refused:
                 self.refused[index] = ProblemError.of_refused(refused)
             else:
@@ -133,15 +135,15 @@ class _Reading:
         return requests
 
 
-def _placed(document: object, place: str) -> dict[str, Any]:
-    """Return a document that names its namespace."""
+def _with_namespace(document: object, target: str) -> dict[str, Any]:
+    """Return a document with its namespace filled in."""
     if not isinstance(document, dict):
         raise Refused([FieldError("", f"is {kind_of(document)}", "a job document: a JSON object")])
-    return {"namespace": place, **document}
+    return {"namespace": target, **document}
 
 
 def _namespaces(documents: Sequence[Any], home: str) -> list[str]:
-    """Return which namespace each document means; one that cannot be read is refused with its document."""
+    """Return the namespace of each document. Invalid names are refused later, with their document."""
     found = []
     for document in documents:
         named = named_namespace(document) if isinstance(document, dict) else None
@@ -165,29 +167,29 @@ def _reply(reading: _Reading, results: Sequence[Result], request_id: str) -> Sto
 
 
 def _refusal(problem: ProblemError, request_id: str) -> Item:
-    told = problem_document(problem.kind, request_id, problem.detail, problem.errors)
-    return {"status": problem.kind.status, "id": None, "problem": told}
+    document = problem_document(problem.kind, request_id, problem.detail, problem.errors)
+    return {"status": problem.kind.status, "id": None, "problem": document}
 
 
 def _done(
-    caller: Caller, places: Sequence[str], allowed: Collection[str], reply: StoredResponse
+    caller: Caller, targets: Sequence[str], allowed: Collection[str], reply: StoredResponse
 ) -> list[AuditEntry]:
-    """Return what the logs of the namespaces are told that were written in: of each its own jobs alone."""
-    told: dict[str, dict[str, Any]] = {}
+    """Return the audit entries of the changed namespaces, each with its own jobs only."""
+    entries: dict[str, dict[str, Any]] = {}
     for item in reply.body["items"]:
-        place = places[item["index"]]
-        if place not in allowed:
+        target = targets[item["index"]]
+        if target not in allowed:
             continue
-        of = told.setdefault(place, {"accepted": 0, "rejected": 0, "jobs": []})
+        of = entries.setdefault(target, {"accepted": 0, "rejected": 0, "jobs": []})
         of["rejected" if item["problem"] else "accepted"] += 1
         if item["status"] == HTTPStatus.ACCEPTED:
             of["jobs"].append(item["id"])
-    return [caller.entry(place, Outcome.DONE)._replace(after=after) for place, after in told.items()]
+    return [caller.entry(target, Outcome.DONE)._replace(after=after) for target, after in entries.items()]
 
 
 def _denied(caller: Caller, denied: Counter[str]) -> list[AuditEntry]:
-    """Return what others are told: that somebody tried to write there."""
+    """Return the audit entries of other namespaces about the denied attempt to write there."""
     return [
-        caller.entry(place, Outcome.DENIED, reason=f"{count} jobs: the credential may not write jobs here")
-        for place, count in denied.most_common(_MOST_DENIED)
+        caller.entry(target, Outcome.DENIED, reason=f"{count} jobs: the credential cannot write jobs here")
+        for target, count in denied.most_common(_MOST_DENIED)
     ]

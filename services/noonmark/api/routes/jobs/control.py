@@ -1,4 +1,4 @@
-"""Orders to a job: cancelled, paused, resumed, triggered."""
+"""Routes that control jobs: cancel, pause, resume, trigger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REASONED = described(ReasonBody, required=False)
 
 
 def _given(body: Document) -> dict[str, Any]:
-    """Return what a body says, as it was written."""
+    """Return the given fields of a body."""
     return body.model_dump(mode="json", exclude_unset=True)
 
 
@@ -36,7 +36,7 @@ def cancel(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_WRITE, "job.cancel"),
 ) -> Response:
-    """End a job: nothing of it is due any more, and its runs are cancelled, those that run as well."""
+    """Cancel a job: it is never due again, and its unfinished runs are cancelled, including running ones."""
     given = _given(body)
     return change_job(
         caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (CANCEL, given)
@@ -51,7 +51,7 @@ def pause(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_OPERATE, "job.pause"),
 ) -> Response:
-    """Hold a job: nothing of it starts until it is resumed; what runs goes on."""
+    """Pause a job: none of its runs start until it is resumed; running ones continue."""
     given = _given(body)
     return change_job(
         caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (PAUSE, given)
@@ -66,7 +66,7 @@ def resume(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_OPERATE, "job.resume"),
 ) -> Response:
-    """Let a paused job go on; `missed` says what becomes of the instants that came due in the pause."""
+    """Resume a paused job; `missed` says what to do with instants that came due during the pause."""
     given = _given(body)
     return change_job(
         caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (RESUME, given)
@@ -86,13 +86,13 @@ def trigger(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_OPERATE, "job.trigger"),
 ) -> Response:
-    """Run a job once now, beside its schedule, with its own payload and lane or with others.
+    """Run a job once now, in addition to its schedule, optionally with another payload or lane.
 
-    A payload of its own needs the role editor.
+    Another payload requires the role editor.
     """
     given: dict[str, Any] = {}
     if "payload" in body.model_fields_set:
-        # To say what is sent, and where to, is to write a job.
+        # Choosing what is sent, and where to, is equivalent to writing a job.
         caller.require(namespace_of_job(caller, job_id), Permission.JOBS_WRITE)
         given["payload"] = body.payload
     if body.priority is not None:

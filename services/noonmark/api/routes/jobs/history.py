@@ -1,4 +1,4 @@
-"""What a job was: versions, and what changed between two of them."""
+"""Routes of a job's history: versions, and differences between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Number = Annotated[int, Path(ge=1, lt=1_000_000_000, description="Number of the 
 
 @router.get("/jobs/{job_id}/versions")
 def versions(job_id: UUID, caller: Caller = needs(Permission.JOBS_READ)) -> JobVersions:
-    """List the versions of a job, the newest first; the last 200."""
+    """List the last 200 versions of a job, newest first."""
     found, payload = _versions(caller, job_id)
     return JobVersions(items=[_answer(job_id, version, payload=payload) for version in found])
 
@@ -40,7 +40,7 @@ def diff(
     to: Annotated[int, Query(ge=1, lt=1_000_000_000, description="The newer version.")],
     caller: Caller = needs(Permission.JOBS_READ),
 ) -> JobDiff:
-    """Say what changed between two versions of a job, field by field."""
+    """Compare two versions of a job, field by field."""
     found, payload = _versions(caller, job_id, from_, to)
     documents = {version.number: version.document for version in found}
     changes = [
@@ -57,19 +57,19 @@ def diff(
 
 
 def _version_document(document: dict[str, Any]) -> dict[str, Any]:
-    """Return what an edit changes: an idempotency key is of the job, not of a version."""
+    """Return the fields that an edit can change; the idempotency key belongs to the job, not to a version."""
     return {name: value for name, value in document.items() if name != "idempotency_key"}
 
 
 def _without_payload(changes: list[FieldChange]) -> list[FieldChange]:
-    """Tell that the payload changed, and no more of it."""
+    """Report a change of the payload without its values."""
     inside = [change for change in changes if (change.pointer + "/").startswith("/payload/")]
     kept = [change for change in changes if change not in inside]
     return [*kept, FieldChange(pointer="/payload", before=None, after=None)] if inside else kept
 
 
 def _versions(caller: Caller, job_id: UUID, *numbers: int) -> tuple[list[Version], bool]:
-    """Return versions of a job, and whether their payloads are shown; each that is named must be there."""
+    """Return versions of a job, and whether to show payloads. All given versions must exist."""
     with caller.reading() as session:
         found = versions_of(session.sql, job_id, numbers or None)
         namespace = found[0].namespace if found else None

@@ -1,4 +1,4 @@
-"""Jobs: made, listed, read, replaced, patched, deleted."""
+"""Routes of jobs: create, list, read, replace, patch, delete."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def create(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_WRITE, "job.create"),
 ) -> Response:
-    """Make a job; it is committed when this is answered."""
+    """Create a job. The response is sent after its commit."""
     namespace = caller.namespace(named_namespace(document))
     caller.request.scope["noonmark.namespace"] = namespace
     key = IdempotencyKeyHash.make(namespace, idempotency_key, caller.action, document)
@@ -74,10 +74,10 @@ async def create(
 
 
 class _CreateRoute(DirectRoute):
-    """Calls `create` as its signature says."""
+    """Calls `create` without FastAPI's dependencies."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what reads the request as the signature of `create` says."""
+        """Return a handler that reads the request as the signature of `create` declares."""
         need = needs_of(self)
         assert need is not None
 
@@ -86,8 +86,8 @@ class _CreateRoute(DirectRoute):
             check_query(request)
             key = request.headers.get("idempotency-key")
             if key is not None and not 1 <= len(key) <= LONGEST_KEY:
-                told = f"header Idempotency-Key has {len(key)} characters; use 1 to {LONGEST_KEY}"
-                raise ProblemError(MALFORMED, told)
+                problem = f"header Idempotency-Key has {len(key)} characters; use 1 to {LONGEST_KEY}"
+                raise ProblemError(MALFORMED, problem)
             return await create(await document_body(request), key, caller)
 
         return handle
@@ -99,7 +99,7 @@ router.add_api_route(
     methods=["POST"],
     status_code=202,
     response_model=JobMade,
-    responses={200: {"model": JobMade, "description": "There was a job with its `idempotency_key` already."}},
+    responses={200: {"model": JobMade, "description": "A job with this `idempotency_key` already existed."}},
     route_class_override=_CreateRoute,
 )
 
@@ -111,36 +111,52 @@ def create_bulk(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_WRITE, "job.create"),
 ) -> Response:
-    """Make up to 10,000 jobs, in one transaction; each is taken or not by itself."""
+    """Create up to 10,000 jobs in one transaction; each one is accepted or refused separately."""
     return repeated(lambda: create_many(caller, body.jobs, namespace, idempotency_key)).response()
 
 
 @router.get("/jobs")
 def list_(  # noqa: PLR0917 - one parameter for each filter
     namespace: NamespaceParameter = None,
-    state: Annotated[list[JobState], Query(description="Any of these.")] = [],  # noqa: B006 - FastAPI copies it
-    priority: Annotated[list[str], Query(description="Any of these: high, normal, low.")] = [],  # noqa: B006
-    pool: Annotated[str | None, Query(max_length=48, description="Only of this pool.")] = None,
-    kind: Annotated[JobType | None, Query(alias="type", description="Kind of work.")] = None,
-    handler: Annotated[str | None, Query(max_length=200, description="Only of this Python handler.")] = None,
-    owner: Annotated[str | None, Query(max_length=200, description="Only with this `owner`.")] = None,
-    label: Annotated[
-        list[str], Query(max_length=32, description="`key:value` or `key=value`; all of these.")
+    state: Annotated[list[JobState], Query(description="Only jobs in these states; repeatable.")] = [],  # noqa: B006
+    priority: Annotated[
+        list[str], Query(description="Only these lanes: high, normal, low; repeatable.")
     ] = [],  # noqa: B006
-    name: Annotated[str | None, Query(max_length=200, description="Exactly this name.")] = None,
+    pool: Annotated[str | None, Query(max_length=48, description="Only jobs of this pool.")] = None,
+    kind: Annotated[JobType | None, Query(alias="type", description="Only jobs of this kind.")] = None,
+    handler: Annotated[
+        str | None, Query(max_length=200, description="Only jobs with this Python handler.")
+    ] = None,
+    owner: Annotated[str | None, Query(max_length=200, description="Only jobs with this `owner`.")] = None,
+    label: Annotated[
+        list[str],
+        Query(
+            max_length=32,
+            description="Only jobs with all of these labels: `key:value` or `key=value`; repeatable.",
+        ),
+    ] = [],  # noqa: B006
+    name: Annotated[
+        str | None, Query(max_length=200, description="Only the job with exactly this name.")
+    ] = None,
     search: Annotated[
         str | None,
-        Query(min_length=1, max_length=200, description="Part of the name, or of a label, in any case."),
+        Query(
+            min_length=1,
+            max_length=200,
+            description="Only jobs with this text in the name or a label, in any case.",
+        ),
     ] = None,
-    recurring: Annotated[bool | None, Query(description="With a schedule, or without.")] = None,
+    recurring: Annotated[
+        bool | None, Query(description="Only jobs with a schedule (true), or without (false).")
+    ] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: CursorText = None,
     caller: Caller = needs(Permission.JOBS_READ),
 ) -> Page[Job]:
-    """List jobs of a namespace, the newest first, without their payloads.
+    """List jobs of a namespace, newest first, without their payloads.
 
-    With other filters than `name`, `label`, `owner` and one state of paused, cancelled and broken a page may
-    have fewer items than `limit`, or none, and others still follow: go on until `next_cursor` is null.
+    With filters other than `name`, `label`, `owner` and one state of paused, cancelled and broken, a page may
+    have fewer items than `limit`, or none, although more follow: continue until `next_cursor` is null.
     """
     where = caller.namespace(namespace)
     wanted = JobsWanted(
@@ -162,14 +178,17 @@ def list_(  # noqa: PLR0917 - one parameter for each filter
 
 @router.get("/jobs/{job_id:uuid}")
 def read(job_id: UUID, response: Response, caller: Caller = needs(Permission.JOBS_READ)) -> Job:
-    """Read a job with every default spelt out."""
+    """Read a job with all defaults filled in."""
     with caller.reading() as session:
         row, schedule = read_job(session, job_id)
         caller.require(row["namespace"])
-        held = held_instants(session.sql, row, schedule)
+        instants_in_pause = held_instants(session.sql, row, schedule)
     response.headers["ETag"] = etag_of_job(row)
     return job_answer(
-        row, schedule, payload=caller.may(Permission.PAYLOADS_READ, row["namespace"]), held=held
+        row,
+        schedule,
+        payload=caller.may(Permission.PAYLOADS_READ, row["namespace"]),
+        instants_in_pause=instants_in_pause,
     )
 
 
@@ -180,9 +199,9 @@ def replace(
     if_match: IfMatch = None,
     caller: Caller = needs(Permission.JOBS_WRITE, "job.replace"),
 ) -> Response:
-    """Give a job another document, whole: what is left out returns to its default.
+    """Replace the whole document of a job: omitted fields return to their default.
 
-    Runs that are there keep the document they were planned with.
+    Existing runs keep the document that they were planned with.
     """
     _check_job_id(document)
     change = JobChangeRequest(job_id, if_match, None)
@@ -196,9 +215,9 @@ def patch(
     if_match: IfMatch = None,
     caller: Caller = needs(Permission.JOBS_WRITE, "job.patch"),
 ) -> Response:
-    """Change some fields of a job (RFC 7396): null takes a field back to its default.
+    """Change some fields of a job (RFC 7396): null returns a field to its default.
 
-    Runs that are there keep the document they were planned with; a new payload is for what comes.
+    Existing runs keep the document that they were planned with; a new payload applies to future runs.
     """
     _check_job_id(changes)
     change = JobChangeRequest(job_id, if_match, None)
@@ -211,7 +230,7 @@ def patch(
 def delete(
     job_id: UUID, if_match: IfMatch = None, caller: Caller = needs(Permission.JOBS_WRITE, "job.delete")
 ) -> Response:
-    """End a job and cancel what is not yet running; what runs finishes. The job stays readable."""
+    """Cancel a job and its runs that have not started; running ones finish. The job stays readable."""
     return change_job(
         caller, JobChangeRequest(job_id, if_match, None), lambda _: (CANCEL, {"running": "finish"})
     )
@@ -219,15 +238,15 @@ def delete(
 
 def _check_job_id(document: dict[str, Any]) -> None:
     if "job_id" in document:
-        raise Refused([FieldError("/job_id", "is given by the path", "the field left out")])
+        raise Refused([FieldError("/job_id", "is given by the path", "no such field")])
 
 
 def _in_its_namespace(job: JobChange, document: dict[str, Any]) -> dict[str, Any]:
-    """Return a document that names the namespace of its job, which an update cannot change."""
+    """Return a document with the namespace of its job, which an update cannot change."""
     namespace = job.row["namespace"]
     if document.get("namespace", namespace) != namespace:
-        told = f"a job stays in its namespace, which is {namespace}"
-        raise Refused([FieldError("/namespace", told, f"{namespace}, or the field left out")])
+        message = f"the namespace of a job cannot be changed; this job is in {namespace}"
+        raise Refused([FieldError("/namespace", message, f"{namespace}, or no such field")])
     return {**document, "namespace": namespace}
 
 

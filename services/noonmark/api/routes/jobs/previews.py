@@ -1,4 +1,4 @@
-"""What a schedule will do, before or after a job has it."""
+"""Routes that preview schedules, of documents and of existing jobs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from noonmark.store.jobs.requests import lacking
 
 router = resource("jobs")
 
-Count = Annotated[int, Query(ge=1, le=1000, description="Fires at most.")]
+Count = Annotated[int, Query(ge=1, le=1000, description="Most instants to return.")]
 
 
 @router.post("/preview", openapi_extra=described(PreviewBody))
@@ -38,9 +38,9 @@ def preview_document(
     body: Annotated[PreviewBody, Depends(checked_body(PreviewBody))],
     caller: Caller = needs(Permission.JOBS_READ, reads=True),
 ) -> PreviewAnswer:
-    """Show the next fires of a job document, or of a schedule, that no job was made of yet."""
+    """Preview the next instants of a job document or schedule, without creating a job."""
     if (body.document is None) is (body.schedule is None):
-        raise Refused([FieldError("", "names no schedule, or two", "one of document and schedule")])
+        raise Refused([FieldError("", "needs exactly one schedule", "one of document and schedule")])
     document = body.document or {}
     namespace = caller.namespace(body.namespace if body.document is None else named_namespace(document))
     with caller.reading() as session:
@@ -56,7 +56,7 @@ def preview_document(
     answer = _answer(Once(spec.run_at) if spec.run_at else spec.schedule, after, until, body.count)
     problems = []
     if caller.may(Permission.JOBS_WRITE, namespace):
-        # Told beside the fires, which may be asked for before the workers are there.
+        # Reported in addition to the instants, because workers may start later than this preview.
         found = lacking(spec, moment.facts.limits_of(namespace), pools, catalogues)
         problems = [ProblemField(pointer=e.pointer, message=e.message, expected=e.expected) for e in found]
     return answer.model_copy(update={"document": document_of_spec(spec), "problems": problems})
@@ -66,11 +66,21 @@ def preview_document(
 def preview_job(
     job_id: UUID,
     count: Count = 10,
-    from_: Annotated[str | None, Query(alias="from", max_length=40, description="Fires after this.")] = None,
-    until: Annotated[str | None, Query(max_length=40, description="No fire is after this instant.")] = None,
+    from_: Annotated[
+        str | None,
+        Query(
+            alias="from",
+            max_length=40,
+            description="Return instants after this one. RFC 3339 with offset. Default: now.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        Query(max_length=40, description="Return no instants after this one. RFC 3339 with offset."),
+    ] = None,
     caller: Caller = needs(Permission.JOBS_READ),
 ) -> PreviewAnswer:
-    """Show the next fires of a job by its schedule, whatever its state."""
+    """Preview the next instants of a job from its schedule, regardless of its state."""
     with caller.reading() as session:
         row, schedule = read_job(session, job_id)
         caller.require(row["namespace"])
@@ -82,10 +92,10 @@ def preview_job(
 
 
 def _spec_of(document: dict[str, object], moment: Moment) -> JobSpec:
-    """Check a document as intake does.
+    """Check a document like the intake does.
 
     Raises:
-        Refused: with pointers into the request.
+        Refused: if it is invalid; pointers lead into the request.
     """
     try:
         return parse_job(
@@ -102,7 +112,7 @@ def _spec_of(document: dict[str, object], moment: Moment) -> JobSpec:
 
 def _answer(schedule: Schedule | None, after: datetime, until: datetime | None, count: int) -> PreviewAnswer:
     if schedule is None:
-        # Due as soon as it is made, once.
+        # A one-time job that is due on arrival.
         return PreviewAnswer(fires=[], complete=True, removed=[])
     found = preview(schedule, after, until, count)
     return PreviewAnswer(

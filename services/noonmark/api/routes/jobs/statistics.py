@@ -1,4 +1,4 @@
-"""How a job does: what the observer made out of its outcomes."""
+"""Route of a job's statistics, which the observer computes from its outcomes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ router = resource("jobs")
 
 @router.get("/jobs/{job_id}/stats")
 def stats(job_id: UUID, caller: Caller = needs(Permission.RUNS_READ)) -> JobStats:
-    """Read how a job does: its usual duration, failures in a row, and outcomes of the last hour.
+    """Read the statistics of a job: usual duration, failures in a row, outcomes of the last hour.
 
-    It lags behind the runs by as much as the observer does, and says nothing while none runs.
+    They lag behind the runs as much as the observer does, and are not updated while no observer runs.
     """
     with caller.reading() as session:
         job = find_job(session.sql, job_id)

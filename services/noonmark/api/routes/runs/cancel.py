@@ -1,4 +1,4 @@
-"""Runs cancelled by a filter, step by step. The path is also there as `/executions`."""
+"""Route that cancels runs by filter, step by step. Also available below `/executions`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def cancel_many_runs(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "run.cancel"),
 ) -> Response:
-    """Cancel the unfinished runs of a filter: without a worker they end at once, others are asked to stop.
+    """Cancel unfinished runs by filter: those without a worker at once; others are requested to stop.
 
-    One call cancels up to 1,000 runs, in the order of the listing of runs; all of it is done or nothing. It
-    looks at a bounded number of runs, so it may find fewer, or none, while `next_after` says where to go on:
-    send the same filter with that as `after`. A call that is repeated does nothing twice.
+    One call cancels up to 1,000 runs, in the order of the listing of runs, all of them or none. It reads a
+    bounded number of runs, so it may find fewer, or none, and still return `next_after`: send the same filter
+    with that value as `after` to continue. Repeating a call is safe.
     """
     wanted = _search(order.filter, caller.namespace(order.filter.namespace))
     if order.dry_run:

@@ -1,4 +1,4 @@
-"""What is done to runs: cancelled, retried, reported on. Every path is also there as `/executions`."""
+"""Routes that control runs: cancel, retry, complete. All paths are also available below `/executions`."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ from noonmark.store.views.paging import Row
 router = resource("runs")
 
 _REPORTS_PER_MINUTE: Final = 10
-"""About one run, whoever sends them."""
+"""Most reports about one run, from all senders."""
 
 _WRONG_PER_MINUTE: Final = 60
-"""Reports that do not fit, from one address."""
+"""Most invalid reports from one address."""
 
 _INSTEAD: Final = {
-    RunState.WAITING: "it waits, and is queued when what it waits for is over",
-    RunState.QUEUED: "it is queued already",
-    RunState.RUNNING: "it runs; cancel it first if it must not go on",
-    RunState.RETRYING: "its next attempt is planned already",
-    RunState.CANCELLING: "it is being cancelled; trigger its job once it has ended",
-    RunState.SUCCEEDED: "it has succeeded; trigger its job to do it again",
+    RunState.WAITING: "it waits, and is queued when it can start",
+    RunState.QUEUED: "it is already queued",
+    RunState.RUNNING: "it is running; cancel it first if it must not continue",
+    RunState.RETRYING: "its next attempt is already planned",
+    RunState.CANCELLING: "it is being cancelled; trigger its job once it has stopped",
+    RunState.SUCCEEDED: "it has succeeded; trigger its job to run it again",
     RunState.SKIPPED: "its instant was skipped; run a backfill of its job over the instant",
     RunState.CANCELLED: "it was cancelled; trigger its job, or run a backfill over the instant",
-    RunState.UNKNOWN: "nobody knows whether it was done; look, then trigger its job if it was not",
-    RunState.DISCARDED: "it was discarded for good; trigger its job, or run a backfill over the instant",
+    RunState.UNKNOWN: "its outcome is unknown; check the target, then trigger its job if it was not done",
+    RunState.DISCARDED: "it was permanently discarded; trigger its job, or run a backfill over the instant",
 }
 _REFUSED: Final = {
-    Refusal.NOT_DEAD: "it was redriven or discarded in this moment",
-    Refusal.JOB_CANCELLED: "its job is cancelled: nothing of it shall run",
-    Refusal.JOB_GONE: "its job is gone",
-    Refusal.OVERLAP: "another run of its job is unfinished, and the job skips what would overlap",
+    Refusal.NOT_DEAD: "it was redriven or discarded concurrently",
+    Refusal.JOB_CANCELLED: "its job is cancelled",
+    Refusal.JOB_GONE: "its job was deleted",
+    Refusal.OVERLAP: "another run of its job is unfinished, and the job skips overlapping runs",
 }
 
 
@@ -68,9 +68,10 @@ def cancel_run(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "run.cancel"),
 ) -> Response:
-    """Cancel a run: one without a worker ends at once, one that runs is asked to stop.
+    """Cancel a run: without a worker it is cancelled at once; a running one is requested to stop.
 
-    The run keeps who asked and why as its `reason`. One that is cancelled, or being so, stays as it is.
+    The `reason` of the run contains who cancelled it and why. A run that is cancelled already, or being
+    cancelled, does not change.
     """
     run = _find(caller, run_id)
     principal = caller.principal
@@ -83,7 +84,7 @@ def cancel_run(
 
     def change(act: AuditedChange) -> StoredResponse:
         raw = act.session.raw
-        # First this lock, then those on the run: who changes facts has it, and then looks at jobs.
+        # First this lock, then the run's: changes of time facts take them in the same order.
         share_time_facts(raw, wait=True)
         lock_runs(raw, [RunKey(run_id, run.scheduled_for)], tuple(RunState))
         before = _status(act.session, run_id, run, if_match)
@@ -91,7 +92,7 @@ def cancel_run(
         raise_rejected(taken.results[0])
         after = _status(act.session, run_id, run)
         if before["state"] not in (*CANCELLABLE, RunState.CANCELLED, RunState.CANCELLING):
-            raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}: it has ended already")
+            raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}: it has already finished")
         act.before = {"state": before["state"]}
         act.after = {"state": after["state"], "reason": after["reason"]}
         return _changed(run_id, after)
@@ -110,9 +111,9 @@ def retry_run(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "run.retry"),
 ) -> Response:
-    """Give a dead run another life, with new budgets. What must not run now waits.
+    """Retry a dead run, with a new retry budget. A run that cannot start now waits.
 
-    A run that is not dead cannot be retried; the answer says what can be done instead.
+    Only dead runs can be retried; for others, the response says what to do instead.
     """
     run = _find(caller, run_id)
     submitter = caller.parts.submitter
@@ -141,12 +142,12 @@ def retry_run(
 
 @also_executions(router.post, "/runs/{run_id}/complete")
 def complete_run(run_id: UUID, report: RunReport, caller: Caller = needs(None, "run.complete")) -> RunChange:
-    """Report how the work of a run ended whose target had answered 202, with the token of its request.
+    """Report the outcome of a run whose target responded 202, with the token of its request.
 
-    The token is the only credential, and works once. A report with a wrong token, a used one, one of an
-    earlier attempt, or after the deadline is answered with 409, which does not say which of these it is.
+    The token is the only credential, and is valid once. A report with a wrong or used token, with one of an
+    earlier attempt, or after the deadline gets the status 409, which does not say which of these applies.
     """
-    _check_rate(caller, f"run:{run_id}", _REPORTS_PER_MINUTE, f"run {run_id} has had too many reports")
+    _check_rate(caller, f"run:{run_id}", _REPORTS_PER_MINUTE, f"run {run_id} received too many reports")
     submitter = caller.parts.submitter
     data = {**report.model_dump(exclude_unset=True), "run_id": str(run_id)}
     with caller.parts.database.reading(None) as session:
@@ -159,9 +160,7 @@ def complete_run(run_id: UUID, report: RunReport, caller: Caller = needs(None, "
         )
         refused = taken.results[0].refused
         if refused is not None:
-            _check_rate(
-                caller, f"from:{caller.address}", _WRONG_PER_MINUTE, "too many reports that do not fit"
-            )
+            _check_rate(caller, f"from:{caller.address}", _WRONG_PER_MINUTE, "too many invalid reports")
             raise_rejected(taken.results[0])
         state = lookups.run_state(act.session.sql, run_id)
         assert state is not None
@@ -170,10 +169,10 @@ def complete_run(run_id: UUID, report: RunReport, caller: Caller = needs(None, "
     return RunChange(id=run_id, state=state)
 
 
-def _check_rate(caller: Caller, whose: str, per_minute: int, detail: str) -> None:
-    wait = caller.parts.guesses.take(whose, per_minute)
+def _check_rate(caller: Caller, bucket: str, per_minute: int, detail: str) -> None:
+    wait = caller.parts.guesses.take(bucket, per_minute)
     if wait:
-        # The log of audits is not theirs to fill.
+        # Unauthenticated callers must not fill the audit log.
         caller.request.scope["noonmark.audited"] = True
         seconds = str(max(1, round(wait + 0.5)))
         raise ProblemError(TOO_MANY_REQUESTS, f"{detail}; wait {seconds} s", headers={"Retry-After": seconds})

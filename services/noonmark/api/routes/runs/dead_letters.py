@@ -1,4 +1,4 @@
-"""Dead letters: listed, grouped by cause, read, redriven and discarded."""
+"""Routes of dead letters: list, group by cause, read, redrive, discard."""
 
 from __future__ import annotations
 
@@ -49,11 +49,9 @@ _FIRST: Final = 20
 _NAMED: Final = 100
 
 JobId = Annotated[UUID | None, Query(description="Only runs of the job with this id.")]
-JobName = Annotated[Text | None, Query(description="Only runs of jobs of this name.")]
-DeathReason = Annotated[Text | None, Query(description="Only this reason of death.")]
-Fingerprint = Annotated[
-    str | None, Query(pattern="^[0-9a-f]{16}$", description="Only runs that died of this cause.")
-]
+JobName = Annotated[Text | None, Query(description="Only runs of jobs with this name.")]
+DeathReason = Annotated[Text | None, Query(description="Only runs that are dead for this reason.")]
+Fingerprint = Annotated[str | None, Query(pattern="^[0-9a-f]{16}$", description="Only runs with this cause.")]
 
 Step = Callable[[psycopg.Connection, Sequence[DeadRun]], Settled]
 
@@ -71,7 +69,7 @@ def list_dead_letters(
     cursor: CursorText = None,
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> Page[DeadLetter]:
-    """List dead letters of a namespace, the newest death first; `since` is about the death."""
+    """List dead letters of a namespace, most recently died first; `since` filters by the time of death."""
     where = caller.namespace(namespace)
     wanted = DeadSelection(
         job=job_id, name=job_name, namespace=where, fingerprint=fingerprint, reason=reason, since=since
@@ -103,7 +101,7 @@ def group_dead_letters(
     limit: Limit = DEFAULT_LIMIT,
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> DeadLetterGroups:
-    """Count dead letters of a namespace by their cause, the most frequent first."""
+    """Count dead letters of a namespace by cause, most frequent first."""
     where = caller.namespace(namespace)
     wanted = DeadSelection(job=job_id, name=job_name, namespace=where, reason=reason, since=since)
     with caller.reading() as session:
@@ -116,7 +114,7 @@ def group_dead_letters(
 
 @router.get("/dead-letters/{run_id:uuid}")
 def read_dead_letter(run_id: UUID, caller: Caller = needs(Permission.RUNS_READ)) -> DeadLetterDetail:
-    """Read a dead letter: why the run died, and every attempt that did not succeed."""
+    """Read a dead letter: why the run died, and all attempts that did not succeed."""
     with caller.reading() as session:
         found = dead_letter_views.show_dead(session.sql, run_id)
     if found is None or caller.principal.role_in(found["namespace"]) is None:
@@ -133,10 +131,10 @@ def redrive_dead_letters(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "dead_letter.redrive"),
 ) -> Response:
-    """Queue dead runs again, with new budgets. What must not run now waits; what cannot run is refused.
+    """Enqueue dead runs again, with new retry budgets. Runs that cannot start now wait or are refused.
 
-    One call looks at up to 1,000 runs, in the order of their ids, and all of it is done or nothing. To go on
-    send the same filter with `after`; a repeat of a call does nothing twice.
+    One call processes up to 1,000 runs, in the order of their ids, all of them or none. To continue, send the
+    same filter with `after`. Repeating a call is safe.
     """
     submitter = caller.parts.submitter
 
@@ -152,7 +150,7 @@ def discard_dead_letters(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "dead_letter.discard"),
 ) -> Response:
-    """Settle dead runs for good: they stay as they are, as `discarded`. Large orders go on as redrives do."""
+    """Discard dead runs permanently: their state becomes `discarded`. Continue as with redrives."""
     submitter = caller.parts.submitter
 
     def step(connection: psycopg.Connection, some: Sequence[DeadRun]) -> Settled:

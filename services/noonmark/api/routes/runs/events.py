@@ -1,4 +1,4 @@
-"""Live events of runs, as a stream of server-sent events."""
+"""Route of live events of runs, as a stream of server-sent events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastapi import Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from noonmark.api.backend.live_events import Listener, LiveEvent, TooManyListeners, read_place
+from noonmark.api.backend.live_events import Listener, LiveEvent, TooManyListeners, parse_position
 from noonmark.api.http.problems import ProblemError
 from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
 from noonmark.core.access.roles import Permission, Principal
@@ -25,24 +25,24 @@ router = resource("events")
 
 HEARTBEAT_SECONDS: Final = 15.0
 CHECK_SECONDS: Final = 3.0
-"""How often the credential of an open stream is looked at again."""
+"""Time between two checks of the credential of an open stream."""
 
 _ENDS: Final = {
-    "slow": "events came faster than they were read; go on from the last id",
-    "shutdown": "the server ends; connect again",
-    "failed": "the server cannot read on; connect again",
-    "gone": "the stream is over",
-    "revoked": "the credential is not valid any more, or may not read these runs",
+    "slow": "events arrived faster than you read them; reconnect with the last id",
+    "shutdown": "the server shuts down; connect again",
+    "failed": "the server cannot read events; connect again",
+    "gone": "the stream is closed",
+    "revoked": "the credential is no longer valid, or cannot read these runs",
 }
 
 LastEventId = Annotated[
     str | None,
-    Header(max_length=20_000, description="`id` of the last event of a stream that broke: it goes on there."),
+    Header(max_length=20_000, description="`id` of the last event of a broken stream, to resume there."),
 ]
 
 
 class EventStream(StreamingResponse):
-    """A stream that no proxy is to hold back; its listener leaves with it, however it ends."""
+    """A stream that proxies must not buffer; its listener is removed when it closes for any reason."""
 
     media_type = "text/event-stream"
 
@@ -51,7 +51,7 @@ class EventStream(StreamingResponse):
         self._leave = leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve it."""
+        """Serve the stream."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -63,7 +63,10 @@ class EventStream(StreamingResponse):
     status_code=200,
     response_class=EventStream,
     responses={
-        200: {"description": "Events `run`, one for each outcome.", "content": {"text/event-stream": {}}}
+        200: {
+            "description": "Events of type `run`, one for each outcome.",
+            "content": {"text/event-stream": {}},
+        }
     },
 )
 async def follow_events(
@@ -73,20 +76,20 @@ async def follow_events(
     last_event_id: LastEventId = None,
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> Response:
-    """Follow what becomes of runs of a namespace, or of one job, as it is told on the lifecycle topic.
+    """Follow the outcomes of runs of a namespace, or of one job, as published on the lifecycle topic.
 
-    Each event `run` is one outcome of `noonmark.runs.settled.v1`. A comment comes at least every 15 s.
+    Each event `run` is one outcome of `noonmark.runs.settled.v1`. A comment is sent at least every 15 s.
     """
     where = caller.namespace(namespace)
     if job is not None:
         where = await to_thread.run_sync(_namespace_of, caller, job, namespace)
-    listener = Listener(where, job, read_place(last_event_id))
+    listener = Listener(where, job, parse_position(last_event_id))
     live = caller.parts.live
     try:
         live.join(listener)
     except TooManyListeners:
         raise ProblemError(
-            UNAVAILABLE, "as many streams are open as this server serves", headers={"Retry-After": "5"}
+            UNAVAILABLE, "the maximum number of streams is open on this server", headers={"Retry-After": "5"}
         ) from None
     return EventStream(_stream(request, caller, listener, where), partial(live.leave, listener))
 
@@ -103,34 +106,34 @@ def _namespace_of(caller: Caller, job: UUID, namespace: str | None) -> str:
 async def _stream(
     request: Request, caller: Caller, listener: Listener, namespace: str
 ) -> AsyncIterator[bytes]:
-    """Write events until the listener ends; whoever reads no more ends it by closing."""
+    """Write events until the listener stops, or the client closes the stream."""
     payloads = caller.may(Permission.PAYLOADS_READ, namespace)
-    spoken = checked = time.monotonic()
+    sent_at = checked = time.monotonic()
     yield b"retry: 2000\n: noonmark\n\n"
     while listener.end is None:
         await listener.news(CHECK_SECONDS)
         if time.monotonic() - checked >= CHECK_SECONDS:
-            principal = await _again(request)
+            principal = await _authenticate_again(request)
             if principal is None or not principal.may(Permission.RUNS_READ, namespace):
                 listener.end = "revoked"
                 break
             payloads, checked = principal.may(Permission.PAYLOADS_READ, namespace), time.monotonic()
         if part := b"".join(_parts(listener, payloads=payloads)):
-            spoken = time.monotonic()
+            sent_at = time.monotonic()
             yield part
-        elif time.monotonic() - spoken >= HEARTBEAT_SECONDS - CHECK_SECONDS:
-            spoken = time.monotonic()
-            yield _comment(listener, "still here")
+        elif time.monotonic() - sent_at >= HEARTBEAT_SECONDS - CHECK_SECONDS:
+            sent_at = time.monotonic()
+            yield _comment(listener, "heartbeat")
     data = orjson.dumps({"reason": listener.end, "message": _ENDS[listener.end]})
     yield b"event: end\ndata: " + data + b"\n\n"
 
 
-async def _again(request: Request) -> Principal | None:
-    """Authenticate the request once more; None where it would not be let in now."""
+async def _authenticate_again(request: Request) -> Principal | None:
+    """Authenticate the request again; None if its credential is no longer valid."""
     try:
         principal: Principal = await request.scope["noonmark.again"]()
     except ProblemError as error:
-        # The database may be away for a moment; what was checked 3 s ago holds until it answers.
+        # The database may be away for a moment; the check of 3 s ago stays valid until it responds.
         return request.scope["noonmark.principal"] if error.kind is UNAVAILABLE else None
     return principal
 
@@ -144,19 +147,19 @@ def _parts(listener: Listener, *, payloads: bool) -> list[bytes]:
     return parts
 
 
-def _events(told: LiveEvent, *, payloads: bool) -> list[bytes]:
-    """Write the outcomes of one record; its place stands at the last: none of them is passed over by it."""
+def _events(event: LiveEvent, *, payloads: bool) -> list[bytes]:
+    """Write the outcomes of one record; only the last one has the `id`, so that a resume skips none."""
     parts = []
-    for place, outcome in enumerate(told.outcomes, start=1):
+    for number, outcome in enumerate(event.outcomes, start=1):
         shown: dict[str, Any] = outcome
         if not payloads:
             shown = {**outcome, "error": None, "error_hidden": outcome.get("error") is not None}
-        head = f"id: {told.place}\n" if place == len(told.outcomes) else ""
+        head = f"id: {event.position}\n" if number == len(event.outcomes) else ""
         parts.append(f"{head}event: run\ndata: ".encode() + orjson.dumps(shown) + b"\n\n")
     return parts
 
 
 def _comment(listener: Listener, text: str) -> bytes:
-    # Also where nothing of it was told: the place moves on with what others do.
+    # Even without events of this stream, the position advances with those of others.
     head = f"id: {listener.reached}\n" if listener.reached and not listener.waiting else ""
     return f"{head}: {text}\n\n".encode()

@@ -1,4 +1,4 @@
-"""Runs: listed, read, and what they wrote. Every path is also there as `/executions`."""
+"""Routes of runs and their output. All paths are also available below `/executions`."""
 
 from __future__ import annotations
 
@@ -28,22 +28,20 @@ router = resource("runs")
 _LISTING: Final = "runs"
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-States = Annotated[
-    list[RunState], Query(max_length=20, description="Only runs in this state; repeatable: any of them.")
-]
-Reasons = Annotated[Texts, Query(description="Only runs with this reason, such as overlap; repeatable.")]
-OriginWord = Annotated[Origin | None, Query(description="Only runs that this asked for.")]
+States = Annotated[list[RunState], Query(max_length=20, description="Only runs in these states; repeatable.")]
+Reasons = Annotated[Texts, Query(description="Only runs with these reasons, such as overlap; repeatable.")]
+OriginWord = Annotated[Origin | None, Query(description="Only runs with this origin.")]
 
 
 def also_executions(
     register: Callable[..., Callable[[_F], _F]], path: str, **options: Any
 ) -> Callable[[_F], _F]:
-    """Serve a path of runs, and the same under the name that other schedulers have for them.
+    """Serve a path of runs, and an alias below `/executions`, the name in other schedulers.
 
     Args:
-        register: method of the router, such as `router.get`.
-        path: holds `/runs`.
-        options: of the route.
+        register: a method of the router, such as `router.get`.
+        path: the path, which contains `/runs`.
+        options: options of the route.
     """
 
     def add(function: _F) -> _F:
@@ -67,7 +65,8 @@ def list_runs(
     namespace: NamespaceParameter = None,
     job_id: Annotated[UUID | None, Query(description="Only runs of the job with this id.")] = None,
     job_name: Annotated[
-        Text | None, Query(description="Only runs of the recurring job of this name, else of one-time jobs.")
+        Text | None,
+        Query(description="Only runs of the recurring job with this name; if none exists, of one-time jobs."),
     ] = None,
     state: States = [],  # noqa: B006 - FastAPI copies defaults
     reason: Reasons = [],  # noqa: B006
@@ -80,10 +79,10 @@ def list_runs(
     cursor: CursorText = None,
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> Page[RunSummary]:
-    """List runs of a namespace, the newest first; those of one job by their due instants.
+    """List runs of a namespace, newest first; runs of one job by their due instants.
 
-    A page looks at a bounded number of runs. It may hold fewer than `limit`, or none, while `next_cursor`
-    says where to go on.
+    A page reads a bounded number of runs. It may contain fewer than `limit`, or none, although more follow:
+    continue until `next_cursor` is null.
     """
     wanted = RunSearch(
         caller.namespace(namespace),
@@ -113,7 +112,7 @@ def list_runs_of_job(
     cursor: CursorText = None,
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> Page[RunSummary]:
-    """List the runs of a job, the latest due instant first."""
+    """List the runs of a job, latest due instant first."""
     with caller.reading() as session:
         namespace = lookups.namespace_of_job(session.sql, job_id)
     if namespace is None or caller.principal.role_in(namespace) is None:
@@ -145,9 +144,9 @@ def _page(caller: Caller, wanted: RunSearch, limit: int, cursor: str | None) -> 
 
 @also_executions(router.get, "/runs/{run_id:uuid}")
 def read_run(run_id: UUID, response: Response, caller: Caller = needs(Permission.RUNS_READ)) -> Run:
-    """Read a run with its attempts, its progress, and what it waits for.
+    """Read a run with its attempts, its progress, and the limit that it waits for.
 
-    Results, errors and checkpoints are shown to credentials with `payloads:read`.
+    Only credentials with `payloads:read` see results, errors and checkpoints.
     """
     with caller.reading() as session:
         found = paging.show_run(session.sql, run_id)
@@ -170,12 +169,14 @@ def read_run(run_id: UUID, response: Response, caller: Caller = needs(Permission
 def read_logs(
     run_id: UUID,
     request: Request,
-    attempt: Annotated[int | None, Query(ge=1, le=1_000_000, description="Only of this attempt.")] = None,
+    attempt: Annotated[
+        int | None, Query(ge=1, le=1_000_000, description="Only output of this attempt.")
+    ] = None,
     caller: Caller = needs(Permission.PAYLOADS_READ),
 ) -> RunLogs | Response:
-    """Read what the attempts of a run printed and logged: the last 64 KB of each stream.
+    """Read the output and logs of the attempts of a run: the last 64 KB of each stream.
 
-    With `Accept: text/plain` it comes as text. It is kept when an attempt ends.
+    With `Accept: text/plain`, the response is text. Output is stored when an attempt finishes.
     """
     with caller.reading() as session:
         namespace = lookups.namespace_of_run(session.sql, run_id)
@@ -189,5 +190,5 @@ def read_logs(
 
 
 def missing_run(run_id: UUID) -> ProblemError:
-    """Make the answer where no run has an id, or one of others does."""
+    """Create the problem about a run that does not exist, or that the caller must not see."""
     return ProblemError(NOT_FOUND, f"there is no run {run_id}")

@@ -1,4 +1,4 @@
-"""Rows of runs as the API shows them: named as in documents, without what the caller may not see."""
+"""Builds API models from rows of runs, without values that the caller cannot see."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Row = Mapping[str, Any]
 
 
 def summary_of(row: Row, *, payloads: bool) -> RunSummary:
-    """Make a run of a listing.
+    """Build a run of a listing.
 
     Args:
-        row: of `run_lists.search_runs`.
-        payloads: errors may be seen.
+        row: row of `views.runs.search_runs`.
+        payloads: whether the caller can see errors.
     """
     return RunSummary.model_validate(_summary(row, payloads=payloads))
 
 
 def run_of(row: Row, attempts: Sequence[Row], note: Row | None, *, payloads: bool) -> Run:
-    """Make a run with everything about it.
+    """Build a run with all details.
 
     Args:
-        row: of `views.show_run`.
-        attempts: of `run_views.run_attempts`.
-        note: of `run_views.run_note`.
-        payloads: errors, results and checkpoints may be seen.
+        row: row of `views.paging.show_run`.
+        attempts: rows of `views.attempts.run_attempts`.
+        note: row of `views.attempts.run_note`.
+        payloads: whether the caller can see errors, results and checkpoints.
     """
     checkpoint = note["checkpoint"] if note is not None else None
     return Run.model_validate(
@@ -46,19 +46,19 @@ def run_of(row: Row, attempts: Sequence[Row], note: Row | None, *, payloads: boo
 
 
 def run_etag(row: Row) -> str:
-    """Make the tag of a run: it changes with every move of its state."""
+    """Create the entity tag of a run: it changes with every state transition."""
     return etag_of("run", row["state"], row["fence"], row["attempt"], row["reason"])
 
 
 def logs_of(run_id: object, rows: Sequence[Row]) -> RunLogs:
-    """Make what attempts wrote, of rows of `run_views.run_logs`."""
+    """Build the output of attempts from rows of `views.attempts.run_logs`."""
     return RunLogs.model_validate(
         {"run_id": run_id, "attempts": [AttemptLog.model_validate(dict(row)) for row in rows]}
     )
 
 
 def logs_text(rows: Sequence[Row]) -> str:
-    """Write the same for people."""
+    """Format the output of attempts as text."""
     parts: list[str] = []
     for row in rows:
         for stream in ("log", "stdout", "stderr"):
@@ -68,7 +68,7 @@ def logs_text(rows: Sequence[Row]) -> str:
                     row[stream].rstrip("\n"),
                 ]
         if row["dropped"]:
-            parts.append(f"== {row['dropped']} bytes before these were not kept")
+            parts.append(f"== {row['dropped']} earlier bytes were dropped")
     return "\n".join(parts) + "\n" if parts else ""
 
 
