@@ -43,8 +43,8 @@ def test_a_limit_is_set_listed_and_deleted(noonmark):
         "burst": None,
         "changed": True,
     }
-    assert noonmark("limit", "delete", "stripe") == "limit stripe of namespace default is deleted\n"
-    assert "has no limit 'stripe'" in noonmark("limit", "delete", "stripe", code=1)
+    assert noonmark("limit", "delete", "stripe") == "limit stripe of namespace default deleted\n"
+    assert "limit 'stripe' does not exist" in noonmark("limit", "delete", "stripe", code=1)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_listings_say_what_a_run_waits_for(noonmark, jobs):
 
 def test_a_namespace_is_capped_and_uncapped(noonmark):
     assert noonmark("namespace", "set", "shop", "--max-in-flight", "3").startswith(
-        "namespace shop has at most 3 runs of a lane in flight\n"
+        "namespace shop has at most 3 runs in flight per lane\n"
     )
     assert "had at most 3" in noonmark("namespace", "set", "shop", "--max-in-flight", "3")
     (row,) = json.loads(noonmark("namespace", "list", "--json"))["items"]

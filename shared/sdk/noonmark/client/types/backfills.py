@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+from noonmark.client.types.jobs import Fire
+
 
 class Backfill(TypedDict):
     """Past instants of a job that somebody asked to run after all."""
@@ -82,6 +84,9 @@ class BackfillPlan(TypedDict):
     """The first of these, at most 100."""
 
     note: str | None
+
+    fires: list[Fire]
+    """The same instants with their local time."""
 
 
 class BackfillCancelled(TypedDict):
