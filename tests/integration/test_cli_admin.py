@@ -24,7 +24,7 @@ def test_the_first_key_is_made_once_and_shown_once(noonmark, principal_of, empti
     token = called.stdout.strip()
 
     assert principal_of(token).platform
-    assert "shown once" in called.stderr
+    assert "shown only once" in called.stderr
     refused = noonmark("admin", "bootstrap", code=1)
     assert "--force" in refused
     assert "nmk_" not in refused
@@ -50,7 +50,7 @@ def test_keys_are_made_listed_shown_and_revoked(noonmark, principal_of):
     found = principal_of(token)
     assert {place: role.label for place, role in found.grants.items()} == {"billing": "editor", "*": "viewer"}
     assert (found.scopes, found.rate_per_minute) == ({"jobs:read"}, 60)
-    assert "shown once" in called.stderr
+    assert "shown only once" in called.stderr
     (row,) = json.loads(noonmark("admin", "key", "list", "--json"))["items"]
     assert (row["key_id"], row["name"], row["state"]) == (key, "ci", "valid")
     listed = noonmark("admin", "key", "list", "-o", "wide")

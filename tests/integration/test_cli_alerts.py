@@ -74,7 +74,7 @@ def test_channels_are_tried_and_each_says_what_came_back(noonmark, monkeypatch):
     dead.close()
     monkeypatch.setenv("NOONMARK_ALERT_WEBHOOK_URL", hook.url)
     monkeypatch.setenv("NOONMARK_ALERT_WEBHOOK_SECRET", SECRET)
-    assert "taken" in noonmark("alert", "test")
+    assert "accepted" in noonmark("alert", "test")
 
     ((headers, body),) = hook.got
     assert verify(headers, body, [SECRET]).id == json.loads(body)["id"]

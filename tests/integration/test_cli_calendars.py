@@ -121,7 +121,7 @@ def test_a_change_tells_how_many_jobs_are_planned_anew(noonmark, emptied_databas
     assert noonmark("set", "us", "--date", "2026-12-24").splitlines() == [
         "calendar us changed: 1 date",
         "1 added: 2026-12-24; 1 removed: 2026-12-25",
-        "jobs that use it: 1, of which 1 are planned anew: billing",
+        "jobs that use it: 1, 1 of them replanned: billing",
     ]
 
 
@@ -167,7 +167,7 @@ def test_single_entries_are_added_and_removed(noonmark, emptied_database):
         (["us", "--add", "2026-13-01"], "--add: dates[0] is 2026-13-01"),
         (["us", "--remove", "2026-12-31"], "--remove 2026-12-31: calendar us has no such entry"),
         (["us", "--add", "SAT", "--date", "2026-12-25"], "give --add and --remove, or all days"),
-        (["gone", "--add", "SAT"], "calendar 'gone' does not exist in namespace default yet"),
+        (["gone", "--add", "SAT"], "calendar 'gone' does not exist in namespace default; create it"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -189,7 +189,7 @@ def test_jobs_that_have_no_next_instant_any_more_are_named(noonmark, emptied_dat
     assert dry[-1] == f"warning: 12 would have no next instant left: {named}"
     done = noonmark("set", "us", *every).splitlines()
     assert done[-2:] == [
-        f"jobs that use it: 12, of which 12 are planned anew: {named}",
+        f"jobs that use it: 12, 12 of them replanned: {named}",
         f"warning: 12 have no next instant left: {named}",
     ]
     told = json.loads(noonmark("set", "us", "--remove", "MON", "--json"))
@@ -241,7 +241,7 @@ def test_a_calendar_in_use_is_not_deleted(noonmark, emptied_database):
 @pytest.mark.parametrize("command", [["show", "gone"], ["delete", "gone"]], ids=" ".join)
 def test_a_calendar_that_is_not_there_is_a_sentence(noonmark, command):
     with pytest.raises(
-        CliError, match="calendar 'gone' does not exist in namespace default: `noonmark calendar list"
+        CliError, match="calendar 'gone' does not exist in namespace default; run `noonmark calendar list"
     ):
         noonmark(*command)
 
@@ -256,7 +256,7 @@ def test_a_calendar_that_is_not_there_is_a_sentence(noonmark, command):
         (["--file", "list.json"], "list.json: calendar is an array; allowed: an object"),
         (["--file", "wrong.yaml"], "wrong.yaml: dates[0] is 'soon', which is no date; allowed"),
         (["--date", "25.12.2026"], "dates[0] is '25.12.2026', which is no date"),
-        (["--range", "2026-12-25"], "--range '2026-12-25' has no end: write both days"),
+        (["--range", "2026-12-25"], "--range '2026-12-25' has no end; write both days"),
         (["--range", "2026-12-25..x"], "ranges[0].last is 'x', which is no date"),
         (["--weekday", "SAX"], "weekdays[0] is 'SAX'; allowed: MON"),
     ],

@@ -25,7 +25,7 @@ def app_url(postgres_server: Postgres) -> Iterator[str]:
 def test_an_outbox_from_its_making_to_a_second_try(
     noonmark: Callable[..., str], app_url: str, monkeypatch: pytest.MonkeyPatch, emptied_database: str
 ) -> None:
-    assert "has no table noonmark_outbox: run `noonmark outbox install`" in noonmark(
+    assert "has no table noonmark_outbox; run `noonmark outbox install`" in noonmark(
         "outbox", "status", "--url", app_url, code=1
     )
     assert noonmark("outbox", "install", "--url", app_url).startswith(
@@ -72,7 +72,7 @@ def test_what_is_meant_is_asked_for(
     assert "NOONMARK_APP_OUTBOXES is empty; give --url" in noonmark("outbox", "status", code=2)
     monkeypatch.setenv("NOONMARK_APP_OUTBOXES", f"a={app_url}=x b={app_url}=y")
     assert "give the name of an outbox; configured: a, b" in noonmark("outbox", "install", code=2)
-    assert "outbox 'c'; configured: a, b" in noonmark("outbox", "install", "c", code=2)
+    assert "outbox 'c' does not exist; configured: a, b" in noonmark("outbox", "install", "c", code=2)
     assert "not both" in noonmark("outbox", "install", "a", "--url", app_url, code=2)
     told = noonmark("outbox", "status", "--url", "postgresql://u:hunter2@[/x", code=2)
     assert "--url is not a Postgres URL" in told

@@ -72,7 +72,7 @@ def test_a_running_attempt_is_shown_without_an_outcome(database):
     )
     (attempt,) = json.loads(call("run", "show", str(run), "--json").stdout)["attempts"]
     assert (attempt["outcome"], attempt["worker"]) == (None, 3)
-    assert "when an attempt ends" in call("run", "logs", str(run)).stdout
+    assert "when an attempt finishes" in call("run", "logs", str(run)).stdout
 
 
 def test_progress_and_checkpoint_are_shown(database, run):

@@ -54,7 +54,10 @@ def test_keys_change_over_and_the_newest_stays():
     assert as_json("retire", "billing") == {"namespace": "billing", "retired": ["1"], "valid": ["2"]}
     assert as_json("retire", "billing") == {"namespace": "billing", "retired": [], "valid": ["2"]}
     assert "rotate first" in call("signing-key", "retire", "billing", "2", code=1).stderr
-    assert "not there, or retired" in call("signing-key", "retire", "billing", "1", code=1).stderr
+    assert (
+        "does not exist, or is already retired"
+        in call("signing-key", "retire", "billing", "1", code=1).stderr
+    )
     assert [item["state"] for item in as_json("list", "billing")["items"]] == ["valid", "retired"]
 
 

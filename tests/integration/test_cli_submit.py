@@ -57,7 +57,7 @@ def test_pools_and_limits_that_are_not_there_are_told(check):
 def test_every_problem_is_told_with_its_pointer_and_the_exit_code_is_1(check):
     text = "name: a\ntype: python\nhandler: a.b\n---\nname: b\nhandler: a.b\nnmae: x\nschedule: 0 25 * * *\n"
     lines = check(text=text, code=1, json_form=False).splitlines()
-    assert lines[0].split() == ["#", "ASKS", "FOR", "JOB", "RESULT", "NEXT", "FIRE", "NOTE"]
+    assert lines[0].split() == ["#", "REQUEST", "JOB", "RESULT", "NEXT", "FIRE", "NOTE"]
     assert lines[1].split() == ["1", "create", "a", "ok", "-", "at", "once"]
     assert lines[2].split() == ["2", "create", "b", "refused", "-", "-"]
     assert lines[3] == "document 2 (b)"

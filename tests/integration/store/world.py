@@ -265,7 +265,7 @@ class World:
     def worker(self, *, lease_seconds: float = 15.0, pool: str = "default") -> Identity:
         return worker_lease.register(self.db, pool=pool, host="here", pid=1, lease_seconds=lease_seconds)
 
-    def ticket(self, run_id: UUID, *, fence: int | None = None) -> StartRequest:
+    def start_request(self, run_id: UUID, *, fence: int | None = None) -> StartRequest:
         row = self.run(run_id)
         return StartRequest(run_id, row["scheduled_for"], row["fence"] if fence is None else fence)
 

@@ -358,7 +358,7 @@ def test_help_says_how_many_fires_are_shown_and_what_a_file_is_read_for(command,
     told = re.sub(r"[\s│]+", " ", out)
     assert f"[default: {count}]" in told
     assert "use `noonmark submit --dry-run` to check whole documents" in told
-    assert "with -f of documents that name none" in told
+    assert "with -f, of documents that name none" in told
 
 
 def test_help_of_diff_says_how_sides_are_written():
