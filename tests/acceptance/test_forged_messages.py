@@ -143,5 +143,5 @@ def test_keys_are_rotated_under_load_and_nothing_is_lost(
     assert "no older valid key" in command("pool", "retire-key", "default", new, code=1).stderr
     command("pool", "retire-key", "default", old)
     assert [key.key_id for key in read_keys(noonmark.database, "default")] == [new]
-    assert "there is no pool" in command("pool", "rotate-key", "nowhere", code=1).stderr
+    assert "pool 'nowhere' does not exist" in command("pool", "rotate-key", "nowhere", code=1).stderr
     noonmark.assert_clean(load)

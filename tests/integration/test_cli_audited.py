@@ -102,7 +102,7 @@ def test_the_start_and_the_cancel_of_a_backfill(world: World, did: Did, noonmark
     two_days_ago = (datetime.now(UTC) - timedelta(days=2)).isoformat()
     started = did("backfill", "start", "nightly", *here, "--from", two_days_ago, "--yes")
     assert started == ("backfill.create", f"job:{job_id}", "done")
-    (listed,) = json.loads(noonmark("backfill", "list", "--json"))["items"]
+    (listed,) = json.loads(noonmark("backfill", "list", *here, "--json"))["items"]
     assert did("backfill", "cancel", listed["id"]) == ("backfill.cancel", f"backfill:{listed['id']}", "done")
 
 

@@ -75,7 +75,7 @@ def test_a_calendar_is_made_of_options_and_shown(noonmark):
         *("set", "us", "--date", "2026-12-25", "--date", "2026-07-03", "--range", "2026-12-30..2027-01-01"),
         *("--weekday", "sat", "--yearly", "01-01"),
     )
-    assert made == "calendar us is made: 2 dates, 1 range, every SAT, 1 day of every year\n"
+    assert made == "calendar us created: 2 dates, 1 range, every SAT, 1 day of every year\n"
     shown = noonmark("show", "us").splitlines()
     assert shown[0].split() == ["name", "us"]
     assert shown[4].split() == ["jobs", "0"]
@@ -117,16 +117,18 @@ def test_a_calendar_is_made_of_a_file_or_of_standard_input(noonmark, tmp_path, t
 def test_a_change_tells_how_many_jobs_are_planned_anew(noonmark, emptied_database):
     digest = json.loads(noonmark("set", "us", "--date", "2026-12-25", "--json"))["digest"]
     add_job(emptied_database, digest)
-    assert noonmark("set", "us", "--date", "2026-12-25") == "calendar us has these days already: 1 date\n"
+    assert noonmark("set", "us", "--date", "2026-12-25") == "calendar us already has these days: 1 date\n"
     assert noonmark("set", "us", "--date", "2026-12-24").splitlines() == [
-        "calendar us is changed: 1 date",
+        "calendar us changed: 1 date",
         "1 added: 2026-12-24; 1 removed: 2026-12-25",
-        "jobs that use it: 1, of which 1 are planned anew: billing",
+        "jobs that use it: 1, 1 of them replanned: billing",
     ]
 
 
 def test_a_dry_run_tells_the_same_and_changes_nothing(noonmark, emptied_database, tmp_path):
-    assert noonmark("set", "us", "--yearly", "12-25", "--dry-run").startswith("calendar us would be made: ")
+    assert noonmark("set", "us", "--yearly", "12-25", "--dry-run").startswith(
+        "calendar us would be created: "
+    )
     digest = json.loads(noonmark("set", "us", "--yearly", "12-25", "--yearly", "01-01", "--json"))["digest"]
     add_job(emptied_database, digest)
     assert noonmark("set", "us", "--date", "2026-11-26", "--dry-run").splitlines() == [
@@ -161,11 +163,11 @@ def test_single_entries_are_added_and_removed(noonmark, emptied_database):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["us", "--add", "soon"], "--add 'soon' is no entry of a calendar; allowed: a day such as"),
+        (["us", "--add", "soon"], "--add 'soon' is not a calendar entry; allowed: a day such as"),
         (["us", "--add", "2026-13-01"], "--add: dates[0] is 2026-13-01"),
         (["us", "--remove", "2026-12-31"], "--remove 2026-12-31: calendar us has no such entry"),
         (["us", "--add", "SAT", "--date", "2026-12-25"], "give --add and --remove, or all days"),
-        (["gone", "--add", "SAT"], "there is no calendar 'gone' in namespace default yet"),
+        (["gone", "--add", "SAT"], "calendar 'gone' does not exist in namespace default; create it"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -184,11 +186,11 @@ def test_jobs_that_have_no_next_instant_any_more_are_named(noonmark, emptied_dat
     every = [f"--weekday={day}" for day in ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")]
     named = ", ".join(f"job-{number:02}" for number in range(10)) + " and 2 more"
     dry = noonmark("set", "us", *every, "--dry-run").splitlines()
-    assert dry[-1] == f"warning: 12 would have no next instant any more: {named}"
+    assert dry[-1] == f"warning: 12 would have no next instant left: {named}"
     done = noonmark("set", "us", *every).splitlines()
     assert done[-2:] == [
-        f"jobs that use it: 12, of which 12 are planned anew: {named}",
-        f"warning: 12 have no next instant any more: {named}",
+        f"jobs that use it: 12, 12 of them replanned: {named}",
+        f"warning: 12 have no next instant left: {named}",
     ]
     told = json.loads(noonmark("set", "us", "--remove", "MON", "--json"))
     assert (told["without_next_instant"], len(told["used_by"])) == ([], 12)
@@ -209,7 +211,7 @@ def test_calendars_are_listed_with_their_jobs_and_by_namespace(noonmark, emptied
 
 def test_a_year_without_a_day_is_told(noonmark):
     noonmark("set", "us", "--date", "2026-12-25")
-    assert noonmark("show", "us", "--year", "2030") == "us has no day in 2030\n"
+    assert noonmark("show", "us", "--year", "2030") == "us has no days in 2030\n"
     assert json.loads(noonmark("show", "us", "--year", "2026", "--json"))["days"] == ["2026-12-25"]
 
 
@@ -217,8 +219,8 @@ def test_holidays_are_imported_from_an_icalendar_file(noonmark, tmp_path):
     (tmp_path / "us.ics").write_text(ICS)
     first, second, third = noonmark("import", "us", "us.ics", "--years", "3").splitlines()
     assert first == "3 events read, 1 of them cancelled"
-    assert second.startswith("calendar us is made: ")
-    assert third.startswith("recurring events are written out to ")
+    assert second.startswith("calendar us created: ")
+    assert third.startswith("recurring events are expanded up to ")
     again = json.loads(noonmark("import", "us", "us.ics", "--years", "3", "--json"))
     assert (again["change"], again["events"], again["cancelled"]) == ("unchanged", 3, 1)
     body = json.loads(noonmark("show", "us", "--json"))["body"]
@@ -233,13 +235,13 @@ def test_a_calendar_in_use_is_not_deleted(noonmark, emptied_database):
         noonmark("delete", "us")
     assert caught.value.code is ExitCode.PROBLEM
     noonmark("set", "de", "--yearly", "10-03")
-    assert noonmark("delete", "de") == "calendar de is deleted\n"
+    assert noonmark("delete", "de") == "calendar de deleted\n"
 
 
 @pytest.mark.parametrize("command", [["show", "gone"], ["delete", "gone"]], ids=" ".join)
 def test_a_calendar_that_is_not_there_is_a_sentence(noonmark, command):
     with pytest.raises(
-        CliError, match="there is no calendar 'gone' in namespace default: `noonmark calendar list"
+        CliError, match="calendar 'gone' does not exist in namespace default; run `noonmark calendar list"
     ):
         noonmark(*command)
 
@@ -247,14 +249,14 @@ def test_a_calendar_that_is_not_there_is_a_sentence(noonmark, command):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "give the days: --file, --date, --range, --weekday or --yearly"),
+        ([], "no days given; use --file, --date, --range, --weekday or --yearly"),
         (["--file", "x.yaml", "--date", "2026-12-25"], "give --file or single days, not both"),
-        (["--file", "missing.yaml"], "missing.yaml cannot be read"),
+        (["--file", "missing.yaml"], "cannot read missing.yaml"),
         (["--file", "bad.yaml"], "bad.yaml is neither JSON nor YAML: while parsing"),
         (["--file", "list.json"], "list.json: calendar is an array; allowed: an object"),
         (["--file", "wrong.yaml"], "wrong.yaml: dates[0] is 'soon', which is not a date; allowed"),
         (["--date", "25.12.2026"], "dates[0] is '25.12.2026', which is not a date"),
-        (["--range", "2026-12-25"], "--range '2026-12-25' has no end: write both days"),
+        (["--range", "2026-12-25"], "--range '2026-12-25' has no end; write both days"),
         (["--range", "2026-12-25..x"], "ranges[0].last is 'x', which is not a date"),
         (["--weekday", "SAX"], "weekdays[0] is 'SAX'; allowed: MON"),
     ],
@@ -274,5 +276,5 @@ def test_a_name_that_is_none_and_a_file_that_is_none_are_told(noonmark, tmp_path
     with pytest.raises(CliError, match="'US' is not a valid calendar name: use 1 to 63 of"):
         noonmark("set", "US", "--date", "2026-12-25")
     (tmp_path / "x.ics").write_text("<html>")
-    with pytest.raises(CliError, match=r"x\.ics: is no iCalendar file"):
+    with pytest.raises(CliError, match=r"x\.ics: is not an iCalendar file"):
         noonmark("import", "us", "x.ics")

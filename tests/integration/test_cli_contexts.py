@@ -89,13 +89,13 @@ def test_what_a_server_has_is_read_by_a_context_alone(context, emptied_database)
     (listed,) = json.loads(call("run", "list", "--job", "tick", "--json").stdout)["items"]
     assert listed["id"] == run
     assert "manual" in call("run", "show", run).stdout
-    assert "its attempts wrote nothing" in call("run", "logs", run).stdout
+    assert "its attempts stored no output" in call("run", "logs", run).stdout
     with psycopg.connect(emptied_database, autocommit=True) as connection:
         connection.execute(
             "insert into workers (pool, host, pid, lease_seconds, beat_at) values ('default', 'box', 1, 15, now())"
         )
     assert " box " in call("workers").stdout
-    assert "there is no job 'tock': " in call("job", "show", "tock", code=1).stderr
+    assert "job 'tock' does not exist; " in call("job", "show", "tock", code=1).stderr
 
 
 def test_the_payload_and_the_rejections_of_others_are_not_read(context):
@@ -111,7 +111,7 @@ def test_orders_and_settings_by_a_context_reach_its_server_and_the_audit_log_nam
 ):
     context("shop", "admin")
     call("limit", "set", "mail", "--rate", "5/s")
-    assert "namespace 'shop' has no limit 'post'" in call("limit", "delete", "post", code=1).stderr
+    assert "limit 'post' does not exist in namespace 'shop'" in call("limit", "delete", "post", code=1).stderr
     call("calendar", "set", "days", "--date", "2026-12-25")
     assert "'gone' in namespace shop" in call("calendar", "show", "gone", code=1).stderr
     call("namespace", "set", "shop", "--max-jobs", "9")

@@ -117,7 +117,10 @@ def test_discarded_ones_say_why(world):
     ("words", "told"),
     [
         (("list", "--fingerprint", "xyz"), "16 hexadecimal digits"),
-        (("list", "--reason", "rejectd"), "nothing dies of 'rejectd': the reasons are retries_exhausted"),
+        (
+            ("list", "--reason", "rejectd"),
+            "'rejectd' is not a reason; use one of retries_exhausted",
+        ),
         (("redrive", "--died-of", "lots", "--yes"), "nothing dies of 'lots'"),
         (("discard", "--job", "invoices", "--reason", "rejected", "--yes"), "meant by --died-of rejected"),
     ],
@@ -136,12 +139,12 @@ def test_a_job_that_is_not_there_is_told(world, words):
     died(world, "boom")
     consent = () if words[-1] == "groups" else ("--yes",)
 
-    assert "there is no job 'invoice'" in call(*words, "--job", "invoice", *consent, code=1).stderr
+    assert "job 'invoice' does not exist" in call(*words, "--job", "invoice", *consent, code=1).stderr
 
 
 def test_the_help_says_that_an_edit_of_the_job_does_not_reach_a_redriven_run():
     told = " ".join(call("dead", "redrive", "--help").stdout.split())
-    assert "keeps its old document" in told
+    assert "keeps the job version" in told
     assert "noonmark job trigger" in told
 
 
@@ -187,7 +190,7 @@ def test_waiting_for_a_worker_that_does_not_confirm_ends_with_a_problem(world):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "say which runs are meant"),
+        ((), "no runs selected"),
         (("--label", "team"), "KEY=VALUE"),
         (("0190b6a0-1c2d-7000-8000-000000000001", "--job", "x"), "not both"),
         (("--job", "x", "--before", "soon"), "--before 'soon'"),
@@ -200,7 +203,7 @@ def test_wrong_usage_of_cancel_is_told(world, words, told):
 def test_a_run_that_has_ended_is_left_alone_and_told(world):
     (run,) = died(world, "boom")
 
-    assert call("run", "cancel", str(run)).stdout == f"run {run} is dead: nothing was changed\n"
+    assert call("run", "cancel", str(run)).stdout == f"run {run} is dead: not changed\n"
     assert shown("run", "cancel", str(run))["left_alone"] == [{"run_id": str(run), "state": "dead"}]
 
 
@@ -208,7 +211,7 @@ def test_a_filter_that_means_nothing_is_told(world):
     died(world, "boom")
 
     done = call("run", "cancel", *HERE, "--job", "invoices", "--yes")
-    assert done.stdout == "no run that could be cancelled is meant: nothing was changed\n"
+    assert done.stdout == "no matching run can be cancelled; nothing changed\n"
 
 
 def test_who_waits_for_a_run_that_is_being_stopped_already_waits(world):
@@ -217,12 +220,12 @@ def test_who_waits_for_a_run_that_is_being_stopped_already_waits(world):
 
     done = call("run", "cancel", str(run.id), "--wait", "--timeout", "0", code=1)
 
-    assert done.stdout == f"run {run.id} is cancelling: nothing was changed\n1 has not stopped yet\n"
+    assert done.stdout == f"run {run.id} is cancelling: not changed\n1 has not stopped yet\n"
 
 
 def test_an_unknown_run_is_told(world):
     unknown = "0190b6a0-1c2d-7000-8000-000000000001"
-    assert f"there is no run {unknown}" in call("run", "cancel", unknown, code=1).stderr
+    assert f"run {unknown} does not exist" in call("run", "cancel", unknown, code=1).stderr
 
 
 def test_a_dead_run_is_retried_by_its_id_and_a_live_one_is_not(world):

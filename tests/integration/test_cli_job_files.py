@@ -146,7 +146,7 @@ def test_prune_ends_the_jobs_of_the_set_that_are_gone_and_no_others(apply, noonm
     assert counts(dry) == (0, 0, 1, 1)
     assert versions(database)["sync"] == (1, "active")
     refused = call("job", "apply", "-f", "jobs", "--set", "reports", "--prune", code=2)
-    assert "give --yes" in refused.stderr
+    assert "pass --yes" in refused.stderr
     assert counts(apply("--set", "reports", "--prune", "--yes", a=TICK)) == (0, 0, 1, 1)
     assert {name: state for name, (_, state) in versions(database).items()} == {
         "tick": "active",
@@ -186,7 +186,7 @@ def test_a_job_that_leaves_the_set_before_it_is_ended_stays(apply, database, mon
     monkeypatch.setattr(apply_steps, "_carry_out", later)
     Path("jobs/b.yaml").unlink()
     stopped = call("job", "apply", "-f", "jobs", "--set", "reports", "--prune", "--yes", code=1)
-    assert "apply again to go on" in stopped.stderr
+    assert "apply again to continue" in stopped.stderr
     assert versions(database)["sync"] == (2, "active")
 
 
@@ -249,10 +249,10 @@ def test_orders_are_carried_out_when_they_are_answered(noonmark, apply, database
         "manual",
         "queued",
     )
-    assert "--payload is no JSON" in noonmark("job", "trigger", "tick", "--payload", "{", code=2)
+    assert "--payload is not JSON" in noonmark("job", "trigger", "tick", "--payload", "{", code=2)
     noonmark("job", "delete", "tick")
     assert state()[0] == "cancelled"
-    assert "there is no recurring job 'tick'" in noonmark("job", "pause", "tick", code=1)
+    assert "recurring job 'tick' does not exist" in noonmark("job", "pause", "tick", code=1)
 
 
 def test_versions_and_what_changed_between_them(noonmark, apply):
@@ -285,7 +285,7 @@ def test_a_job_is_edited_and_what_is_refused_is_shown_again(noonmark, apply, mon
         "s/^timeout_seconds: .*/timeout_seconds: soon/",
         "s/^timeout_seconds: .*/timeout_seconds: 99/",
     )
-    assert "is changed" in noonmark("job", "edit", "tick")
+    assert "changed; run" in noonmark("job", "edit", "tick")
     assert Path("seen.1").read_text().count("# /timeout_seconds: ") == 1
     assert versions(database) == {"tick": (2, "active")}
     assert database.execute("select (work ->> 'timeout_seconds')::float from jobs").fetchone() == (99.0,)
@@ -294,8 +294,8 @@ def test_a_job_is_edited_and_what_is_refused_is_shown_again(noonmark, apply, mon
 def test_an_edit_that_changes_nothing_makes_no_version(noonmark, apply, monkeypatch, database):
     apply(a=TICK)
     editor(monkeypatch, "", "1,$d")
-    assert noonmark("job", "edit", "tick") == "nothing is changed\n"
-    assert noonmark("job", "edit", "tick") == "nothing is changed\n"
+    assert noonmark("job", "edit", "tick") == "nothing changed\n"
+    assert noonmark("job", "edit", "tick") == "nothing changed\n"
     assert versions(database) == {"tick": (1, "active")}
 
 
@@ -336,4 +336,4 @@ def test_a_run_that_is_waited_for_tells_by_the_exit_code_how_it_ended(
 
     monkeypatch.setattr("noonmark.client.drivers.time", SimpleNamespace(sleep=meanwhile))
     told = call("job", "trigger", "tick", "--wait", code=code).stdout
-    assert told.endswith("succeeded\n" if code == 0 else "ended as cancelled\n")
+    assert told.endswith("succeeded\n" if code == 0 else "finished as cancelled\n")

@@ -15,7 +15,7 @@ def jobs(emptied_database):
 
 def test_a_limit_is_set_listed_and_deleted(noonmark):
     assert noonmark("limit", "set", "stripe", "--max-running", "5", "--rate", "100/60s", "--burst", "20") == (
-        "limit stripe of namespace default lets through 5 at a time and 100 in 60 s, 20 at once\n"
+        "limit stripe of namespace default admits 5 at a time and 100 in 60 s, 20 at once\n"
     )
     assert noonmark(
         "limit", "set", "stripe", "--max-running", "5", "--rate", "100/1m", "--burst", "20"
@@ -43,8 +43,8 @@ def test_a_limit_is_set_listed_and_deleted(noonmark):
         "burst": None,
         "changed": True,
     }
-    assert noonmark("limit", "delete", "stripe") == "limit stripe of namespace default is deleted\n"
-    assert "has no limit 'stripe'" in noonmark("limit", "delete", "stripe", code=1)
+    assert noonmark("limit", "delete", "stripe") == "limit stripe of namespace default deleted\n"
+    assert "limit 'stripe' does not exist" in noonmark("limit", "delete", "stripe", code=1)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_listings_say_what_a_run_waits_for(noonmark, jobs):
 
 def test_a_namespace_is_capped_and_uncapped(noonmark):
     assert noonmark("namespace", "set", "shop", "--max-in-flight", "3").startswith(
-        "namespace shop has at most 3 runs of a lane in flight\n"
+        "namespace shop has a limit of 3 runs in flight per lane\n"
     )
-    assert "had at most 3" in noonmark("namespace", "set", "shop", "--max-in-flight", "3")
+    assert "had a limit of 3" in noonmark("namespace", "set", "shop", "--max-in-flight", "3")
     (row,) = json.loads(noonmark("namespace", "list", "--json"))["items"]
     assert row["max_in_flight"] == 3
     done = json.loads(
@@ -112,6 +112,6 @@ def test_a_quota_of_jobs_is_set_told_and_taken_away(noonmark, jobs):
     refused = jobs.one(nightly("b"))
     assert (refused.status.value, refused.reason.value) == ("rejected", "quota")
     assert json.loads(noonmark("namespace", "show", "default", "--json"))["max_jobs"] == 1
-    assert "neither a whole number" in noonmark("namespace", "set", "default", "--max-jobs", "-1", code=2)
+    assert "not a whole number" in noonmark("namespace", "set", "default", "--max-jobs", "-1", code=2)
     assert "has no quota of jobs" in noonmark("namespace", "set", "default", "--max-jobs", "none")
     assert jobs.one(nightly("b")).status.value == "accepted"

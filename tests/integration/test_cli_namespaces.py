@@ -27,9 +27,9 @@ def test_a_namespace_is_set_listed_paused_shown_and_resumed(noonmark, jobs):
         "namespace", "set", "shop", "--timezone", "Europe/Berlin"
     )
     assert noonmark("namespace", "pause", "shop", "--reason", "moving") == (
-        "namespace shop is paused: 3 jobs held, 0 runs wait\n"
+        "namespace shop is paused: 3 jobs paused, 0 runs deferred\n"
     )
-    assert "was paused before: 0 jobs held" in noonmark("namespace", "pause", "shop")
+    assert "was already paused: 0 jobs paused" in noonmark("namespace", "pause", "shop")
     (listed,) = json.loads(noonmark("namespace", "list", "--json"))["items"]
     assert (listed["name"], listed["timezone"], listed["pause_reason"]) == ("shop", "Europe/Berlin", "moving")
     assert "paused" in noonmark("namespace", "list")
@@ -42,7 +42,7 @@ def test_a_namespace_is_set_listed_paused_shown_and_resumed(noonmark, jobs):
     assert done == {"name": "shop", "state": "active", "changed": True, **counts}
     assert (
         noonmark("namespace", "resume", "shop")
-        == "namespace shop was not paused: 0 jobs go on, 0 runs queued\n"
+        == "namespace shop was not paused: 0 jobs resumed, 0 runs queued\n"
     )
     assert {row["resume_choice"] for row in jobs.rows("select resume_choice from jobs")} == {"latest"}
 
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_said_in_a_sentence(noonmark, arguments, told):
 
 def test_a_namespace_that_nobody_knows_is_not_shown(noonmark):
     told = noonmark("namespace", "show", "nowhere", code=1)
-    assert told == "there is no namespace 'nowhere': `noonmark namespace list` shows those there are\n"
+    assert told == "namespace 'nowhere' does not exist; run `noonmark namespace list`\n"
 
 
 def test_a_paused_job_is_shown_with_who_paused_it_and_how_much_is_held(noonmark, jobs, emptied_database):
@@ -78,8 +78,8 @@ def test_a_paused_job_is_shown_with_who_paused_it_and_how_much_is_held(noonmark,
     assert shown["paused_at"] is not None
     assert shown["held_instants"] in (9, 10)
     assert noonmark("namespace", "resume", "shop").splitlines() == [
-        "namespace shop is resumed: 3 jobs go on, 0 runs queued",
-        "1 job had instants held: they get their verdicts with the next claims",
+        "namespace shop is resumed: 3 jobs resumed, 0 runs queued",
+        "1 job had instants in the pause: the next claims decide about them",
     ]
     shown = json.loads(noonmark("job", "show", "a", "--namespace", "shop", "--json"))
     assert (shown["state"], shown["paused_by"], shown["paused_at"]) == ("active", None, None)
@@ -110,9 +110,9 @@ def test_a_namespace_goes_back_to_its_defaults_unless_it_is_paused_or_has_calend
     noonmark("namespace", "set", "shop", "--timezone", "Asia/Tokyo")
     assert (
         noonmark("namespace", "delete", "shop")
-        == "namespace shop has the defaults again: zone UTC, no cap, not paused\n"
+        == "namespace shop reset to the defaults: zone UTC, no limit of runs, not paused\n"
     )
-    assert "nothing is set for a namespace 'shop'" in noonmark("namespace", "delete", "shop", code=1)
+    assert "namespace 'shop'" in noonmark("namespace", "delete", "shop", code=1)
     (listed,) = json.loads(noonmark("namespace", "list", "--json"))["items"]
     assert (listed["name"], listed["timezone"]) == ("shop", "UTC")
 

@@ -25,7 +25,7 @@ def app_url(postgres_server: Postgres) -> Iterator[str]:
 def test_an_outbox_from_its_making_to_a_second_try(
     noonmark: Callable[..., str], app_url: str, monkeypatch: pytest.MonkeyPatch, emptied_database: str
 ) -> None:
-    assert "has no table noonmark_outbox: run `noonmark outbox install`" in noonmark(
+    assert "has no table noonmark_outbox; run `noonmark outbox install`" in noonmark(
         "outbox", "status", "--url", app_url, code=1
     )
     assert noonmark("outbox", "install", "--url", app_url).startswith(
@@ -40,14 +40,14 @@ def test_an_outbox_from_its_making_to_a_second_try(
         )
 
     monkeypatch.setenv("NOONMARK_APP_OUTBOXES", f"shop={app_url}=billing")
-    assert "1 waiting, the first for 0 s; 1 parked" in noonmark("outbox", "status", "shop")
+    assert "1 waiting, the oldest for 0 s; 1 parked" in noonmark("outbox", "status", "shop")
     shown = json.loads(noonmark("outbox", "status", "--json"))
     assert (shown["waiting"], shown["parked"], shown["items"][0]["error"]) == (1, 1, "no")
 
-    assert "is no id of a row" in noonmark("outbox", "retry", "--row", "7", code=2)
-    assert noonmark("outbox", "retry", "--row", shown["items"][0]["id"]) == "1 rows wait again\n"
+    assert "is not a row id" in noonmark("outbox", "retry", "--row", "7", code=2)
+    assert noonmark("outbox", "retry", "--row", shown["items"][0]["id"]) == "1 rows requeued\n"
     assert json.loads(noonmark("outbox", "status", "--json"))["waiting"] == 2
-    assert noonmark("outbox", "retry") == "0 rows wait again\n"
+    assert noonmark("outbox", "retry") == "0 rows requeued\n"
     # In the log is what was changed of the installation's outbox; the table's making was asked for by a URL.
     kept = (f"local:{getpass.getuser()}", "outbox.retry", "outbox:shop", "billing", 1)
     with psycopg.connect(emptied_database) as connection:
@@ -71,14 +71,14 @@ def test_what_is_meant_is_asked_for(
 ) -> None:
     assert "NOONMARK_APP_OUTBOXES is empty; give --url" in noonmark("outbox", "status", code=2)
     monkeypatch.setenv("NOONMARK_APP_OUTBOXES", f"a={app_url}=x b={app_url}=y")
-    assert "say which outbox is meant; there are: a, b" in noonmark("outbox", "install", code=2)
-    assert "no outbox is named 'c'; there are: a, b" in noonmark("outbox", "install", "c", code=2)
+    assert "give the name of an outbox; configured: a, b" in noonmark("outbox", "install", code=2)
+    assert "outbox 'c' does not exist; configured: a, b" in noonmark("outbox", "install", "c", code=2)
     assert "not both" in noonmark("outbox", "install", "a", "--url", app_url, code=2)
     told = noonmark("outbox", "status", "--url", "postgresql://u:hunter2@[/x", code=2)
-    assert "--url is no Postgres URL" in told
+    assert "--url is not a Postgres URL" in told
     assert "hunter2" not in told
     away = noonmark("outbox", "status", "--url", "postgresql://u:hunter2@127.0.0.1:1/x", code=3)
-    assert "cannot be used" in away
+    assert "cannot connect to the database" in away
     assert "hunter2" not in away
 
 

@@ -42,4 +42,4 @@ def test_the_newest_key_and_one_that_is_not_there_cannot_be_retired(emptied_data
 
 @pytest.mark.parametrize("words", [("rotate-key", "x"), ("keys", "x")])
 def test_an_unknown_pool_is_told(words):
-    assert "there is no pool 'x'" in call("pool", *words, code=1).stderr
+    assert "pool 'x' does not exist" in call("pool", *words, code=1).stderr

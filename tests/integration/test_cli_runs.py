@@ -58,7 +58,7 @@ def test_every_attempt_is_shown_the_successful_one_too(database, run):
     assert shown["result"] == {"rows": 3}
     lines = [line.split() for line in text.splitlines()]
     assert any(line[:2] == ["2", "succeeded"] and "1.5" in line for line in lines)
-    assert text.endswith(f"what they wrote: noonmark run logs {run}\n")
+    assert text.endswith(f"output: noonmark run logs {run}\n")
 
 
 def test_without_output_no_column_speaks_of_it(database, run):
@@ -72,7 +72,7 @@ def test_a_running_attempt_is_shown_without_an_outcome(database):
     )
     (attempt,) = json.loads(call("run", "show", str(run), "--json").stdout)["attempts"]
     assert (attempt["outcome"], attempt["worker"]) == (None, 3)
-    assert "when an attempt ends" in call("run", "logs", str(run)).stdout
+    assert "when an attempt finishes" in call("run", "logs", str(run)).stdout
 
 
 def test_progress_and_checkpoint_are_shown(database, run):
@@ -82,7 +82,7 @@ def test_progress_and_checkpoint_are_shown(database, run):
     )
     text = call("run", "show", str(run)).stdout
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "progress 40% page 40 of 100 (told at 2026-06-01T09:00:00.000Z)" in lines
+    assert "progress 40% page 40 of 100 (reported at 2026-06-01T09:00:00.000Z)" in lines
     shown = json.loads(call("run", "show", str(run), "--json").stdout)
     assert (shown["progress"]["share"], shown["progress"]["message"]) == (0.4, "page 40 of 100")
     assert shown["checkpoint"] == {"page": 40}
@@ -92,7 +92,7 @@ def test_logs_are_shown_by_attempt_and_stream(database, run):
     add_log(database, run, 1, stderr="Traceback\n", dropped=12)
     add_log(database, run, 2, stdout="a\tb\n\x1b[31mred\n", log="half way n=5\n")
     assert call("run", "logs", str(run)).stdout == (
-        "== attempt 1, fence 1: stderr\nTraceback\n== 12 bytes before these were not kept\n"
+        "== attempt 1, fence 1: stderr\nTraceback\n== 12 earlier bytes were dropped\n"
         "== attempt 2, fence 2: log\nhalf way n=5\n== attempt 2, fence 2: stdout\na\tb\n [31mred\n"
     )
     assert call("run", "logs", str(run), "--stream", "log").stdout == "half way n=5\n"
@@ -102,11 +102,11 @@ def test_logs_are_shown_by_attempt_and_stream(database, run):
 
 
 def test_no_logs_and_no_run_are_told_apart(database, run):
-    assert call("run", "logs", str(run)).stdout == "its attempts wrote nothing that is kept\n"
-    assert call("run", "logs", str(run), "--attempt", "2").stdout == "attempt 2 wrote nothing that is kept\n"
+    assert call("run", "logs", str(run)).stdout == "its attempts stored no output\n"
+    assert call("run", "logs", str(run), "--attempt", "2").stdout == "attempt 2 stored no output\n"
     nobody = uuid4()
     told = call("run", "logs", str(nobody), code=1).stderr
-    assert told == f"there is no run {nobody}: `noonmark run list` shows those there are\n"
+    assert told == f"run {nobody} does not exist; run `noonmark run list`\n"
 
 
 def test_logs_are_followed_attempt_by_attempt_until_the_run_has_ended(database, run, monkeypatch):
@@ -123,10 +123,10 @@ def test_logs_are_followed_attempt_by_attempt_until_the_run_has_ended(database, 
 
     monkeypatch.setattr(run_logs, "time", SimpleNamespace(sleep=meanwhile))
     assert call("run", "logs", str(run), "--follow").stdout == (
-        "== attempt 1, fence 1: stderr\nfirst\n== attempt 2, fence 2: stdout\nsecond\n== the run is succeeded\n"
+        "== attempt 1, fence 1: stderr\nfirst\n== attempt 2, fence 2: stdout\nsecond\n== run is succeeded\n"
     )
     assert looks == [0, 1]
     lines = call("run", "logs", str(run), "-f", "--json").stdout.splitlines()
     assert [json.loads(line)["attempt"] for line in lines] == [1, 2]
     assert call("run", "logs", str(run), "-f", "--stream", "stdout").stdout == "second\n"
-    assert "there is no run" in call("run", "logs", str(uuid4()), "-f", code=1).stderr
+    assert "does not exist" in call("run", "logs", str(uuid4()), "-f", code=1).stderr

@@ -54,15 +54,18 @@ def test_keys_change_over_and_the_newest_stays():
     assert as_json("retire", "billing") == {"namespace": "billing", "retired": ["1"], "valid": ["2"]}
     assert as_json("retire", "billing") == {"namespace": "billing", "retired": [], "valid": ["2"]}
     assert "rotate first" in call("signing-key", "retire", "billing", "2", code=1).stderr
-    assert "not there, or retired" in call("signing-key", "retire", "billing", "1", code=1).stderr
+    assert (
+        "does not exist, or is already retired"
+        in call("signing-key", "retire", "billing", "1", code=1).stderr
+    )
     assert [item["state"] for item in as_json("list", "billing")["items"]] == ["valid", "retired"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("show", "Not A Name"), 2, "is no namespace"),
-        (("rotate", ""), 2, "is no namespace"),
+        (("show", "Not A Name"), 2, "is not a namespace"),
+        (("rotate", ""), 2, "is not a namespace"),
         (("show", "billing", "9"), 1, "has no key '9'"),
     ],
 )
@@ -73,8 +76,8 @@ def test_what_cannot_be_done_is_told(arguments, code, words):
 @pytest.mark.parametrize(
     ("arguments", "stdin", "words"),
     [
-        (("--token-file", "missing"), "", "cannot be read from missing"),
-        (("--token-file", "-"), " \n", "holds no token"),
+        (("--token-file", "missing"), "", "cannot read the token from missing"),
+        (("--token-file", "-"), " \n", "contains no token"),
         (("--token-file", "-"), "short", "/token"),
         (("--token-file", "-", "--result", "{"), "t" * 43, "--result is not JSON"),
         (("--token-file", "-", "--outcome", "failed", "--result", "1"), "t" * 43, "result of a success"),

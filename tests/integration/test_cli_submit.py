@@ -57,12 +57,12 @@ def test_pools_and_limits_that_are_not_there_are_told(check):
 def test_every_problem_is_told_with_its_pointer_and_the_exit_code_is_1(check):
     text = "name: a\ntype: python\nhandler: a.b\n---\nname: b\nhandler: a.b\nnmae: x\nschedule: 0 25 * * *\n"
     lines = check(text=text, code=1, json_form=False).splitlines()
-    assert lines[0].split() == ["#", "ASKS", "FOR", "JOB", "RESULT", "NEXT", "FIRE", "NOTE"]
+    assert lines[0].split() == ["#", "REQUEST", "JOB", "RESULT", "NEXT", "FIRE", "NOTE"]
     assert lines[1].split() == ["1", "create", "a", "ok", "-", "at", "once"]
     assert lines[2].split() == ["2", "create", "b", "refused", "-", "-"]
     assert lines[3] == "document 2 (b)"
     assert {line.split()[0] for line in lines[4:7]} == {"/type:", "/nmae:", "/schedule:"}
-    assert "2 documents checked, 1 would be refused; nothing is published" in lines
+    assert "2 documents checked, 1 would be rejected; dry run, nothing published" in lines
     assert lines[-1].startswith(
         "checked with the zones, calendars, pools, live workers and limits of the database "
     )
@@ -85,18 +85,18 @@ def test_events_are_checked_as_they_stand(check):
 def test_a_job_of_a_paused_namespace_is_told_to_be_held(check):
     call("namespace", "pause", "shop")
     (found,) = check({**GOOD, "namespace": "shop"})["items"]
-    assert found["note"] == "namespace shop is paused: the job would be made held"
+    assert found["note"] == "namespace shop is paused: the job would be created paused"
 
 
 def test_without_a_database_documents_are_checked_all_the_same_and_that_is_said(check, monkeypatch):
     monkeypatch.setenv("NOONMARK_DATABASE_URL", NO_DATABASE)
     under = {"cron": "0 9 * * *", "calendars": {"exclude": ["weekend"]}}
     (found,) = check({**GOOD, "schedule": under})["items"]
-    assert (found["result"], found["note"]) == ("ok", "its calendars are not looked at")
+    assert (found["result"], found["note"]) == ("ok", "calendars not checked")
     assert found["next_fire_at"].endswith("T09:00:00Z")
     told = check(GOOD, json_form=False).splitlines()[-1]
     assert told.startswith("checked without the database jobs at 127.0.0.1:1 (")
-    assert told.endswith("): default zones are UTC; calendars, pools, handlers and limits are not looked at")
+    assert told.endswith("): default zones are UTC; calendars, pools, handlers and limits are not checked")
     assert "s3cret" not in told
 
 

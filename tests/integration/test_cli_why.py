@@ -54,8 +54,8 @@ def test_a_run_is_asked_about_by_its_id_and_scripts_get_the_document(
 def test_what_is_not_there_is_told_with_where_to_look(noonmark: Callable[..., str], scene: Scene) -> None:
     del scene
     nobody = "00000000-0000-0000-0000-000000000001"
-    assert "there is no job and no run" in noonmark("why", nobody, code=1)
-    assert "there is no job 'nightly' in namespace shop" in noonmark(
+    assert "no job or run" in noonmark("why", nobody, code=1)
+    assert "job 'nightly' does not exist in namespace shop" in noonmark(
         "why", "nightly", "--namespace", "shop", code=1
     )
 

@@ -1,5 +1,5 @@
 """The command line: it starts services, prepares databases, and calls the API for everything else.
 
-May import: everything. Start with `main.py`, which lists the commands; each room holds the commands of one
-subject.
+May import: everything. Start with `main.py`, which lists the commands; each sub-package has
+the commands of one subject.
 """

@@ -1,4 +1,4 @@
-"""`noonmark`: one command for services, databases, pools and a look at what is recorded."""
+"""`noonmark`: the command line; this module registers all commands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from noonmark.cli.terminal.problems import EXIT_CODES, ExitCode, explain, wrong_
 
 
 class _Root(TyperGroup):
-    """The command line, with wrong options told in our words instead of a library's."""
+    """The root command; it reports invalid options in plain words instead of those of a library."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -69,29 +69,29 @@ for _name, _group in (
     ("dead", dead_letters.app),
     ("alert", alerts.app),
 ):
-    app.add_typer(_group, name=_name, rich_help_panel="What happened")
-# The short name that other queues have for it.
+    app.add_typer(_group, name=_name, rich_help_panel="Jobs and runs")
+# The short name that other queues use.
 app.add_typer(dead_letters.app, name="dlq", hidden=True)
-app.command(rich_help_panel="What happened")(workers.workers)
-app.command(rich_help_panel="What happened")(lag.lag)
-app.command(rich_help_panel="What happened")(audit.audit)
-app.command(rich_help_panel="What happened")(why.why)
-app.command(rich_help_panel="Work")(submit.submit)
-app.add_typer(imports.app, name="import", rich_help_panel="Work")
-app.add_typer(schedule_commands.app, name="schedule", rich_help_panel="Work")
-app.add_typer(backfills.app, name="backfill", rich_help_panel="Work")
-app.add_typer(calendars.app, name="calendar", rich_help_panel="Work")
-app.add_typer(database.app, name="db", rich_help_panel="Operation")
-app.add_typer(api_keys.app, name="admin", rich_help_panel="Operation")
-app.add_typer(namespaces.app, name="namespace", rich_help_panel="Operation")
-app.add_typer(limits.app, name="limit", rich_help_panel="Operation")
-app.add_typer(pools.app, name="pool", rich_help_panel="Operation")
-app.add_typer(outbox.app, name="outbox", rich_help_panel="Operation")
-app.add_typer(signing_keys.app, name="signing-key", rich_help_panel="Operation")
-app.add_typer(zones.app, name="zones", rich_help_panel="Operation")
-app.add_typer(config.app, name="config", rich_help_panel="Operation")
-app.command(rich_help_panel="Operation")(health.healthcheck)
-app.add_typer(connection_commands.app, name="context", rich_help_panel="Operation")
+app.command(rich_help_panel="Jobs and runs")(workers.workers)
+app.command(rich_help_panel="Jobs and runs")(lag.lag)
+app.command(rich_help_panel="Jobs and runs")(audit.audit)
+app.command(rich_help_panel="Jobs and runs")(why.why)
+app.command(rich_help_panel="Submissions and schedules")(submit.submit)
+app.add_typer(imports.app, name="import", rich_help_panel="Submissions and schedules")
+app.add_typer(schedule_commands.app, name="schedule", rich_help_panel="Submissions and schedules")
+app.add_typer(backfills.app, name="backfill", rich_help_panel="Submissions and schedules")
+app.add_typer(calendars.app, name="calendar", rich_help_panel="Submissions and schedules")
+app.add_typer(database.app, name="db", rich_help_panel="Administration")
+app.add_typer(api_keys.app, name="admin", rich_help_panel="Administration")
+app.add_typer(namespaces.app, name="namespace", rich_help_panel="Administration")
+app.add_typer(limits.app, name="limit", rich_help_panel="Administration")
+app.add_typer(pools.app, name="pool", rich_help_panel="Administration")
+app.add_typer(outbox.app, name="outbox", rich_help_panel="Administration")
+app.add_typer(signing_keys.app, name="signing-key", rich_help_panel="Administration")
+app.add_typer(zones.app, name="zones", rich_help_panel="Administration")
+app.add_typer(config.app, name="config", rich_help_panel="Administration")
+app.command(rich_help_panel="Administration")(health.healthcheck)
+app.add_typer(connection_commands.app, name="context", rich_help_panel="Administration")
 app.add_typer(dev.app, name="dev", rich_help_panel="Development")
 app.command(rich_help_panel="Development")(demo.demo)
 
@@ -107,21 +107,21 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def root(
     context: Annotated[
-        str | None, typer.Option("--context", help="Context to work in: `noonmark context list`.")
+        str | None, typer.Option("--context", help="Context to use; see `noonmark context list`.")
     ] = None,
     _version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
     ] = False,
 ) -> None:
-    """Take the options that stand before any command."""
+    """Read the options that precede the command."""
     CONTEXT_OPTION.set(context)
 
 
 def main() -> None:
-    """Run the command line; what is known to go wrong ends in a sentence on stderr and an exit code."""
+    """Run the command line; known errors print a message on stderr and set the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A name that the terminal's encoding lacks is shown escaped; a listing must not end over it.
+            # Characters that the terminal's encoding lacks are escaped; they must not abort a listing.
             stream.reconfigure(errors="backslashreplace")
     try:
         app()

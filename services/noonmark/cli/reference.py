@@ -1,4 +1,4 @@
-"""The page docs/cli.md, made of the commands themselves: `python -m noonmark.cli.reference`."""
+"""Generate docs/cli.md from the commands: `python -m noonmark.cli.reference`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any, Final, get_args
 _HEAD: Final = """\
 # Command line
 
-Every command and option of `noonmark`. This page is printed by `python -m noonmark.cli.reference`; do not
+Every command and option of `noonmark`. `python -m noonmark.cli.reference` generates this page; do not
 edit it by hand.
 
-- `noonmark COMMAND --help` shows the same in the terminal.
+- `noonmark COMMAND --help` shows the same text in the terminal.
 - `--json` prints one JSON document instead of text; `--output wide` adds columns to a listing.
-- On a terminal, listings are tables with colours and long work shows how far it is. On a pipe there are plain
-  columns, no colours and no progress; `NO_COLOR` takes the colours away on a terminal too.
-- `noonmark --install-completion` lets the shell (bash, zsh, fish, PowerShell) complete commands and options;
-  `--show-completion` prints what it would install.
-- Settings come from the environment: [settings.md](settings.md). Which API or database a command works on:
+- On a terminal, listings are tables with colours, and long commands show their progress. On a pipe, output
+  has plain columns, no colours and no progress. `NO_COLOR` turns colours off on a terminal, too.
+- `noonmark --install-completion` installs completion of commands and options for bash, zsh, fish or
+  PowerShell; `--show-completion` prints the script.
+- Settings come from the environment: [settings.md](settings.md). Which API or database a command uses:
   [contexts.md](contexts.md).
 
 | exit code | meaning |
@@ -31,10 +31,10 @@ edit it by hand.
 _TYPES: Final = {int: "INTEGER", float: "NUMBER", Path: "PATH"}
 
 _CODES: Final = {
-    "OK": "It worked.",
-    "PROBLEM": "The command ran and found something wrong, was refused, or did not find what was asked for.",
-    "USAGE": "An option, an argument or a setting is wrong; nothing was done.",
-    "UNREACHABLE": "The database, the broker or the API did not answer.",
+    "OK": "Success.",
+    "PROBLEM": "The command found a problem, was rejected, or did not find an object.",
+    "USAGE": "An option, an argument or a setting is invalid; nothing was done.",
+    "UNREACHABLE": "The database, Kafka or the API is unreachable.",
     "INTERRUPTED": "Interrupted (Ctrl-C).",
 }
 
@@ -52,7 +52,7 @@ def page() -> str:
 
 
 def _sections(command: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """Yield the section of a command, and those of the commands below it."""
+    """Yield the section of a command and of its subcommands."""
     children = {name: child for name, child in getattr(command, "commands", {}).items() if not child.hidden}
     level = "#" * min(len(path) + 1, 4)
     lines = [f"{level} {' '.join(path)}", "", _prose(command.help or ""), ""]
@@ -75,16 +75,16 @@ def _usage(command: Any, path: tuple[str, ...]) -> str:
 
 
 def _row(param: Any) -> str | None:
-    """Return the row of an argument or option; None for those that every command has."""
+    """Return the row of an argument or option; None for options that every command has."""
     if getattr(param, "hidden", False) or param.name in {"help", "install_completion", "show_completion"}:
         return None
-    told = _prose(getattr(param, "help", None) or "")
+    description = _prose(getattr(param, "help", None) or "")
     if _is_argument(param):
-        return f"| {_code(_metavar(param))} | {told} |"
+        return f"| {_code(_metavar(param))} | {description} |"
     value = "" if param.is_flag else f" {_metavar(param)}"
     names = ", ".join(f"`{name}`" for name in (*param.opts, *param.secondary_opts))
     notes = [note for note in (_required(param), _default(param)) if note]
-    return f"| {names}{_code(value)} | {' '.join((told, *notes)).strip()} |"
+    return f"| {names}{_code(value)} | {' '.join((description, *notes)).strip()} |"
 
 
 def _is_argument(param: Any) -> bool:
@@ -92,7 +92,7 @@ def _is_argument(param: Any) -> bool:
 
 
 def _metavar(param: Any) -> str:
-    """Return what stands for the value: the names of choices, else the option's or the type's own."""
+    """Return the placeholder of the value: the choices, else the metavar or the type."""
     name = str(param.metavar) if param.metavar else _type_name(param.type_descriptor.annotation)
     if not _is_argument(param):
         return name
@@ -102,7 +102,7 @@ def _metavar(param: Any) -> str:
 
 
 def _type_name(kind: Any) -> str:
-    """Return the word for values of a type."""
+    """Return the placeholder of a type."""
     kind = next(iter(get_args(kind)), kind)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return "|".join(str(one.value) for one in kind)
@@ -124,13 +124,13 @@ def _default(param: Any) -> str:
 
 
 def _code(text: str) -> str:
-    """Return text as code that may stand in a table."""
+    """Return text as code that a table cell can contain."""
     bare = text.strip()
     return f"{text[: len(text) - len(text.lstrip())]}`{bare.replace('|', chr(92) + '|')}`" if bare else ""
 
 
 def _prose(text: str) -> str:
-    """Return a help text with its lines joined, paragraph by paragraph, so that tables can hold it."""
+    """Return a help text with the lines of each paragraph joined, so that it fits a table cell."""
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", text)]
     return "\n\n".join(paragraphs)
 

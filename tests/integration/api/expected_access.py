@@ -52,6 +52,7 @@ GET    /v1/jobs/{job_id}/versions/{version}  jobs:read
 GET    /v1/jobs/{job_id}/diff                jobs:read
 POST   /v1/jobs/{job_id}/backfills           jobs:write
 GET    /v1/jobs/{job_id}/backfills           jobs:read
+GET    /v1/backfills                         jobs:read
 GET    /v1/backfills/{backfill_id}           jobs:read
 POST   /v1/backfills/{backfill_id}/cancel    jobs:write
 GET    /v1/jobs/{job_id}/runs                runs:read

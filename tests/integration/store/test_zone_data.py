@@ -542,7 +542,7 @@ def test_the_command_lists_the_moved_jobs_with_both_local_times(zoned, command):
     assert (told["moved"], told["version"], told["dry_run"]) == (1, NEW_VERSION, False)
     assert told["moved_jobs"][0]["at_local"] == "2026-11-02T08:00:00"
     assert told["moved_jobs"][0]["at"] == "2026-11-02T15:00:00Z"
-    assert "active already" in command("activate", "--yes").stdout
+    assert "already active" in command("activate", "--yes").stdout
 
 
 def test_a_dry_run_that_would_break_jobs_counts_them_and_exits_1(zoned, command):
@@ -551,7 +551,7 @@ def test_a_dry_run_that_would_break_jobs_counts_them_and_exits_1(zoned, command)
         """update jobs set schedule = schedule || '{"timezone": "Europe/Nowhere"}' where id = %s""", [job_id]
     )
     done = command("activate", "--dry-run", code=1)
-    assert done.stdout.rstrip().endswith("1 jobs with a time zone looked at, 0 would move, 1 would break")
+    assert done.stdout.rstrip().endswith("1 jobs with a time zone checked, 0 would move, 1 would break")
     assert json.loads(command("activate", "--dry-run", "--json", code=1).stdout)["skipped"] == 1
     assert command("activate", "--yes").stdout.rstrip().endswith("0 moved, 1 cannot be planned")
 

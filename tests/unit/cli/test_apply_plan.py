@@ -67,4 +67,4 @@ def test_a_job_is_declared_once():
     places = [(1, "default"), (5, "default"), (9, "x")]
     steps = [Step(Action.CREATED, namespace, "a", source(line, name="a")) for line, namespace in places]
     found = list(doubles([*steps, Step(Action.ENDED, "default", "a")]))
-    assert [str(one) for one in found] == ["jobs.yaml:5: /name: 'a' is declared already in jobs.yaml:1"]
+    assert [str(one) for one in found] == ["jobs.yaml:5: /name: 'a' is already declared in jobs.yaml:1"]

@@ -42,7 +42,7 @@ def test_a_context_is_added_used_shown_and_removed(config):
     call("context", "use", "lab")
     shown = json.loads(call("context", "show", "--json").stdout)
     assert shown == {"works_on": "https://lab.example.com:8443/base", "context": "lab", "namespace": "shop", "key": "********", "named_by": "the configuration file"}  # fmt: skip
-    assert "commands work in no context" in call("context", "remove", "lab").stdout
+    assert "no current context" in call("context", "remove", "lab").stdout
     assert "lab" not in config.read_text()
     assert SECRET not in config.read_text()
 
@@ -82,11 +82,11 @@ def test_a_key_is_not_taken_as_an_argument():
 @pytest.mark.parametrize(
     ("name", "url", "key", "told"),
     [
-        ("a b", "https://n.example.com", "k", "is no name of a context"),
+        ("a b", "https://n.example.com", "k", "is not a context name"),
         ("a", "n.example.com", "k", "is not the URL of an API"),
         ("a", "https://joe:pw@n.example.com", "k", "is not the URL of an API"),
         ("a", "ftp://n.example.com", "k", "is not the URL of an API"),
-        ("a", "https://n.example.com", "k k", "characters that no key has"),
+        ("a", "https://n.example.com", "k k", "has invalid characters"),
         ("a", "https://n.example.com", "", "key is missing"),
         ("a", "http://n.example.com", "k", "unencrypted"),
     ],
@@ -105,12 +105,12 @@ def test_plain_http_is_for_this_machine_or_a_network_that_is_trusted():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("current = ", "is no TOML"),
-        ("colour = 1", "colour is not known"),
-        ("current = 1", "current is a text"),
+        ("current = ", "is not TOML"),
+        ("colour = 1", "unknown key colour"),
+        ("current = 1", "current must be a string"),
         ("[contexts.a]\nurl = 'https://n.example.com'", "has no url or no key"),
-        ("[contexts.a]\nurl = 'https://n.example.com'\nkey = 1", "key is not known or of the wrong type"),
-        ("[contexts.a]\nurl = 'https://n.example.com'\nkey = 'env:K'\ntoken = 'x'", "token is not known"),
+        ("[contexts.a]\nurl = 'https://n.example.com'\nkey = 1", "key is unknown or has the wrong type"),
+        ("[contexts.a]\nurl = 'https://n.example.com'\nkey = 'env:K'\ntoken = 'x'", "token is unknown"),
         ("[contexts.a]\nurl = 'x'\nkey = 'env:K'", "is not the URL"),
     ],
 )
@@ -130,7 +130,7 @@ def test_what_is_written_is_read_back(config):
 def test_a_link_in_the_place_of_the_new_file_is_not_followed(config, tmp_path):
     target = tmp_path / "target"
     config.with_name(f"{config.name}.{os.getpid()}.new").symlink_to(target)
-    with pytest.raises(CliError, match="cannot be written"):
+    with pytest.raises(CliError, match="cannot write"):
         contexts.write(contexts.Contexts(config, {}))
     assert not target.exists()
 
@@ -146,7 +146,7 @@ def test_keys_come_from_where_their_context_says(tmp_path):
 @pytest.mark.parametrize(
     ("key", "told"),
     [
-        ("env:K", "env:K, which is not set"),
+        ("env:K", "the key env:K is not set"),
         ("file:/nowhere", "cannot be read"),
         ("file:/dev/null", "is empty"),
     ],
@@ -215,20 +215,25 @@ def test_a_key_of_the_environment_is_for_no_other_server(config):
 
 
 def test_an_address_without_a_key_is_told():
-    with pytest.raises(CliError, match="NOONMARK_API_KEY holds no key"):
+    with pytest.raises(CliError, match="NOONMARK_API_KEY is not"):
         target_of(Settings.load(api_url="https://env.example.com"))
 
 
 def test_an_unknown_context_is_told_with_those_there_are(config):
     both(config)
-    assert "no context 'three'" in (told := call("--context", "three", "context", "show", code=2).stderr)
+    assert "context 'three' does not exist" in (
+        told := call("--context", "three", "context", "show", code=2).stderr
+    )
     assert "one, two" in told
 
 
 def test_a_command_on_the_database_says_that_a_context_names_none(config):
     both(config)
     told = call("pool", "list", code=2).stderr
-    assert "works on the database itself, and context one (by the configuration file) names an API" in told
+    assert (
+        "connects to the database directly, but context one (from the configuration file) names an API"
+        in told
+    )
     assert "NOONMARK_DATABASE_URL" in told
 
 
@@ -236,9 +241,9 @@ def test_what_the_environment_names_beside_an_api_is_used(config):
     both(config)
     require_direct(Settings.load(**DATABASE), "database_url")
     require_direct(Settings.load(**DATABASE, api_url="https://e.example.com"), "database_url")
-    with pytest.raises(CliError, match="Kafka itself, and NOONMARK_API_URL names an API"):
+    with pytest.raises(CliError, match="Kafka directly, but NOONMARK_API_URL names an API"):
         require_direct(Settings.load(**DATABASE, api_url="https://e.example.com"), "kafka_bootstrap")
-    with pytest.raises(CliError, match=r"context two \(by --context\)"):
+    with pytest.raises(CliError, match=r"context two \(from --context\)"):
         require_direct(Settings.load(**DATABASE, context="two"), "database_url")
 
 
@@ -258,7 +263,7 @@ def test_the_stack_of_the_folder_is_not_the_database_of_another_api(config, monk
         monkeypatch.setenv("NOONMARK_API_URL", "https://prod.example.com")
         assert stack_addresses() == {}
         told = call("pool", "list", code=2).stderr
-    assert "works on the database itself, and NOONMARK_API_URL names an API" in told
+    assert "connects to the database directly, but NOONMARK_API_URL names an API" in told
 
 
 def test_settings_show_no_key(monkeypatch):

@@ -69,7 +69,9 @@ def test_home_is_where_commands_start():
 
 
 def test_shell_syntax_goes_to_the_shell_only_if_that_is_allowed():
-    assert "a pipe; --allow-shell hands it to /bin/bash" in reasons("SHELL=/bin/bash\n0 1 * * * a | b")[0]
+    assert (
+        "a pipe; pass --allow-shell to run it in /bin/bash" in reasons("SHELL=/bin/bash\n0 1 * * * a | b")[0]
+    )
     (document,) = made("SHELL=/bin/bash\n0 1 * * * a | b", allow_shell=True)
     assert document["payload"]["argv"] == ["/bin/bash", "-c", "a | b"]
     assert made("0 1 * * * a > b", allow_shell=True)[0]["payload"]["argv"] == ["/bin/sh", "-c", "a > b"]
@@ -156,18 +158,18 @@ def test_a_dry_run_writes_nothing(tmp_path):
 
 def test_every_line_imported_is_code_0_and_is_told():
     called = call("import", "crontab", "-", "--zone", "Asia/Tokyo", stdin="MAILTO=x\r\n0 1 * * * /a\r\n")
-    assert "1 of 1 line become jobs" in called.stdout
+    assert "1 of 1 line converted" in called.stdout
     assert "zone Asia/Tokyo" in called.stdout
     assert "line 1: MAILTO" in called.stdout
-    assert "only programs that their NOONMARK_SCRIPTS names" in called.stdout
+    assert "only programs in NOONMARK_SCRIPTS" in called.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "stdin", "code", "told"),
     [
-        (("-", "--user-form", "--system-form"), "", 2, "exclude each other"),
-        (("/nowhere",), "", 2, "cannot be read"),
-        (("-",), "# nothing\n", 1, "holds no line that runs anything"),
+        (("-", "--user-form", "--system-form"), "", 2, "not both"),
+        (("/nowhere",), "", 2, "cannot read"),
+        (("-",), "# nothing\n", 1, "contains no commands"),
         (("-", "--from", "soon"), "0 1 * * * /a", 2, "--from"),
     ],
 )

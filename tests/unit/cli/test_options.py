@@ -52,7 +52,7 @@ def test_an_id_is_told_from_a_name():
 
 
 def test_what_must_be_an_id_is_refused_otherwise():
-    with pytest.raises(CliError, match="run 'send-invoice' is no id"):
+    with pytest.raises(CliError, match="run 'send-invoice' is not an id"):
         read_uuid("send-invoice", "run")
 
 
@@ -60,5 +60,5 @@ def test_what_must_be_an_id_is_refused_otherwise():
 def test_a_time_in_place_of_a_cursor_is_told_from_one(tmp_path, monkeypatch, given):
     monkeypatch.chdir(tmp_path)
     told = call("run", "list", "--after", given, code=ExitCode.USAGE).stderr
-    assert "takes the `next_cursor` of the page before" in told
+    assert "takes the `next_cursor` of the previous page" in told
     assert "--since" in told

@@ -110,5 +110,5 @@ def test_a_run_is_shown_with_what_it_has_and_with_what_may_not_be_read():
     run = {**RUN, "progress": {"share": None, "message": "half", "written_at": "2026-06-01T09:00:00Z"}}
     shown = run_fields({**run, "error_hidden": True}, wide=False)
     assert (shown["job"], shown["error"]) == ("2", "(hidden: the key may not read payloads)")
-    assert shown["progress"] == "half (told at 2026-06-01T09:00:00.000Z)"
+    assert shown["progress"] == "half (reported at 2026-06-01T09:00:00.000Z)"
     assert not {"result", "worker", "took", "error_hidden"} & set(shown)

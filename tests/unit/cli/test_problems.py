@@ -32,9 +32,8 @@ def test_a_database_that_is_away_is_named_with_what_to_do():
     problem = database_away("postgresql://app:s3cret@db:5433/jobs", "connection refused\nmore")
     assert problem.code is ExitCode.UNREACHABLE
     assert str(problem) == (
-        "the database jobs at db:5433 cannot be used (connection refused); is it up?"
-        " `noonmark dev up` starts one (commands find it in the folder where it was started, and nowhere else),"
-        " NOONMARK_DATABASE_URL names another"
+        "cannot connect to the database jobs at db:5433: connection refused; check NOONMARK_DATABASE_URL,"
+        " or run `noonmark dev up` (run commands in the folder where it was started)"
     )
 
 

@@ -92,10 +92,10 @@ def test_several_yaml_documents_are_several_jobs(tmp_path):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "holds no document"),
-        ("[]", "holds no document"),
+        ("", "contains no document"),
+        ("[]", "contains no document"),
         ("{a: [", "neither JSON nor YAML"),
-        ("- name: a\n  schedule: * * * * *\n", "starts with * stands in quotes"),
+        ("- name: a\n  schedule: * * * * *\n", "put an expression that starts with * in quotes"),
         ("[" * 100_000, "nested too deeply"),
         ('{"name": \n{"name": ', "line 1 is not JSON"),
     ],
@@ -164,7 +164,7 @@ def test_a_document_without_zone_whose_namespace_may_have_one_is_noted():
 
     job = {"name": "a", "namespace": "shop", "schedule": "0 9 * * *"}
     assert notes(job) == [
-        "No timezone: read in UTC; namespace 'shop' may have a default zone; --zone gives one."
+        "No timezone: UTC is used; namespace 'shop' may have a default zone; set it with --zone."
     ]
     assert notes({"specversion": "1.0", "data": job}) == notes(job)
     assert notes(job, "--zone", "Europe/Berlin") == notes(job, "--zone", "UTC") == []
@@ -185,8 +185,8 @@ def test_a_list_of_schedules_gets_a_hint_that_it_is_no_union():
         words = ["schedule", "next", "-f", "-", "--json", *MARCH, "--count", "1"]
         return CliRunner().invoke(app, words, input=json.dumps(documents)).stderr
 
-    assert "each was read as a job of its own" in hints([{"cron": "0 9 * * *"}, {"every": "PT1H"}])
-    assert "each was read as a job of its own" in hints(["0 9 * * *", "0 10 * * *"])
+    assert "each was read as a separate job" in hints([{"cron": "0 9 * * *"}, {"every": "PT1H"}])
+    assert "each was read as a separate job" in hints(["0 9 * * *", "0 10 * * *"])
     assert hints(JOBS[:1] + JOBS[2:4]) == ""
     assert hints([{"name": "a", "cron": "0 9 * * *"}, {"name": "b", "cron": "0 9 * * *"}]) == ""
 
@@ -202,7 +202,7 @@ def test_known_calendars_hold_also_where_others_are_unknown(tmp_path):
     found = json.loads(out)
     assert found["fires"][0]["at"] == "2026-03-08T09:00:00Z"
     (note,) = found["notes"]
-    assert "calendars 'unknown', 'other' is not known, and they are left out" in note
+    assert "Calendars 'unknown', 'other' are ignored" in note
     rule["on_holiday"] = "never"
     code, out = run(*words, stdin=json.dumps(job))
     assert code == 2
@@ -215,7 +215,7 @@ def test_a_calendar_that_no_document_uses_is_noted(tmp_path):
     words = ["schedule", "next", "-f", "-", "--json", *MARCH, "--calendar", f"us={file}"]
     plain = {"name": "a", "schedule": "0 9 * * *"}
     user = {"name": "b", "schedule": {"cron": "0 9 * * *", "calendars": {"exclude": ["us"]}}}
-    assert "Nothing uses calendar 'us'" in CliRunner().invoke(app, words, input=json.dumps(plain)).stderr
+    assert "No schedule uses calendar 'us'" in CliRunner().invoke(app, words, input=json.dumps(plain)).stderr
     assert CliRunner().invoke(app, words, input=json.dumps([plain, user])).stderr == ""
 
 
@@ -240,7 +240,7 @@ def test_a_calendar_that_is_not_at_hand_is_said_and_one_that_is_given_is_kept_to
     _, out = run(*words, stdin=job)
     found = json.loads(out)
     assert found["fires"][0]["at"] == "2026-12-25T09:00:00Z"
-    assert "'holidays' is not known" in found["notes"][0]
+    assert "'holidays' is ignored" in found["notes"][0]
     file = tmp_path / "holidays.yaml"
     file.write_text("yearly: ['12-25']\ndates: [2026-12-26]\n")
     _, out = run(*words, "--calendar", f"holidays={file}", stdin=job)

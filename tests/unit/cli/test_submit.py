@@ -2,7 +2,8 @@
 
 import pytest
 
-from noonmark.cli.submissions.submit import as_json_text, event_of, key_of, read_documents
+from noonmark.cli.submissions.events import as_json_text, event_of, key_of
+from noonmark.cli.submissions.submit import read_documents
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
 
@@ -69,7 +70,7 @@ def test_what_is_no_document_is_named_by_its_place(tmp_path, text, where):
 def test_input_without_a_document_is_wrong_usage(tmp_path, text):
     file = tmp_path / "jobs.json"
     file.write_text(text)
-    with pytest.raises(CliError, match="holds no document") as caught:
+    with pytest.raises(CliError, match="contains no document") as caught:
         read_documents(str(file))
     assert caught.value.code is ExitCode.USAGE
 
@@ -97,7 +98,7 @@ def test_an_event_is_published_as_it_stands():
     ("change", "told"),
     [
         ({"id": None}, "/id: is missing"),
-        ({"type": "noonmark.job.pasue.v1"}, "no submission; expected one of noonmark.job.create.v1"),
+        ({"type": "noonmark.job.pasue.v1"}, "not a submission; expected one of noonmark.job.create.v1"),
         ({"data": [1]}, "/data: is "),
         ({"specversion": "0.3"}, "/specversion"),
     ],
@@ -116,5 +117,5 @@ def test_events_of_one_job_have_one_key_whatever_they_ask_for():
 
 
 def test_a_missing_file_is_a_sentence(tmp_path):
-    with pytest.raises(CliError, match="cannot be read"):
+    with pytest.raises(CliError, match="cannot read"):
         list(read_documents(str(tmp_path / "none.json")))

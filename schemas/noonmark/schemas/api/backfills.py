@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from noonmark.schemas.api.common import Answer
+from noonmark.schemas.api.jobs import Fire
 from noonmark.schemas.jobs.requests import Reason
 from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
@@ -56,6 +57,7 @@ class BackfillPlan(Answer):
     to_run: Annotated[int, Field(description="Instants that get a run.")]
     instants: Annotated[list[datetime], Field(description="The first 100 instants that get a run.")]
     note: str | None
+    fires: Annotated[list[Fire], Field(description="The same instants with their local time.")]
 
 
 class BackfillBody(Document):

@@ -1,4 +1,4 @@
-"""How commands reach noonmark: contexts, the API over HTTP or in process, the database.
+"""Connections of commands: contexts, the API over HTTP or in process, the database.
 
 May import: `cli.terminal`. Start with `api.py`.
 """

@@ -1,4 +1,4 @@
-"""How commands reach the API: over HTTP where a context or the environment names one, else in process."""
+"""The client of the API: over HTTP if a context or the environment names an API, else in process."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from noonmark.settings import Settings
 
 IN_PROCESS_URL: Final = "http://in-process.localhost"
-"""The address that the client is given where no server stands behind it."""
+"""Address of the client when the API runs in process."""
 
 _UNPROCESSABLE: Final = 422
 
 
 @contextmanager
 def client(settings: Settings) -> Iterator[Client]:
-    """Open a client of the API: the same requests and the same answers, wherever it runs.
+    """Open a client of the API. Requests and answers are the same over HTTP and in process.
 
     Args:
-        settings: of `operator_settings()`: they name the API, or the database to run it over.
+        settings: from `operator_settings()`: they name the API, or the database.
 
     Raises:
-        CliError: a context is unknown or its key cannot be read; or no database answers.
+        CliError: a context is unknown or its key cannot be read, or the database is unreachable.
     """
     from noonmark.client import Client  # noqa: PLC0415 - httpx takes a while to load
 
@@ -49,10 +49,10 @@ def client(settings: Settings) -> Iterator[Client]:
 
 @contextmanager
 def wrong_usage() -> Iterator[None]:
-    """Let a document that the API finds wrong be wrong usage: it was made of the command's options.
+    """Report a document that the API rejects as wrong usage: it was built from the command's options.
 
     Raises:
-        CliError: in place of the API's answer, with its words.
+        CliError: the API rejected the document; with its message.
     """
     from noonmark.client import ApiError  # noqa: PLC0415
 
@@ -65,7 +65,7 @@ def wrong_usage() -> Iterator[None]:
 
 
 def local_principal() -> Principal:
-    """Return who acts where a command runs over the database itself: whoever holds its password may all."""
+    """Return the principal of commands on the database itself: users with its password have all roles."""
     from noonmark.core.access.roles import Principal  # noqa: PLC0415
 
     user = getpass.getuser()
@@ -74,7 +74,7 @@ def local_principal() -> Principal:
 
 @contextmanager
 def _in_process(settings: Settings, namespace: str | None) -> Iterator[Client]:
-    """Run the API's application here, over the database of the settings."""
+    """Run the API's application in this process, on the configured database."""
     from anyio.from_thread import start_blocking_portal  # noqa: PLC0415
 
     from noonmark.api.app import build_app  # noqa: PLC0415
@@ -90,7 +90,7 @@ def _in_process(settings: Settings, namespace: str | None) -> Iterator[Client]:
         row = connection.execute("select shards from install").fetchone()
         assert row is not None
         cursor_key = read_cursor_key(connection)
-    # Who holds the database needs no permission to be quick.
+    # No rate limit: users with the database's password could bypass it.
     settings = settings.model_copy(update={"api_rate_per_minute": 0})
     parts = make_parts(settings, shards=int(row[0]), cursor_key=cursor_key, application="cli")
     app = build_app(parts, LocalUser(local_principal()))
@@ -106,7 +106,7 @@ def _in_process(settings: Settings, namespace: str | None) -> Iterator[Client]:
 
 
 def _log_faults_only() -> None:
-    """Let the application's log tell of its own faults; all else the command itself says."""
+    """Log only errors of the application; the command itself reports everything else."""
     import structlog  # noqa: PLC0415
 
     from noonmark.telemetry.logs import configure_logs  # noqa: PLC0415

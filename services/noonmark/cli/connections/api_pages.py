@@ -1,4 +1,4 @@
-"""Answers of the API as commands work with them: pages put together, instants read, what is not there."""
+"""Helpers for answers of the API: joined pages, parsed instants, missing objects."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _PAGE: Final = 200
 MISSING: Final = 404
-"""Status of an answer about a thing that is not there, or that others have."""
+"""Status of an object that does not exist, or that the key may not see."""
 _INSTANTS: Final = frozenset(
     {"scheduled_for", "last_scheduled_for", "start_by", "report_until", "waiting_since"}
 )
-"""Fields that hold an instant, beside those whose name ends with `_at`."""
+"""Fields with an instant, in addition to those whose name ends with `_at`."""
 
 
 def gather(
-    ask: Callable[[int], Listing[_T]], limit: int, after: str | None = None
+    list_page: Callable[[int], Listing[_T]], limit: int, after: str | None = None
 ) -> tuple[list[_T], str | None]:
-    """Take rows of a listing, over as many pages as it needs: a page may be short and not the last.
+    """Read rows of a listing over several pages; a short page need not be the last.
 
     Args:
-        ask: makes the listing, of at most so many rows on a page.
-        limit: rows at most.
-        after: the cursor to go on at.
+        list_page: returns the listing for a maximum number of rows a page.
+        limit: maximum number of rows.
+        after: the cursor to continue at.
 
     Returns:
-        The rows, and the cursor of what follows; None: nothing does.
+        The rows, and the cursor of the next row; None at the end.
     """
     rows: list[_T] = []
-    place = after
+    cursor = after
     while True:
-        page = ask(min(limit - len(rows), _PAGE)).page(place)
+        page = list_page(min(limit - len(rows), _PAGE)).page(cursor)
         rows += page.items
-        place = page.next_cursor
-        if place is None or len(rows) >= limit:
-            return rows, place
+        cursor = page.next_cursor
+        if cursor is None or len(rows) >= limit:
+            return rows, cursor
 
 
 def with_instants(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer with its instants read; what is nested stays as it came."""
+    """Return an answer with its instants parsed; nested objects stay as they are."""
     return {
         name: datetime.fromisoformat(value)
         if isinstance(value, str) and (name.endswith("_at") or name in _INSTANTS)
@@ -56,11 +56,11 @@ def with_instants(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def or_missing(told: str) -> Iterator[None]:
-    """Say that a thing is not there, where the API does.
+def or_missing(message: str) -> Iterator[None]:
+    """Replace the API's 404 by a message that says what to do.
 
     Raises:
-        CliError: with what is `told`.
+        CliError: the object does not exist; with the message.
     """
     from noonmark.client import ApiError  # noqa: PLC0415 - httpx takes a while to load
 
@@ -69,4 +69,4 @@ def or_missing(told: str) -> Iterator[None]:
     except ApiError as error:
         if error.status != MISSING:
             raise
-        raise CliError(told) from error
+        raise CliError(message) from error

@@ -1,4 +1,4 @@
-"""Audit entries of commands that change an installation over its database, without the API."""
+"""Audit entries of commands that change the database without the API."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def write_entry(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the entry of a change inside its transaction, as done by the user of this process.
+    """Write the audit entry of a change in its transaction, with the user of this process as actor.
 
     Args:
         connection: in the transaction of the change.
-        action: a verb and what it was done to: `pool.create`.
-        target: what it was done to: `pool:reports`.
-        namespace: of that; None: it concerns the installation.
-        reason: why, if that was said.
-        before: how it was, without secrets.
-        after: how it is now, likewise.
+        action: object and verb: `pool.create`.
+        target: the object: `pool:reports`.
+        namespace: namespace of the object; None for the whole installation.
+        reason: the reason, if one was given.
+        before: the old values, without secrets.
+        after: the new values, without secrets.
     """
     from noonmark.cli.connections.api import local_principal  # noqa: PLC0415 - drivers take a while to load
     from noonmark.core.ids import uuid7  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`noonmark context`: the APIs that commands work on, by name."""
+"""`noonmark context`: manage the named APIs that commands use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from noonmark.settings import Settings
 
 app = typer.Typer(
-    help="Keep the addresses and keys of APIs by name, and say which one commands work on.",
+    help="Manage contexts: named APIs with their addresses and keys.",
     no_args_is_help=True,
 )
 
@@ -36,32 +36,32 @@ def add(
         str,
         typer.Option(
             "--key",
-            help="Where its key is: env:NAME, file:PATH, or - to read the key itself from standard input.",
+            help="Source of the key: env:NAME, file:PATH, or - to read the key from standard input.",
         ),
     ],
     namespace: Annotated[
-        str | None, typer.Option("--namespace", help="What commands mean that name no namespace.")
+        str | None, typer.Option("--namespace", help="Default namespace of commands.")
     ] = None,
     allow_http: Annotated[
-        bool, typer.Option("--allow-http", help="Send the key unencrypted, over a network that is trusted.")
+        bool, typer.Option("--allow-http", help="Allow unencrypted HTTP on a trusted network.")
     ] = False,
-    use: Annotated[bool, typer.Option("--use", help="Use it from now on.")] = False,
+    use: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add a context, or replace the one of this name."""
+    """Add a context, or replace the one with this name."""
     from noonmark.cli.connections import contexts  # noqa: PLC0415
 
     if key != "-" and not key.startswith(("env:", "file:")):
-        # Arguments stand in the shell's history and in the list of processes.
+        # The shell's history and the list of processes contain arguments.
         raise CliError(
-            "a key is not given as an argument, where other users can read it: use --key - and give it on"
+            "a key cannot be an argument, because other users can read it: use --key - and pass it on"
             " standard input, or --key env:NAME, or --key file:PATH",
             ExitCode.USAGE,
         )
     if key == "-":
         key = sys.stdin.readline(4096).strip()
         if not key:
-            raise CliError("no key came from standard input", ExitCode.USAGE)
+            raise CliError("standard input contained no key", ExitCode.USAGE)
     added = contexts.make(name, url, key, namespace, allow_http=allow_http)
     known = _read()
     existed = name in known.contexts
@@ -70,13 +70,13 @@ def add(
     if as_json:
         show_json(_row(added, current))
         return
-    hint = "" if current == name else f"; `noonmark context use {name}` makes it the current one"
-    print(f"context {name} is {'replaced' if existed else 'added'} in {known.path}{hint}")
+    hint = "" if current == name else f"; run `noonmark context use {name}` to make it current"
+    print(f"context {name} {'replaced' if existed else 'added'} in {known.path}{hint}")
 
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List the contexts; keys are not shown, only where they are."""
+    """List contexts with the sources of their keys."""
     known = _read()
     rows = [_row(context, known.current) for _, context in sorted(known.contexts.items())]
     if as_json:
@@ -85,17 +85,15 @@ def list_(as_json: AsJson = False) -> None:
         shown = [{**row, "current": "*" if row["current"] else ""} for row in rows]
         show_list(shown, _COLUMNS)
     else:
-        print(f"there are no contexts in {known.path}; `noonmark context add` makes one")
+        print(f"no contexts found in {known.path}; run `noonmark context add`")
 
 
 @app.command()
 def use(
-    name: Annotated[
-        str | None, typer.Argument(help="Name of the context; none: commands use no context.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the context; omit it to use none.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a context the current one, or with no name none."""
+    """Set the current context; without a name, unset it."""
     from noonmark.cli.connections import contexts  # noqa: PLC0415
 
     known = _read()
@@ -105,17 +103,17 @@ def use(
     if as_json:
         show_json({"current": name})
     else:
-        print(f"commands work in context {name}" if name is not None else "commands work in no context")
+        print(f"current context: {name}" if name is not None else "no current context")
 
 
 @app.command()
 def show(
     name: Annotated[
-        str | None, typer.Argument(help="Name of the context; none: where commands go as things stand.")
+        str | None, typer.Argument(help="Name of the context; omit it to show the current target.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a context, or where commands go as things stand, and what decided so."""
+    """Show a context, or where commands currently go and why."""
     if name is not None:
         known = _read()
         shown = _row(known.named(name), known.current)
@@ -129,7 +127,7 @@ def show(
 
 @app.command()
 def remove(name: Name, as_json: AsJson = False) -> None:
-    """Remove a context, and its key if it stands in the file."""
+    """Remove a context, and its key if the file contains it."""
     from noonmark.cli.connections import contexts  # noqa: PLC0415
 
     known = _read()
@@ -140,12 +138,12 @@ def remove(name: Name, as_json: AsJson = False) -> None:
     if as_json:
         show_json({"removed": name, "current": current})
     else:
-        told = "; commands work in no context now" if current != known.current else ""
-        print(f"context {name} is removed from {known.path}{told}")
+        note = "; no current context" if current != known.current else ""
+        print(f"context {name} removed from {known.path}{note}")
 
 
 def in_force(settings: Settings) -> dict[str, Any]:
-    """Return where commands go as things stand: `works_on` an API or a database, and what decided so."""
+    """Return where commands currently go: an API or a database (`works_on`), and what decided that."""
     from noonmark.cli.connections.targets import target_of  # noqa: PLC0415
 
     target = target_of(settings)

@@ -1,4 +1,4 @@
-"""What commands work with: settings, a database connection, the address of Kafka."""
+"""What commands need: settings, a database connection, the Kafka configuration."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ OPTION_OF: Final = {
     "log_level": "--log-level",
     "context": "--context",
 }
-"""The options of commands that stand for a setting."""
+"""Options of commands that override a setting."""
 
 CONTEXT_OPTION: Final[ContextVar[str | None]] = ContextVar("context", default=None)
-"""What `--context` says; it stands before the command, and counts in every one."""
+"""The value of `--context`, which precedes the command and applies to every command."""
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Read the settings: from the environment, and from options where they are given.
+    """Read the settings from the environment; options override them.
 
     Args:
         overrides: values of options; None leaves the setting as it is.
 
     Raises:
-        SettingsError: a value is wrong, or a variable with our prefix is not a setting.
+        SettingsError: a value is invalid, or a variable with the prefix NOONMARK_ is not a setting.
     """
     from noonmark.settings import Settings  # noqa: PLC0415 - pydantic takes a while to load
 
@@ -59,16 +59,16 @@ def load_settings(**overrides: object) -> Settings:
 
 
 def operator_settings(**overrides: object) -> Settings:
-    """Read the settings as above, and let a running development stack of this folder fill the gaps.
+    """Read the settings, with defaults from a running development stack of this folder.
 
-    What the environment names always wins, but for `--context`, which also stands above an API that it names.
+    The environment overrides the stack, and `--context` overrides the API of the environment.
     """
     given = {name: value for name, value in overrides.items() if value is not None}
     return load_settings(**{**stack_addresses(), **_context_option(), **given})
 
 
 def _context_option() -> dict[str, str]:
-    """Return what `--context`, given before the command, means for the settings."""
+    """Return the settings that `--context` overrides."""
     name = CONTEXT_OPTION.get()
     return {"context": name, "api_url": ""} if name else {}
 
@@ -76,7 +76,7 @@ def _context_option() -> dict[str, str]:
 def stack_addresses(folder: Path = STACK_DIR) -> dict[str, str]:
     """Return the addresses of a development stack that runs from the current folder, as settings.
 
-    Only those that the environment does not name; nothing where no stack runs.
+    Only addresses that the environment does not name; empty if no stack runs.
     """
     if not (folder / "stack.json").exists():
         return {}
@@ -87,7 +87,7 @@ def stack_addresses(folder: Path = STACK_DIR) -> dict[str, str]:
     running = state.running(folder)
     named = os.environ.get("NOONMARK_API_URL", "")
     if running is None or named.rstrip("/") not in {"", running.api_url}:
-        # Whoever names another installation's API does not mean this one's database.
+        # The API of another installation does not go with this stack's database.
         return {}
     found = {"database_url": running.database_url, "kafka_bootstrap": running.kafka_bootstrap}
     return {
@@ -96,23 +96,23 @@ def stack_addresses(folder: Path = STACK_DIR) -> dict[str, str]:
 
 
 def address_origins() -> dict[str, str]:
-    """Return where each address comes from: `environment`, `dev stack` of this folder, or `default`."""
+    """Return the origin of each address: `environment`, `dev stack` of this folder, or `default`."""
     stack = stack_addresses()
     return {name: origin_of(name, stack) for name in ("database_url", "kafka_bootstrap")}
 
 
 def origin_of(name: str, stack: Mapping[str, str]) -> str:
-    """Return where a setting comes from that no option gives."""
+    """Return the origin of a setting that no option overrides."""
     if f"NOONMARK_{name.upper()}" in os.environ:
         return "environment"
     return "dev stack" if name in stack else "default"
 
 
 def use_named_zone_data() -> None:
-    """Use the zone data that the environment names, for commands that read no other setting.
+    """Use the zone data that the environment names, for commands that read no other settings.
 
     Raises:
-        CliError: there are none.
+        CliError: the zone data cannot be read.
     """
     directory = os.environ.get("NOONMARK_ZONE_DATA_DIR")
     if not directory:
@@ -136,7 +136,7 @@ def reading(settings: Settings) -> Iterator[Connection]:
     """Open a read-only transaction on the database.
 
     Raises:
-        CliError: no database answers, or it has no schema of ours.
+        CliError: cannot connect to the database, or it has no noonmark schema.
     """
     import psycopg  # noqa: PLC0415 - drivers take a while to load
     from sqlalchemy.exc import OperationalError, ProgrammingError  # noqa: PLC0415
@@ -156,7 +156,7 @@ def reading(settings: Settings) -> Iterator[Connection]:
 
 
 def require_job(connection: Connection, job: str, namespace: str | None) -> None:
-    """Tell a job that has nothing to list from one that is not there.
+    """Check that a job exists, for listings that would otherwise just be empty.
 
     Raises:
         CliError: no job has this id, or this name in the namespace.
@@ -166,12 +166,12 @@ def require_job(connection: Connection, job: str, namespace: str | None) -> None
     job_id = as_uuid(job)
     name = job if job_id is None else None
     if not paging.find_jobs(connection, job=job_id, name=name, namespace=namespace):
-        raise CliError(f"there is no job {job!r}: `noonmark job list` shows those there are")
+        raise CliError(f"job {job!r} does not exist; run `noonmark job list`")
 
 
 @contextmanager
 def database_errors(settings: Settings) -> Iterator[None]:
-    """Turn a database that does not answer into a sentence, for code that opens its own connection."""
+    """Turn connection errors of the database into messages, for code that opens its own connection."""
     import psycopg  # noqa: PLC0415
     from sqlalchemy.exc import OperationalError, ProgrammingError  # noqa: PLC0415
 
@@ -192,10 +192,10 @@ def database_errors(settings: Settings) -> Iterator[None]:
 
 @contextmanager
 def changing(settings: Settings) -> Iterator[psycopg.Connection]:
-    """Open a connection on autocommit, for commands that do more than look.
+    """Open a connection with autocommit, for commands that write.
 
     Raises:
-        CliError: no database answers, or it has no schema of ours.
+        CliError: cannot connect to the database, or it has no noonmark schema.
     """
     from noonmark.store.database.connect import connect  # noqa: PLC0415
 
@@ -205,7 +205,7 @@ def changing(settings: Settings) -> Iterator[psycopg.Connection]:
 
 @contextmanager
 def kafka_errors(settings: Settings) -> Iterator[None]:
-    """Turn a broker that does not answer into a sentence."""
+    """Turn connection errors of Kafka into messages."""
     from confluent_kafka import KafkaException  # noqa: PLC0415
 
     try:
@@ -218,7 +218,7 @@ def kafka_errors(settings: Settings) -> Iterator[None]:
 
 
 def kafka_config(settings: Settings) -> KafkaConfig:
-    """Return how to reach Kafka; the client's own log is off, as a command says itself what is wrong."""
+    """Return the Kafka configuration; the client's log is off, because commands report errors themselves."""
     from noonmark.kafka.config import CLIENT_LOGGER  # noqa: PLC0415
     from noonmark.service.startup import kafka_config as read  # noqa: PLC0415
 

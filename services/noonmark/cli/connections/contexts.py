@@ -1,4 +1,4 @@
-"""The contexts of the command line: APIs by name, in a file of the user's, with where their keys are."""
+"""The file of contexts: named APIs with their addresses and keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_BYTES: Final = 1024 * 1024
 _ENV: Final = "env:"
 _FILE: Final = "file:"
 _OTHERS: Final = 0o077
-"""Permission bits of anybody but the owner."""
+"""Permission bits of other users than the owner."""
 
 _TEXTS: Final = ("url", "key", "namespace")
 _ALLOW_HTTP: Final = "allow_http"
@@ -30,9 +30,9 @@ class Context:
     """One API.
 
     Attributes:
-        url: its address.
+        url: address of the API.
         key: the key itself, `env:NAME` or `file:PATH`.
-        namespace: what requests mean that name none; None: what the key decides.
+        namespace: namespace of requests that name none; None leaves it to the key.
         allow_http: send the key unencrypted to a server that is not this machine.
     """
 
@@ -44,21 +44,21 @@ class Context:
 
     @property
     def key_source(self) -> str:
-        """Where the key comes from; of one that stands in the file only that it does."""
+        """The source of the key; `in the file` instead of a key that the file contains."""
         return "********" if self.holds_key else self.key
 
     @property
     def holds_key(self) -> bool:
-        """Whether the key itself stands in the file."""
+        """Whether the file contains the key itself."""
         return not self.key.startswith((_ENV, _FILE))
 
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """What the file holds.
+    """Contents of the file.
 
     Attributes:
-        current: the context that commands use where nothing else is said; None: none.
+        current: the context that commands use by default, if any.
     """
 
     path: Path
@@ -69,33 +69,33 @@ class Contexts:
         """Return a context.
 
         Raises:
-            CliError: there is none of this name.
+            CliError: no context has this name.
         """
         found = self.contexts.get(name)
         if found is None:
-            known = ", ".join(sorted(self.contexts)) or "none yet"
+            known = ", ".join(sorted(self.contexts)) or "none"
             raise CliError(
-                f"there is no context {name!r} in {self.path} (known: {known}); `noonmark context add` makes"
-                " one",
+                f"context {name!r} does not exist in {self.path} (contexts: {known}); run `noonmark context"
+                " add`",
                 ExitCode.USAGE,
             )
         return found
 
 
 def path_of(given: str) -> Path:
-    """Return where the file is: as `NOONMARK_CONFIG` says, else in the user's folder of configurations."""
+    """Return the path of the file: `NOONMARK_CONFIG`, else in the user's configuration folder."""
     if given:
         return Path(given)
-    # An XDG path that is not absolute is to be ignored.
+    # XDG: ignore paths that are not absolute.
     base = os.environ.get("XDG_CONFIG_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".config") / "noonmark" / "config.toml"
 
 
 def read(path: Path) -> Contexts:
-    """Read the file; one that is not there holds nothing.
+    """Read the file; a missing file has no contexts.
 
     Raises:
-        CliError: it cannot be read, is wrong, or holds a key and is open to other users.
+        CliError: it cannot be read, is invalid, or contains a key and is readable by other users.
     """
     import tomllib  # noqa: PLC0415 - for commands that have a file to read
 
@@ -106,23 +106,23 @@ def read(path: Path) -> Contexts:
     except FileNotFoundError:
         return Contexts(path, {})
     except (OSError, UnicodeDecodeError) as error:
-        raise CliError(f"{path} cannot be read: {error}", ExitCode.USAGE) from error
+        raise CliError(f"cannot read {path}: {error}", ExitCode.USAGE) from error
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise CliError(f"{path} is no TOML: {error}", ExitCode.USAGE) from error
+        raise CliError(f"{path} is not TOML: {error}", ExitCode.USAGE) from error
     contexts = _contexts_of(found, path)
     if mode & _OTHERS and any(context.holds_key for context in contexts.contexts.values()):
         raise CliError(
-            f"{path} holds keys, and other users may read it: run `chmod 600 {path}`, and replace the keys if"
-            " others have been on this machine",
+            f"{path} contains keys, and other users can read it: run `chmod 600 {path}`, and replace the"
+            " keys if other  users had access to this machine",
             ExitCode.USAGE,
         )
     return contexts
 
 
 def write(contexts: Contexts) -> None:
-    """Replace the file as a whole; nobody but its owner can read it.
+    """Replace the whole file; only its owner can read it.
 
     Raises:
         CliError: it cannot be written.
@@ -131,7 +131,7 @@ def write(contexts: Contexts) -> None:
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Exclusive, so that a link that somebody left here is not followed.
+        # Exclusive, so that a link that another user planted is not followed.
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -144,12 +144,12 @@ def write(contexts: Contexts) -> None:
                 fresh.unlink()
             raise
     except OSError as error:
-        raise CliError(f"{path} cannot be written: {error}", ExitCode.USAGE) from error
+        raise CliError(f"cannot write {path}: {error}", ExitCode.USAGE) from error
 
 
 def text_of(contexts: Contexts) -> str:
     """Return the contexts as TOML."""
-    lines = ["# Written by `noonmark context`; docs/contexts.md tells what stands here."]
+    lines = ["# Written by `noonmark context`; docs/contexts.md describes this file."]
     if contexts.current is not None:
         lines.append(f"current = {_quoted(contexts.current)}")
     for name, context in sorted(contexts.contexts.items()):
@@ -161,16 +161,16 @@ def text_of(contexts: Contexts) -> str:
 
 
 def make(name: str, url: str, key: str, namespace: str | None = None, *, allow_http: bool = False) -> Context:
-    """Make a context of what a user gave.
+    """Create a context from the values that a user gave.
 
     Raises:
-        CliError: some of it is wrong; no key is shown.
+        CliError: a value is invalid; the message shows no key.
     """
     from noonmark.settings.checks import checked_api_url  # noqa: PLC0415 - for this command only
 
     if not _NAME.fullmatch(name):
         raise CliError(
-            f"{name!r} is no name of a context: use 1 to 64 of A-Z, a-z, 0-9, dot, dash and underscore",
+            f"{name!r} is not a context name; use 1 to 64 of A-Z, a-z, 0-9, dot, dash and underscore",
             ExitCode.USAGE,
         )
     try:
@@ -179,7 +179,7 @@ def make(name: str, url: str, key: str, namespace: str | None = None, *, allow_h
         raise CliError(f"context {name}: url {error}", ExitCode.USAGE) from error
     if not (key and key.isprintable() and key.isascii() and " " not in key):
         raise CliError(
-            f"context {name}: the key is missing or holds characters that no key has; give the key, env:NAME"
+            f"context {name}: the key is missing or has invalid characters; give the key, env:NAME"
             " or file:PATH",
             ExitCode.USAGE,
         )
@@ -188,17 +188,17 @@ def make(name: str, url: str, key: str, namespace: str | None = None, *, allow_h
 
 
 def key_of(context: Context, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the key of a context, from where it says.
+    """Return the key of a context from its source.
 
     Raises:
-        CliError: it is not there.
+        CliError: the key cannot be read.
     """
     reference = context.key
-    told = f"context {context.name}: its key is {reference}, which"
+    subject = f"context {context.name}: the key {reference}"
     if reference.startswith(_ENV):
         key = environment.get(reference.removeprefix(_ENV), "")
         if not key:
-            raise CliError(f"{told} is not set", ExitCode.USAGE)
+            raise CliError(f"{subject} is not set", ExitCode.USAGE)
         return key
     if reference.startswith(_FILE):
         place = Path(reference.removeprefix(_FILE)).expanduser()
@@ -206,36 +206,36 @@ def key_of(context: Context, environment: Mapping[str, str] = os.environ) -> str
             with place.open(encoding="utf-8") as file:
                 key = file.read(4096).strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise CliError(f"{told} cannot be read: {error}", ExitCode.USAGE) from error
+            raise CliError(f"{subject} cannot be read: {error}", ExitCode.USAGE) from error
         if not key:
-            raise CliError(f"{told} is empty", ExitCode.USAGE)
+            raise CliError(f"{subject} is empty", ExitCode.USAGE)
         return key
     return reference
 
 
 def refuse_plain(url: str, what: str, *, allow_http: bool) -> None:
-    """Make sure that a key sent there cannot be read on its way, unless that is allowed.
+    """Check that a key is not sent unencrypted, unless that is allowed.
 
     Raises:
-        CliError: no TLS, and not this machine.
+        CliError: the URL has no TLS and is not on this machine.
     """
     parts = urlsplit(url)
     local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
     if parts.scheme == "http" and not local and not allow_http:
         raise CliError(
             f"{what}: the key would be sent to {parts.hostname} unencrypted; use https, or a context with"
-            " `--allow-http` where the network between is trusted",
+            " `--allow-http` on a trusted network",
             ExitCode.USAGE,
         )
 
 
 def _contexts_of(found: Mapping[str, Any], path: Path) -> Contexts:
-    """Check what was read."""
+    """Check the contents of the file."""
     unknown = sorted(set(found) - {"current", "contexts"})
     current, tables = found.get("current"), found.get("contexts", {})
     if unknown or not isinstance(tables, dict) or not isinstance(current, str | None):
-        told = f"{unknown[0]} is not known" if unknown else "current is a text, contexts are tables"
-        raise CliError(f"{path}: {told}; docs/contexts.md tells what stands there", ExitCode.USAGE)
+        problem = f"unknown key {unknown[0]}" if unknown else "current must be a string, contexts tables"
+        raise CliError(f"{path}: {problem}; see docs/contexts.md", ExitCode.USAGE)
     contexts = {}
     for name, table in tables.items():
         if not isinstance(table, dict) or not {"url", "key"} <= set(table):
@@ -243,8 +243,8 @@ def _contexts_of(found: Mapping[str, Any], path: Path) -> Contexts:
         wrong = [part for part, value in table.items() if not _fits(part, value)]
         if wrong:
             raise CliError(
-                f"{path}: context {name}: {wrong[0]} is not known or of the wrong type; allowed:"
-                f" {', '.join(_TEXTS)} (texts) and {_ALLOW_HTTP} (true or false)",
+                f"{path}: context {name}: {wrong[0]} is unknown or has the wrong type; allowed:"
+                f" {', '.join(_TEXTS)} (strings) and {_ALLOW_HTTP} (true or false)",
                 ExitCode.USAGE,
             )
         try:
@@ -259,5 +259,5 @@ def _fits(part: str, value: object) -> bool:
 
 
 def _quoted(value: str) -> str:
-    """Return a TOML string: JSON's form is one, but for DEL and characters beyond the BMP as escapes."""
+    """Return a TOML string: a JSON string, but with DEL escaped and characters beyond the BMP unescaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,4 +1,4 @@
-"""The API without a server: its application runs in this process, asked as if over HTTP."""
+"""The API without a server: an httpx transport to the application in this process."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Application = Callable[
 ]
 
 _UNREAD: Final = 16
-"""Parts of an answer that wait for their reader at most."""
+"""Maximum number of unread parts of an answer."""
 
 
 class InProcessTransport(httpx.BaseTransport):
-    """Hands requests to an ASGI application that runs in the event loop of a portal."""
+    """Passes requests to an ASGI application that runs in the event loop of a portal."""
 
     def __init__(self, app: Application, portal: BlockingPortal) -> None:
-        """Take the application, started, and the portal to the loop that it lives in."""
+        """Store the started application and the portal to its event loop."""
         self._app = app
         self._portal = portal
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request; the body comes as the application sends it."""
+        """Answer one request; the body is streamed as the application sends it."""
         exchange = self._portal.call(_begin, self._app, _scope(request), request.read())
         start = self._portal.call(exchange.next)
         return httpx.Response(
@@ -39,7 +39,7 @@ class InProcessTransport(httpx.BaseTransport):
 
 
 class _Exchange:
-    """One request to the application, and what it answers so far."""
+    """One request to the application, and the parts of its answer so far."""
 
     def __init__(self, app: Application, scope: Message, body: bytes) -> None:
         self._given: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -48,20 +48,20 @@ class _Exchange:
         self._task = asyncio.ensure_future(app(scope, self._receive, self._sent.put))
 
     async def next(self) -> Message:
-        """Return the next message of the answer; what went wrong in the application is raised here."""
+        """Return the next message of the answer; errors of the application are raised here."""
         waiting = asyncio.ensure_future(self._sent.get())
         await asyncio.wait({waiting, self._task}, return_when=asyncio.FIRST_COMPLETED)
         if not waiting.done() and self._sent.empty():
             waiting.cancel()
             self._task.result()
-            raise RuntimeError("the application ended without an answer")
+            raise RuntimeError("the application finished without an answer")
         return await waiting
 
     async def end(self) -> None:
-        """Let the application know that nobody reads on, and wait for it."""
+        """Tell the application that the reader has disconnected, and wait for it."""
         self._gone.set()
         while not self._task.done():
-            # An answer that is not read to its end must not hold its sender.
+            # An answer that is not read to its end must not block its sender.
             while not self._sent.empty():
                 self._sent.get_nowait()
             await asyncio.wait({self._task}, timeout=0.01)

@@ -1,4 +1,4 @@
-"""Which job a command means, asked of the API: by its id, or by the name of a recurring one."""
+"""Find the job that a command names: by its id, or by the name of a recurring job."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ if TYPE_CHECKING:
     from noonmark.client import Client
     from noonmark.client.answers import Answer
 
-Job = Annotated[str, typer.Argument(metavar="ID|NAME", help="Id of the job, or the name of a recurring one.")]
+Job = Annotated[str, typer.Argument(metavar="ID|NAME", help="Id of the job, or name of a recurring job.")]
 InNamespace = Annotated[
     str | None,
-    typer.Option("--namespace", help="Namespace of a job that is named; else that of the context or key."),
+    typer.Option("--namespace", help="Namespace of a named job. (default: that of the context or key)"),
 ]
 _MOST_NAMED = 5
 _LIVE = ("active", "paused", "completed", "broken")
 
 
 def find_named(client: Client, name: str, namespace: str | None) -> Mapping[str, Any] | None:
-    """Return the recurring job of a name, as it is listed; None where there is none that has not ended."""
+    """Return the recurring job with this name as it is listed; None if all such jobs are cancelled."""
     # Pages may be empty and followed by others: one-time jobs may have the same name.
     found = client.jobs.list(namespace=namespace, name=name, recurring=True, state=_LIVE, limit=200)
     return next(iter(found), None)
 
 
 def id_of(client: Client, job: str, namespace: str | None) -> str:
-    """Return the id of the job that is meant.
+    """Return the id of the job.
 
     Raises:
-        CliError: a recurring job of this name is not there.
+        CliError: no recurring job has this name.
     """
     if as_uuid(job) is not None:
         return job
     found = find_named(client, job, namespace)
     if found is None:
-        place = namespace or client.namespace
-        where = f" in namespace {place}" if place else ""
+        searched = namespace or client.namespace
+        where = f" in namespace {searched}" if searched else ""
         raise CliError(
-            f"there is no recurring job {job!r}{where}: `noonmark job list` shows those there are; one-time"
-            " jobs are named by their id"
+            f"recurring job {job!r} does not exist{where}; run `noonmark job list`, or give the"
+            " id of a one-time job"
         )
     return str(found["id"])
 
 
 def any_id_of(client: Client, job: str, namespace: str | None) -> str:
-    """Return the id of the job that is meant, of a one-time job too where no other has its name.
+    """Return the id of the job; a one-time job can also be named if no other job has its name.
 
     Raises:
         CliError: no job has this name, or several one-time jobs do.
@@ -67,12 +67,12 @@ def any_id_of(client: Client, job: str, namespace: str | None) -> str:
     living = [one for one in found if one["state"] != "cancelled"] or found[:1]
     if len(living) > 1:
         ids = ", ".join(str(one["id"]) for one in living)
-        raise CliError(f"several jobs are called {job!r}: give the id of one of them ({ids})")
+        raise CliError(f"several jobs have the name {job!r}; give the id of one ({ids})")
     return str(living[0]["id"])
 
 
 def home_of(client: Client, job_id: UUID | None) -> str | None:
-    """Return the namespace of a job; None where it is gone, or none is meant."""
+    """Return the namespace of a job; None without a job, or if it no longer exists."""
     from noonmark.client import ApiError  # noqa: PLC0415 - httpx takes a while to load
 
     if job_id is None:
@@ -86,32 +86,32 @@ def home_of(client: Client, job_id: UUID | None) -> str | None:
 
 
 def require_job(client: Client, job: UUID | str | None, namespace: str | None) -> None:
-    """Tell a job that has nothing to list from one that is not there.
+    """Check that a job exists, for listings that would otherwise just be empty.
 
     Raises:
         CliError: no job has this id, or this name in the namespace.
     """
     if job is None:
         return
-    named = str(job)
-    if as_uuid(named) is not None:
-        with or_missing(missing_job(client, named, None)):
-            client.jobs.get(named)
-    elif not client.jobs.list(name=named, namespace=namespace, limit=1).page().items:
-        raise CliError(missing_job(client, named, namespace))
+    reference = str(job)
+    if as_uuid(reference) is not None:
+        with or_missing(missing_job(client, reference, None)):
+            client.jobs.get(reference)
+    elif not client.jobs.list(name=reference, namespace=namespace, limit=1).page().items:
+        raise CliError(missing_job(client, reference, namespace))
 
 
 def missing_job(client: Client, job: str, namespace: str | None) -> str:
-    """Say that a job is not there; of one that is named also where, if anything says which namespace."""
-    place = (namespace or client.namespace) if as_uuid(job) is None else None
-    where = f" in namespace {place}" if place else ""
-    return f"there is no job {job!r}{where}: `noonmark job list` shows those there are"
+    """Return the message for a job that does not exist; for a name, with the namespace if it is known."""
+    searched = (namespace or client.namespace) if as_uuid(job) is None else None
+    where = f" in namespace {searched}" if searched else ""
+    return f"job {job!r} does not exist{where}; run `noonmark job list`"
 
 
 def namespace_of(client: Client, named: str | None) -> str:
-    """Return the namespace that requests mean, for sentences about what is not in it."""
-    if place := named or client.namespace:
-        return place
+    """Return the namespace that requests use, for messages about what is not in it."""
+    if known := named or client.namespace:
+        return known
     grants = client.keys.me()["grants"]
     return next(iter(grants)) if len(grants) == 1 and "*" not in grants else "default"
 

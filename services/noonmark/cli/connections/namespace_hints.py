@@ -1,4 +1,4 @@
-"""What is told of a namespace that may be misspelt."""
+"""Hints about namespaces whose name may be misspelled."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 def without_jobs(client: Client, name: str) -> str | None:
-    """Return a hint where no recurring job is in a namespace, with a name that may be meant; else None.
+    """Return a hint with a similar name if a namespace has no recurring jobs; else None.
 
-    Of `default` there is nothing to say: nobody misspelt it.
+    There is no hint for `default`, the namespace of commands that name none.
     """
     from noonmark.store.namespaces.namespaces import name_hint  # noqa: PLC0415 - not needed to show help
 

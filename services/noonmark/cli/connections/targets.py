@@ -1,4 +1,4 @@
-"""What commands work on: an API that a context or the environment names, or the database of the settings."""
+"""Where commands send requests: an API from a context or the environment, or the configured database."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Target:
     """Where requests go.
 
     Attributes:
-        url: address of the API; empty: it runs in this process, over the database of the settings.
+        url: address of the API; empty if the API runs in this process, on the configured database.
         key: the API key.
-        namespace: what requests mean that name none.
-        named_by: what decided, for people.
-        context: the context that it is of.
+        namespace: namespace of requests that name none.
+        named_by: the option, variable or file that decided, for messages.
+        context: name of the context, if any.
         allow_http: send the key unencrypted to a server that is not this machine.
     """
 
@@ -35,14 +35,14 @@ class Target:
 
 
 def target_of(settings: Settings) -> Target:
-    """Decide where requests go; the nearer wins.
+    """Decide where requests go. The first of these that is set wins.
 
-    `--context`, then `NOONMARK_API_URL`, then `NOONMARK_CONTEXT`; then a database that the environment names
-    or a development stack of this folder; then the current context of the file; else the database that the
+    `--context`, `NOONMARK_API_URL`, `NOONMARK_CONTEXT`; a database that the environment names
+    or a development stack of this folder; the current context of the file; the database that the
     settings have by default.
 
     Args:
-        settings: of `operator_settings()`, where an option stands in for its variable.
+        settings: from `operator_settings()`, where an option replaces its variable.
 
     Raises:
         CliError: the context is unknown, or its key cannot be read.
@@ -54,39 +54,39 @@ def target_of(settings: Settings) -> Target:
     if name is None:
         key = settings.api_key.get_secret_value()
         if not key:
-            raise CliError("NOONMARK_API_URL names an API, and NOONMARK_API_KEY holds no key", ExitCode.USAGE)
+            raise CliError("NOONMARK_API_URL is set, but NOONMARK_API_KEY is not; set both", ExitCode.USAGE)
         contexts.refuse_plain(settings.api_url, by, allow_http=False)
         return Target(settings.api_url, key, named_by=by)
     context = contexts.read(contexts.path_of(settings.config)).named(name)
-    # Never the key of the environment: it is for NOONMARK_API_URL, and no business of any other server's.
+    # Never send the key of the environment: it belongs to NOONMARK_API_URL and to no other server.
     key = contexts.key_of(context)
     return Target(context.url, key, context.namespace, by, name, context.allow_http)
 
 
 def require_direct(settings: Settings, what: Literal["database_url", "kafka_bootstrap"]) -> None:
-    """Make sure that a command that goes to Postgres or Kafka itself was not meant for an API.
+    """Check that a command which connects to Postgres or Kafka directly was not meant for an API.
 
     Raises:
-        CliError: an API is named, and not what the command needs beside it.
+        CliError: an API is configured, but not the address that the command needs.
     """
     chosen = _chosen(settings)
     if chosen is None:
         return
     name, by = chosen
     if name is None and what in settings.model_fields_set:
-        # Both are named by the environment: this command uses the one that it needs.
+        # The environment names both; this command uses the one that it needs.
         return
-    place = "the database" if what == "database_url" else "Kafka"
-    told = f"context {name} (by {by})" if name is not None else by
+    server = "the database" if what == "database_url" else "Kafka"
+    chosen_by = f"context {name} (from {by})" if name is not None else by
     raise CliError(
-        f"this command works on {place} itself, and {told} names an API;"
-        f" give NOONMARK_{what.upper()} instead, without a context",
+        f"this command connects to {server} directly, but {chosen_by} names an API;"
+        f" set NOONMARK_{what.upper()} and use no context",
         ExitCode.USAGE,
     )
 
 
 def _chosen(settings: Settings) -> tuple[str | None, str] | None:
-    """Return the context that is meant, None for the API of the environment, and by what; None: no API."""
+    """Return the context (None: the API of the environment) and what chose it; None if there is no API."""
     if settings.api_url:
         return None, "NOONMARK_API_URL"
     if settings.context:

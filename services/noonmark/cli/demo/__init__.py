@@ -1,6 +1,6 @@
-"""`noonmark demo`: everything at once, from an empty folder to the verdict of every run.
+"""`noonmark demo`: start a stack, publish example jobs, and check the outcome of every run.
 
-May import: `devstack` and the other rooms of `cli`. Start with `course.py`.
+May import: `devstack` and the other sub-packages of `cli`. Start with `course.py`.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from noonmark.cli.terminal.problems import CliError, ExitCode
 def demo(
     state_dir: Annotated[
         Path,
-        typer.Option("--state-dir", help="Folder of the demo's own data and logs; emptied at the start."),
+        typer.Option("--state-dir", help="Folder for data and logs; emptied at the start."),
     ] = Path(".noonmark/demo"),
     examples: Annotated[
         Path, typer.Option("--examples", help="Folder with handlers.py and submissions/.")
     ] = Path("examples"),
 ) -> None:
-    """Start a stack of its own, publish the example submissions, follow them, and account for each.
+    """Start a separate stack, publish the example submissions, follow them, and check each outcome.
 
-    Exit code 0 only if all went as expected. Everything it starts has ended when it ends.
+    Exits 0 if everything is as expected. Stops every process that it started.
     """
     if not (examples / "handlers.py").exists():
         raise CliError(
-            f"there is no {examples / 'handlers.py'}: run the demo in the project's folder, or name the"
-            " examples with --examples",
+            f"{examples / 'handlers.py'} does not exist; run the demo in the project's folder, or set the"
+            " folder with --examples",
             ExitCode.USAGE,
         )
     try:
         from noonmark.cli.demo.course import play  # noqa: PLC0415 - needs an optional extra
     except ImportError as error:
         raise CliError(
-            f"the demo needs the package {error.name!r}, which is not installed:"
-            " pip install 'noonmark[dev-stack]'"
+            f"the demo needs the package {error.name!r}, which is not installed: run"
+            " `pip install 'noonmark[dev-stack]'`"
         ) from error
-    # What the services would refuse is refused before anything is started.
+    # Settings that the services would reject are rejected before anything is started.
     load_settings()
     raise typer.Exit(play(state_dir, examples))

@@ -1,4 +1,4 @@
-"""The course of the demo: stack up, publish, follow, account, stack down."""
+"""The steps of the demo: start the stack, publish, follow, check, stop the stack."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LAG_SECONDS: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """What every act needs: addresses, the moment, the publisher's name, the screen, the HTTP target."""
+    """What every step needs: addresses, start time, publisher's name, display, HTTP target."""
 
     settings: Settings
     scene: Scene
@@ -57,7 +57,7 @@ def play(state_dir: Path, examples: Path) -> int:
     """Run the demo.
 
     Returns:
-        0 when all went as expected, 1 when it did not, or when the stack could not be started.
+        0 if everything was as expected, 1 if not, or if the stack could not be started.
     """
     display = Display()
     began = time.monotonic()
@@ -80,18 +80,18 @@ def play(state_dir: Path, examples: Path) -> int:
     if faults:
         display.line(f"The demo did not go as expected. Logs: {state_dir / 'logs'}", style="bold red")
         return ExitCode.PROBLEM
-    display.line(f"All as expected, in {took}; everything that was started has ended.", style="bold green")
+    display.line(f"All as expected, in {took}. All processes have stopped.", style="bold green")
     return ExitCode.OK
 
 
 def _show(state_dir: Path, examples: Path, namespace: str, display: Display, target: Target) -> list[str]:
-    """Publish, follow and account for everything; return what is not as expected."""
+    """Publish, follow and check everything; return the differences."""
     stage = _set_stage(state_dir, namespace, display, target)
     sent = _publish(stage, examples)
     wait_seconds = (stage.scene.minute - datetime.now(UTC)).total_seconds()
     display.line(
         f"Published {len(sent)} events to {stage.topics.submissions};"
-        f" the cron job's minute comes in {wait_seconds:.0f} s."
+        f" the cron job fires in {wait_seconds:.0f} s."
     )
     accounts = _follow(stage, sent)
     lags, failed = _drained(stage.settings)
@@ -108,7 +108,7 @@ def _show(state_dir: Path, examples: Path, namespace: str, display: Display, tar
 
 
 def _namespace() -> str:
-    """Return where the demo's jobs go: on servers of somebody else, earlier demos may have left theirs."""
+    """Return the namespace of the demo's jobs: shared servers may contain jobs of earlier demos."""
     is_shared = "NOONMARK_DATABASE_URL" in os.environ or "NOONMARK_KAFKA_BOOTSTRAP" in os.environ
     return f"demo-{str(uuid7())[-12:]}" if is_shared else "default"
 
@@ -116,14 +116,14 @@ def _namespace() -> str:
 def _set_stage(state_dir: Path, namespace: str, display: Display, target: Target) -> _Stage:
     running = state.running(state_dir)
     if running is None:
-        raise CliError(f"the demo's stack ended again; see {state_dir / 'logs'}")
+        raise CliError(f"the demo's stack stopped unexpectedly; see {state_dir / 'logs'}")
     settings = load_settings(database_url=running.database_url, kafka_bootstrap=running.kafka_bootstrap)
     scene = Scene.at(datetime.now(UTC), target_url=target.url, namespace=namespace)
     return _Stage(settings, scene, f"demo/{uuid7()}", display, target)
 
 
 def _publish(stage: _Stage, examples: Path) -> list[Sent]:
-    """Send every submission as a CloudEvent, as any client of Kafka would."""
+    """Publish every submission as a CloudEvent, as any Kafka client would."""
     records, made = [], []
     for submission in SUBMISSIONS:
         document = submission.document(examples, stage.scene)
@@ -140,7 +140,7 @@ def _publish(stage: _Stage, examples: Path) -> list[Sent]:
 
 
 def _follow(stage: _Stage, sent: Sequence[Sent]) -> list[Account]:
-    """Watch until every submission is settled, or time is up."""
+    """Poll until every submission is settled, or until the timeout."""
     left = (stage.scene.minute - stage.scene.now).total_seconds() + _AFTER_THE_MINUTE_SECONDS
     deadline = time.monotonic() + left
     probe = LagProbe(kafka_config(stage.settings))
@@ -162,7 +162,7 @@ def _follow(stage: _Stage, sent: Sequence[Sent]) -> list[Account]:
 
 
 def _passed(probe: LagProbe, settings: Settings) -> dict[int, int]:
-    """Return up to which offset intake has committed each partition of the submissions."""
+    """Return the offset that intake has committed for each partition of the submissions."""
     topics = Topics(settings.topic_prefix)
     try:
         return {one.partition: one.position for one in probe.measure(topics.group_intake, topics.submissions)}
@@ -176,7 +176,7 @@ def _is_passed(sent: Sent, passed: dict[int, int]) -> bool:
 
 
 def _drained(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
-    """Measure lag until there is none, or time is up: the last commits follow the last outcome."""
+    """Measure lag until it is zero, or until the timeout: the last commits follow the last outcome."""
     deadline = time.monotonic() + _LAG_SECONDS
     while True:
         rows, failed = lag.measure(settings)
@@ -187,14 +187,14 @@ def _drained(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _options(state_dir: Path, examples: Path, namespace: str) -> StackOptions:
-    """Everything with shipped defaults; the worker loads the examples' handlers."""
+    """Return the stack's plan: defaults, and a worker with the handlers of the examples."""
     folder = examples.resolve()
     services = default_services(handlers=(f"{folder.name}.handlers",), path=str(folder.parent))
     return StackOptions(state_dir=state_dir, detach=True, services=services, namespace=namespace)
 
 
 def _clear(state_dir: Path) -> None:
-    """End what an earlier demo left behind, and forget its data."""
+    """Stop the stack of an earlier demo and delete its data."""
     if state.load(state_dir) is not None:
         _end(state_dir)
     shutil.rmtree(state_dir, ignore_errors=True)
@@ -203,14 +203,12 @@ def _clear(state_dir: Path) -> None:
 
 def _end(state_dir: Path) -> None:
     if state.load(state_dir) is not None and commands.down(state_dir):
-        raise CliError(
-            f"the demo's stack could not be ended; try `noonmark dev down --state-dir {state_dir}`"
-        )
+        raise CliError(f"cannot stop the demo's stack; run `noonmark dev down --state-dir {state_dir}`")
 
 
 @contextmanager
 def _signals_as_exit() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the demo as Ctrl-C does, so that it ends what it started."""
+    """Handle SIGTERM and SIGHUP like Ctrl-C, so that the demo stops what it started."""
 
     def leave(number: int, _frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)

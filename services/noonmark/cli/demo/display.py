@@ -1,4 +1,4 @@
-"""What is shown while the demo runs, and the tables it closes with."""
+"""Output of the demo: the live table, and the final tables."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _NOTE_WIDTH = 37
 
 
 class Display:
-    """Shows the submissions live on a terminal; elsewhere one line for each change."""
+    """Shows the submissions live on a terminal; on a pipe, one line for each change."""
 
     def __init__(self) -> None:
         """Write to stdout."""
         self.console = Console(highlight=False)
         if not self.console.is_terminal:
-            # Nobody's window: wide enough for the tables, whatever COLUMNS says.
+            # Not a terminal: wide enough for the tables, whatever COLUMNS says.
             self.console = Console(highlight=False, width=_PIPE_WIDTH)
         self._live: Live | None = None
         self._said: dict[str, str] = {}
         self._began = time.monotonic()
 
     def line(self, text: str, *, style: str = "") -> None:
-        """Show one line."""
+        """Print one line."""
         self.console.print(Text(text, style=style), soft_wrap=True)
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Keep the table of submissions up to date while inside."""
+        """Update the table of submissions inside the context."""
         if not self.console.is_terminal:
             yield
             return
@@ -49,7 +49,7 @@ class Display:
         self._live = None
 
     def update(self, accounts: Sequence[Account], left_seconds: float) -> None:
-        """Show where the submissions stand."""
+        """Show the current state of the submissions."""
         if self._live is not None:
             self._live.update(_progress_table(accounts, left_seconds))
             return
@@ -60,7 +60,7 @@ class Display:
                 self.line(f"{time.monotonic() - self._began:6.1f} s  {title}: {text}")
 
     def close(self, accounts: Sequence[Account], lags: Sequence[Mapping[str, Any]]) -> None:
-        """Show the closing tables: every submission and run, every rejection, what is left in Kafka."""
+        """Print the final tables: submissions, runs, rejections, and lag in Kafka."""
         self.line("")
         self.console.print(_closing_table(accounts))
         self.line("")
@@ -89,7 +89,7 @@ def _progress_table(accounts: Sequence[Account], left_seconds: float) -> Table:
     table = Table(
         box=None,
         show_header=False,
-        title=f"{settled} of {len(accounts)} settled, at most {left_seconds:.0f} s more",
+        title=f"{settled} of {len(accounts)} settled, timeout in {left_seconds:.0f} s",
         title_justify="left",
     )
     for account in accounts:

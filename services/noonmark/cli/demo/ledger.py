@@ -1,4 +1,4 @@
-"""What the database says about the demo's submissions, held against what was expected."""
+"""Compare the demo's submissions in the database with what is expected."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A submission on its way.
+    """A published submission.
 
     Attributes:
-        submission: what it is.
-        event_id: the event's id; the same for one that is sent again.
+        submission: the submission.
+        event_id: the event's id; a duplicate has the same id.
         name: the job's name.
         position: topic/partition/offset of its record.
     """
@@ -38,7 +38,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the database holds about the demo at one moment."""
+    """The demo's rows in the database at one moment."""
 
     received: frozenset[str] = frozenset()
     rejected: Mapping[str, Row] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Snapshot:
 
 @dataclass(slots=True)
 class RunAccount:
-    """One run, as the closing table shows it. Delay in seconds from the due instant to its first start."""
+    """One run in the final table. The delay is the seconds from the due instant to the first start."""
 
     lane: str
     state: str
@@ -60,14 +60,14 @@ class RunAccount:
 
 @dataclass(slots=True)
 class Account:
-    """What became of one submission.
+    """The outcome of one submission.
 
     Attributes:
-        verdict: of intake; empty while there is none.
-        problems: what a rejection says is wrong.
+        verdict: verdict of intake; empty until there is one.
+        problems: problems of a rejection.
         runs: oldest due instant first.
-        is_settled: nothing more is to be expected of it.
-        faults: where it differs from what was expected; final only once it is settled.
+        is_settled: its outcome is final.
+        faults: differences from what is expected; final once it is settled.
     """
 
     sent: Sent
@@ -101,12 +101,12 @@ def read(settings: Settings, source: str, namespace: str) -> Snapshot:
 
 
 def assess(sent: Sent, snapshot: Snapshot, *, passed: bool, target: Target) -> Account:
-    """Hold one submission against its expectation.
+    """Compare one submission with its expectation.
 
     Args:
         sent: the submission.
-        snapshot: what the database holds.
-        passed: whether intake has committed an offset beyond its record.
+        snapshot: the demo's rows in the database.
+        passed: whether intake has committed an offset after its record.
         target: the HTTP service that was called.
     """
     account = Account(sent)
@@ -117,7 +117,7 @@ def assess(sent: Sent, snapshot: Snapshot, *, passed: bool, target: Target) -> A
         if wanted.repeats is None:
             account.verdict = "accepted"
         elif passed:
-            # Taken in once, and its second record is behind intake: nothing was made of that one.
+            # Accepted once, and intake has passed the second record: it created nothing.
             account.verdict = "duplicate"
     rows = [] if wanted.repeats else snapshot.runs.get(sent.name, [])
     account.runs = [_run(row, snapshot.attempts.get(row["id"], ())) for row in rows]
@@ -142,7 +142,7 @@ def _faults(account: Account, snapshot: Snapshot, rows: Sequence[Row], target: T
     if account.verdict != wanted.verdict:
         return [f"expected to be {wanted.verdict}, is {account.verdict or 'not seen by intake'}"]
     faults += [
-        f"the rejection should name {pointer} and does not"
+        f"the rejection does not name {pointer}"
         for pointer in wanted.pointers
         if not any(problem.startswith(f"{pointer}: ") for problem in account.problems)
     ]

@@ -1,4 +1,4 @@
-"""What the demo submits, and what must become of it."""
+"""The demo's submissions and their expected outcomes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _INTERVAL_SECONDS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the documents are fitted to when they are published.
+    """Values that are filled into the documents when they are published.
 
     Attributes:
-        now: the moment of publishing.
-        minute: the full minute that the cron job is left with.
-        target_url: where the HTTP job's request goes.
-        namespace: where the jobs go.
+        now: time of publishing.
+        minute: the full minute of the cron job.
+        target_url: URL of the HTTP job.
+        namespace: namespace of the jobs.
     """
 
     now: datetime
@@ -33,7 +33,7 @@ class Scene:
 
     @classmethod
     def at(cls, now: datetime, *, target_url: str, namespace: str) -> Scene:
-        """Choose the next full minute that a submission surely reaches the database before."""
+        """Choose the next full minute that leaves a submission enough time to reach the database."""
         minute = (now + timedelta(seconds=63)).replace(second=0, microsecond=0)
         return cls(now, minute, target_url, namespace)
 
@@ -42,7 +42,7 @@ Document = dict[str, Any]
 
 
 def _as_it_is(_document: Document, _scene: Scene) -> None:
-    """Publish the file as it stands."""
+    """Publish the file unchanged."""
 
 
 def _in_five_seconds(document: Document, scene: Scene) -> None:
@@ -65,20 +65,20 @@ def _to_the_target(document: Document, scene: Scene) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One event of the demo and what is expected of it.
+    """One event of the demo and its expected outcome.
 
     Attributes:
-        title: names it in the demo's output; also the event's id.
+        title: name in the demo's output, and the event's id.
         file: the job document below `submissions/`.
-        verdict: what intake must make of it.
-        state: where each of its runs must end.
-        runs: how many runs it must have.
-        attempts: how many attempts each run must take.
-        pointers: what the rejection must point at.
-        adapt: fits the document to the moment.
-        repeats: the submission whose event is sent again, with the same id.
-        binary: sent in CloudEvents' binary content mode, else structured.
-        calls_target: its runs must be found in the target's log.
+        verdict: expected verdict of intake.
+        state: expected final state of each run.
+        runs: expected number of runs.
+        attempts: expected number of attempts of each run.
+        pointers: fields that the rejection must name.
+        adapt: fills values into the document.
+        repeats: the submission whose event is published again with the same id.
+        binary: published in CloudEvents' binary content mode instead of structured.
+        calls_target: the target's log must contain its runs.
     """
 
     title: str
@@ -94,7 +94,7 @@ class Submission:
     calls_target: bool = False
 
     def document(self, examples: Path, scene: Scene) -> Document:
-        """Read the job document, fitted to the moment."""
+        """Return the job document with its values filled in."""
         document: Document = json.loads((examples / "submissions" / self.file).read_text(encoding="utf-8"))
         document["namespace"] = scene.namespace
         self.adapt(document, scene)

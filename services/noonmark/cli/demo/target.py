@@ -1,4 +1,4 @@
-"""The HTTP service that the demo's HTTP job calls; it keeps a log of its own to hold the ledger against."""
+"""The HTTP service that the demo's HTTP job calls; its log is compared with the ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEPT: Final = ("Idempotency-Key", "Noonmark-Run-Id", "Noonmark-Attempt", "Noonm
 
 
 class Target:
-    """A server on loopback that answers every POST with 200 and notes it down."""
+    """A server on loopback that answers every POST with 200 and records it."""
 
     def __init__(self, log_file: Path) -> None:
         """Start listening on a free port."""
@@ -27,11 +27,11 @@ class Target:
 
     @property
     def url(self) -> str:
-        """Where it is called."""
+        """URL of the service."""
         return f"http://127.0.0.1:{self._server.server_port}/billing/send"
 
     def calls_of(self, run_id: str) -> list[dict[str, Any]]:
-        """Return what it noted about a run."""
+        """Return the recorded calls of a run."""
         with self._lock:
             return [call for call in self.calls if call["Noonmark-Run-Id"] == run_id]
 
@@ -66,6 +66,6 @@ class Target:
                 self.wfile.write(answer)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
-                """Say nothing on stderr: the log is a file."""
+                """Write nothing to stderr: the log is a file."""
 
         return Handler

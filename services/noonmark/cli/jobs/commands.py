@@ -1,4 +1,4 @@
-"""`noonmark job`: what is to be run, and when."""
+"""`noonmark job`: manage jobs."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from noonmark.cli.terminal.output import Column, field, shortened, show_fields, 
 from noonmark.core.vocabulary import NO_NEXT_INSTANT, JobState
 
 app = typer.Typer(
-    help="Make, show and change jobs: what is to be run, and when; pause, resume, trigger and cancel them."
-    " `noonmark submit` gives the same orders as events.",
+    help="Manage jobs: create, apply, show, edit, pause, resume, trigger, cancel."
+    " `noonmark submit` sends the same requests as events.",
     no_args_is_help=True,
 )
 for _command in (
@@ -46,18 +46,18 @@ for _command in (
 ):
     app.command()(_command)
 
-_NOT_ALWAYS = frozenset({"document", "payload_hidden", "held_instants"})
+_OPTIONAL = frozenset({"document", "payload_hidden", "held_instants"})
 
 State = StrEnum("State", {state.name: state.value for state in JobState})  # type: ignore[misc]
 
 
 def schedule_text(schedule: Mapping[str, Any] | None) -> str:
-    """Return when a job is due, in a few words."""
+    """Return a short text of a schedule."""
     if not schedule:
         return "now"
     members = schedule.get("any")
     if members:
-        # The members of a union have one zone.
+        # All members of a union have the same zone.
         zone = next((member["timezone"] for member in members if "timezone" in member), "UTC")
         return shortened("; ".join(map(_rule_text, members)), 60) + _zone_text(zone)
     has_clock = schedule.get("cron") or schedule.get("rrule")
@@ -80,34 +80,34 @@ def _rule_text(schedule: Mapping[str, Any]) -> str:
 
 
 def due_text(document: Mapping[str, Any]) -> str:
-    """Return when the job of a document is due, in a few words."""
+    """Return a short text of when the job of a document is due."""
     run_at = document["run_at"]
     return schedule_text({"run_at": run_at} if run_at else document["schedule"])
 
 
 def next_due_text(job: Mapping[str, Any]) -> str:
-    """Return the next instant; `none` where the calendars of an active job leave none."""
+    """Return the next instant; `none` if calendars exclude every instant of an active job."""
     if job["next_run_at"] is None and job["state_reason"] == NO_NEXT_INSTANT:
         return "none"
     return text(job["next_run_at"])
 
 
-def _given(name: str, title: str = "", *, wide: bool = False) -> Column:
-    """Make a column that shows one field of the job's document."""
+def _document_field(name: str, title: str = "", *, wide: bool = False) -> Column:
+    """Return a column that shows one field of the job's document."""
     return Column(title or name.upper(), lambda job: text(job["document"][name]), wide)
 
 
 _COLUMNS = (
     field("id", "JOB"),
     Column("NAME", lambda job: shortened(job["name"], 40), elastic=True),
-    _given("type"),
-    _given("priority", "LANE"),
+    _document_field("type"),
+    _document_field("priority", "LANE"),
     field("state"),
     Column("SCHEDULE", lambda job: due_text(job["document"])),
     Column("NEXT DUE", next_due_text),
     field("namespace", wide=True),
-    _given("pool", wide=True),
-    _given("handler", wide=True),
+    _document_field("pool", wide=True),
+    _document_field("handler", wide=True),
     field("version", wide=True, numeric=True),
     field("created_at", "CREATED", wide=True),
     Column("REASON", lambda job: shortened(job["state_reason"], 80), wide=True, cut=True),
@@ -118,7 +118,7 @@ _COLUMNS = (
 def list_(
     *,
     state: Annotated[list[State] | None, typer.Option(help="Only jobs in this state; repeatable.")] = None,
-    name: Annotated[str | None, typer.Option(help="Only jobs of this name.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only jobs with this name.")] = None,
     namespace: OneNamespace = None,
     lane: LaneOption = None,
     limit: Limit = 50,
@@ -126,7 +126,7 @@ def list_(
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """List jobs of a namespace, the newest first."""
+    """List jobs of a namespace, newest first."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
@@ -154,7 +154,7 @@ def show(
     namespace: OneNamespace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one job with every default spelt out."""
+    """Show a job with all defaults."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
@@ -168,8 +168,8 @@ def show(
 
 
 def job_fields(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is shown of a job: how it stands, then its document with every default spelt out."""
-    shown = {name: value for name, value in with_instants(job).items() if name not in _NOT_ALWAYS}
+    """Return the fields to show of a job: its state, then its document with all defaults."""
+    shown = {name: value for name, value in with_instants(job).items() if name not in _OPTIONAL}
     shown |= {name: value for name, value in job["document"].items() if name not in shown}
     if job["payload_hidden"]:
         shown["payload"] = "(hidden: the key may not read payloads)"

@@ -1,4 +1,4 @@
-"""`noonmark job pause`, `resume`, `trigger`, `cancel`, `delete`: orders about one job, given to the API."""
+"""`noonmark job pause`, `resume`, `trigger`, `cancel`, `delete`: requests about one job."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from noonmark.core.vocabulary import ResumeChoice
 if TYPE_CHECKING:
     from noonmark.client import Client
 
-Reason = Annotated[str | None, typer.Option(help="Why, for people.")]
+Reason = Annotated[str | None, typer.Option(help="Reason, shown to people.")]
 
 
 def pause(*, job: Job, reason: Reason = None, namespace: InNamespace = None, as_json: AsJson = False) -> None:
-    """Hold a job: nothing of it starts until it is resumed. Runs under way go on."""
-    _order(job, namespace, lambda client, job_id: client.jobs.pause(job_id, reason), "is paused", as_json)
+    """Pause a job: no run starts until you resume it. Running runs continue."""
+    _request(job, namespace, lambda client, job_id: client.jobs.pause(job_id, reason), "is paused", as_json)
 
 
 def resume(
@@ -34,43 +34,45 @@ def resume(
     namespace: InNamespace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a paused job go on; its held runs are queued."""
-    _order(
-        job, namespace, lambda client, job_id: client.jobs.resume(job_id, missed.value), "goes on", as_json
+    """Resume a paused job and queue its deferred runs."""
+    _request(
+        job, namespace, lambda client, job_id: client.jobs.resume(job_id, missed.value), "is resumed", as_json
     )
 
 
 def cancel(
     *, job: Job, reason: Reason = None, namespace: InNamespace = None, as_json: AsJson = False
 ) -> None:
-    """End a job for good: nothing of it is due any more, and its unfinished runs are cancelled."""
-    _order(job, namespace, lambda client, job_id: client.jobs.cancel(job_id, reason), "has ended", as_json)
+    """Cancel a job permanently, and its unfinished runs, running ones included."""
+    _request(
+        job, namespace, lambda client, job_id: client.jobs.cancel(job_id, reason), "is cancelled", as_json
+    )
 
 
 def delete(*, job: Job, namespace: InNamespace = None, as_json: AsJson = False) -> None:
-    """End a job for good, and cancel what is not yet running; runs under way go on."""
-    _order(job, namespace, lambda client, job_id: client.jobs.delete(job_id), "has ended", as_json)
+    """Cancel a job permanently, and its runs that have not started; running runs continue."""
+    _request(job, namespace, lambda client, job_id: client.jobs.delete(job_id), "is cancelled", as_json)
 
 
 def trigger(
     *,
     job: Job,
     payload: Annotated[
-        str | None, typer.Option("--payload", help="JSON in place of the job's own payload, for this run.")
+        str | None, typer.Option("--payload", help="JSON payload of this run. (default: that of the job)")
     ] = None,
     priority: Annotated[
-        LaneName | None, typer.Option("--priority", help="Lane of this run in place of the job's own.")
+        LaneName | None, typer.Option("--priority", help="Lane of this run. (default: that of the job)")
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for the run's end; code 1 unless it succeeded.")
+        bool, typer.Option("--wait", help="Wait until the run finishes; exits 1 unless it succeeded.")
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, max=604_800, help="With --wait: seconds at most.")
+        float, typer.Option("--timeout", min=1, max=604_800, help="Maximum wait in seconds, with --wait.")
     ] = 300.0,
     namespace: InNamespace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a job once now, beside its schedule."""
+    """Run a job once now, in addition to its schedule."""
     given = _payload(payload)
     lane = priority.value if priority is not None else None
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
@@ -80,7 +82,7 @@ def trigger(
         answer = api.jobs.trigger(job_id, payload=given, priority=lane)
         run_id = answer["run_id"]
         ended = api.runs.wait(run_id, timeout) if wait else None
-    finish(run_id, answer, ended, as_json=as_json, told="is queued")
+    finish(run_id, answer, ended, as_json=as_json, done="is queued")
 
 
 def _payload(given: str | None) -> Any:
@@ -89,17 +91,17 @@ def _payload(given: str | None) -> Any:
     try:
         return json.loads(given)
     except (ValueError, RecursionError) as error:
-        raise CliError(f"--payload is no JSON: {error}", ExitCode.USAGE) from error
+        raise CliError(f"--payload is not JSON: {error}", ExitCode.USAGE) from error
 
 
-def _order(
+def _request(
     job: str,
     namespace: str | None,
     give: Callable[[Client, str], Mapping[str, Any]],
     done: str,
     as_json: bool,
 ) -> None:
-    """Give an order about a job, and say that it is carried out: the answer comes after its commit."""
+    """Send a request about a job and print the result: the API answers after its commit."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:

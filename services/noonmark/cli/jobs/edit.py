@@ -1,4 +1,4 @@
-"""`noonmark job create` and `edit`: one job, of options or of a file, or changed in an editor."""
+"""`noonmark job create` and `edit`: create a job from options or a file, or change it in an editor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from noonmark.cli.terminal.output import printable, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode, field_text
 
 if TYPE_CHECKING:
-    from noonmark.client import ApiError, Client
+    from noonmark.client import Client
     from noonmark.client.answers import Answer
 
 _CHANGED_MEANWHILE: Final = 412
@@ -28,37 +28,49 @@ def create(
     *,
     file: Annotated[
         str | None,
-        typer.Option("--file", "-f", metavar="FILE|-", help="Job documents; options go before their fields."),
+        typer.Option(
+            "--file", "-f", metavar="FILE|-", help="File with a job document; options override its fields."
+        ),
     ] = None,
-    kind: Annotated[str | None, typer.Option("--type", help="http, grpc, script, python or kafka.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Recurring jobs are known by it.")] = None,
-    handler: Annotated[str | None, typer.Option("--handler", help="Of Python jobs.")] = None,
-    payload: Annotated[str | None, typer.Option("--payload", help="JSON: what the type needs.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--type", help="Type of the job: http, grpc, script, python or kafka.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the job; identifies recurring jobs.")
+    ] = None,
+    handler: Annotated[str | None, typer.Option("--handler", help="Handler of a Python job.")] = None,
+    payload: Annotated[
+        str | None, typer.Option("--payload", help="Payload as JSON; its form depends on the type.")
+    ] = None,
     schedule: Annotated[
-        str | None, typer.Option("--schedule", help="Cron expression, or a schedule object as JSON.")
+        str | None, typer.Option("--schedule", help="Cron expression, or schedule object as JSON.")
     ] = None,
-    zone: Annotated[str | None, typer.Option("--zone", help="Zone of a cron expression.")] = None,
+    zone: Annotated[str | None, typer.Option("--zone", help="Time zone of a cron expression.")] = None,
     run_at: Annotated[
-        str | None, typer.Option("--run-at", help="Instant of a one-time job; else, without schedule, now.")
+        str | None,
+        typer.Option("--run-at", help="Instant of a one-time job. (default without --schedule: now)"),
     ] = None,
-    priority: Annotated[LaneName | None, typer.Option("--priority", help="Lane of its runs.")] = None,
-    pool: Annotated[str | None, typer.Option("--pool", help="Which workers run it.")] = None,
+    priority: Annotated[LaneName | None, typer.Option("--priority", help="Lane of the job's runs.")] = None,
+    pool: Annotated[
+        str | None, typer.Option("--pool", help="Pool of workers that executes the runs.")
+    ] = None,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", help="Longest time of an attempt, in seconds.")
+        float | None, typer.Option("--timeout", help="Timeout of an attempt in seconds.")
     ] = None,
     max_retries: Annotated[
-        int | None, typer.Option("--max-retries", help="Attempts after the first.")
+        int | None, typer.Option("--max-retries", help="Maximum number of retries.")
     ] = None,
     label: Annotated[
         list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="Label; repeatable.")
     ] = None,
     idempotency_key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="A second job with this key is not made.")
+        str | None,
+        typer.Option("--idempotency-key", help="Key that prevents a second job from a repeated request."),
     ] = None,
     namespace: Annotated[str | None, typer.Option("--namespace", help="Namespace of the job.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a job, of options, of a file, or of both."""
+    """Create a job from options, a file, or both."""
     given: dict[str, Any] = {
         "type": kind,
         "name": name,
@@ -76,26 +88,26 @@ def create(
     }
     options = {field: value for field, value in given.items() if value is not None}
     if file is None and kind is None:
-        raise CliError("give --type and what it needs, or a file with -f", ExitCode.USAGE)
+        raise CliError("give --type and the options it needs, or a file with -f", ExitCode.USAGE)
     from noonmark.cli.submissions.submit import read_documents  # noqa: PLC0415
 
     documents: Sequence[dict[str, Any]] = read_documents(file) if file is not None else [{}]
     if len(documents) > 1:
-        raise CliError("the file holds several documents: `noonmark job apply -f` takes them", ExitCode.USAGE)
+        raise CliError("the file contains several documents; use `noonmark job apply -f`", ExitCode.USAGE)
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
-        made = api.jobs.create({**documents[0], **options})
+        created = api.jobs.create({**documents[0], **options})
     if as_json:
-        show_json(made)
+        show_json(created)
     else:
-        print(f"job {made['id']} is made; `noonmark job show {made['id']}` shows it")
+        print(f"job {created['id']} created; run `noonmark job show {created['id']}` to see it")
 
 
 def edit(*, job: Job, namespace: InNamespace = None, as_json: AsJson = False) -> None:
-    """Change a job in an editor: VISUAL or EDITOR, else vi. What is refused is shown there again.
+    """Edit a job in $VISUAL or $EDITOR (default: vi). Errors are shown in the editor again.
 
-    If somebody else has changed the job meanwhile, nothing is changed, and the text is kept.
+    If another user changed the job meanwhile, nothing is changed, and your text is kept.
     """
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
@@ -105,71 +117,81 @@ def edit(*, job: Job, namespace: InNamespace = None, as_json: AsJson = False) ->
     if as_json:
         show_json(answer.data if answer is not None else {"id": job_id, "changed": False})
     elif answer is None:
-        print("nothing is changed")
+        print("nothing changed")
     else:
-        print(f"job {printable(job)} is changed; `noonmark job show {job_id}` shows it")
+        print(f"job {printable(job)} changed; run `noonmark job show {job_id}` to see it")
 
 
 def document_in(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of a job as the API answers it, without what is not set.
+    """Return the document of a job without fields that are null.
 
     Raises:
-        CliError: its payload may not be read: saved without it, the job would lose it.
+        CliError: the payload is hidden: saved without it, the job would lose it.
     """
     if job["payload_hidden"]:
-        raise CliError("the credential may not read the payload of the job, so that it cannot be edited")
+        raise CliError("cannot edit the job: the API key may not read its payload")
     document: Mapping[str, Any] = job["document"]
     return {field: value for field, value in document.items() if value is not None}
 
 
 def _edited(api: Client, read: Answer, job_id: str) -> Answer | None:
-    """Let the user edit until the API takes it; None: the user changed nothing."""
+    """Let the user edit until the API accepts the job; return None if the user changed nothing."""
     import tempfile  # noqa: PLC0415 - for this command only
 
     from noonmark.cli.terminal.yaml_text import dump  # noqa: PLC0415
-    from noonmark.client import ApiError  # noqa: PLC0415
 
     first = text = dump([document_in(read.data)])
     head = (
-        f"# Job {job_id}. Save and leave the editor to change it; leave it unchanged, or empty, to keep it.\n"
+        f"# Job {job_id}. Save and close to change the job; leave the text unchanged, or empty, to cancel.\n"
     )
-    handle, path = tempfile.mkstemp(prefix="noonmark-job-", suffix=".yaml")
+    handle, name = tempfile.mkstemp(prefix="noonmark-job-", suffix=".yaml")
     os.close(handle)
-    place = Path(path)
-    remarks: list[str] = []
+    path = Path(name)
+    errors: list[str] = []
     while True:
-        told = "".join(f"# {printable(line)}\n" for line in remarks)
-        before = head + told + text
-        place.write_text(before, encoding="utf-8")
-        _open_editor(path)
-        after = place.read_text(encoding="utf-8")
+        before = head + "".join(f"# {printable(line)}\n" for line in errors) + text
+        after = _open_in_editor(path, before)
         text = "".join(line for line in after.splitlines(keepends=True) if not line.startswith("#"))
-        if not text.strip() or text == first or (remarks and after == before):
-            place.unlink()
-            if remarks and text.strip() and text != first:
-                raise CliError("\n".join(["the job is not changed:", *remarks]))
+        if not text.strip() or text == first or (errors and after == before):
+            path.unlink()
+            if errors and text.strip() and text != first:
+                raise CliError("\n".join(["job not changed:", *errors]))
             return None
-        try:
-            document = _one_document(text)
-            answer = api.request("PUT", f"/v1/jobs/{job_id}", json=document, headers={"If-Match": read.etag})
-        except CliError as error:
-            remarks = str(error).splitlines()
-        except ApiError as error:
-            if error.status == _CHANGED_MEANWHILE:
-                raise CliError(
-                    "the job was changed by somebody else meanwhile, and is not changed; your text is in"
-                    f" {path}"
-                ) from error
-            if error.status not in _REFUSALS:
-                raise CliError(f"{error}; your text is in {path}") from error
-            remarks = _remarks(error)
-        else:
-            place.unlink()
+        answer = _replaced(api, job_id, read.etag, text, path)
+        if not isinstance(answer, list):
+            path.unlink()
             return answer
+        errors = answer
 
 
-def _remarks(error: ApiError) -> list[str]:
-    return list(map(field_text, error.errors)) or [error.detail or error.title]
+def _replaced(api: Client, job_id: str, etag: str | None, text: str, path: Path) -> Answer | list[str]:
+    """Replace the job with the edited document; return the problems if the document is rejected.
+
+    Raises:
+        CliError: the API failed, or the job was changed by another user; the text stays in the file.
+    """
+    from noonmark.client import ApiError  # noqa: PLC0415
+
+    try:
+        document = _one_document(text)
+        return api.request("PUT", f"/v1/jobs/{job_id}", json=document, headers={"If-Match": etag})
+    except CliError as error:
+        return str(error).splitlines()
+    except ApiError as error:
+        if error.status == _CHANGED_MEANWHILE:
+            raise CliError(
+                f"another user changed the job; your change is not saved, your text is in {path}"
+            ) from error
+        if error.status not in _REFUSALS:
+            raise CliError(f"{error}; your text is in {path}") from error
+        return list(map(field_text, error.errors)) or [error.detail or error.title]
+
+
+def _open_in_editor(path: Path, text: str) -> str:
+    """Return a text as the user saved it."""
+    path.write_text(text, encoding="utf-8")
+    _open_editor(str(path))
+    return path.read_text(encoding="utf-8")
 
 
 def _one_document(text: str) -> dict[str, Any]:
@@ -178,19 +200,19 @@ def _one_document(text: str) -> dict[str, Any]:
     from noonmark.cli.terminal.yaml_text import loader  # noqa: PLC0415
 
     try:
-        data = yaml.load(text, loader())  # noqa: S506 - a safe loader, with fewer words
+        data = yaml.load(text, loader())  # noqa: S506 - a safe loader with fewer types
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise CliError(f"is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(data, dict):
-        raise CliError("is no job document: an object is needed")
+        raise CliError("is not a job document: must be an object")
     return data
 
 
 def _open_editor(path: str) -> None:
-    """Run the user's editor on a file, and wait for its end.
+    """Run the user's editor on a file until it exits.
 
     Raises:
-        CliError: it cannot be run, or says that it failed.
+        CliError: the editor cannot be started, or it failed.
     """
     import shlex  # noqa: PLC0415 - for this command only
     import subprocess  # noqa: PLC0415
@@ -200,11 +222,11 @@ def _open_editor(path: str) -> None:
         done = subprocess.run([*shlex.split(command), path], check=False)  # noqa: S603 - what the user names
     except (OSError, ValueError) as error:
         raise CliError(
-            f"the editor {command!r} cannot be run ({error}): set EDITOR; your text is in {path}",
+            f"cannot run the editor {command!r}: {error}; set EDITOR; your text is in {path}",
             ExitCode.USAGE,
         ) from error
     if done.returncode:
-        raise CliError(f"the editor {command!r} failed; the job is not changed, your text is in {path}")
+        raise CliError(f"the editor {command!r} failed; job not changed, your text is in {path}")
 
 
 def _json_of(given: str | None, option: str) -> Any:
@@ -213,17 +235,20 @@ def _json_of(given: str | None, option: str) -> Any:
     try:
         return json.loads(given)
     except (ValueError, RecursionError) as error:
-        raise CliError(f"{option} is no JSON: {error}", ExitCode.USAGE) from error
+        raise CliError(f"{option} is not JSON: {error}", ExitCode.USAGE) from error
 
 
 def _schedule_of(given: str | None, zone: str | None) -> Any:
     if given is None:
         if zone is not None:
-            raise CliError("--zone is of a --schedule", ExitCode.USAGE)
+            raise CliError("--zone needs --schedule", ExitCode.USAGE)
         return None
     if given.lstrip().startswith(("{", "[")):
         if zone is not None:
-            raise CliError("--zone is of a cron expression: an object has its own timezone", ExitCode.USAGE)
+            raise CliError(
+                "--zone works only with a cron expression; set `timezone` in the schedule object",
+                ExitCode.USAGE,
+            )
         return _json_of(given, "--schedule")
     return {"cron": given, "timezone": zone} if zone is not None else given
 
@@ -235,6 +260,6 @@ def _labels_of(given: Sequence[str] | None) -> dict[str, str] | None:
     for item in given:
         key, equals, value = item.partition("=")
         if not (key and equals):
-            raise CliError(f"--label is {item!r}; use KEY=VALUE", ExitCode.USAGE)
+            raise CliError(f"--label {item!r} is not a label; use KEY=VALUE", ExitCode.USAGE)
         labels[key] = value
     return labels

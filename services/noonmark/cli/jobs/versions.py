@@ -1,4 +1,4 @@
-"""`noonmark job versions` and `diff`: what a job was, and what changed."""
+"""`noonmark job versions` and `diff`: the versions of a job and their differences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = (field("version", numeric=True), field("replaced_at", "UNTIL"))
 
 
 def versions(*, job: Job, namespace: InNamespace = None, as_json: AsJson = False) -> None:
-    """List the versions that a job has had."""
+    """List the versions of a job."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
@@ -33,13 +33,15 @@ def diff(
     *,
     job: Job,
     since: Annotated[
-        int | None, typer.Option("--from", min=1, help="Older version; else the one before --to.")
+        int | None, typer.Option("--from", min=1, help="Older version. (default: the one before --to)")
     ] = None,
-    until: Annotated[int | None, typer.Option("--to", min=1, help="Newer version; else the latest.")] = None,
+    until: Annotated[
+        int | None, typer.Option("--to", min=1, help="Newer version. (default: the latest)")
+    ] = None,
     namespace: InNamespace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what changed between two versions of a job, field by field."""
+    """Show the fields that differ between two versions of a job."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
@@ -57,16 +59,16 @@ def diff(
 
 
 def _numbers(known: Sequence[Mapping[str, Any]], since: int | None, until: int | None) -> tuple[int, int]:
-    """Return the versions that are meant.
+    """Return the versions to compare.
 
     Raises:
-        CliError: there is no version before the newer one.
+        CliError: no version precedes the newer one.
     """
     numbers = sorted(int(one["version"]) for one in known)
     new = until if until is not None else numbers[-1]
     old = since if since is not None else max((one for one in numbers if one < new), default=None)
     if old is None:
-        raise CliError(f"version {new} is the first: there is nothing to compare it with")
+        raise CliError(f"version {new} is the first; no earlier version to compare")
     return old, new
 
 

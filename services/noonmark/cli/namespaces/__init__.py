@@ -1,4 +1,4 @@
-"""Commands about what namespaces own: limits, keys, audit.
+"""Commands about namespaces and their limits, keys and audit log.
 
 May import: `cli.terminal`, `cli.connections`. Start with `namespaces.py`.
 """

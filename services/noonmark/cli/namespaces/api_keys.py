@@ -1,4 +1,4 @@
-"""`noonmark admin`: the first key of an installation, and those after it."""
+"""`noonmark admin`: create the first platform key, and manage API keys."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from noonmark.cli.terminal.problems import CliError, ExitCode
 if TYPE_CHECKING:
     from noonmark.auth.key_issuing import IssuedKey
 
-app = typer.Typer(help="Look after who may use the API.", no_args_is_help=True)
-keys = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
+app = typer.Typer(help="Manage API access.", no_args_is_help=True)
+keys = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
 app.add_typer(keys, name="key")
 
 _KEY_ID: Final = re.compile(r"[a-z0-9]{12}")
 
 
 def _key_id(given: str) -> str:
-    """Refuse what is no id of a key before it goes anywhere: it may be a whole key, with its secret."""
+    """Reject a value that is not a key id before it is sent: it may be a whole key with its secret."""
     if not _KEY_ID.fullmatch(given):
         raise CliError(
-            "KEY is the id of a key, 12 of a-z and 0-9, not the key: `noonmark admin key list` shows them",
+            "KEY must be a key id (12 of a-z and 0-9), not the key itself; run `noonmark admin key list`",
             ExitCode.USAGE,
         )
     return given
@@ -38,13 +38,11 @@ def _key_id(given: str) -> str:
 
 KeyId = Annotated[
     str,
-    typer.Argument(
-        metavar="KEY", help="Id of a key: `noonmark admin key list` shows them.", callback=_key_id
-    ),
+    typer.Argument(metavar="KEY", help="Id of the key, from `noonmark admin key list`.", callback=_key_id),
 ]
 _PAGE: Final = 200
 _ROLES: Final = ("viewer", "operator", "editor", "admin")
-_SHOWN_ONCE: Final = "this is shown once: keep it where secrets are kept"
+_SHOWN_ONCE: Final = "shown only once; store it with your secrets"
 
 
 def _reach(row: Mapping[str, Any]) -> str:
@@ -72,11 +70,12 @@ _COLUMNS = (
 def bootstrap(
     name: Annotated[str, typer.Option("--name", help="Name of the key.")] = "bootstrap",
     force: Annotated[
-        bool, typer.Option("--force", help="Make one although there is a valid one: the other is lost.")
+        bool,
+        typer.Option("--force", help="Create a key although a valid one exists, because that one is lost."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make the first platform admin's key, and show it once. Needs the database."""
+    """Create the first platform admin key and print it once. Needs the database."""
     made = _first_key(name, force=force)
     token = str(made.token)
     if as_json:
@@ -84,8 +83,8 @@ def bootstrap(
         return
     print(token)
     print(
-        f"key {made.row.key_id} may do everything everywhere; {_SHOWN_ONCE}. Commands use it as"
-        " NOONMARK_API_KEY, with NOONMARK_API_URL; `noonmark admin key create` makes keys that may do less",
+        f"key {made.row.key_id} has all permissions in all namespaces; {_SHOWN_ONCE}. Set it as"
+        " NOONMARK_API_KEY, with NOONMARK_API_URL; `noonmark admin key create` creates other keys",
         file=sys.stderr,
     )
 
@@ -93,32 +92,32 @@ def bootstrap(
 @keys.command()
 def create(
     *,
-    name: Annotated[str, typer.Argument(help="For people: who or what uses it.")],
+    name: Annotated[str, typer.Argument(help="Name of the key: the user or service that uses it.")],
     grant: Annotated[
         list[str] | None,
         typer.Option(
             "--grant",
             metavar="NAMESPACE=ROLE",
-            help=f"{', '.join(_ROLES)}; `*` is every namespace; repeatable.",
+            help=f"{', '.join(_ROLES)}; `*` for all namespaces; repeatable.",
         ),
     ] = None,
-    platform: Annotated[bool, typer.Option("--platform", help="It may do everything everywhere.")] = False,
+    platform: Annotated[bool, typer.Option("--platform", help="All permissions in all namespaces.")] = False,
     scope: Annotated[
         list[str] | None,
-        typer.Option("--scope", help="One of its only permissions, such as jobs:write; repeatable."),
+        typer.Option("--scope", help="Restrict the key to this permission, such as jobs:write; repeatable."),
     ] = None,
     rate: Annotated[
-        int | None, typer.Option("--rate", min=1, metavar="N", help="Requests a minute that it may send.")
+        int | None, typer.Option("--rate", min=1, metavar="N", help="Maximum requests a minute.")
     ] = None,
     expires_in: Annotated[
-        str | None, typer.Option("--expires-in", metavar="TIME", help="How long it lives: 12h, 90d, 52w.")
+        str | None, typer.Option("--expires-in", metavar="TIME", help="Lifetime of the key: 12h, 90d, 52w.")
     ] = None,
     signs: Annotated[
-        bool, typer.Option("--signs", help="Also make what its publisher signs events on Kafka with.")
+        bool, typer.Option("--signs", help="Also create a key for signing events on Kafka.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key, and show it once. It can do no more than who makes it."""
+    """Create a key and print it once. It cannot have more permissions than its creator."""
     body = {
         "name": name,
         "grants": _grants(grant or []),
@@ -138,7 +137,7 @@ def create(
     print(made["token"])
     if made["signing_key"] is not None:
         print(made["signing_key"])
-    both = "the API key, then the key that signs events" if signs else f"key {made['key_id']}"
+    both = "the API key, then the signing key for events" if signs else f"key {made['key_id']}"
     print(f"{both}: {_SHOWN_ONCE}", file=sys.stderr)
 
 
@@ -146,12 +145,12 @@ def create(
 def list_(
     *,
     namespace: Namespace = None,
-    ended: Annotated[bool, typer.Option("--ended", help="Revoked and expired ones too.")] = False,
+    ended: Annotated[bool, typer.Option("--ended", help="Include revoked and expired keys.")] = False,
     limit: Limit = 50,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """List keys without their secrets, with when each was last used."""
+    """List keys with their last use, without secrets."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
@@ -165,7 +164,7 @@ def list_(
 
 @keys.command()
 def show(key: KeyId, as_json: AsJson = False) -> None:
-    """Show a key without its secrets."""
+    """Show a key without secrets."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
@@ -178,7 +177,7 @@ def show(key: KeyId, as_json: AsJson = False) -> None:
 
 @keys.command()
 def revoke(key: KeyId, as_json: AsJson = False) -> None:
-    """End a key for good: it is refused everywhere within 5 s."""
+    """Revoke a key permanently. All servers reject it within 5 s."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
@@ -186,11 +185,11 @@ def revoke(key: KeyId, as_json: AsJson = False) -> None:
     if as_json:
         show_json({"key_id": key, "revoked": True})
     else:
-        print(f"key {key} is revoked: it is refused everywhere within 5 s")
+        print(f"key {key} revoked; all servers reject it within 5 s")
 
 
 def _first_key(name: str, *, force: bool) -> IssuedKey:
-    """Make the key and its audit entry in one transaction, unless somebody has one."""
+    """Create the key and its audit entry in one transaction, unless a valid one exists."""
     from noonmark.auth.key_issuing import issue_key  # noqa: PLC0415 - drivers take a while to load
     from noonmark.cli.connections.api import local_principal  # noqa: PLC0415
     from noonmark.store.access.api_keys import KeyRequestError, NewKey, has_platform_key, lock_first_key  # noqa: PLC0415
@@ -200,8 +199,8 @@ def _first_key(name: str, *, force: bool) -> IssuedKey:
         lock_first_key(connection)
         if not force and has_platform_key(connection):
             raise CliError(
-                "there is a platform admin's key already: make others with it, by `noonmark admin key"
-                " create`; if it is lost, --force makes another one"
+                "a platform admin key already exists: create other keys with it by `noonmark admin key"
+                " create`; if it is lost, use --force"
             )
         try:
             made = issue_key(connection, maker, NewKey(name, {}, platform=True))
@@ -214,17 +213,17 @@ def _first_key(name: str, *, force: bool) -> IssuedKey:
 
 
 def _grants(given: Sequence[str]) -> dict[str, str]:
-    """Read `NAMESPACE=ROLE`, each namespace once."""
+    """Parse `NAMESPACE=ROLE` options; each namespace can be given once."""
     found: dict[str, str] = {}
     for text in given:
         place, equals, role = text.partition("=")
         if not equals or role not in _ROLES:
             raise CliError(
-                f"--grant {text!r} is no grant: use NAMESPACE=ROLE with one of {', '.join(_ROLES)}",
+                f"--grant {text!r} is not a grant; use NAMESPACE=ROLE with one of {', '.join(_ROLES)}",
                 ExitCode.USAGE,
             )
         if place in found:
-            raise CliError(f"--grant names {place!r} twice", ExitCode.USAGE)
+            raise CliError(f"--grant has namespace {place!r} twice", ExitCode.USAGE)
         found[place] = role
     return found
 
@@ -234,5 +233,5 @@ def _lifetime(given: str | None) -> int | None:
         return None
     seconds = as_seconds(given)
     if not seconds:
-        raise CliError(f"--expires-in {given!r} is no time such as 12h, 90d or 52w", ExitCode.USAGE)
+        raise CliError(f"--expires-in {given!r} is not a time span such as 12h, 90d or 52w", ExitCode.USAGE)
     return seconds

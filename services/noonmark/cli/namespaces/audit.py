@@ -1,4 +1,4 @@
-"""`noonmark audit`: who changed what, and who was not allowed to."""
+"""`noonmark audit`: list changes and denied requests."""
 
 from __future__ import annotations
 
@@ -31,25 +31,27 @@ def audit(
     *,
     namespace: Namespace = None,
     actor: Annotated[
-        str | None, typer.Option("--actor", help="Only of this principal, such as key:KEY.")
+        str | None, typer.Option("--actor", help="Only this principal, such as key:KEY.")
     ] = None,
     action: Annotated[
-        str | None, typer.Option("--action", help="Only of this kind, such as job.pause.")
+        str | None, typer.Option("--action", help="Only this action, such as job.pause.")
     ] = None,
-    target: Annotated[
-        str | None, typer.Option("--object", help="Only what was done to this, such as job:ID.")
+    target: Annotated[str | None, typer.Option("--object", help="Only this object, such as job:ID.")] = None,
+    outcome: Annotated[
+        str | None, typer.Option("--outcome", help="Only this outcome: done, denied or failed.")
     ] = None,
-    outcome: Annotated[str | None, typer.Option("--outcome", help="done, denied or failed.")] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", help="The earliest: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."),
+        typer.Option(
+            "--since", help="Only entries since then: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", help="The time before which they end.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Only entries before this time.")] = None,
     limit: Limit = 50,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """List what was changed through the API and the command line, and what was denied, the newest first."""
+    """List changes by the API and the command line, and denied requests, newest first."""
     earliest, end = read_since(since), read_since(until, option="--until")
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - the API's client takes a while to load
 

@@ -1,4 +1,4 @@
-"""`noonmark limit`: how many runs of the jobs that name a limit may be under way, and begin in a time."""
+"""`noonmark limit`: manage concurrency and rate limits of jobs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import Column, field, show_json, show_list, with_instants
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
-app = typer.Typer(
-    help="Bound how many runs of jobs go on at a time, and begin in a time.", no_args_is_help=True
-)
+app = typer.Typer(help="Manage limits: maximum concurrent runs, and starts per time.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="1 to 63 of a-z, 0-9, '-' and '_'.")]
 InNamespace = Annotated[
     str | None,
-    typer.Option("--namespace", help="Namespace of the limit; without it that of the context or key."),
+    typer.Option("--namespace", help="Namespace of the limit. (default: that of the context or key)"),
 ]
 
 
@@ -47,23 +45,23 @@ def set_(
     name: Name,
     namespace: InNamespace = None,
     max_running: Annotated[
-        int | None, typer.Option(metavar="N", help="Most runs under way at a time, for each key.")
+        int | None, typer.Option(metavar="N", help="Maximum concurrent runs for each key.")
     ] = None,
     rate: Annotated[
         str | None,
-        typer.Option(metavar="N/TIME", help="Runs that may begin in a time: 100/60s, 5/s, 1000/h."),
+        typer.Option(metavar="N/TIME", help="Maximum starts per time: 100/60s, 5/s, 1000/h."),
     ] = None,
     burst: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Runs that may begin at once after a quiet time. Default: those of the rate."
+            metavar="N", help="Maximum starts at once after an idle time. (default: the count of the rate)"
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a limit, or give it other figures; what is not given it does not bound.
+    """Create or change a limit; options that you omit set no limit.
 
-    Jobs name it in their field `limits`. Runs that wait for it see other figures at once.
+    Jobs refer to it in their field `limits`. A change applies to waiting runs at once.
     """
     from noonmark.cli.connections.api import client, wrong_usage  # noqa: PLC0415 - httpx takes a while to load
 
@@ -83,13 +81,13 @@ def set_(
     if count is not None:
         allows.append(f"{count:,} in {seconds:g} s" + (f", {burst:,} at once" if burst is not None else ""))
     was = "" if changed else " already"
-    lets = "lets" if changed else "let"
-    print(f"limit {name} of namespace {namespace} {lets} through {' and '.join(allows)}{was}")
+    admits = "admits" if changed else "admitted"
+    print(f"limit {name} of namespace {namespace} {admits} {' and '.join(allows)}{was}")
 
 
 @app.command("list")
 def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
-    """List limits, with how many of their slots are in use and how many runs wait, over all keys."""
+    """List limits with slots in use and waiting runs, over all keys."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
@@ -102,30 +100,28 @@ def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def delete(name: Name, namespace: InNamespace = None, as_json: AsJson = False) -> None:
-    """Delete a limit. Refused while a job that may still run names it."""
+    """Delete a limit. Rejected while an unfinished job refers to it."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
         found = next((one for one in api.limits.list(namespace=namespace) if one["name"] == name), None)
         if found is None:
             place = namespace_of(api, namespace)
-            raise CliError(
-                f"namespace {place!r} has no limit {name!r}: `noonmark limit list` shows those there are"
-            )
+            raise CliError(f"limit {name!r} does not exist in namespace {place!r}; run `noonmark limit list`")
         api.limits.delete(name, namespace=namespace)
     if as_json:
         show_json({"namespace": found["namespace"], "name": name, "deleted": True})
     else:
-        print(f"limit {name} of namespace {found['namespace']} is deleted")
+        print(f"limit {name} of namespace {found['namespace']} deleted")
 
 
 def _figures(
     name: str, namespace: str | None, max_running: int | None, rate: str | None, burst: int | None
 ) -> dict[str, Any]:
-    """Read what options say, which are then spoken of by their names.
+    """Parse the options of a limit; messages use the names of the options.
 
     Raises:
-        CliError: it makes no limit.
+        CliError: the options do not make a limit.
     """
     from noonmark.store.limits.limits import Figures, LimitError, check_limit, parse_rate  # noqa: PLC0415
 

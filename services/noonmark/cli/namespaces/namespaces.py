@@ -1,4 +1,4 @@
-"""`noonmark namespace`: the default zone of a namespace's jobs, its cap, and the pause of all of them."""
+"""`noonmark namespace`: manage time zone and quotas of namespaces; pause and resume all jobs of one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from noonmark.client.types.namespaces import NamespaceChange
 
 app = typer.Typer(
-    help="Set the default zone and the cap of a namespace; pause and resume all of its jobs.",
+    help="Manage namespaces: default zone, quotas, pause and resume.",
     no_args_is_help=True,
 )
 
@@ -56,28 +56,30 @@ def set_(
     name: Name,
     timezone: Annotated[
         str | None,
-        typer.Option("--timezone", "--zone", metavar="ZONE", help="IANA zone such as Europe/Berlin."),
+        typer.Option("--timezone", "--zone", metavar="ZONE", help="IANA time zone such as Europe/Berlin."),
     ] = None,
     max_in_flight: Annotated[
         str | None,
         typer.Option(
             metavar="N|none",
-            help="Most runs of each lane that are queued or run at a time; none: any number.",
+            help="Maximum queued and running runs of each lane; `none` for no limit.",
         ),
     ] = None,
     max_jobs: Annotated[
         str | None,
-        typer.Option(metavar="N|none", help="Most recurring jobs that are not cancelled; none: any number."),
+        typer.Option(
+            metavar="N|none", help="Maximum recurring jobs, without cancelled ones; `none` for no limit."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set the zone of schedules that name none, the cap on runs in flight, and the quota of jobs.
+    """Set the default time zone, the limit of runs in flight, and the quota of jobs.
 
-    Jobs that exist keep the zone they were made with, and stay where there are more than the quota; the cap
-    holds for every run that comes due from now on.
+    Existing jobs keep their zone, and stay even if they exceed the quota. The limit of runs in flight
+    applies to runs that come due from now on.
     """
     if timezone is None and max_in_flight is None and max_jobs is None:
-        raise CliError("nothing to set: give --timezone, --max-in-flight or --max-jobs", ExitCode.USAGE)
+        raise CliError("nothing to set; give --timezone, --max-in-flight or --max-jobs", ExitCode.USAGE)
     wanted: dict[str, Any] = {}
     if timezone is not None:
         wanted["timezone"] = timezone
@@ -103,10 +105,10 @@ def set_(
 
 
 def _put(api: Client, name: str, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Change some of what is set, and leave the rest as it is; returns what was set before.
+    """Change some settings and keep the others; return the old settings.
 
     Raises:
-        CliError: the API finds it wrong, or others change it all the time.
+        CliError: the API rejects a value, or other users keep changing the namespace.
     """
     from noonmark.cli.connections.api import wrong_usage  # noqa: PLC0415
     from noonmark.client import ApiError  # noqa: PLC0415
@@ -120,11 +122,11 @@ def _put(api: Client, name: str, wanted: Mapping[str, Any]) -> Mapping[str, Any]
         except ApiError as error:
             if error.status != 412:
                 raise
-            # Others have changed it since it was read.
+            # Another user changed it since it was read.
             continue
         before: Mapping[str, Any] = found.data
         return before
-    raise CliError(f"namespace {name} is changed by others all the time: try again in a moment")
+    raise CliError(f"other users keep changing namespace {name}; try again later")
 
 
 def _setting(one: str, value: Any) -> str:
@@ -132,20 +134,20 @@ def _setting(one: str, value: Any) -> str:
         return f"the zone {value}"
     if one == "max_jobs":
         return "no quota of jobs" if value is None else f"a quota of {counted(value, 'recurring job')}"
-    return "no cap" if value is None else f"at most {counted(value, 'run')} of a lane in flight"
+    return "no limit of runs" if value is None else f"a limit of {counted(value, 'run')} in flight per lane"
 
 
 def _number(text: str | None, option: str) -> int | None:
     if text is None or text == "none":
         return None
     if not text.isdecimal() or len(text) > _CAP_DIGITS:
-        raise CliError(f"{option} {text!r} is neither a whole number nor none", ExitCode.USAGE)
+        raise CliError(f"{option} {text!r} is not a whole number or none", ExitCode.USAGE)
     return int(text)
 
 
 @app.command()
 def delete(name: Name, as_json: AsJson = False) -> None:
-    """Give a namespace its defaults back. Refused while it is paused or has calendars; its jobs stay."""
+    """Reset a namespace to the defaults; its jobs stay. Rejected while it is paused or has calendars."""
     _check(name)
     from noonmark.cli.connections.api import client  # noqa: PLC0415
     from noonmark.client import ApiError  # noqa: PLC0415
@@ -156,18 +158,16 @@ def delete(name: Name, as_json: AsJson = False) -> None:
         except ApiError as error:
             if error.status != 404:
                 raise
-            raise CliError(
-                f"nothing is set for a namespace {name!r}: `noonmark namespace list` shows those there are"
-            ) from error
+            raise CliError(f"namespace {name!r} has no settings; run `noonmark namespace list`") from error
     if as_json:
         show_json({"name": name, "deleted": True})
     else:
-        print(f"namespace {name} has the defaults again: zone UTC, no cap, not paused")
+        print(f"namespace {name} reset to the defaults: zone UTC, no limit of runs, not paused")
 
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List namespaces that were set or paused, or have a recurring job."""
+    """List namespaces that have settings, a pause or a recurring job."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
@@ -180,12 +180,12 @@ def list_(as_json: AsJson = False) -> None:
 
 @app.command()
 def show(name: Name, as_json: AsJson = False) -> None:
-    """Show a namespace, with its recurring jobs counted by state."""
+    """Show a namespace with the number of recurring jobs by state."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
         if all(row["name"] != name for row in api.namespaces.list()):
-            raise CliError(f"there is no namespace {name!r}: `noonmark namespace list` shows those there are")
+            raise CliError(f"namespace {name!r} does not exist; run `noonmark namespace list`")
         shown = api.namespaces.get(name)
     if as_json:
         show_json(shown)
@@ -196,19 +196,19 @@ def show(name: Name, as_json: AsJson = False) -> None:
 @app.command()
 def pause(
     name: Name,
-    reason: Annotated[str | None, typer.Option(help="Why, for people.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, shown to people.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold all jobs of a namespace, also those that are made from now on. Runs under way go on.
+    """Pause all jobs of a namespace, including new ones. Running runs continue.
 
-    Safe to repeat: given again it finishes what an interrupted call left.
+    Safe to repeat: a second call finishes an interrupted one.
     """
     _check(name)
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
         done = _complete(lambda: api.namespaces.pause(name, reason), "held")
-        # What the pause holds may be one-time jobs alone, which the hint does not see.
+        # The hint counts recurring jobs, but the pause may apply to one-time jobs only.
         unseen = done["changed"] and not (done["jobs"] or done["runs"] or as_json)
         hint = without_jobs(api, name) if unseen else None
     _show(name, "paused", done, as_json=as_json)
@@ -218,16 +218,16 @@ def pause(
 
 @app.command()
 def resume(name: Name, missed: Missed = ResumeChoice.SKIP, as_json: AsJson = False) -> None:
-    """Let the jobs of a namespace go on that its pause held, and queue their runs.
+    """Resume the jobs that the pause of the namespace paused, and queue their runs.
 
-    Jobs that were paused on their own account stay paused. Safe to repeat: given again it finishes what an
-    interrupted call left.
+    Jobs that were paused separately stay paused. Safe to repeat: a second call finishes an
+    interrupted one.
     """
     _check(name)
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
-        done = _complete(lambda: api.namespaces.resume(name, missed.value), "go on")
+        done = _complete(lambda: api.namespaces.resume(name, missed.value), "resumed")
         unseen = not (done["changed"] or done["jobs"] or done["runs"] or as_json)
         hint = without_jobs(api, name) if unseen else None
     _show(name, "resumed", done, as_json=as_json)
@@ -235,13 +235,13 @@ def resume(name: Name, missed: Missed = ResumeChoice.SKIP, as_json: AsJson = Fal
         print(hint)
 
 
-def _complete(give: Callable[[], NamespaceChange], verb: str) -> dict[str, Any]:
-    """Give an order until all jobs have followed, some thousands by each call; returns what it did."""
-    done: dict[str, Any] = {**give()}
+def _complete(request: Callable[[], NamespaceChange], verb: str) -> dict[str, Any]:
+    """Repeat a request until it has reached all jobs, some thousands with each call; return the totals."""
+    done: dict[str, Any] = {**request()}
     while not done["complete"]:
         if sys.stderr.isatty():
             print(f"{counted(done['jobs'], 'job')} {verb}, {counted(done['runs'], 'run')} …", file=sys.stderr)
-        more: dict[str, Any] = {**give()}
+        more: dict[str, Any] = {**request()}
         counts = ("jobs", "runs", "jobs_with_held_instants")
         done |= {one: done[one] + more[one] for one in counts} | {"complete": more["complete"]}
     del done["complete"]
@@ -254,26 +254,20 @@ def _show(name: str, done: str, result: Mapping[str, Any], *, as_json: bool) -> 
         show_json({one: value for one, value in result.items() if one not in hidden})
         return
     jobs, runs, late = result["jobs"], result["runs"], result["jobs_with_held_instants"]
-    told = (
-        f"is {done}" if result["changed"] else f"was {done} before" if done == "paused" else "was not paused"
+    state = (
+        f"is {done}" if result["changed"] else f"was already {done}" if done == "paused" else "was not paused"
     )
-    print(f"namespace {name} {told}: {counted(jobs, 'job')} {_verb(done, jobs)}, ", end="")
-    print(f"{counted(runs, 'run')} {'wait' if done == 'paused' else 'queued'}")
+    print(f"namespace {name} {state}: {counted(jobs, 'job')} {done}, ", end="")
+    print(f"{counted(runs, 'run')} {'deferred' if done == 'paused' else 'queued'}")
     if late:
-        print(f"{counted(late, 'job')} had instants held: they get their verdicts with the next claims")
-
-
-def _verb(done: str, jobs: int) -> str:
-    if done == "paused":
-        return "held"
-    return "goes on" if jobs == 1 else "go on"
+        print(f"{counted(late, 'job')} had instants in the pause: the next claims decide about them")
 
 
 def _check(name: str) -> None:
-    """Refuse what is no name for a namespace.
+    """Check the name of a namespace.
 
     Raises:
-        CliError: it is none.
+        CliError: it is not a valid name.
     """
     from noonmark.store.namespaces.namespaces import NamespaceNameError, check_name  # noqa: PLC0415
 

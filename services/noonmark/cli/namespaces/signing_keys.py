@@ -1,4 +1,4 @@
-"""`noonmark signing-key`: the secrets by which receivers tell our calls from others."""
+"""`noonmark signing-key`: manage the keys that sign calls to receivers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from noonmark.store.access.signing_keys import SigningKey
 
 app = typer.Typer(
-    help="Show, rotate and retire the keys that sign the calls of a namespace's http jobs.",
+    help="Manage the keys that sign HTTP calls of a namespace's jobs.",
     no_args_is_help=True,
 )
 
@@ -37,7 +37,7 @@ _COLUMNS = (
 
 @app.command("list")
 def list_(namespace: Namespace, as_json: AsJson = False) -> None:
-    """List the keys of a namespace, the newest first, without their secrets."""
+    """List the keys of a namespace, newest first, without secrets."""
     with changing(operator_settings()) as connection:
         rows = [_row(key) for key in _keys(connection, namespace)]
         if not rows:
@@ -50,7 +50,7 @@ def list_(namespace: Namespace, as_json: AsJson = False) -> None:
 
 @app.command()
 def show(namespace: Namespace, key: KeyId = None, as_json: AsJson = False) -> None:
-    """Print a secret, to be given to receivers: the newest unless a key is named. Makes the first one."""
+    """Print the secret of a key (default: the newest) for receivers. Creates the first key."""
     from noonmark.store.access.signing_keys import ensure_signing_keys  # noqa: PLC0415
 
     _check(namespace)
@@ -62,7 +62,7 @@ def show(namespace: Namespace, key: KeyId = None, as_json: AsJson = False) -> No
         found = [one for one in _keys(connection, namespace) if key in {None, one.key_id}]
     if not found:
         raise CliError(
-            f"namespace {namespace!r} has no key {key!r}: `noonmark signing-key list {namespace}` shows them"
+            f"namespace {namespace!r} has no key {key!r}; run `noonmark signing-key list {namespace}`"
         )
     if as_json:
         show_json({"namespace": namespace, **_row(found[0]), "secret": found[0].secret})
@@ -72,7 +72,7 @@ def show(namespace: Namespace, key: KeyId = None, as_json: AsJson = False) -> No
 
 @app.command()
 def rotate(namespace: Namespace, as_json: AsJson = False) -> None:
-    """Add a key. Every valid key signs, so that receivers can change over before the old one is retired."""
+    """Create a key. All valid keys sign, so that receivers can switch before you retire the old key."""
     from noonmark.store.access.signing_keys import rotate_signing_key  # noqa: PLC0415
 
     _check(namespace)
@@ -83,15 +83,15 @@ def rotate(namespace: Namespace, as_json: AsJson = False) -> None:
         show_json({"namespace": namespace, **_row(made)})
         return
     print(
-        f"key {made.key_id} of namespace {namespace} signs within 30 s, beside those before it;"
+        f"key {made.key_id} of namespace {namespace} signs within 30 s, in addition to older keys;"
         f" `noonmark signing-key show {namespace}` prints it,"
-        f" `noonmark signing-key retire {namespace}` ends the others"
+        f" `noonmark signing-key retire {namespace}` retires the others"
     )
 
 
 @app.command()
 def retire(namespace: Namespace, key: KeyId = None, as_json: AsJson = False) -> None:
-    """End a key, or all but the newest. The newest cannot be retired: calls are always signed."""
+    """Retire a key, or all but the newest. You cannot retire the newest, because calls are always signed."""
     from noonmark.store.access.signing_keys import retire_signing_keys  # noqa: PLC0415
 
     with changing(operator_settings()) as connection, connection.transaction():
@@ -100,7 +100,7 @@ def retire(namespace: Namespace, key: KeyId = None, as_json: AsJson = False) -> 
             _record(connection, "retire", namespace, before={"key_ids": ended})
         left = [one.key_id for one in _keys(connection, namespace) if one.retired_at is None]
     if key is not None and not ended:
-        hint = "rotate first, for it is the newest" if key in left else "it is not there, or retired"
+        hint = "it is the newest; rotate first" if key in left else "it does not exist, or is already retired"
         raise CliError(f"key {key!r} of namespace {namespace!r} cannot be retired: {hint}")
     if as_json:
         show_json({"namespace": namespace, "retired": ended, "valid": left})
@@ -116,13 +116,13 @@ def _record(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """Keep a change in the audit log; secrets are no part of it."""
+    """Record a change in the audit log, without secrets."""
     target = f"signing-keys:{namespace}"
     write_entry(connection, f"signing_key.{verb}", target, namespace=namespace, before=before, after=after)
 
 
 def _hint(connection: psycopg.Connection, namespace: str) -> None:
-    """Say beside the answer that the namespace has neither jobs nor keys: its name may be misspelt."""
+    """Print a hint if the namespace has neither jobs nor keys: its name may be misspelled."""
     from noonmark.store.namespaces.namespaces import without_jobs  # noqa: PLC0415
 
     if not _keys(connection, namespace) and (hint := without_jobs(connection, namespace)):
@@ -151,6 +151,6 @@ def _check(namespace: str) -> None:
 
     if re.fullmatch(NAMESPACE_PATTERN, namespace) is None:
         raise CliError(
-            f"{namespace!r} is no namespace: use 1 to 63 of a-z, 0-9, '-' and '_', not starting with a sign",
+            f"{namespace!r} is not a namespace; use 1 to 63 of a-z, 0-9, '-' and '_', not a sign first",
             ExitCode.USAGE,
         )

@@ -1,4 +1,4 @@
-"""Commands for operators: services, database, pools, lag, alerts, the development stack.
+"""Commands for operators: services, database, pools, lag, alerts, development stack.
 
 May import: `cli.terminal`, `cli.connections`. Start with `services.py`.
 """

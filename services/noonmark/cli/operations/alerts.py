@@ -1,4 +1,4 @@
-"""`noonmark alert`: what the observer found wrong, and whether its channels reach anybody."""
+"""`noonmark alert`: list alerts of the observer, and test the channels that send them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from noonmark.core.monitoring.alerts import AlertKind
 if TYPE_CHECKING:
     from noonmark.settings import Settings
 
-app = typer.Typer(
-    help="Show what the observer found wrong; try the channels it is told by.", no_args_is_help=True
-)
+app = typer.Typer(help="Show alerts, and test alert channels.", no_args_is_help=True)
 
 _PAGE: Final = 200
 _STATES: Final = ("open", "resolved", "all")
@@ -46,35 +44,37 @@ _DELIVERIES = (
     field("due_at", "NEXT"),
     Column("ERROR", lambda row: shortened(row["last_error"], 120), cut=True),
 )
-_TRIED = (field("channel"), Column("ANSWER", lambda row: row["error"] or "taken"))
+_TRIED = (field("channel"), Column("ANSWER", lambda row: row["error"] or "accepted"))
 
 
 @app.command("list")
 def list_(
     *,
-    state: Annotated[str, typer.Option("--state", help="open, resolved or all.")] = "open",
+    state: Annotated[
+        str, typer.Option("--state", help="State of the alerts: open, resolved or all.")
+    ] = "open",
     kind: Annotated[
         str | None,
-        typer.Option("--kind", help="Only of this kind: runaway, late, stuck, failing, dead or silent."),
+        typer.Option("--kind", help="Only this kind: runaway, late, stuck, failing, dead or silent."),
     ] = None,
-    job: Annotated[str | None, typer.Option("--job", help="Only about this job: its id or name.")] = None,
+    job: Annotated[str | None, typer.Option("--job", help="Only alerts of this job (id or name).")] = None,
     namespace: Namespace = None,
     limit: Limit = 50,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """List alerts, the newest first: those that are open, unless others are asked for."""
+    """List alerts, newest first. Shows open alerts by default."""
     if state not in _STATES:
-        raise CliError(f"no alert is {state!r}: use one of {', '.join(_STATES)}", ExitCode.USAGE)
+        raise CliError(f"--state {state!r} is not a state; use one of {', '.join(_STATES)}", ExitCode.USAGE)
     if kind is not None and kind not in list(AlertKind):
         raise CliError(
-            f"{kind!r} is no kind of alert: use one of {', '.join(sorted(AlertKind))}", ExitCode.USAGE
+            f"--kind {kind!r} is not a kind; use one of {', '.join(sorted(AlertKind))}", ExitCode.USAGE
         )
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
         found = api.alerts.list(
-            state=state,  # type: ignore[arg-type] # one of them, as was looked at above
+            state=state,  # type: ignore[arg-type] # checked above
             kind=kind,
             job_id=None if job is None else any_id_of(api, job, namespace),
             namespace=namespace,
@@ -91,39 +91,39 @@ def list_(
 def show(
     alert: Annotated[str, typer.Argument(metavar="ALERT", help="Id of the alert.")], as_json: AsJson = False
 ) -> None:
-    """Show an alert: its figures, and how far each channel was told."""
+    """Show an alert with its figures and its deliveries."""
     alert_id = read_uuid(alert, "alert")
     assert alert_id is not None
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with (
         client(operator_settings()) as api,
-        or_missing(f"there is no alert {alert_id}: `noonmark alert list` shows those there are"),
+        or_missing(f"alert {alert_id} does not exist; run `noonmark alert list`"),
     ):
         found = api.alerts.get(alert_id)
     if as_json:
         show_json(found)
         return
     fields = {k: v for k, v in with_instants(found).items() if v is not None and v is not False}
-    details, told = fields.pop("details"), fields.pop("deliveries")
-    # A figure may have the name of a field: the kind of runs that died is not that of their alert.
+    details, deliveries = fields.pop("details"), fields.pop("deliveries")
+    # A figure can have the name of a field: the kind of the dead runs is not the kind of the alert.
     figures = {(f"details.{k}" if fields.get(k, v) != v else k): v for k, v in details.items()}
     show_fields({**fields, **figures}, precise=True)
-    print("\ntold" if told else "\ntold to nobody: the observer's settings named no channel")
-    if told:
-        show_list([with_instants(row) for row in told], _DELIVERIES)
+    print("\ndeliveries" if deliveries else "\nno deliveries: the observer has no alert channel")
+    if deliveries:
+        show_list([with_instants(row) for row in deliveries], _DELIVERIES)
 
 
 @app.command("test")
 def try_channels(as_json: AsJson = False) -> None:
-    """Send an alert that means nothing through each channel of these settings, and say what came back.
+    """Send a test alert through each configured channel, and show the answers.
 
-    Exit code 1: one of them did not take it.
+    Exits 1 if a channel did not accept it.
     """
     rows = _tried(operator_settings())
     if not rows:
         raise CliError(
-            "these settings name no channel: set NOONMARK_ALERT_WEBHOOK_URL or NOONMARK_ALERTMANAGER_URL",
+            "no alert channel is configured; set NOONMARK_ALERT_WEBHOOK_URL or NOONMARK_ALERTMANAGER_URL",
             ExitCode.USAGE,
         )
     if as_json:
@@ -135,11 +135,11 @@ def try_channels(as_json: AsJson = False) -> None:
 
 
 def _tried(settings: Settings) -> list[dict[str, Any]]:
-    """Return each channel with what went wrong; "" where it took the alert."""
-    import time  # noqa: PLC0415 - with the rest that only this command needs
+    """Return each channel with its error, None if it accepted the alert."""
+    import time  # noqa: PLC0415 - for this command only
 
-    from noonmark.alerting.channels import ChannelError, open_channels  # noqa: PLC0415 - likewise
-    from noonmark.alerting.test_alert import trial  # noqa: PLC0415 - likewise
+    from noonmark.alerting.channels import ChannelError, open_channels  # noqa: PLC0415 - for this command only
+    from noonmark.alerting.test_alert import trial  # noqa: PLC0415 - for this command only
 
     try:
         channels = open_channels(settings)
@@ -147,7 +147,7 @@ def _tried(settings: Settings) -> list[dict[str, Any]]:
         raise CliError(str(error), ExitCode.USAGE) from error
     rows = []
     for channel in channels:
-        ((_, told),) = channel.send([trial()], time.monotonic())
+        ((_, problem),) = channel.send([trial()], time.monotonic())
         channel.close()
-        rows.append({"channel": channel.name, "error": told or None})
+        rows.append({"channel": channel.name, "error": problem or None})
     return rows

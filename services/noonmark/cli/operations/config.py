@@ -1,4 +1,4 @@
-"""`noonmark config`: which settings are in force, and which variables are mistakes."""
+"""`noonmark config`: show the effective settings, and report unknown variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from noonmark.cli.terminal.problems import ExitCode
 if TYPE_CHECKING:
     from noonmark.settings import Settings
 
-app = typer.Typer(help="Show and check the settings.", no_args_is_help=True)
+app = typer.Typer(help="Show and check settings.", no_args_is_help=True)
 
 _COLUMNS = (
     field("variable"),
@@ -27,12 +27,12 @@ _COLUMNS = (
 
 @app.callback()
 def group() -> None:
-    """Keep `check` a subcommand although it is the only one."""
+    """Make `check` a subcommand, although it is the only one."""
 
 
 @app.command()
 def check(as_json: AsJson = False) -> None:
-    """Show every setting as it is in force, secrets masked; mistakes end in exit code 2."""
+    """Show every effective setting with secrets masked. Exits 2 if a setting is invalid."""
     from noonmark.settings import Settings  # noqa: PLC0415
 
     settings, problems = Settings.examine(given_as=None, **stack_addresses())
@@ -49,7 +49,7 @@ def check(as_json: AsJson = False) -> None:
 
 
 def describe(settings: Settings) -> list[dict[str, Any]]:
-    """Return one row per setting: variable, value with secrets masked, where it comes from, meaning."""
+    """Return one row per setting: variable, masked value, origin, meaning."""
     stack = stack_addresses()
     rows = []
     for name, info in type(settings).model_fields.items():
@@ -66,7 +66,7 @@ def describe(settings: Settings) -> list[dict[str, Any]]:
 
 
 def masked(value: object) -> Any:
-    """Return a setting for display: of a secret only whether it is set, of a URL all but the password."""
+    """Return a setting for display: a secret as asterisks, a URL without its password."""
     secret = getattr(value, "get_secret_value", None)
     if secret is not None:
         shown = secret()
@@ -79,6 +79,6 @@ def _masked_url(url: str) -> str:
     scheme, _, rest = url.partition("://")
     user, at, place = rest.rpartition("@")
     name, colon, _ = user.partition(":")
-    # Parameters may carry a password too.
+    # Query parameters can contain a password, too.
     place, question, _ = place.partition("?")
     return f"{scheme}://{name}{':********' if colon else ''}{at}{place}{'?…' if question else ''}"

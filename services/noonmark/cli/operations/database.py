@@ -1,4 +1,4 @@
-"""`noonmark db`: bringing a database to this release, and telling whether it is there."""
+"""`noonmark db`: migrate the database and check its schema."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ if TYPE_CHECKING:
 
     from noonmark.settings import Settings
 
-app = typer.Typer(help="Prepare the database, and tell whether it is ready.", no_args_is_help=True)
+app = typer.Typer(help="Migrate and check the database.", no_args_is_help=True)
 
 
 @app.command()
 def migrate(
     shards: Annotated[
         int | None,
-        typer.Option(min=1, max=1024, help="Shards of a new installation; fixed from then on. (default: 4)"),
+        typer.Option(
+            min=1, max=1024, help="Shards of a new installation; cannot be changed later. (default: 4)"
+        ),
     ] = None,
-    skip_topics: Annotated[bool, typer.Option("--skip-topics", help="Leave Kafka alone.")] = False,
+    skip_topics: Annotated[bool, typer.Option("--skip-topics", help="Do not create topics.")] = False,
 ) -> None:
-    """Bring the schema to this release, make the next days of the ledger, and create the topics.
+    """Migrate the schema to this release, create partitions for the next days, and create topics.
 
-    Safe to repeat, and while services run.
+    Safe to repeat and to run while services run.
     """
     from noonmark.store.cluster.pools import pool_names  # noqa: PLC0415
     from noonmark.store.database.connect import connect  # noqa: PLC0415
@@ -44,14 +46,14 @@ def migrate(
         with connect(settings.dsn, application="cli") as connection:
             pools = pool_names(connection)
         status = schema.status(settings.dsn)
-    print(f"the database is at {status.current}, with {status.shards} shards")
+    print(f"the database schema is at {status.current}, with {status.shards} shards")
     if not skip_topics:
         create_topics(settings, pools)
 
 
 @app.command()
 def check(as_json: AsJson = False) -> None:
-    """Tell whether the database is ready for this release; each problem is one sentence, and exit code 1."""
+    """Check whether the database is ready for this release. Exits 1 if there are problems."""
     from noonmark.store.migrations import migrate as schema  # noqa: PLC0415
 
     settings = operator_settings()
@@ -78,10 +80,10 @@ def check(as_json: AsJson = False) -> None:
 
 
 def create_topics(settings: Settings, pools: Sequence[str]) -> None:
-    """Create the topics that are missing for these pools and say which.
+    """Create the missing topics of these pools and print how many were created.
 
     Raises:
-        TopicError: no broker answers, or one refused a topic.
+        TopicError: cannot connect to Kafka, or a broker rejected a topic.
     """
     from noonmark.core.access.topic_bindings import read_bindings  # noqa: PLC0415
     from noonmark.kafka.admin import ensure_topics  # noqa: PLC0415
@@ -94,8 +96,6 @@ def create_topics(settings: Settings, pools: Sequence[str]) -> None:
     further = topics.further_submissions(read_bindings(settings.bound_topics))
     specs += topics.submission_specs(further, counts=counts, replication=replication)
     done = ensure_topics(kafka_config(settings), specs)
-    print(f"topics: {len(done.created)} created, {len(done.existing)} were there")
+    print(f"topics: {len(done.created)} created, {len(done.existing)} already existed")
     for name, (has, wanted) in done.narrower.items():
-        print(
-            f"topic {name} has {has} partitions, fewer than the {wanted} of the settings; it works as it is"
-        )
+        print(f"topic {name} has {has} partitions, fewer than the configured {wanted}; it still works")

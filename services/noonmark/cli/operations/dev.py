@@ -1,4 +1,4 @@
-"""`noonmark dev`: the whole of noonmark on one machine, for development."""
+"""`noonmark dev`: a complete installation on one machine, for development."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 app = typer.Typer(
-    help="Start, show and end a development stack: Postgres, Kafka and every service.",
+    help="Start, inspect and stop a development stack: Postgres, Kafka and all services.",
     no_args_is_help=True,
 )
 
@@ -30,14 +30,12 @@ class Stack(StrEnum):
     CONTAINERS = "containers"
 
 
-StateDir = Annotated[
-    Path, typer.Option("--state-dir", help="Folder of the stack's data, logs and stack.json.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+StateDir = Annotated[Path, typer.Option("--state-dir", help="Folder for data, logs and stack.json.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
 
 def _commands() -> ModuleType:
-    """The stack's commands; imported late, because they need packages that production does not."""
+    """Import the stack's commands, which need packages that production does not have."""
     try:
         from noonmark.devstack import commands  # noqa: PLC0415 - optional extra
     except ImportError as error:
@@ -52,32 +50,28 @@ def _commands() -> ModuleType:
 def up(
     *,
     state_dir: StateDir = _STATE_DIR,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when everything is up.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when the stack is ready.")] = False,
     as_json: AsJson = False,
     stack: Annotated[Stack, typer.Option(help="Where Postgres and Kafka come from.")] = Stack.EMBEDDED,
     handlers: Annotated[
         list[str] | None,
         typer.Option(
-            help="Module with handlers for the worker, repeatable. (default: examples.handlers if there)"
+            help="Module with Python handlers; repeatable. (default: examples.handlers, if it exists)"
         ),
     ] = None,
     path: Folder = None,
     postgres_port: Annotated[
-        int | None, typer.Option(help="Fixed port for Postgres. (default: a free one)")
+        int | None, typer.Option(help="Port of Postgres. (default: a free port)")
     ] = None,
-    kafka_port: Annotated[
-        int | None, typer.Option(help="Fixed port for Kafka. (default: a free one)")
-    ] = None,
-    api_port: Annotated[
-        int | None, typer.Option(help="Fixed port for the API. (default: a free one)")
-    ] = None,
+    kafka_port: Annotated[int | None, typer.Option(help="Port of Kafka. (default: a free port)")] = None,
+    api_port: Annotated[int | None, typer.Option(help="Port of the API. (default: a free port)")] = None,
 ) -> None:
-    """Start everything, and run it until Ctrl-C (or `noonmark dev down`).
+    """Start the stack and run it until Ctrl-C or `noonmark dev down`.
 
-    What NOONMARK_DATABASE_URL and NOONMARK_KAFKA_BOOTSTRAP name is used instead of started.
+    If NOONMARK_DATABASE_URL or NOONMARK_KAFKA_BOOTSTRAP is set, that server is used and none is started.
     """
     commands = _commands()
-    # What the services would refuse is refused before anything is started.
+    # Settings that the services would reject are rejected before anything is started.
     load_settings()
     from noonmark.devstack.options import StackOptions, default_services  # noqa: PLC0415 - optional extra
 
@@ -96,11 +90,11 @@ def up(
 
 @app.command()
 def down(state_dir: StateDir = _STATE_DIR) -> None:
-    """End the stack: all that it started, and nothing else."""
+    """Stop the stack: every process that it started."""
     raise typer.Exit(_commands().down(state_dir))
 
 
 @app.command()
 def status(state_dir: StateDir = _STATE_DIR, as_json: AsJson = False) -> None:
-    """Show what runs; exit code 0 when everything does."""
+    """Show the status of the stack. Exits 0 if everything runs."""
     raise typer.Exit(_commands().status(state_dir, as_json=as_json))

@@ -1,4 +1,4 @@
-"""`noonmark healthcheck`: is the service of this container, or of this machine, well?"""
+"""`noonmark healthcheck`: check the service of this container or machine."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from noonmark.cli.terminal.problems import CliError, ExitCode
 def healthcheck(
     *,
     host: Annotated[
-        str | None, typer.Option(help="Where it listens. (default: NOONMARK_METRICS_HOST, or loopback)")
+        str | None, typer.Option(help="Address of the service. (default: NOONMARK_METRICS_HOST, or loopback)")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65_535, help="Its port. (default: NOONMARK_METRICS_PORT)")
+        int | None,
+        typer.Option(min=1, max=65_535, help="Metrics port of the service. (default: NOONMARK_METRICS_PORT)"),
     ] = None,
-    ready: Annotated[
-        bool, typer.Option("--ready", help="Ask whether it can do its work, not only whether it is alive.")
-    ] = False,
+    ready: Annotated[bool, typer.Option("--ready", help="Check readiness instead of liveness.")] = False,
 ) -> None:
-    """Ask a service how it is, and print its answer; exit code 1 unless it is well."""
+    """Check a service's health and print its answer. Exits 1 if unhealthy."""
     from noonmark.service.healthcheck import HealthcheckError, ask, metrics_address  # noqa: PLC0415
 
     given = {"NOONMARK_METRICS_HOST": host, "NOONMARK_METRICS_PORT": None if port is None else str(port)}

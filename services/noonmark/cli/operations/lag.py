@@ -1,4 +1,4 @@
-"""`noonmark lag`: how much work stands in Kafka, measured at the brokers."""
+"""`noonmark lag`: show consumer lag, measured at the brokers."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _PARTITION_COLUMNS = (
 
 def lag(
     partitions: Annotated[
-        bool, typer.Option("--partitions", "-p", help="One row per partition, with its offsets.")
+        bool, typer.Option("--partitions", "-p", help="Show one row per partition, with offsets.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what intake and workers have before them: messages not yet started, and not yet committed.
+    """Show the lag of intake and workers: messages not started, and messages not committed.
 
-    START BACKLOG is for people and scaling. COMMIT LAG is what Kafka tools show: one long run can hold it.
+    Use START BACKLOG for scaling. COMMIT LAG is what Kafka tools show; one long run can keep it high.
     """
     settings = operator_settings()
     rows, failed = measure(settings)
@@ -57,7 +57,7 @@ def lag(
 
 
 def summed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add up the partitions of each group and topic; the oldest message is that of all of them."""
+    """Sum the partitions of each group and topic, with the oldest message of all of them."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         total = found.setdefault(
@@ -72,7 +72,7 @@ def summed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         )
         total["start_backlog"] += row["start_backlog"]
         total["commit_lag"] += row["commit_lag"]
-        # An age that could not be read is unknown, not nothing.
+        # If one age could not be read, the total age is unknown, not zero.
         ages = (total["start_backlog_seconds"], row["start_backlog_seconds"])
         total["start_backlog_seconds"] = None if None in ages else max(ages)
     return list(found.values())
@@ -82,10 +82,10 @@ def measure(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
     """Measure every subscription of this installation.
 
     Returns:
-        One row per group, topic and partition; and why some could not be measured.
+        One row per group, topic and partition; and the reasons why some could not be measured.
 
     Raises:
-        CliError: the database or no broker answers.
+        CliError: cannot connect to the database or to Kafka.
     """
     from noonmark.core.access.topic_bindings import read_bindings  # noqa: PLC0415
     from noonmark.core.vocabulary import Lane  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`noonmark outbox`: the table in an application's database that jobs are enqueued in by its transactions."""
+"""`noonmark outbox`: manage the outbox table in an application's database."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
     from noonmark.outbox.bindings import AppOutbox
 
-app = typer.Typer(
-    help="Prepare the outbox of an application's database, and look after it.", no_args_is_help=True
-)
+app = typer.Typer(help="Manage the outbox table of an application's database.", no_args_is_help=True)
 
 Name = Annotated[
     str | None, typer.Argument(metavar="[NAME]", help="Name of the outbox in NOONMARK_APP_OUTBOXES.")
@@ -30,8 +28,8 @@ Url = Annotated[
     str | None,
     typer.Option(
         "--url",
-        help="The application's database instead, as postgresql://user@host/database; its password from"
-        " PGPASSWORD or a password file, as others see command lines.",
+        help="URL of the application's database: postgresql://user@host/database. Set the password in"
+        " PGPASSWORD or a password file; other users can read command lines.",
     ),
 ]
 
@@ -54,10 +52,10 @@ def install(
     name: Name = None,
     url: Url = None,
     sql: Annotated[
-        bool, typer.Option("--sql", help="Only print the statements, for the application's migrations.")
+        bool, typer.Option("--sql", help="Print the SQL statements, for the application's migrations.")
     ] = False,
 ) -> None:
-    """Make the table `noonmark_outbox` in an application's database; safe to repeat."""
+    """Create the table `noonmark_outbox` in an application's database. Safe to repeat."""
     from noonmark.outbox import create_table_sql  # noqa: PLC0415
 
     if sql:
@@ -74,10 +72,10 @@ def install(
 def status(
     name: Name = None,
     url: Url = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Parked rows that are shown.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of parked rows.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show how many jobs wait to be relayed, and which were refused and why."""
+    """Show how many rows wait for the relay, and which rows are parked and why."""
     from noonmark.outbox.table import app_statement  # noqa: PLC0415
 
     with _connection(_place(name, url).url) as connection:
@@ -91,7 +89,7 @@ def status(
     if as_json:
         show_json({"waiting": waiting, "oldest_seconds": oldest, "parked": parked, "items": rows})
         return
-    since = f", the first for {oldest:.0f} s" if oldest is not None else ""
+    since = f", the oldest for {oldest:.0f} s" if oldest is not None else ""
     print(f"{waiting} waiting{since}; {parked} parked")
     if rows:
         show_list(rows, _COLUMNS)
@@ -101,24 +99,24 @@ def status(
 def retry(
     name: Name = None,
     url: Url = None,
-    row: Annotated[str | None, typer.Option("--row", help="Only this row, by its id.")] = None,
+    row: Annotated[str | None, typer.Option("--row", help="Only the row with this id.")] = None,
 ) -> None:
-    """Let parked rows be relayed again, once what was wrong with them is mended."""
+    """Relay parked rows again, after you fixed the cause."""
     from noonmark.outbox.table import app_statement  # noqa: PLC0415
 
     wanted = as_uuid(row) if row else None
     if row and wanted is None:
-        raise CliError(f"{row!r} is no id of a row: `noonmark outbox status` shows them", ExitCode.USAGE)
+        raise CliError(f"{row!r} is not a row id; run `noonmark outbox status`", ExitCode.USAGE)
     place = _place(name, url)
     with _recorded("retry", place) as after, _connection(place.url) as connection:
         count = connection.execute(app_statement("retry"), {"id": wanted}).rowcount
         if count:
             after |= {"row": row, "rows": count}
-    print(f"{count} rows wait again")
+    print(f"{count} rows requeued")
 
 
 class _Place(NamedTuple):
-    """An application's database; `bound` None: it was named by its URL alone."""
+    """An application's database. `bound` is None if only its URL was given."""
 
     url: str
     bound: AppOutbox | None
@@ -126,10 +124,10 @@ class _Place(NamedTuple):
 
 @contextmanager
 def _recorded(verb: str, place: _Place) -> Iterator[dict[str, Any]]:
-    """Keep a change of an outbox of the installation in the audit log; yields what it is to tell, if any.
+    """Record a change of a configured outbox in the audit log; yield the details of the entry.
 
-    There are two databases: where ours does not answer, nothing is changed; the entry commits right after the
-    change. Who names a database by its URL needs none of ours, and changes an application's table alone.
+    Two databases are involved. If noonmark's database is down, nothing is changed; the entry commits right
+    after the change. With `--url` only the application's table is changed, and nothing is recorded.
     """
     after: dict[str, Any] = {}
     if place.bound is None:
@@ -144,10 +142,10 @@ def _recorded(verb: str, place: _Place) -> Iterator[dict[str, Any]]:
 
 
 def _place(name: str | None, url: str | None) -> _Place:
-    """Return the application's database that is meant.
+    """Return the application's database that the options name.
 
     Raises:
-        CliError: none is named, or none that is known.
+        CliError: no outbox is named, or the name is not configured.
     """
     from noonmark.outbox.bindings import parse_bindings  # noqa: PLC0415
 
@@ -159,9 +157,9 @@ def _place(name: str | None, url: str | None) -> _Place:
     if name is None and len(known) == 1:
         name = next(iter(known))
     if name not in known:
-        told = f"no outbox is named {name!r}" if name else "say which outbox is meant"
-        names = ", ".join(known) or "none: NOONMARK_APP_OUTBOXES is empty; give --url"
-        raise CliError(f"{told}; there are: {names}", ExitCode.USAGE)
+        reason = f"outbox {name!r} does not exist" if name else "give the name of an outbox"
+        names = ", ".join(known) or "none (NOONMARK_APP_OUTBOXES is empty; give --url)"
+        raise CliError(f"{reason}; configured: {names}", ExitCode.USAGE)
     return _Place(known[name].url, known[name])
 
 
@@ -170,7 +168,7 @@ def _connection(url: str) -> Iterator[psycopg.Connection]:
     """Open a connection to an application's database.
 
     Raises:
-        CliError: it cannot be used, or has no outbox.
+        CliError: cannot connect to it, or it has no outbox.
     """
     import psycopg  # noqa: PLC0415
 
@@ -180,16 +178,16 @@ def _connection(url: str) -> Iterator[psycopg.Connection]:
         with connect(url, application="cli", autocommit=True) as connection:
             yield connection
     except psycopg.errors.UndefinedTable as error:
-        raise CliError("the database has no table noonmark_outbox: run `noonmark outbox install`") from error
+        raise CliError("the database has no table noonmark_outbox; run `noonmark outbox install`") from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise CliError(f"the user of the database may not do this: {first_line(error)}") from error
+        raise CliError(f"the database user lacks a privilege: {first_line(error)}") from error
     except psycopg.OperationalError as error:
-        told = f"the database {database_address(url)} cannot be used ({first_line(error)})"
-        raise CliError(told, ExitCode.UNREACHABLE) from error
+        message = f"cannot connect to the database {database_address(url)}: {first_line(error)}"
+        raise CliError(message, ExitCode.UNREACHABLE) from error
     except psycopg.ProgrammingError as error:
-        # libpq quotes what it cannot read, and that may hold a password.
+        # libpq quotes what it cannot parse, which may contain a password.
         if error.sqlstate is None:
             raise CliError(
-                "--url is no Postgres URL: use postgresql://user@host/database", ExitCode.USAGE
+                "--url is not a Postgres URL; use postgresql://user@host/database", ExitCode.USAGE
             ) from None
         raise

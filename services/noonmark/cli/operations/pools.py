@@ -1,4 +1,4 @@
-"""`noonmark pool`: which groups of workers there are."""
+"""`noonmark pool`: manage pools, the groups of workers that execute runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import field, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
-app = typer.Typer(help="Register pools: groups of workers that runs can be meant for.", no_args_is_help=True)
+app = typer.Typer(help="Manage pools (groups of workers) and their signing keys.", no_args_is_help=True)
 
 _Pool = Annotated[str, typer.Argument(metavar="POOL", help="Name of the pool.")]
 
@@ -28,16 +28,16 @@ _COLUMNS = (
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(help="1 to 48 of a-z, 0-9, '-' and '_'.")],
-    skip_topics: Annotated[bool, typer.Option("--skip-topics", help="Leave Kafka alone.")] = False,
+    skip_topics: Annotated[bool, typer.Option("--skip-topics", help="Do not create topics.")] = False,
 ) -> None:
-    """Register a pool: its signing key, and the topics of its three lanes. Safe to repeat."""
+    """Create a pool with its signing key and the topics of its three lanes. Safe to repeat."""
     from noonmark.kafka.topics import POOL_PATTERN  # noqa: PLC0415
     from noonmark.store.cluster.pools import register_pool  # noqa: PLC0415
     from noonmark.store.database.connect import connect  # noqa: PLC0415
 
     if not POOL_PATTERN.fullmatch(name):
         raise CliError(
-            f"{name!r} is no pool name: use 1 to 48 of a-z, 0-9, '-' and '_', the first a letter or digit",
+            f"{name!r} is not a pool name; use 1 to 48 of a-z, 0-9, '-' and '_', not starting with a sign",
             ExitCode.USAGE,
         )
     settings = operator_settings()
@@ -45,14 +45,14 @@ def create(
         is_new = register_pool(connection, name)
         if is_new:
             write_entry(connection, "pool.create", f"pool:{name}", after={"name": name})
-    print(f"pool {name} {'is registered' if is_new else 'was registered before'}")
+    print(f"pool {name} {'created' if is_new else 'already exists'}")
     if not skip_topics:
         create_topics(settings, [name])
 
 
 @app.command("rotate-key")
 def rotate_key(name: _Pool, as_json: AsJson = False) -> None:
-    """Give a pool a new signing key. The older ones are believed until they are retired."""
+    """Create a new signing key for a pool. Older keys stay valid until you retire them."""
     from noonmark.store.cluster.pools import rotate_key as rotate  # noqa: PLC0415
     from noonmark.store.database.connect import connect  # noqa: PLC0415
 
@@ -62,19 +62,19 @@ def rotate_key(name: _Pool, as_json: AsJson = False) -> None:
         if key_id is not None:
             write_entry(connection, "pool.rotate_key", f"pool:{name}", after={"key_id": key_id})
     if key_id is None:
-        raise CliError(f"there is no pool {name!r}: `noonmark pool list` shows those there are")
+        raise CliError(f"pool {name!r} does not exist; run `noonmark pool list`")
     if as_json:
         show_json({"pool": name, "key_id": key_id})
         return
-    print(f"pool {name} has the new key {key_id}; dispatchers sign with it within seconds")
-    print("when the backlog of before is done, retire the older ones: `noonmark pool keys` shows them")
+    print(f"pool {name} has a new key {key_id}; dispatchers sign with it within seconds")
+    print("when the older backlog is processed, retire the older keys: run `noonmark pool keys`")
 
 
 @app.command("retire-key")
 def retire_key(
     name: _Pool, key_id: Annotated[str, typer.Argument(metavar="KEY", help="Id of the key.")]
 ) -> None:
-    """Believe no message any more that an older key has signed. The newest key cannot be retired."""
+    """Reject messages that an older key signed. You cannot retire the newest key."""
     from noonmark.store.cluster.pools import retire_key as retire  # noqa: PLC0415
     from noonmark.store.database.connect import connect  # noqa: PLC0415
 
@@ -85,21 +85,21 @@ def retire_key(
             write_entry(connection, "pool.retire_key", f"pool:{name}", before={"key_id": key_id})
     if not done:
         raise CliError(
-            f"{key_id!r} is no older valid key of pool {name!r}: `noonmark pool keys {name}` shows them, and"
-            f" `noonmark pool rotate-key {name}` makes a new one first"
+            f"{key_id!r} is not an older valid key of pool {name!r}; run `noonmark pool keys {name}`, or"
+            f" create a new key first with `noonmark pool rotate-key {name}`"
         )
-    print(f"key {key_id} of pool {name} is retired; workers learn of it within a minute")
+    print(f"key {key_id} of pool {name} is retired; workers reject it within a minute")
 
 
 @app.command()
 def keys(name: _Pool, as_json: AsJson = False) -> None:
-    """List the signing keys of a pool, the newest first; the first valid one signs. Secrets are not shown."""
+    """List the signing keys of a pool, newest first, without secrets. The newest valid key signs."""
     from noonmark.store.views import paging  # noqa: PLC0415
 
     with reading(operator_settings()) as connection:
         rows = paging.list_pool_keys(connection, name)
     if not rows:
-        raise CliError(f"there is no pool {name!r}: `noonmark pool list` shows those there are")
+        raise CliError(f"pool {name!r} does not exist; run `noonmark pool list`")
     if as_json:
         show_json({"items": rows})
         return
@@ -108,7 +108,7 @@ def keys(name: _Pool, as_json: AsJson = False) -> None:
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List pools with their live workers and valid signing keys."""
+    """List pools with the numbers of live workers and valid signing keys."""
     from noonmark.store.views import paging  # noqa: PLC0415
 
     with reading(operator_settings()) as connection:

@@ -1,4 +1,4 @@
-"""Starting one service in this process, until it is told to stop."""
+"""Commands that run one service in this process until it is stopped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def api(
     *,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0: a free one.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 picks a free port.")] = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = None,
     log_level: LogLevel = None,
@@ -37,32 +37,32 @@ def api(
 def intake(
     metrics_port: MetricsPort = None, metrics_host: MetricsHost = None, log_level: LogLevel = None
 ) -> None:
-    """Take submissions from Kafka into the database."""
+    """Write submissions from Kafka to the database."""
     _serve("intake", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level)
 
 
 def trigger(
     metrics_port: MetricsPort = None, metrics_host: MetricsHost = None, log_level: LogLevel = None
 ) -> None:
-    """Queue what is due: jobs, retries, runs whose worker was lost."""
+    """Queue due jobs, retries and runs of lost workers."""
     _serve("trigger", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level)
 
 
 def dispatcher(
     metrics_port: MetricsPort = None, metrics_host: MetricsHost = None, log_level: LogLevel = None
 ) -> None:
-    """Relay what is queued to Kafka, and measure lag."""
+    """Relay queued runs to Kafka, and measure lag."""
     _serve("dispatcher", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level)
 
 
 def worker(
     *,
-    pool: Annotated[str | None, typer.Option(help="Which runs to take: those of this pool.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Pool whose runs this worker executes.")] = None,
     handlers: Annotated[
-        list[str] | None, typer.Option(help="Module that registers Python handlers; repeatable.")
+        list[str] | None, typer.Option(help="Module with Python handlers; repeatable.")
     ] = None,
     path: Folder = None,
-    slots: Annotated[int | None, typer.Option(help="Runs executed at once.")] = None,
+    slots: Annotated[int | None, typer.Option(help="Maximum number of concurrent runs.")] = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = None,
     log_level: LogLevel = None,
@@ -84,13 +84,13 @@ def observer(
     *,
     rebuild: Annotated[
         bool,
-        typer.Option("--rebuild", help="Forget what was counted, and count again what the topic holds."),
+        typer.Option("--rebuild", help="Discard the counts and rebuild them from the topic."),
     ] = False,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = None,
     log_level: LogLevel = None,
 ) -> None:
-    """Watch over jobs and runs: count outcomes, raise alerts and tell them."""
+    """Monitor jobs and runs: count outcomes, raise and send alerts."""
     settings = _settings(
         "observer", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level
     )
@@ -100,18 +100,18 @@ def observer(
 def watchdog(
     metrics_port: MetricsPort = None, metrics_host: MetricsHost = None, log_level: LogLevel = None
 ) -> None:
-    """Call an address outside while every part makes progress: its silence is the alarm."""
+    """Call an external URL while all services make progress (dead-man's switch)."""
     _serve("watchdog", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level)
 
 
 def _serve(name: str, **overrides: object) -> NoReturn:
-    """Run a service; its exit code is the command's."""
+    """Run a service and exit with its exit code."""
     settings = _settings(name, **overrides)
     raise typer.Exit(import_module(f"noonmark.{name}.main").run(settings))
 
 
 def _settings(name: str, **overrides: object) -> Settings:
-    """Read a service's settings, options first, and log whose database and brokers it is going to use."""
+    """Read a service's settings, options first, and log which database and brokers it will use."""
     from noonmark.telemetry.logs import configure_logs, get_logger  # noqa: PLC0415 - not for `--help`
 
     settings = operator_settings(**overrides)

@@ -1,4 +1,4 @@
-"""`noonmark workers`: who executes runs."""
+"""`noonmark workers`: list the processes that execute runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _COLUMNS = (
     field("host"),
     field("pid", numeric=True),
     field("state"),
-    field("started_runs", "HELD", numeric=True),
-    Column("LAST BEAT", lambda row: duration(row["silent_seconds"]), numeric=True),
+    field("started_runs", "RUNNING", numeric=True),
+    Column("HEARTBEAT", lambda row: duration(row["silent_seconds"]), numeric=True),
     field("lease_seconds", "LEASE S", numeric=True),
     field("epoch", numeric=True),
     field("started_at", "SINCE"),
@@ -26,10 +26,12 @@ _COLUMNS = (
 
 
 def workers(
-    everyone: Annotated[bool, typer.Option("--all", help="Also those that left or lapsed.")] = False,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="Include workers that left or lost their lease.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List workers, 1,000 at most: how long ago each gave a sign of life, and how many runs it holds."""
+    """List up to 1,000 workers with the age of the last heartbeat and the number of running runs."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:

@@ -1,4 +1,4 @@
-"""`noonmark run cancel`: runs chosen by id, each by an order of its own, or by a filter, step by step."""
+"""`noonmark run cancel`: cancel runs by id, one request each, or by a filter, in batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS: Final = 0.2
 _STEP: Final = 1_000
-"""Runs that one call of the API cancels at most."""
+"""Maximum number of runs that one API call cancels."""
 
 MOST_REASON: Final = 500
 
@@ -43,41 +43,41 @@ def cancel(
     *,
     job: Annotated[
         str | None,
-        typer.Option(help="Runs of this job: its id, or its name in the namespace."),
+        typer.Option(help="Runs of this job (id, or name in the namespace)."),
     ] = None,
     namespace: Annotated[
         str | None,
         typer.Option(
             "--namespace",
-            help="Runs of this namespace; beside --job or --label, else that of the context or key.",
+            help="Runs of this namespace. (default with --job or --label: that of the context or key)",
         ),
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Runs of jobs with this label; repeatable: with all of them."),
+        typer.Option(metavar="KEY=VALUE", help="Runs of jobs with this label; repeatable: all must match."),
     ] = None,
     state: Annotated[
         list[CancellableState] | None, typer.Option(help="Only runs in this state; repeatable.")
     ] = None,
     after: Annotated[
         str | None,
-        typer.Option("--after", help="Only runs due from here on: 2h ago, a day (UTC), an instant."),
+        typer.Option("--after", help="Only runs due since then: 2h ago, a day (UTC), or an instant."),
     ] = None,
-    before: Annotated[str | None, typer.Option("--before", help="Only runs due before this.")] = None,
+    before: Annotated[str | None, typer.Option("--before", help="Only runs due before this time.")] = None,
     reason: Annotated[
-        str | None, typer.Option(help="Why, for people: up to 500 characters. The runs keep it.")
+        str | None, typer.Option(help="Reason, stored with the runs; up to 500 characters.")
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Until the workers have confirmed that nothing of them runs.")
+        bool, typer.Option("--wait", help="Wait until workers confirm that the runs have stopped.")
     ] = False,
-    timeout: Annotated[float, typer.Option(min=0, help="Seconds that --wait waits at most.")] = 60.0,
+    timeout: Annotated[float, typer.Option(min=0, help="Maximum wait in seconds, with --wait.")] = 60.0,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel runs: what waits, is queued or is to be retried ends at once, what runs is asked to stop."""
+    """Cancel runs. Waiting and queued runs are cancelled at once; running ones are requested to stop."""
     if reason is not None and not 0 < len(reason.strip()) <= MOST_REASON:
-        raise CliError(f"--reason takes 1 to {MOST_REASON} characters", ExitCode.USAGE)
+        raise CliError(f"--reason must have 1 to {MOST_REASON} characters", ExitCode.USAGE)
     wanted = _Wanted(
         job,
         namespace,
@@ -88,12 +88,10 @@ def cancel(
     )
     ids = [found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None]
     if ids and (job or namespace or label or after or before):
-        raise CliError("give ids of runs or a filter, not both", ExitCode.USAGE)
+        raise CliError("give run ids or a filter, not both", ExitCode.USAGE)
     if not ids and not (job or namespace or label):
-        raise CliError(
-            "say which runs are meant: their ids, or --job, --namespace or --label", ExitCode.USAGE
-        )
-    # Who names runs by their ids has said what is meant.
+        raise CliError("no runs selected: give their ids, or --job, --namespace or --label", ExitCode.USAGE)
+    # Ids need no confirmation: they say exactly which runs to cancel.
     yes = yes or bool(ids)
     if not dry_run:
         may_ask(yes=yes, as_json=as_json)
@@ -115,7 +113,7 @@ def cancel(
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Which runs are meant, where no ids are given."""
+    """Filter for runs, if no ids are given."""
 
     job: str | None
     namespace: str | None
@@ -125,7 +123,7 @@ class _Wanted:
     before: datetime | None
 
     def filter(self, namespace: str | None, job_id: UUID | None) -> dict[str, Any]:
-        """Write it as the API takes it."""
+        """Return the filter for the API."""
         given = {
             "namespace": namespace,
             "job_id": str(job_id) if job_id else None,
@@ -140,13 +138,13 @@ class _Wanted:
 
 @dataclass(slots=True)
 class _Done:
-    """What became of runs that were meant: so many ended at once, others were asked to stop.
+    """Results of a cancel: runs cancelled at once, and runs requested to stop.
 
     Attributes:
-        matched: runs that were meant and could be cancelled.
-        ended: how many of them ended.
-        stopping: ids of those that were asked.
-        others: that were named and left as they were, with their states.
+        matched: number of selected runs that could be cancelled.
+        ended: number of runs cancelled at once.
+        stopping: ids of runs requested to stop.
+        others: named runs that were not changed, with their states.
     """
 
     matched: int = 0
@@ -158,7 +156,7 @@ class _Done:
 def _by_id(
     api: Client, ids: Sequence[UUID], states: Sequence[str], reason: str | None, *, only: bool, dry_run: bool
 ) -> _Done:
-    """Cancel the named runs that are in one of the states; `only`: none that has left them meanwhile."""
+    """Cancel the named runs in one of the states; with `only`, skip runs that left them meanwhile."""
     from noonmark.client import ApiError  # noqa: PLC0415
 
     found: list[tuple[str, str]] = []
@@ -168,7 +166,7 @@ def _by_id(
         except ApiError as error:
             if error.status != 404:
                 raise
-            raise CliError(f"there is no run {run}: `noonmark run list` shows those there are") from error
+            raise CliError(f"run {run} does not exist; run `noonmark run list`") from error
     targets = [run for run, state in found if state in states]
     done = _Done(len(targets), others=[(run, state) for run, state in found if state not in states])
     if not dry_run:
@@ -177,7 +175,7 @@ def _by_id(
 
 
 def _by_filter(api: Client, wanted: _Wanted, reason: str | None, *, dry_run: bool, yes: bool) -> _Done:
-    """Count the runs of a filter, ask, and cancel so many of them: others may come meanwhile."""
+    """Count the runs of a filter, confirm, and cancel that number: new ones may match meanwhile."""
     job_id = as_uuid(wanted.job) if wanted.job is not None else None
     chosen = wanted.filter(wanted.namespace or home_of(api, job_id), job_id)
     done = _Done()
@@ -207,7 +205,7 @@ def _by_filter(api: Client, wanted: _Wanted, reason: str | None, *, dry_run: boo
 def _carry_out(
     api: Client, targets: Sequence[str], reason: str | None, states: Sequence[str] | None, done: _Done
 ) -> None:
-    """Cancel one run after the other; where states were asked for, none that has left them meanwhile."""
+    """Cancel runs one by one; with states, skip runs that left them meanwhile."""
     from noonmark.client import ApiError  # noqa: PLC0415
 
     for number, run in enumerate(targets, 1):
@@ -218,7 +216,7 @@ def _carry_out(
                 continue
             state = api.runs.cancel(run, reason, if_match=seen.etag if seen else None)["state"]
         except ApiError as error:
-            # It has ended, or gone on, in this moment.
+            # The run finished or changed its state just now.
             if error.status not in {404, 409, 412}:
                 raise
             if error.status != 404:
@@ -233,7 +231,7 @@ def _carry_out(
 
 
 def _await(api: Client, stopping: Sequence[str], timeout: float) -> list[str]:
-    """Wait until no run is being stopped any more; return those that still are when the time is up."""
+    """Wait until no run is stopping; return those that still are after the timeout."""
     until = time.monotonic() + timeout
     left = list(stopping)
     while left := [run for run in left if api.runs.get(run)["state"] == "cancelling"]:
@@ -250,19 +248,19 @@ def _report(done: _Done, left: Sequence[str], *, dry_run: bool, waited: bool, as
         show_json({"dry_run": dry_run, **counts, "not_confirmed": list(left), "left_alone": kept})
         return
     for run, state in done.others:
-        print(f"run {run} is {state}: nothing was changed")
+        print(f"run {run} is {state}: not changed")
     if dry_run:
-        print(f"{counted(done.matched, 'run')} would be cancelled; nothing was changed")
+        print(f"{counted(done.matched, 'run')} would be cancelled; dry run, nothing changed")
     elif not done.matched and not done.others:
-        print("no run that could be cancelled is meant: nothing was changed")
+        print("no matching run can be cancelled; nothing changed")
     elif done.matched:
         asked = len(done.stopping)
-        print(f"of {counted(done.matched, 'run')} {done.ended} ended at once, {asked} asked to stop")
+        print(f"{counted(done.matched, 'run')}: {done.ended} cancelled, {asked} requested to stop")
     if left:
-        hint = "" if waited else "; `noonmark run list --state cancelling` shows which"
+        hint = "" if waited else "; run `noonmark run list --state cancelling`"
         print(f"{len(left)} {'has' if len(left) == 1 else 'have'} not stopped yet{hint}")
     elif waited:
-        print("nothing of them runs any more")
+        print("all of them have stopped")
 
 
 def _labels(given: Sequence[str]) -> dict[str, str] | None:
@@ -270,6 +268,6 @@ def _labels(given: Sequence[str]) -> dict[str, str] | None:
     for one in given:
         key, found, value = one.partition("=")
         if not found or not key:
-            raise CliError(f"--label {one!r} is none: write it as KEY=VALUE", ExitCode.USAGE)
+            raise CliError(f"--label {one!r} is not a label; use KEY=VALUE", ExitCode.USAGE)
         labels[key] = value
     return labels or None

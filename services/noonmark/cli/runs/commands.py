@@ -1,4 +1,4 @@
-"""`noonmark run`: the ledger, one row per due instant."""
+"""`noonmark run`: the ledger, with one row per due instant."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ from noonmark.cli.terminal.output import (
 )
 from noonmark.core.vocabulary import RunState
 
-app = typer.Typer(
-    help="Show runs: what was due, and what became of it; cancel and retry them.", no_args_is_help=True
-)
+app = typer.Typer(help="Manage runs: list, show, cancel, retry; read their logs.", no_args_is_help=True)
 app.command()(run_cancel.cancel)
 app.command()(run_retry.retry)
 app.command()(run_complete.complete)
@@ -53,13 +51,13 @@ State = StrEnum("State", {state.name: state.value for state in RunState})  # typ
 
 
 def took(row: Mapping[str, Any]) -> float | None:
-    """Return the seconds that an attempt took; None while it has not ended."""
+    """Return the seconds that an attempt took; None if it has not finished."""
     begin, end = row["started_at"], row["finished_at"]
     return (end - begin).total_seconds() if begin is not None and end is not None else None
 
 
 def job_label(row: Mapping[str, Any]) -> str:
-    """Return the job's name; of one without, its handler, else its id."""
+    """Return the job's name, else its handler, else its id."""
     return str(row.get("job_name") or row.get("handler") or row["job_id"])
 
 
@@ -92,7 +90,7 @@ def list_(
         list[str] | None,
         typer.Option(help="Only runs with this reason, such as overlap or coalesced; repeatable."),
     ] = None,
-    job: Annotated[str | None, typer.Option(help="Only runs of this job: its id or name.")] = None,
+    job: Annotated[str | None, typer.Option(help="Only runs of this job (id or name).")] = None,
     namespace: OneNamespace = None,
     lane: LaneOption = None,
     since: Since = None,
@@ -101,13 +99,13 @@ def list_(
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """List runs of a namespace, the newest first; those of one job by their due instants."""
+    """List runs of a namespace, newest first; with --job, by due instant."""
     due_since = read_since(since)
     job_id = as_uuid(job) if job is not None else None
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
-        # The id of a job says where it is.
+        # The id of a job determines its namespace.
         place = namespace if namespace or job_id is None else home_of(api, job_id)
         rows, following = gather(
             lambda size: api.runs.list(
@@ -138,15 +136,15 @@ _FIRST = (
     "last_scheduled_for", "queued_at", "first_started_at", "started_at", "finished_at", "died_at",
     "start_delay", "took", "attempt", "progress", "checkpoint", "result",
 )  # fmt: skip
-"""What people ask about a run, in their order; what else is recorded comes after it."""
+"""The most important fields of a run, in this order; other fields follow."""
 
 _GIVEN = ("result", "checkpoint")
-"""What handlers gave: JSON of any form."""
+"""Fields that handlers set: any JSON."""
 
 _HIDDEN = "(hidden: the key may not read payloads)"
 
 _INTERNAL = ("worker", "losses", "instants", "request_id")
-"""What helps to follow a run through the logs and tables, and nobody else."""
+"""Internal fields, useful to follow a run through logs and tables."""
 
 _SHOWN_ELSEWHERE = frozenset(
     {"job_name", "attempts", "start_delay_seconds", "took_seconds", "error_hidden", "result_hidden"}
@@ -160,7 +158,7 @@ def show(
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """Show one run with its attempts; with `-o wide` also what is internal."""
+    """Show a run with its attempts; `-o wide` adds internal fields."""
     run_id = read_uuid(run, "run")
     assert run_id is not None
     from noonmark.cli.connections.api import client  # noqa: PLC0415
@@ -173,23 +171,23 @@ def show(
     show_fields(run_fields(found, wide=output is Output.WIDE), precise=True)
     attempts = [with_instants(one) for one in found["attempts"]]
     written = any(row["log_bytes"] for row in attempts)
-    # The one attempt of a run that went well is told in the lines above.
+    # The lines above already describe a single successful attempt.
     if written or len(attempts) > 1 or any(row["error"] for row in attempts):
         print("\nattempts")
         show_list(attempts, ATTEMPT_COLUMNS, wide=written)
     if written:
-        print(f"\nwhat they wrote: noonmark run logs {run_id}")
+        print(f"\noutput: noonmark run logs {run_id}")
 
 
 def run_fields(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
-    """Return what is shown of a run, in the order in which it is asked for; without what it does not have."""
+    """Return the fields to show of a run, the most important first, without empty ones."""
     from noonmark.store.documents.jobs import FIRST_ONE_OFF  # noqa: PLC0415 - not needed to show help
 
     row = {name: value for name, value in with_instants(run).items() if name not in _SHOWN_ELSEWHERE}
     delay, length = run["start_delay_seconds"], run["took_seconds"]
     last = with_instants(run["attempts"][-1]) if run["attempts"] else None
     if length is None and last is not None and last["started_at"] == row["started_at"]:
-        # A run that is to be retried has no end of its own yet.
+        # A run that will be retried has not finished.
         length = took(last)
     row |= {
         "job": job_label(run),
@@ -199,8 +197,8 @@ def run_fields(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
         "took": duration(length) if length is not None else None,
     }
     if run["job_version"] >= FIRST_ONE_OFF:
-        row["job_version"] = "of this run alone: triggered with its own payload"
-    # What a handler returned is JSON, where a bare truth value is spelt so.
+        row["job_version"] = "only of this run: triggered with its own payload"
+    # A handler's result is JSON, so a boolean is shown as true or false.
     row |= {name: json.dumps(row[name]) for name in _GIVEN if isinstance(row.get(name), bool)}
     row |= {name: _HIDDEN for name in (*_GIVEN, "error") if run[f"{name}_hidden"]}
     names = [name for name in _FIRST if name in row]
@@ -209,17 +207,17 @@ def run_fields(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
     return {name: row[name] for name in names if row[name] is not None}
 
 
-def _progress(told: Mapping[str, Any] | None) -> str | None:
-    """Return how far a run is, in a line."""
-    if told is None:
+def _progress(progress: Mapping[str, Any] | None) -> str | None:
+    """Return the progress of a run as a line."""
+    if progress is None:
         return None
-    share = f"{told['share']:.0%}" if told["share"] is not None else ""
-    words = " ".join(part for part in (share, told["message"]) if part)
-    return f"{words} (told at {precise_instant(with_instants(told)['written_at'])})"
+    share = f"{progress['share']:.0%}" if progress["share"] is not None else ""
+    words = " ".join(part for part in (share, progress["message"]) if part)
+    return f"{words} (reported at {precise_instant(with_instants(progress)['written_at'])})"
 
 
 def _size(kept: Mapping[str, int] | None) -> str:
-    """Return how much is kept of an attempt's output, all streams together."""
+    """Return the stored size of an attempt's output, all streams together."""
     if kept is None:
         return "-"
     size = sum(kept.values())

@@ -1,4 +1,4 @@
-"""`noonmark run complete`: the report of a target on a run that it had answered 202 to."""
+"""`noonmark run complete`: report the outcome of a run whose target answered 202."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ _MOST_TOKEN_CHARS = 500
 
 
 class Ended(StrEnum):
-    """How the work ended."""
+    """Outcome of the work."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
 
 
 def complete(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of the run: `webhook-id` of the request.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Id of the run: the `webhook-id` of the request.")
+    ],
     *,
     token_file: Annotated[
         str,
         typer.Option(
             metavar="FILE|-",
-            help="File with the token of the request, Noonmark-Callback-Token; - is stdin. It is no option"
-            " of its own, for other users can read those.",
+            help="File with the Noonmark-Callback-Token of the request; - is stdin. The token itself cannot"
+            " be an option, because other users can read the command line.",
         ),
     ],
-    outcome: Annotated[Ended, typer.Option(help="How the work ended.")] = Ended.SUCCEEDED,
+    outcome: Annotated[Ended, typer.Option(help="Outcome of the work.")] = Ended.SUCCEEDED,
     result: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Of a success: what the run keeps.")
+        str | None, typer.Option(metavar="JSON", help="Result to store, for a success.")
     ] = None,
-    error: Annotated[str | None, typer.Option(help="Of a failure: what went wrong.")] = None,
-    final: Annotated[
-        bool, typer.Option("--final", help="Of a failure: another attempt cannot help.")
-    ] = False,
+    error: Annotated[str | None, typer.Option(help="Error message, for a failure.")] = None,
+    final: Annotated[bool, typer.Option("--final", help="Do not retry, for a failure.")] = False,
     source: Annotated[str, typer.Option(help="`source` of the event.")] = "noonmark-cli",
     as_json: AsJson = False,
 ) -> None:
-    """Report how the work of a run ended whose target had answered 202, as the target does with its token."""
+    """Report the outcome of a run whose target answered 202, with the token of the request."""
     from noonmark.cli.submissions.submit import publish  # noqa: PLC0415
     from noonmark.core.ids import uuid7  # noqa: PLC0415
 
@@ -73,8 +73,8 @@ def complete(
         show_json({"id": sent["id"], "run_id": str(run_id), "position": sent["position"]})
         return
     print(
-        f"the report on run {run_id} is published at {sent['position']}; `noonmark run show {run_id}` shows"
-        " what becomes of it, `noonmark rejection list` whether it was refused"
+        f"report for run {run_id} published at {sent['position']}; check `noonmark run show {run_id}`,"
+        " and `noonmark rejection list` if it was rejected"
     )
 
 
@@ -82,11 +82,11 @@ def _token(file: str) -> str:
     try:
         text = sys.stdin.read(_MOST_TOKEN_CHARS) if file == "-" else _read(Path(file))
     except (OSError, UnicodeDecodeError) as problem:
-        reason = getattr(problem, "strerror", None) or "it is no text"
-        raise CliError(f"the token cannot be read from {file}: {reason}", ExitCode.USAGE) from None
+        reason = getattr(problem, "strerror", None) or "not text"
+        raise CliError(f"cannot read the token from {file}: {reason}", ExitCode.USAGE) from None
     token = text.strip()
     if not token:
-        raise CliError(f"{file} holds no token", ExitCode.USAGE)
+        raise CliError(f"{file} contains no token", ExitCode.USAGE)
     return token
 
 
@@ -103,7 +103,7 @@ def _json(text: str) -> Any:
 
 
 def _check(event: dict[str, Any]) -> None:
-    """Refuse what intake would refuse, before anything is published. The token is not shown."""
+    """Reject what intake would reject, before anything is published. The token is not shown."""
     from pydantic import ValidationError  # noqa: PLC0415
 
     from noonmark.schemas.jobs.completion import RunCompletion  # noqa: PLC0415
@@ -112,8 +112,8 @@ def _check(event: dict[str, Any]) -> None:
     try:
         RunCompletion.model_validate(event["data"])
     except ValidationError as problem:
-        told = "; ".join(
+        problems = "; ".join(
             f"{one.pointer or 'the report'} {one.message}; {one.expected}"
             for one in field_errors(problem, RunCompletion)
         )
-        raise CliError(f"this is no report: {told}", ExitCode.USAGE) from None
+        raise CliError(f"invalid report: {problems}", ExitCode.USAGE) from None

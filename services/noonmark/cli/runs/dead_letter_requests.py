@@ -1,4 +1,4 @@
-"""How `noonmark dead redrive` and `discard` are carried out: counted, agreed to, and done call by call."""
+"""How `noonmark dead redrive` and `discard` work: count, confirm, then change in batches."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from noonmark.client.types.dead_letters import DeadLetterChange
 
 _STEP: Final = 1_000
-"""Runs that one call of the API looks at, at most, and ids that one takes."""
+"""Maximum number of runs that one API call checks, and of ids that it accepts."""
 
 _SHOWN_REFUSED: Final = 100
-"""Refused runs that are named; of more the reasons are counted."""
+"""Number of rejected runs to name; above it, only the reasons are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadSelection:
-    """Which dead letters are meant: those that fit all that is given.
+    """Filter for dead letters; all given conditions must match.
 
     Attributes:
-        runs: ids of runs; empty: any.
-        job_id: of their job.
-        job_name: of their job.
-        namespace: where they are; None: where the client's requests go.
-        fingerprint: of the cause.
-        reason: of the death.
+        runs: ids of runs; empty for any.
+        job_id: id of their job.
+        job_name: name of their job.
+        namespace: their namespace; None for that of the client.
+        fingerprint: fingerprint of the cause.
+        reason: reason of the death.
         since: died at or after this instant.
     """
 
@@ -55,7 +55,7 @@ class DeadSelection:
     since: datetime | None = None
 
     def filter(self, namespace: str | None) -> dict[str, Any]:
-        """Write it as the API takes it, but for the ids."""
+        """Return the filter for the API, without the ids."""
         given = {
             "namespace": namespace,
             "job_id": str(self.job_id) if self.job_id else None,
@@ -69,7 +69,7 @@ class DeadSelection:
 
 @dataclass(slots=True)
 class _Done:
-    """What an order came to so far."""
+    """Results so far."""
 
     states: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -92,16 +92,16 @@ def carry_out(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Count what is meant, ask, and change it call by call; each call is done or not, as a whole.
+    """Count the matching runs, confirm, and change them in batches; each batch is one transaction.
 
     Args:
-        verb: what is done to them.
-        wanted: which ones.
-        most: so many of them, at most; None: all.
-        rate: so many in a second, at most; None: any number.
-        because: of a discard: why, for people.
-        dry_run: only count them.
-        yes: do not ask.
+        verb: redrive or discard.
+        wanted: filter for the runs.
+        most: maximum number of runs; None for all.
+        rate: maximum number of runs a second; None for no limit.
+        because: reason of a discard, for people.
+        dry_run: only count.
+        yes: do not prompt.
         as_json: print JSON.
     """
     if not dry_run:
@@ -129,7 +129,7 @@ def carry_out(
 
 
 def _filters(api: Client, wanted: DeadSelection, done: _Done) -> Iterator[dict[str, Any]]:
-    """Write the filters of what is meant: one; of named runs one for each namespace."""
+    """Return the filters to send: one, or one for each namespace of named runs."""
     if not wanted.runs:
         yield wanted.filter(wanted.namespace or home_of(api, wanted.job_id))
         return
@@ -160,7 +160,7 @@ def _change(
     rate: int | None,
     done: _Done,
 ) -> None:
-    """Give the order for what was counted, and for no more: others may die meanwhile."""
+    """Change the counted number of runs and no more: others may die meanwhile."""
     left = total
     for one in filters:
         after: str | None = None
@@ -186,13 +186,15 @@ def _report(verb: str, matched: int, done: _Done, *, dry_run: bool, as_json: boo
         )
         return
     if dry_run:
-        print(f"{verb} would be about {counted(matched, 'dead run')}; nothing was changed")
+        print(f"{verb} affects {counted(matched, 'dead run')}; dry run, nothing changed")
     else:
         states = (
             ", ".join(f"{count} {state}" for state, count in sorted(done.states.items())) or "none changed"
         )
         print(f"{verb} of {counted(matched, 'dead run')}: {states}")
     for run, reason in named[:20]:
-        print(f"refused: {run} ({reason})")
+        print(f"rejected: {run} ({reason})")
     if done.refused.total() > 20:
-        print("refused in all: " + ", ".join(f"{count} {reason}" for reason, count in done.refused.items()))
+        print(
+            "rejected in total: " + ", ".join(f"{count} {reason}" for reason, count in done.refused.items())
+        )

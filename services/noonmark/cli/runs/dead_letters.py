@@ -1,4 +1,4 @@
-"""`noonmark dead`: runs whose attempts are used up; give them another life, or settle them for good."""
+"""`noonmark dead`: list, redrive and discard dead letters."""
 
 from __future__ import annotations
 
@@ -31,45 +31,46 @@ from noonmark.core.vocabulary import AttemptOutcome
 if TYPE_CHECKING:
     from noonmark.client import Client
 
-app = typer.Typer(help="Show runs whose attempts are used up; redrive or discard them.", no_args_is_help=True)
+app = typer.Typer(
+    help="Manage dead letters (runs that used up their attempts): list, redrive, discard.",
+    no_args_is_help=True,
+)
 
 _Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Ids of dead runs.")]
-_Job = Annotated[str | None, typer.Option("--job", help="Only runs of this job: its id or name.")]
+_Job = Annotated[str | None, typer.Option("--job", help="Only runs of this job (id or name).")]
 _Fingerprint = Annotated[
-    str | None, typer.Option(help="Only runs that died of this cause: see `noonmark dead groups`.")
+    str | None, typer.Option(help="Only this cause of death; see `noonmark dead groups`.")
 ]
 _DeathReason = Annotated[
     str | None,
     typer.Option(
         "--reason",
         "--died-of",
-        help="Only this reason of death, such as retries_exhausted, rejected or lost.",
+        help="Only this reason, such as retries_exhausted, rejected or lost.",
     ),
 ]
 _Since = Annotated[
     str | None,
     typer.Option(
-        "--since", help="Only what died from here on: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
+        "--since", help="Only runs that died since then: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
     ),
 ]
-_All = Annotated[
-    bool, typer.Option("--all", help="All of the namespace, where nothing else narrows them down.")
-]
+_All = Annotated[bool, typer.Option("--all", help="All dead runs of the namespace.")]
 _Namespace = Annotated[
     str | None,
-    typer.Option("--namespace", help="Only this namespace; without it that of the context or key."),
+    typer.Option("--namespace", help="Only this namespace. (default: that of the context or key)"),
 ]
 _After = Annotated[
     str | None,
-    typer.Option("--after", help="Go on below the page before: its `next`, with the same filter."),
+    typer.Option("--after", help="Continue at the `next` of the previous page, with the same filter."),
 ]
-_Max = Annotated[int | None, typer.Option("--max", min=1, help="At most so many runs.")]
+_Max = Annotated[int | None, typer.Option("--max", min=1, help="Maximum number of runs.")]
 
 _REASONS: Final = (*DeadReason, AttemptOutcome.REJECTED, AttemptOutcome.LOST)
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{16}")
 
 _PAGE: Final = 200
-"""Rows that the API shows in one answer, at most."""
+"""Maximum number of rows in one answer of the API."""
 
 _COLUMNS = (
     field("died_at", "DIED"),
@@ -99,7 +100,7 @@ def list_(
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """List dead letters, the newest death first."""
+    """List dead letters, newest death first."""
     wanted = _chosen(None, job, namespace, fingerprint=fingerprint, reason=reason, since=since)
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
@@ -112,7 +113,7 @@ def list_(
         return
     footer = f"more: --after {following}" if following else ""
     if following and wanted.since is not None and since != wanted.since.isoformat():
-        # What was `2h ago` is another instant at the next call.
+        # `2h ago` is another instant at the next call.
         footer += f" --since {wanted.since.isoformat()}"
     shown = [with_instants(row, "died_at", "scheduled_for") for row in rows]
     show_list(shown, _COLUMNS, wide=output is Output.WIDE, footer=footer)
@@ -121,7 +122,7 @@ def list_(
 def _read(
     api: Client, wanted: DeadSelection, limit: int, after: str | None
 ) -> tuple[list[Mapping[str, Any]], str | None]:
-    """Return up to `limit` dead letters, and where the next begins; None: there are no more."""
+    """Return up to `limit` dead letters, and the cursor of the next one, if any."""
     namespace = wanted.namespace or home_of(api, wanted.job_id)
     rows: list[Mapping[str, Any]] = []
     while True:
@@ -159,10 +160,12 @@ def groups(
     namespace: _Namespace = None,
     reason: _DeathReason = None,
     since: _Since = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=_PAGE, help="Most causes.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=_PAGE, help="Maximum number of causes.")
+    ] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Count dead letters by their cause, the most frequent first."""
+    """Count dead letters by cause, most frequent first."""
     wanted = _chosen(None, job, namespace, fingerprint=None, reason=reason, since=since)
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
@@ -187,7 +190,7 @@ def groups(
 def show(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Id of the dead run.")], as_json: AsJson = False
 ) -> None:
-    """Show one dead letter: why the run died, every attempt of it, and what these wrote."""
+    """Show a dead letter: why the run died, its attempts, and their output."""
     run_id = read_uuid(run, "run")
     assert run_id is not None
     from noonmark.cli.connections.api import client  # noqa: PLC0415
@@ -199,24 +202,22 @@ def show(
         except ApiError as error:
             if error.status != 404:
                 raise
-            raise CliError(
-                f"run {run_id} has no dead letter: `noonmark dead list` shows those there are"
-            ) from error
+            raise CliError(f"run {run_id} has no dead letter; run `noonmark dead list`") from error
         try:
             logs = api.runs.logs(run_id)["attempts"]
         except ApiError as error:
-            # Who may see the run need not be allowed to see what it wrote.
+            # A user who can read the run may not be allowed to read its output.
             if error.status != 403:
                 raise
             logs = []
     if as_json:
         show_json({**found, "logs": logs})
         return
-    told = with_instants(found, "scheduled_for", "died_at")
+    fields = with_instants(found, "scheduled_for", "died_at")
     show_fields(
-        {k: v for k, v in told.items() if k != "history" and v is not None and v is not False}, precise=True
+        {k: v for k, v in fields.items() if k != "history" and v is not None and v is not False}, precise=True
     )
-    print("\nattempts that did not succeed")
+    print("\nfailed attempts")
     show_list([with_instants(row, "started_at", "finished_at") for row in found["history"]], ATTEMPT_COLUMNS)
     for log in logs:
         _show_log(log)
@@ -242,16 +243,16 @@ def redrive(
     everything: _All = False,
     most: _Max = None,
     rate: Annotated[
-        int | None, typer.Option("--rate", min=1, help="At most so many runs a second. (default: no limit)")
+        int | None, typer.Option("--rate", min=1, help="Maximum number of runs a second. (default: no limit)")
     ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Queue dead runs again, with new budgets. What must not run now waits; what cannot run is refused.
+    """Queue dead runs again with new retry budgets. Paused runs wait; runs that cannot run are rejected.
 
-    A redriven run keeps its old document: the version of the job that it was planned with. A job that was
-    mended by an edit runs as it is now by `noonmark job trigger`.
+    A redriven run keeps the job version that it was planned with. To run an edited job as it is now, use
+    `noonmark job trigger`.
     """
     wanted = _narrowed(
         _chosen(runs, job, namespace, fingerprint=fingerprint, reason=reason, since=since),
@@ -268,23 +269,24 @@ def discard(
     namespace: _Namespace = None,
     fingerprint: _Fingerprint = None,
     died_of: Annotated[
-        str | None, typer.Option("--died-of", help="Only this reason of death, such as rejected or lost.")
+        str | None,
+        typer.Option("--died-of", help="Only runs that died of this reason, such as rejected or lost."),
     ] = None,
     since: _Since = None,
     everything: _All = False,
     most: _Max = None,
-    reason: Annotated[str | None, typer.Option(help="Why, for people: up to 500 characters.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, shown to people; up to 500 characters.")] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Settle dead runs for good: they stay as they are, as `discarded`."""
+    """Discard dead runs permanently; their state becomes `discarded`."""
     if reason is not None and not 0 < len(reason.strip()) <= 500:
-        raise CliError("--reason takes 1 to 500 characters", ExitCode.USAGE)
+        raise CliError("--reason must have 1 to 500 characters", ExitCode.USAGE)
     if reason in _REASONS and died_of is None:
-        # In `list` and `redrive` this option narrows down; here it would settle more than was meant.
+        # In `list` and `redrive` this option is a filter; here it would discard more runs than expected.
         raise CliError(
-            f"--reason says why they are discarded, for people; those that died of {reason!r} are meant by"
+            f"--reason is the reason of the discard; to select runs that died of {reason!r}, use"
             f" --died-of {reason}",
             ExitCode.USAGE,
         )
@@ -307,12 +309,12 @@ def _chosen(
     ids = tuple(found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None)
     if fingerprint is not None and _FINGERPRINT.fullmatch(fingerprint) is None:
         raise CliError(
-            f"--fingerprint {fingerprint!r} is none: take 16 hexadecimal digits from the column CAUSE of"
+            f"--fingerprint {fingerprint!r} is not a fingerprint; copy the 16 digits of column CAUSE from"
             " `noonmark dead groups`",
             ExitCode.USAGE,
         )
     if reason is not None and reason not in _REASONS:
-        raise CliError(f"nothing dies of {reason!r}: the reasons are {', '.join(_REASONS)}", ExitCode.USAGE)
+        raise CliError(f"{reason!r} is not a reason; use one of {', '.join(_REASONS)}", ExitCode.USAGE)
     job_id = as_uuid(job) if job is not None else None
     return DeadSelection(
         runs=ids,
@@ -326,15 +328,15 @@ def _chosen(
 
 
 def _narrowed(wanted: DeadSelection, *, everything: bool) -> DeadSelection:
-    """Insist that it was said which runs are meant.
+    """Check that the command says which runs to change.
 
     Raises:
-        CliError: nothing narrows them down and --all was not given, or it was given beside ids.
+        CliError: there is no filter and no --all, or --all was given together with ids.
     """
     if wanted == DeadSelection() and not everything:
         raise CliError(
-            "say which runs are meant: their ids, or --job, --namespace, --fingerprint, a reason or --since;"
-            " --all means all of them",
+            "no runs selected: give their ids, or --job, --namespace, --fingerprint, a reason or --since;"
+            " --all selects all",
             ExitCode.USAGE,
         )
     return wanted

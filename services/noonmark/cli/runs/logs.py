@@ -1,4 +1,4 @@
-"""`noonmark run logs`: what attempts printed and logged."""
+"""`noonmark run logs`: show the output of attempts."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def logs(
     run: Annotated[str, typer.Argument(metavar="ID", help="Id of the run.")],
     attempt: Annotated[int | None, typer.Option(min=1, help="Only this attempt.")] = None,
     stream: Annotated[
-        Stream | None, typer.Option(help="Only this, as it was written: log is what `ctx.log` was given.")
+        Stream | None, typer.Option(help="Only this stream, unformatted; `log` is the output of `ctx.log`.")
     ] = None,
     *,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the run has ended, attempt by attempt.")
+        bool, typer.Option("--follow", "-f", help="Follow attempt by attempt until the run finishes.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the attempts of a run printed and logged: the last 64 KB of each stream.
+    """Show the output of a run's attempts: the last 64 KB of each stream.
 
-    It is kept when an attempt ends, with its outcome.
+    Output is stored with the outcome, when an attempt finishes.
     """
     run_id = read_uuid(run, "run")
     assert run_id is not None
@@ -48,11 +48,11 @@ def logs(
         if follow:
             _follow(api, run_id, attempt, stream, as_json=as_json)
             return
-        told = api.runs.logs(run_id, attempt=attempt)
-        found = told["attempts"]
+        answer = api.runs.logs(run_id, attempt=attempt)
+        found = answer["attempts"]
         nothing = "" if found or as_json else _nothing(api.runs.get(run_id), attempt)
     if as_json:
-        show_json(told)
+        show_json(answer)
     elif stream is not None:
         _print_stream(found, stream)
     elif found:
@@ -62,17 +62,17 @@ def logs(
 
 
 def missing_run(run_id: UUID) -> str:
-    """Say that a run is not there."""
-    return f"there is no run {run_id}: `noonmark run list` shows those there are"
+    """Return the message for a run that does not exist."""
+    return f"run {run_id} does not exist; run `noonmark run list`"
 
 
 def _follow(api: Client, run_id: UUID, attempt: int | None, stream: Stream | None, *, as_json: bool) -> None:
-    """Show attempts as they end, with `as_json` one document per line, until the run has ended."""
+    """Show attempts as they finish, with `as_json` one document per line, until the run finishes."""
     from noonmark.core.transitions import VERDICTS  # noqa: PLC0415
 
     seen: set[int] = set()
     while True:
-        # The state first: what is written before a run ends is then read after it.
+        # Read the state first, so that output written before the run finished is read after it.
         state = api.runs.get(run_id)["state"]
         found = api.runs.logs(run_id, attempt=attempt)["attempts"]
         fresh = [row for row in found if row["fence"] not in seen]
@@ -87,7 +87,7 @@ def _follow(api: Client, run_id: UUID, attempt: int | None, stream: Stream | Non
         sys.stdout.flush()
         if state in VERDICTS:
             if not as_json and stream is None:
-                print(f"== the run is {state}")
+                print(f"== run is {state}")
             return
         time.sleep(_LOOK_SECONDS)
 
@@ -106,16 +106,16 @@ def _show(attempts: Sequence[Mapping[str, Any]]) -> None:
                 for line in written.splitlines():
                     print(_shown(line))
         if row["dropped"]:
-            print(f"== {row['dropped']} bytes before these were not kept")
+            print(f"== {row['dropped']} earlier bytes were dropped")
 
 
 def _shown(line: str) -> str:
-    """Return a line as it was written, without what a terminal would obey."""
+    """Return a line as it was written, without control characters."""
     return "\t".join(map(printable, line.split("\t")))
 
 
 def _nothing(run: Mapping[str, Any], attempt: int | None) -> str:
     which = f"attempt {attempt}" if attempt is not None else "its attempts"
     if run["state"] in {"running", "cancelling"}:
-        return f"nothing is kept yet: the run is {run['state']}, and logs are kept when an attempt ends"
-    return f"{which} wrote nothing that is kept"
+        return f"no output yet: the run is {run['state']}, and output is stored when an attempt finishes"
+    return f"{which} stored no output"

@@ -1,4 +1,4 @@
-"""`noonmark rejection`: what was refused, and why."""
+"""`noonmark rejection`: list rejected submissions with their problems."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from noonmark.cli.terminal.output import (
 )
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
-rejections = typer.Typer(help="Show submissions that were refused, and why.", no_args_is_help=True)
+rejections = typer.Typer(help="Show rejected submissions and their problems.", no_args_is_help=True)
 
 _EXCERPT = 80
 _ID_DIGITS = 18
-"""Numbers of so many digits surely fit into the column."""
+"""Maximum number of digits that fits the column type."""
 
 
 def reasons(row: Mapping[str, Any]) -> list[str]:
-    """Return every problem of a refused event: where, what is wrong, what would be right."""
+    """Return every problem of a rejected event: pointer, message, expected value."""
     return [
         printable(
             f"{item.get('pointer') or 'document'}: {item.get('message', '')}"
@@ -41,7 +41,7 @@ def reasons(row: Mapping[str, Any]) -> list[str]:
 
 
 def position(row: Mapping[str, Any]) -> str:
-    """Return where the event stands in Kafka: topic/partition/offset."""
+    """Return the position of the event in Kafka: topic/partition/offset."""
     return f"{row['topic']}/{row['partition']}/{row['offset']}"
 
 
@@ -66,7 +66,7 @@ def list_rejections(
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """List refused submissions, the newest first; `noonmark rejection show ID` shows one in full."""
+    """List rejected submissions, newest first."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
@@ -81,20 +81,20 @@ def list_rejections(
 
 @rejections.command("show")
 def show_rejection(
-    rejection: Annotated[str, typer.Argument(metavar="ID", help="Id in `noonmark rejection list`.")],
+    rejection: Annotated[str, typer.Argument(metavar="ID", help="Id from `noonmark rejection list`.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show one refused submission: every problem, and what was kept of the event."""
+    """Show a rejected submission: its problems and the stored event."""
     if not (rejection.isascii() and rejection.isdecimal() and len(rejection) <= _ID_DIGITS):
         raise CliError(
-            f"{rejection!r} is no id of a rejection: take the number in the first column of"
+            f"{rejection!r} is not a rejection id; use the number in the first column of"
             " `noonmark rejection list`",
             ExitCode.USAGE,
         )
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
-    told = f"there is no rejection {rejection}: `noonmark rejection list` shows those there are"
-    with client(operator_settings()) as api, or_missing(told):
+    missing = f"rejection {rejection} does not exist; run `noonmark rejection list`"
+    with client(operator_settings()) as api, or_missing(missing):
         found = api.rejections.get(rejection)
     if as_json:
         show_json(found)
@@ -113,7 +113,7 @@ def show_rejection(
     print("\nproblems")
     for problem in reasons(found):
         print(f"  {problem}")
-    kept = base64.b64decode(found["value_base64"] or "").decode("utf-8", errors="replace")
-    print("\nthe event, as far as it was kept" if found["truncated"] else "\nthe event")
-    for line in kept.splitlines():
+    stored = base64.b64decode(found["value_base64"] or "").decode("utf-8", errors="replace")
+    print("\nevent (truncated)" if found["truncated"] else "\nevent")
+    for line in stored.splitlines():
         print(f"  {printable(line)}")

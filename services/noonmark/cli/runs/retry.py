@@ -1,4 +1,4 @@
-"""`noonmark run retry`: another life for a dead run."""
+"""`noonmark run retry`: retry a dead run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def retry(
     run: Annotated[str, typer.Argument(metavar="ID", help="Id of the run.")],
     *,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for the run's end; code 1 unless it succeeded.")
+        bool, typer.Option("--wait", help="Wait until the run finishes; exits 1 unless it succeeded.")
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, max=604_800, help="With --wait: seconds at most.")
+        float, typer.Option("--timeout", min=1, max=604_800, help="Maximum wait in seconds, with --wait.")
     ] = 300.0,
     as_json: AsJson = False,
 ) -> None:
-    """Give a dead run another life, with new budgets. `noonmark dead redrive` does so by the thousand."""
+    """Retry a dead run with a new retry budget. For many runs, use `noonmark dead redrive`."""
     run_id = read_uuid(run, "run")
     assert run_id is not None
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
@@ -32,25 +32,25 @@ def retry(
     with client(operator_settings()) as api:
         answer = api.runs.retry(run_id)
         ended = api.runs.wait(run_id, timeout) if wait else None
-    finish(run_id, answer, ended, as_json=as_json, told="is to be tried again")
+    finish(run_id, answer, ended, as_json=as_json, done="is queued again")
 
 
 def finish(
-    run_id: object, answer: Mapping[str, Any], ended: Mapping[str, Any] | None, *, as_json: bool, told: str
+    run_id: object, answer: Mapping[str, Any], ended: Mapping[str, Any] | None, *, as_json: bool, done: str
 ) -> None:
-    """Show what an order about a run came to; where its end was waited for, the exit code says how it ended.
+    """Print the result of a request about a run; after a wait, set the exit code by the run's outcome.
 
     Args:
-        run_id: of the run.
-        answer: of the API to the order.
-        ended: the run at its end; None where nobody waited.
+        run_id: id of the run.
+        answer: the API's answer to the request.
+        ended: the finished run; None if the command did not wait.
         as_json: print JSON.
-        told: what is said of a run that nobody waited for.
+        done: what to print if the command did not wait.
     """
     if as_json:
         show_json(answer if ended is None else ended)
     elif ended is None:
-        print(f"run {run_id} {told}; `noonmark run show {run_id}` shows what becomes of it")
+        print(f"run {run_id} {done}; run `noonmark run show {run_id}` to follow it")
     else:
         print(f"run {run_id} {_end(ended)}")
     if ended is not None and ended["state"] != "succeeded":
@@ -58,7 +58,7 @@ def finish(
 
 
 def _end(run: Mapping[str, Any]) -> str:
-    """Return how a run ended, in words."""
+    """Return the outcome of a run as text."""
     state, error = run["state"], run.get("error") or run.get("reason")
-    told = "succeeded" if state == "succeeded" else f"ended as {state}"
-    return f"{told}: {printable(str(error))}" if error else told
+    outcome = "succeeded" if state == "succeeded" else f"finished as {state}"
+    return f"{outcome}: {printable(str(error))}" if error else outcome

@@ -1,4 +1,4 @@
-"""`noonmark why`: why a job or a run has not run, what really blocks first."""
+"""`noonmark why`: explain why a job or run has not run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def why(
     namespace: Namespace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say why a job or a run has not run, what really blocks it first, and what to do about it."""
+    """Explain why a job or run has not run, and what to do about it."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - the API's client takes a while to load
 
     with client(operator_settings()) as api:
@@ -36,10 +36,10 @@ def why(
 
 
 def ask(api: Client, target: str, namespace: str | None) -> Mapping[str, Any]:
-    """Ask about a job by its id or name, or about a run by its id.
+    """Return the explanation for a job (id or name) or a run (id).
 
     Raises:
-        CliError: there is none, or several jobs have the name.
+        CliError: neither exists, or several jobs have the name.
     """
     from noonmark.client import ApiError  # noqa: PLC0415
 
@@ -52,13 +52,11 @@ def ask(api: Client, target: str, namespace: str | None) -> Mapping[str, Any]:
         except ApiError as error:
             if error.status != _MISSING:
                 raise
-    raise CliError(
-        f"there is no job and no run {target}: `noonmark job list` and `noonmark run list` show them"
-    )
+    raise CliError(f"no job or run {target} exists; run `noonmark job list` or `noonmark run list`")
 
 
 def lines(found: Mapping[str, Any]) -> list[str]:
-    """Return the answers as people read them: the first, the others, what to do."""
+    """Return the answers as text: the first, the others, what to do."""
     first, *others = found["answers"]
     shown = [_head(found), "", _sentence(first["sentence"])]
     if others:
@@ -80,6 +78,6 @@ def _sentence(text: str) -> str:
 
 
 def _remedies(answers: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what to do about what blocks; where nothing does, about what stands first."""
+    """Return the remedies for what blocks; if nothing blocks, for the first answer."""
     blocking = [one for one in answers if one["blocks"]] or answers[:1]
     return list(dict.fromkeys(one["remedy"] for one in blocking))

@@ -1,4 +1,4 @@
-"""Changes of calendars: entries that are added and removed, and what is told of a change."""
+"""Changes of calendars: added and removed entries, and the output about a change."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ if TYPE_CHECKING:
     from noonmark.core.calendars.calendar import Calendar
 
     Edit = Callable[[Calendar | None, str], Calendar]
-    """Makes the new contents of a calendar of those that it has, None: there is none, and its namespace."""
+    """Returns the new contents of a calendar from the old ones (None: no calendar) and the namespace."""
 
 _SHOWN: Final = 10
 KEYS: Final = ("dates", "ranges", "weekdays", "yearly")
-_DONE: Final = {"created": "is made", "changed": "is changed", "unchanged": "has these days already"}
-_FORESEEN: Final = {**_DONE, "created": "would be made", "changed": "would be changed"}
+_DONE: Final = {"created": "created", "changed": "changed", "unchanged": "already has these days"}
+_FORESEEN: Final = {**_DONE, "created": "would be created", "changed": "would be changed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a calendar held, what it holds now, or would, and what the API told of the change."""
+    """Old and new contents of a calendar, and the API's answer to the change."""
 
     before: Calendar | None
     now: Calendar
-    told: Mapping[str, Any]
+    answer: Mapping[str, Any]
 
 
 def read_ranges(ranges: Sequence[str]) -> list[dict[str, str]]:
-    """Read `--range` as the document writes it.
+    """Parse `--range` into the form of the document.
 
     Raises:
-        CliError: one has not two ends.
+        CliError: a range does not have two ends.
     """
     read = []
     for given in ranges:
         first, dots, last = given.partition("..")
         if not dots:
             raise CliError(
-                f"--range {given!r} has no end: write both days, such as 2026-12-24..2027-01-01",
+                f"--range {given!r} has no end; write both days, such as 2026-12-24..2027-01-01",
                 ExitCode.USAGE,
             )
         read.append({"first": first, "last": last})
@@ -50,7 +50,7 @@ def read_ranges(ranges: Sequence[str]) -> list[dict[str, str]]:
 
 
 def summary(body: Row) -> str:
-    """Return in a few words what is in a calendar, given its JSON form."""
+    """Return a short text of a calendar's contents."""
     parts = []
     for key, one, many in (("dates", "date", "dates"), ("ranges", "range", "ranges")):
         if count := len(body.get(key, ())):
@@ -59,19 +59,19 @@ def summary(body: Row) -> str:
         parts.append("every " + " ".join(body["weekdays"]))
     if count := len(body.get("yearly", ())):
         parts.append(f"{count} day{'' if count == 1 else 's'} of every year")
-    return ", ".join(parts) or "no day"
+    return ", ".join(parts) or "no days"
 
 
 def entries_edit(name: str, add: Sequence[str], remove: Sequence[str]) -> Edit:
     """Return the edit that adds and removes single entries of a calendar that exists.
 
     Args:
-        name: of the calendar.
-        add: days, ranges, weekdays and days of every year, as options write them.
-        remove: likewise.
+        name: name of the calendar.
+        add: days, ranges, weekdays and yearly days, in the form of the options.
+        remove: the same for entries to remove.
 
     Raises:
-        CliError: an entry is none.
+        CliError: an entry is invalid.
     """
     from noonmark.core.calendars.calendar import Calendar, CalendarError  # noqa: PLC0415
 
@@ -81,15 +81,15 @@ def entries_edit(name: str, add: Sequence[str], remove: Sequence[str]) -> Edit:
         if before is None:
             raise CalendarError(
                 "",
-                f"there is no calendar {name!r} in namespace {namespace} yet: make it with all of its days",
+                f"calendar {name!r} does not exist in namespace {namespace}; create it with all its days",
             )
         held = set(entries(before))
         for entry in entries(less):
             if entry not in held:
                 raise CalendarError(
                     "",
-                    f"--remove {entry}: calendar {name} has no such entry; `noonmark calendar show {name}"
-                    f" --namespace {namespace}` lists those it has",
+                    f"--remove {entry}: calendar {name} has no such entry; run `noonmark calendar show {name}"
+                    f" --namespace {namespace}`",
                 )
         return Calendar(
             **{
@@ -106,14 +106,14 @@ def entries_edit(name: str, add: Sequence[str], remove: Sequence[str]) -> Edit:
 
 
 def entries(calendar: Calendar) -> list[str]:
-    """Return the entries of a calendar as options write them."""
+    """Return the entries of a calendar in the form of the options."""
     body = calendar.body()
     ranges = [f"{one['first']}..{one['last']}" for one in body.get("ranges", ())]
     return [*body.get("dates", ()), *ranges, *body.get("weekdays", ()), *body.get("yearly", ())]
 
 
 def _read_entries(given: Sequence[str], option: str) -> Calendar:
-    """Read entries of any form, told apart by it."""
+    """Parse entries; their form determines their kind."""
     from noonmark.core.calendars.calendar import WEEKDAYS, Calendar, CalendarError  # noqa: PLC0415
 
     body: dict[str, list[Any]] = {key: [] for key in KEYS}
@@ -128,7 +128,7 @@ def _read_entries(given: Sequence[str], option: str) -> Calendar:
             body["weekdays"].append(entry)
         else:
             raise CliError(
-                f"{option} {entry!r} is no entry of a calendar; allowed: a day such as 2026-12-25, days such"
+                f"{option} {entry!r} is not a calendar entry; allowed: a day such as 2026-12-25, days such"
                 " as 2026-12-24..2027-01-01, a weekday such as SAT, or a day of every year such as 12-25",
                 ExitCode.USAGE,
             )
@@ -139,18 +139,18 @@ def _read_entries(given: Sequence[str], option: str) -> Calendar:
 
 
 def show_change(change: Change, hint: str | None, *, as_json: bool, read: dict[str, Any] | None) -> None:
-    """Show what became of a calendar, or would: its entries, its jobs, and those that it leaves no instant.
+    """Print a change of a calendar: its entries, its jobs, and the jobs left without a next instant.
 
     Args:
-        change: what it was and is, and what the API told.
-        hint: where its namespace has no job.
-        as_json: for scripts.
-        read: of an import, what was read.
+        change: the old and new contents, and the API's answer.
+        hint: hint about a namespace without jobs.
+        as_json: print JSON.
+        read: numbers of an import.
     """
-    told = change.told
+    answer = change.answer
     added, removed = _difference(change)
     if as_json:
-        shown = {**told, "added": added, "removed": removed}
+        shown = {**answer, "added": added, "removed": removed}
         if read:
             end = read["written_out_to"]
             shown |= {**read, "written_out_to": end.isoformat() if end else None}
@@ -158,33 +158,35 @@ def show_change(change: Change, hint: str | None, *, as_json: bool, read: dict[s
         return
     if read:
         print(f"{read['events']} events read, {read['cancelled']} of them cancelled")
-    done = (_FORESEEN if told["dry_run"] else _DONE)[told["change"]]
-    print(f"calendar {told['name']} {done}: {summary(change.now.body())}")
+    done = (_FORESEEN if answer["dry_run"] else _DONE)[answer["change"]]
+    print(f"calendar {answer['name']} {done}: {summary(change.now.body())}")
     if change.before is not None and (added or removed):
         print("; ".join(_counted(*part) for part in ((added, "added"), (removed, "removed")) if part[0]))
-    _show_users(told)
+    _show_users(answer)
     if hint:
         print(hint)
     if read and read["written_out_to"] is not None:
-        print(f"recurring events are written out to {read['written_out_to']}: import them again before")
+        print(
+            f"recurring events are expanded up to {read['written_out_to']}; import the file again before then"
+        )
 
 
-def _show_users(told: Mapping[str, Any]) -> None:
-    used_by, jobs, without_next = told["used_by"], told["jobs"], told["without_next_instant"]
-    if not used_by or told["change"] == "unchanged":
+def _show_users(answer: Mapping[str, Any]) -> None:
+    used_by, jobs, without_next = answer["used_by"], answer["jobs"], answer["without_next_instant"]
+    if not used_by or answer["change"] == "unchanged":
         return
-    if told["dry_run"]:
-        total = f"more than {jobs:,}" if told["not_all_looked_at"] else str(jobs)
+    if answer["dry_run"]:
+        total = f"more than {jobs:,}" if answer["not_all_looked_at"] else str(jobs)
         print(f"jobs that use it: {total}: {_named(used_by, jobs)}")
     else:
-        # Those that were counted when it was changed, all of them.
-        planned = f"{jobs}, of which {told['replanned']} are planned anew"
+        # All jobs that were counted when the calendar was changed.
+        planned = f"{jobs}, {answer['replanned']} of them replanned"
         print(f"jobs that use it: {planned}: {_named(used_by, jobs)}")
     if without_next:
-        have = "would have" if told["dry_run"] else "have"
-        looked = " of the first that were looked at" if told["not_all_looked_at"] else ""
+        have = "would have" if answer["dry_run"] else "have"
+        checked = " of the first jobs checked" if answer["not_all_looked_at"] else ""
         print(
-            f"warning: {len(without_next)}{looked} {have} no next instant any more:"
+            f"warning: {len(without_next)}{checked} {have} no next instant left:"
             f" {_named(without_next, len(without_next))}"
         )
 
@@ -201,7 +203,7 @@ def _counted(found: Sequence[str], what: str) -> str:
 
 
 def _named(names: Sequence[str], total: int) -> str:
-    """Name the first of so many."""
+    """Return the first names and the number of others."""
     shown = names[:_SHOWN]
     more = f" and {total - len(shown):,} more" if total > len(shown) else ""
     return ", ".join(shown) + more

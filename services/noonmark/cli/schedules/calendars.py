@@ -1,4 +1,4 @@
-"""`noonmark calendar`: named sets of days that schedules leave out, or keep to."""
+"""`noonmark calendar`: manage calendars, the days that schedules exclude or include."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from noonmark.client.answers import Answer
     from noonmark.core.calendars.calendar import Calendar
 
-app = typer.Typer(help="Name sets of days that schedules leave out, or keep to.", no_args_is_help=True)
+app = typer.Typer(help="Manage calendars (holidays and business days).", no_args_is_help=True)
 
 _MAX_FILE_BYTES: Final = 2_000_000
 _TRIES: Final = 5
@@ -34,10 +34,10 @@ _TRIES: Final = 5
 Name = Annotated[str, typer.Argument(help="1 to 63 of a-z, 0-9, '.', '-' and '_'.")]
 InNamespace = Annotated[
     str | None,
-    typer.Option("--namespace", help="Namespace of the calendar; without it that of the context or key."),
+    typer.Option("--namespace", help="Namespace of the calendar. (default: that of the context or key)"),
 ]
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would change.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
 
 _COLUMNS = (
     field("name", "CALENDAR"),
@@ -59,32 +59,34 @@ def set_(
         ),
     ] = None,
     dates: Annotated[
-        list[str] | None, typer.Option("--date", help="A day such as 2026-12-25; repeatable.")
+        list[str] | None, typer.Option("--date", help="A day, such as 2026-12-25; repeatable.")
     ] = None,
     ranges: Annotated[
         list[str] | None,
-        typer.Option("--range", help="Days such as 2026-12-24..2027-01-01, both included; repeatable."),
+        typer.Option(
+            "--range", help="A range of days, such as 2026-12-24..2027-01-01, both included; repeatable."
+        ),
     ] = None,
     weekdays: Annotated[
         list[str] | None, typer.Option("--weekday", help="A day of every week: MON to SUN; repeatable.")
     ] = None,
     yearly: Annotated[
-        list[str] | None, typer.Option(help="A day of every year such as 12-25; repeatable.")
+        list[str] | None, typer.Option(help="A day of every year, such as 12-25; repeatable.")
     ] = None,
     add: Annotated[
         list[str] | None,
-        typer.Option("--add", help="An entry more for one that exists, in any of these forms; repeatable."),
+        typer.Option(
+            "--add", help="Add an entry to an existing calendar, in any of these forms; repeatable."
+        ),
     ] = None,
-    remove: Annotated[
-        list[str] | None, typer.Option("--remove", help="An entry that it has no more; repeatable.")
-    ] = None,
+    remove: Annotated[list[str] | None, typer.Option("--remove", help="Remove an entry; repeatable.")] = None,
     namespace: InNamespace = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a calendar, or replace all of its days, or --add and --remove some. Its jobs are planned anew.
+    """Create a calendar, replace all its days, or change some with --add and --remove.
 
-    Instants that are in the ledger stay as they are.
+    Jobs that use the calendar are replanned. Instants in the ledger do not change.
     """
     given = {
         "dates": dates,
@@ -95,19 +97,19 @@ def set_(
     body: object = {key: items for key, items in given.items() if items}
     if file is not None and body:
         raise CliError(
-            "give --file or single days, not both: a calendar is replaced as a whole", ExitCode.USAGE
+            "give --file or single days, not both: they replace the whole calendar", ExitCode.USAGE
         )
     if add or remove:
         if file is not None or body:
             raise CliError(
-                "give --add and --remove, or all days: --file, --date, … replace a calendar as a whole",
+                "give --add and --remove, or all days: --file, --date, … replace the whole calendar",
                 ExitCode.USAGE,
             )
         edit = calendar_edits.entries_edit(name, add or [], remove or [])
         _change_contents(namespace, name, edit, dry_run=dry_run, as_json=as_json)
         return
     if file is None and not body:
-        raise CliError("give the days: --file, --date, --range, --weekday or --yearly", ExitCode.USAGE)
+        raise CliError("no days given; use --file, --date, --range, --weekday or --yearly", ExitCode.USAGE)
     if file is not None:
         body = _read_file(file)
     calendar = _parse(body, "standard input" if file == "-" else file)
@@ -120,15 +122,15 @@ def import_(
     name: Name,
     file: Annotated[Path, typer.Argument(metavar="FILE.ics", exists=True, dir_okay=False)],
     years: Annotated[
-        int, typer.Option(min=1, max=100, help="Write recurring events out for so many years ahead.")
+        int, typer.Option(min=1, max=100, help="Number of years to expand recurring events.")
     ] = 10,
     namespace: InNamespace = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a calendar of the events in an iCalendar file, or replace all of its days by them.
+    """Create a calendar from an iCalendar file, or replace all its days.
 
-    Each event counts for the days on which it is. Cancelled ones are left out.
+    Each event adds the days on which it takes place. Cancelled events are ignored.
     """
     from noonmark.cli.schedules.ics import MAX_BYTES, IcsError, read_ics  # noqa: PLC0415
 
@@ -137,7 +139,7 @@ def import_(
             data = source.read(MAX_BYTES + 1)
         found = read_ics(data, today=datetime.now(UTC).date(), years=years)
     except OSError as error:
-        raise CliError(f"{file} cannot be read: {error.strerror}", ExitCode.USAGE) from error
+        raise CliError(f"cannot read {file}: {error.strerror}", ExitCode.USAGE) from error
     except IcsError as error:
         raise CliError(f"{file}: {error}", ExitCode.USAGE) from error
     read = {"events": found.events, "cancelled": found.cancelled, "written_out_to": found.written_out_to}
@@ -146,7 +148,7 @@ def import_(
 
 @app.command("list")
 def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
-    """List calendars with the number of jobs that use each."""
+    """List calendars with the number of jobs that use them."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
@@ -161,12 +163,12 @@ def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
 def show(
     name: Name,
     year: Annotated[
-        int | None, typer.Option(min=1970, max=2199, help="List every day of the calendar in this year.")
+        int | None, typer.Option(min=1970, max=2199, help="List all days of the calendar in this year.")
     ] = None,
     namespace: InNamespace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is in a calendar."""
+    """Show the days of a calendar."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
     from noonmark.core.calendars.calendar import Calendar  # noqa: PLC0415
 
@@ -178,24 +180,24 @@ def show(
         listed = {} if year is None else {"year": year, "days": [day.isoformat() for day in days]}
         show_json({**document, **listed})
     elif year is not None:
-        print("\n".join(map(_with_weekday, days)) or f"{name} has no day in {year}")
+        print("\n".join(map(_with_weekday, days)) or f"{name} has no days in {year}")
     else:
         _show_days(document, calendar)
 
 
 @app.command()
 def delete(name: Name, namespace: InNamespace = None) -> None:
-    """Delete a calendar that no job uses."""
+    """Delete a calendar. Rejected while a job uses it."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
         _read(api, namespace, name)
         api.calendars.delete(name, namespace=namespace)
-    print(f"calendar {name} is deleted")
+    print(f"calendar {name} deleted")
 
 
 def _read_file(file: str) -> object:
-    place = "standard input" if file == "-" else file
+    label = "standard input" if file == "-" else file
     try:
         if file == "-":
             text = sys.stdin.read(_MAX_FILE_BYTES + 1)
@@ -203,31 +205,31 @@ def _read_file(file: str) -> object:
             with Path(file).open(encoding="utf-8") as source:
                 text = source.read(_MAX_FILE_BYTES + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise CliError(f"{place} cannot be read: {error}", ExitCode.USAGE) from error
+        raise CliError(f"cannot read {label}: {error}", ExitCode.USAGE) from error
     if len(text) > _MAX_FILE_BYTES:
-        raise CliError(f"{place} is longer than {_MAX_FILE_BYTES:,} characters", ExitCode.USAGE)
+        raise CliError(f"{label} is longer than {_MAX_FILE_BYTES:,} characters", ExitCode.USAGE)
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return _read_yaml(text, place)
+        return _read_yaml(text, label)
 
 
-def _read_yaml(text: str, place: str) -> object:
+def _read_yaml(text: str, label: str) -> object:
     yaml: Any = import_module("yaml")  # takes a while, for this form only
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        told = " ".join(str(error).split()) or "nested too deeply"
-        raise CliError(f"{place} is neither JSON nor YAML: {told}", ExitCode.USAGE) from error
+        reason = " ".join(str(error).split()) or "nested too deeply"
+        raise CliError(f"{label} is neither JSON nor YAML: {reason}", ExitCode.USAGE) from error
 
 
-def _parse(body: object, place: str | None) -> Calendar:
+def _parse(body: object, label: str | None) -> Calendar:
     from noonmark.core.calendars.calendar import Calendar, CalendarError  # noqa: PLC0415
 
     try:
         return Calendar.parse(body)
     except CalendarError as error:
-        raise CliError(f"{place}: {error.message}" if place else error.message, ExitCode.USAGE) from error
+        raise CliError(f"{label}: {error.message}" if label else error.message, ExitCode.USAGE) from error
 
 
 def _change_contents(
@@ -239,7 +241,7 @@ def _change_contents(
     as_json: bool,
     read: dict[str, Any] | None = None,
 ) -> None:
-    """Change what a calendar holds, or only look, and show what becomes of it and of its jobs."""
+    """Change a calendar, or preview the change, and print its effect on jobs."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
     from noonmark.core.calendars.calendar import CalendarError  # noqa: PLC0415
     from noonmark.store.schedules.calendars import check_name  # noqa: PLC0415
@@ -248,7 +250,7 @@ def _change_contents(
         check_name(name)
         with client(operator_settings()) as api:
             change = _put(api, namespace, name, edit, dry_run=dry_run)
-            hint = None if change.told["used_by"] else without_jobs(api, change.told["namespace"])
+            hint = None if change.answer["used_by"] else without_jobs(api, change.answer["namespace"])
     except CalendarError as error:
         raise CliError(error.message, ExitCode.USAGE) from error
     calendar_edits.show_change(change, hint, as_json=as_json, read=read)
@@ -257,11 +259,11 @@ def _change_contents(
 def _put(
     api: Client, namespace: str | None, name: str, edit: Edit, *, dry_run: bool
 ) -> calendar_edits.Change:
-    """Replace a calendar by what an edit makes of it, as long as it is the one that was edited.
+    """Replace a calendar by its edited contents, if nobody else changed it meanwhile.
 
     Raises:
-        CliError: others change it all the time.
-        CalendarError: of the edit.
+        CliError: other users keep changing it.
+        CalendarError: the edit is invalid.
     """
     from noonmark.cli.connections.api import wrong_usage  # noqa: PLC0415
     from noonmark.client import ApiError  # noqa: PLC0415
@@ -272,9 +274,9 @@ def _put(
             found = _read(api, namespace, name)
         except CliError:
             found = None
-        place = found.data["namespace"] if found else namespace_of(api, namespace)
+        home = found.data["namespace"] if found else namespace_of(api, namespace)
         before = Calendar.parse(_document(found.data)["body"]) if found else None
-        now = edit(before, place)
+        now = edit(before, home)
         params = {"namespace": namespace or api.namespace, "dry_run": dry_run}
         headers = {"If-Match": found.etag if found else None}
         try:
@@ -285,17 +287,17 @@ def _put(
         except ApiError as error:
             if error.status != 412:
                 raise
-            # Others have changed it since it was read.
+            # Another user changed it since it was read.
             continue
         return calendar_edits.Change(before, now, answer.data)
-    raise CliError(f"calendar {name} is not changed: others change it all the time; try again in a moment")
+    raise CliError(f"calendar {name} not changed: other users keep changing it; try again later")
 
 
 def _read(api: Client, namespace: str | None, name: str) -> Answer:
     """Read a calendar with its ETag.
 
     Raises:
-        CliError: there is none.
+        CliError: it does not exist.
     """
     from noonmark.client import ApiError  # noqa: PLC0415
 
@@ -305,10 +307,9 @@ def _read(api: Client, namespace: str | None, name: str) -> Answer:
     except ApiError as error:
         if error.status not in {404, 422}:
             raise
-        place = namespace_of(api, namespace)
+        home = namespace_of(api, namespace)
         raise CliError(
-            f"there is no calendar {name!r} in namespace {place}: `noonmark calendar list` shows those there"
-            " are"
+            f"calendar {name!r} does not exist in namespace {home}; run `noonmark calendar list`"
         ) from error
 
 
@@ -328,7 +329,7 @@ def _show_days(document: Row, calendar: Calendar) -> None:
 
 
 def _document(row: Row) -> dict[str, Any]:
-    """Return a calendar with its days apart, in their JSON form."""
+    """Return a calendar with its days as separate JSON fields."""
     body = {key: row[key] for key in calendar_edits.KEYS if row.get(key)}
     return {**{key: value for key, value in row.items() if key not in calendar_edits.KEYS}, "body": body}
 

@@ -1,4 +1,4 @@
-"""What `noonmark schedule diff` prints: the fires, and the fields, that only one of two schedules has."""
+"""Output of `noonmark schedule diff`: fires and fields that only one of two schedules has."""
 
 from __future__ import annotations
 
@@ -16,37 +16,39 @@ from noonmark.core.schedules.preview import Difference, diff, differing_fields
 
 MAX_DAYS: Final = 3660
 ROWS: Final = 20
-"""Rows of each side that people are shown where nobody says how many."""
+"""Default number of rows for each side, without --json."""
 
 _DIFFERENCES: Final = 10_000
 
 
-def show(old: str, new: str, days: str, limit: str | None, asked: ScheduleOptions, *, as_json: bool) -> None:
-    """Print what changes when one schedule takes the place of another.
+def show(
+    old: str, new: str, days: str, limit: str | None, options: ScheduleOptions, *, as_json: bool
+) -> None:
+    """Print the changes if one schedule replaces another.
 
     Args:
         old: cron expression, schedule as JSON, or @FILE.
-        new: the same of what takes its place.
-        days: how many are compared.
-        limit: how many fires of each side are shown.
-        asked: the options that both sides share.
-        as_json: for machines.
+        new: the replacement, in the same form.
+        days: number of days to compare.
+        limit: maximum number of fires for each side.
+        options: the options that both sides share.
+        as_json: print JSON.
 
     Raises:
-        CliError: the input is wrong, and people read.
-        typer.Exit: the input is wrong, and it has been told.
+        CliError: the input is invalid, without --json.
+        typer.Exit: the input is invalid, and the error is printed.
     """
     use_named_zone_data()
-    with_errors(lambda: _difference(old, new, days, limit, asked, as_json=as_json), as_json=as_json)
+    with_errors(lambda: _difference(old, new, days, limit, options, as_json=as_json), as_json=as_json)
 
 
 def _difference(
-    old: str, new: str, days: str, limit: str | None, asked: ScheduleOptions, *, as_json: bool
+    old: str, new: str, days: str, limit: str | None, options: ScheduleOptions, *, as_json: bool
 ) -> None:
     length = timedelta(days=read_count(days, "days", MAX_DAYS))
     most = read_count(limit, "limit", _DIFFERENCES) if limit is not None else None
-    reading = read_reading(asked)
-    left, right = (read_side(given, side, reading, asked.name) for given, side in ((old, "A"), (new, "B")))
+    reading = read_reading(options)
+    left, right = (read_side(given, side, reading, options.name) for given, side in ((old, "A"), (new, "B")))
     assert left.schedule is not None
     assert right.schedule is not None
     cap = most if most is not None and as_json else _DIFFERENCES
@@ -67,17 +69,17 @@ def _difference(
 
 
 def _clock(side: Subject, other: Subject) -> Any:
-    """Return the zone that the rows of a side are shown in: its own, where it has one."""
+    """Return the time zone for the rows of a side: its own, if it has one."""
     return side.zone if side.reads_clock or side.names_zone else other.zone
 
 
 def _about_zones(left: Subject, right: Subject) -> list[str]:
-    """Say whose clock rows show, where the two sides have different ones."""
+    """Return a note on the time zones of the rows, if the two sides differ."""
     if not (left.reads_clock and right.reads_clock) or left.zone.name == right.zone.name:
         return []
-    told = f"A is read in {left.zone.name}, B in {right.zone.name}: each row shows the clock of its own side."
+    note = f"A uses {left.zone.name}, B uses {right.zone.name}: each row shows local time of its side."
     unnamed = [side for side, subject in (("A", left), ("B", right)) if not subject.names_zone]
-    return [told + "".join(f" {side} names no zone: --zone gives one." for side in unnamed)]
+    return [note + "".join(f" {side} names no zone; set it with --zone." for side in unnamed)]
 
 
 def _document(found: Difference, fields: Sequence[str]) -> dict[str, Any]:
@@ -96,9 +98,9 @@ def _summary(found: Difference, fields: Sequence[str]) -> str:
     added, removed = len(found.added), len(found.removed)
     lines = [f"{added} added, {removed} removed until {format_instant(found.until)}"]
     if not found.complete:
-        lines.append("That is as far as both were compared: there may be more; use fewer --days.")
+        lines.append("The comparison stopped there; there may be more differences. Use fewer --days.")
     if fields:
-        head = "Fields that differ" if added or removed else "No fire differs, but these fields do"
+        head = "Different fields" if added or removed else "Same fires, but different fields"
         lines.append(f"{head}: {', '.join(fields)}")
     return "\n".join(lines)
 
@@ -112,4 +114,4 @@ def _show_rows(found: Difference, most: int) -> None:
     show_list([fire_row(fire) | {"change": sign} for sign, fire in rows], (field("change", " "), *COLUMNS))
     added, removed = (max(len(fires) - most, 0) for fires in (found.added, found.removed))
     if added or removed:
-        print(f"Not shown: {added} more added, {removed} more removed; --limit N shows more.")
+        print(f"Not shown: {added} more added, {removed} more removed; use --limit N.")

@@ -1,4 +1,4 @@
-"""Files that `noonmark schedule` reads: job documents, and what calendars hold."""
+"""Files of `noonmark schedule`: job documents and calendars."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ICS_YEARS: Final = 10
 
 
 class Documents(NamedTuple):
-    """What a file holds.
+    """Contents of a file.
 
     Attributes:
-        items: documents, and in place of each that cannot be read what is wrong with it.
-        listed: they are the items of one list, not lines or documents of their own.
+        items: documents; an error in place of each invalid one.
+        listed: they are the items of one list, not separate lines or documents.
     """
 
     items: list[Any | InputError]
@@ -31,7 +31,7 @@ class Documents(NamedTuple):
 
 
 def read_calendars(given: Sequence[str]) -> dict[str, Calendar]:
-    """Read `NAME=FILE` options: the calendars' bodies as JSON, YAML or iCalendar.
+    """Read `NAME=FILE` options: calendars as JSON, YAML or iCalendar.
 
     Raises:
         InputError: one cannot be read.
@@ -53,7 +53,7 @@ def read_calendars(given: Sequence[str]) -> dict[str, Calendar]:
         except CalendarError as error:
             raise InputError("calendar", f"{file}: {error.message}") from None
         except ValueError:
-            raise InputError("calendar", f"{file} holds no single calendar: one object is needed") from None
+            raise InputError("calendar", f"{file} must contain one calendar object") from None
     return found
 
 
@@ -67,21 +67,21 @@ def _from_ics(text: str, file: str) -> Calendar:
 
 
 def read_file(file: str) -> Documents:
-    """Read the documents of a file: YAML, a JSON document, a list of them, or one per line.
+    """Read the documents of a file: YAML, JSON, a list, or JSON lines.
 
     Raises:
-        InputError: it cannot be read, is none of these, or is empty.
+        InputError: it cannot be read, has another form, or is empty.
     """
     documents = _documents(_text_of(file, "file"), file)
     listed = len(documents) == 1 and isinstance(documents[0], list)
     if listed:
         documents = documents[0]
     if not documents:
-        raise InputError("file", f"{_place(file)} holds no document")
+        raise InputError("file", f"{_label(file)} contains no document")
     return Documents(documents, listed)
 
 
-def _place(file: str) -> str:
+def _label(file: str) -> str:
     return "standard input" if file == "-" else file
 
 
@@ -92,25 +92,25 @@ def _text_of(file: str, option: str) -> str:
         with Path(file).open(encoding="utf-8") as source:
             return source.read(MAX_FILE_BYTES)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(option, f"{_place(file)} cannot be read: {error}") from None
+        raise InputError(option, f"cannot read {_label(file)}: {error}") from None
 
 
 def _documents(text: str, file: str) -> list[Any]:
     try:
         return [json.loads(text)]
     except RecursionError:
-        raise InputError("file", f"{_place(file)} is nested too deeply to be read") from None
+        raise InputError("file", f"{_label(file)} is nested too deeply") from None
     except ValueError:
         pass
     return _json_lines(text, file) or _yaml(text, file)
 
 
 def _json_lines(text: str, file: str) -> list[Any] | None:
-    """Return one document of each line, or what is wrong with it; None for a file that is no JSON lines.
+    """Return a document or an error for each line; None for a file without JSON lines.
 
-    It is, also where some lines are broken, when all lines begin as objects do, or half of them are some.
+    A file with invalid lines counts if all lines begin like objects, or half of them are objects.
     """
-    # At line feeds only: JSON texts may hold other characters that `splitlines` takes for the end of a line.
+    # Split at line feeds only: `splitlines` also splits at characters that JSON strings can contain.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if len(lines) < 2 or any(line.rstrip() == "---" for _, line in lines):
         return None
@@ -128,14 +128,14 @@ def _json_line(line: str, number: int, file: str) -> Any:
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:
-        told = f"{error.msg} (character {error.pos + 1})"
+        reason = f"{error.msg} (character {error.pos + 1})"
     except (ValueError, RecursionError) as error:
-        told = str(error)
-    return InputError("file", f"{_place(file)}: line {number} is not JSON: {told}")
+        reason = str(error)
+    return InputError("file", f"{_label(file)}: line {number} is not JSON: {reason}")
 
 
 def _yaml(text: str, file: str) -> list[Any]:
-    """Return the documents of a stream; the last is what is wrong with it where it ends in a broken one."""
+    """Return the documents of a stream; the last item is an error if the stream breaks off."""
     import yaml  # noqa: PLC0415 - takes a while, for this form only
 
     found: list[Any] = []
@@ -144,9 +144,9 @@ def _yaml(text: str, file: str) -> list[Any]:
             if document is not None:
                 found.append(document)  # noqa: PERF401 - those before an error are kept
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        told = " ".join(str(error).split()) or "nested too deeply"
-        hint = "; an expression that starts with * stands in quotes" if "alias" in told else ""
-        broken = InputError("file", f"{_place(file)} is neither JSON nor YAML: {told}{hint}")
+        reason = " ".join(str(error).split()) or "nested too deeply"
+        hint = "; put an expression that starts with * in quotes" if "alias" in reason else ""
+        broken = InputError("file", f"{_label(file)} is neither JSON nor YAML: {reason}{hint}")
         if not found:
             raise broken from None
         found.append(broken)

@@ -1,7 +1,7 @@
-"""Days out of an iCalendar file: what publishers of holidays offer for download.
+"""Read the days of an iCalendar file, such as a published list of holidays.
 
-Only the days of events matter, as each event writes them: an event at a time of day counts for the dates on
-its own clock. What recurs is written out for some years, but for what is the same day of every year.
+Only the days of events matter, as each event writes them: an event at a time of day counts for the dates in
+its own time zone. Recurring events are expanded for some years, except yearly ones on a fixed day.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from noonmark.core.calendars.calendar import FIRST_DAY, LAST_DAY, MAX_DATES, MAX
 MAX_BYTES: Final = 5_000_000
 MAX_EVENTS: Final = 10_000
 MAX_OCCURRENCES: Final = 200_000
-"""Days on which the recurring events of one file may fall together."""
+"""Maximum number of days of all recurring events in a file."""
 
 MAX_EVENT_DAYS: Final = 3_660
 _READ: Final = (
@@ -34,7 +34,7 @@ _READ: Final = (
 )
 _KINDS: Final = {"DTSTART": date, "DTEND": date, "RECURRENCE-ID": date, "DURATION": timedelta}
 _RUN: Final = 3
-"""Days on end that become a range."""
+"""Number of consecutive days that become a range."""
 
 _BREAK: Final = re.compile(r"\r\n|\n|\r")
 _UNTIL_DAY: Final = re.compile(r"(UNTIL=[0-9]{8})(?![0-9T])")
@@ -43,17 +43,17 @@ _END_OF_DAY: Final = time(23, 59, 59)
 
 
 class IcsError(ValueError):
-    """The file is refused: what is wrong, at which event or line, and what to do."""
+    """The file is rejected: what is wrong, at which event or line, and what to do."""
 
 
 class IcsDays(NamedTuple):
-    """What a file says.
+    """Contents of a file.
 
     Attributes:
-        calendar: its days.
-        events: how many there are.
-        cancelled: how many of them were left out because they are cancelled.
-        written_out_to: the last day up to which recurring events were written out; None if there was no need.
+        calendar: the days.
+        events: number of events.
+        cancelled: number of cancelled events, which are ignored.
+        written_out_to: last day of the expansion of recurring events; None if nothing was expanded.
     """
 
     calendar: Calendar
@@ -64,7 +64,7 @@ class IcsDays(NamedTuple):
 
 @dataclass(slots=True)
 class _Event:
-    """An event, where it stands, and its start with the zone that it writes its times in."""
+    """An event with its position in the file, its start and its time zone."""
 
     body: Any
     number: int
@@ -81,7 +81,7 @@ class _Event:
         return not isinstance(self.start, datetime)
 
     def local(self, value: date) -> date:
-        """Return a time as the clock of the event shows it, a day for one that lasts all day."""
+        """Return a time in the time zone of the event, or a day for an all-day event."""
         if not isinstance(value, datetime):
             return value
         if self.all_day:
@@ -100,12 +100,12 @@ def read_ics(data: bytes, *, today: date, years: int) -> IcsDays:
     """Read the days of an iCalendar file.
 
     Args:
-        data: the file, UTF-8.
-        today: recurring events are written out from the start of last year on.
-        years: and to the end of the year so many years ahead.
+        data: the file in UTF-8.
+        today: recurring events are expanded from the start of last year.
+        years: and to the end of the year this number of years ahead.
 
     Raises:
-        IcsError: it is no such file, too large, or an event cannot be understood.
+        IcsError: it is another kind of file, too large, or has an invalid event.
     """
     events = _parse(data)
     reader = _Reader(
@@ -119,43 +119,43 @@ def read_ics(data: bytes, *, today: date, years: int) -> IcsDays:
 
 def _parse(data: bytes) -> list[_Event]:
     if len(data) > MAX_BYTES:
-        raise IcsError(f"has {len(data):,} bytes; at most {MAX_BYTES:,} are read: export fewer years")
+        raise IcsError(f"has {len(data):,} bytes, more than {MAX_BYTES:,}; export fewer years")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise IcsError(f"is not UTF-8 at byte {error.start}; save it as UTF-8") from error
     lines = [line.strip().upper() for line in _BREAK.split(text)]
     if "BEGIN:VCALENDAR" not in lines:
-        raise IcsError("is no iCalendar file: it has no line BEGIN:VCALENDAR; download the .ics file itself")
+        raise IcsError("is not an iCalendar file (no line BEGIN:VCALENDAR); download the .ics file itself")
     places = [number for number, line in enumerate(lines, start=1) if line == "BEGIN:VEVENT"]
     if len(places) > MAX_EVENTS:
-        raise IcsError(f"holds {len(places):,} events; at most {MAX_EVENTS:,} are read: export fewer years")
+        raise IcsError(f"contains {len(places):,} events, more than {MAX_EVENTS:,}; export fewer years")
     import icalendar  # noqa: PLC0415 - for this command only
 
     try:
         parsed = icalendar.Calendar.from_ical(text, multiple=True)
         found = [event for calendar in parsed for event in calendar.walk("VEVENT")]
     except Exception as error:
-        # What the library raises for a damaged file is not documented, and more than ValueError was seen.
+        # The library does not document what it raises for a damaged file; more than ValueError was seen.
         raise IcsError(f"cannot be read: {error}; download it again, or correct that line") from error
     if len(found) != len(places):
         raise IcsError(
-            f"has {len(places)} lines BEGIN:VEVENT and {len(found)} whole events: part of it is missing;"
+            f"has {len(places)} lines BEGIN:VEVENT and {len(found)} complete events; part of it is missing;"
             " download it again"
         )
     return [_Event(body, n, line) for n, (body, line) in enumerate(zip(found, places, strict=True), start=1)]
 
 
 def _check(event: _Event) -> None:
-    """Refuse what cannot be understood, and note the start."""
+    """Return the event with its start; reject invalid properties."""
     body = event.body
     for name, problem in body.errors:
         if name in _READ:
-            raise event.refuse(f"has a wrong {name} ({problem}); correct it, or take the event out")
+            raise event.refuse(f"has an invalid {name} ({problem}); correct it, or remove the event")
     for name, kind in _KINDS.items():
         value = body.get(name)
         if isinstance(value, list):
-            raise event.refuse(f"has {name} more than once; leave one")
+            raise event.refuse(f"has {name} more than once; keep one")
         if value is not None and not isinstance(value.dt, kind):
             raise event.refuse(f"has a {name} of the wrong kind ({value.dt}); correct it")
     for name in ("RDATE", "EXDATE"):
@@ -166,16 +166,16 @@ def _check(event: _Event) -> None:
 
 
 def _check_form(event: _Event) -> None:
-    """Refuse an event without a start, and what iCalendar has but is not read here."""
+    """Reject an event without a start, and unsupported properties."""
     body = event.body
     if body.get("DTSTART") is None:
-        raise event.refuse("has no DTSTART; give it one, or take it out")
+        raise event.refuse("has no DTSTART; add one, or remove the event")
     if "EXRULE" in body:
         raise event.refuse("has an EXRULE, which is no longer part of iCalendar; write EXDATEs instead")
     if "RECURRENCE-ID" in body and "RANGE" in body["RECURRENCE-ID"].params:
         raise event.refuse(
-            "changes its series from one time on (RANGE=THISANDFUTURE), which is not read; end the series"
-            " there and begin another one"
+            "changes its series from one time on (RANGE=THISANDFUTURE), which is not supported; end the"
+            " series there and start another one"
         )
 
 
@@ -192,7 +192,7 @@ class _Reader:
         self.written_out_to: date | None = None
 
     def take_in(self, events: Iterable[_Event]) -> int:
-        """Take in all events of a file; return how many are cancelled."""
+        """Add all events of a file; return how many are cancelled."""
         series: list[_Event] = []
         replaced: dict[str, list[_Event]] = {}
         cancelled = 0
@@ -200,7 +200,7 @@ class _Reader:
             is_cancelled = str(event.body.get("STATUS", "")).upper() == "CANCELLED"
             cancelled += is_cancelled
             if "RECURRENCE-ID" in event.body:
-                # It stands for one time of a series, whatever becomes of that time.
+                # It replaces one time of a series, even if that time is cancelled.
                 replaced.setdefault(str(event.body.get("UID", "")), []).append(event)
                 if not is_cancelled:
                     self._add(event, event.start)
@@ -211,10 +211,10 @@ class _Reader:
         return cancelled
 
     def calendar(self, cancelled: int) -> Calendar:
-        """Return all days taken in.
+        """Return all days.
 
         Raises:
-            IcsError: they are too many, or none.
+            IcsError: there are too many, or none.
         """
         dates: list[date] = []
         ranges: list[DayRange] = []
@@ -226,11 +226,11 @@ class _Reader:
                 dates += run
         if not dates and not ranges and not self._yearly:
             why = f" ({cancelled} are cancelled)" if cancelled else ""
-            raise IcsError(f"names no day from {FIRST_DAY} to {LAST_DAY}{why}; is it the right file?")
+            raise IcsError(f"has no day from {FIRST_DAY} to {LAST_DAY}{why}; check that it is the right file")
         if len(dates) > MAX_DATES or len(ranges) > MAX_RANGES:
             raise IcsError(
-                f"makes {len(dates):,} single days and {len(ranges):,} ranges; a calendar holds {MAX_DATES:,}"
-                f" and {MAX_RANGES:,}: give fewer --years, or a smaller file"
+                f"has {len(dates):,} single days and {len(ranges):,} ranges; a calendar can have"
+                f" {MAX_DATES:,} and {MAX_RANGES:,}; use fewer --years, or a smaller file"
             )
         return Calendar(dates=tuple(dates), ranges=tuple(ranges), yearly=tuple(self._yearly))
 
@@ -250,7 +250,7 @@ class _Reader:
             self._write_out(event, rule, gone)
 
     def _take_yearly(self, event: _Event, rule: Any) -> bool:
-        """Take in what is the same day of every year from now on; False for any other rule."""
+        """Add a rule that is the same day of every year from now on; return False for other rules."""
         start = event.start
         plain = (
             rule.keys() <= {"FREQ", "INTERVAL", "BYMONTH", "BYMONTHDAY", "WKST"}
@@ -258,10 +258,10 @@ class _Reader:
             and _value(rule, "INTERVAL") in {None, "1"}
             and _value(rule, "BYMONTH") in {None, str(start.month)}
             and _value(rule, "BYMONTHDAY") in {None, str(start.day)}
-            # A day of the month alone is that day of every month.
+            # A day of the month alone means that day of every month.
             and ("BYMONTH" in rule or "BYMONTHDAY" not in rule)
         )
-        # One that is to begin later does not hold yet. What lasts over the end of February differs by year.
+        # A later start does not apply yet. An event across the end of February differs by year.
         if not plain or start.year > self._this_year:
             return False
         days = _length(event)
@@ -276,24 +276,24 @@ class _Reader:
 
         start = event.naive_start()
         try:
-            # An UNTIL that is a day means all of it; rules are read with times only.
+            # An UNTIL that is a day means the whole day; rules are parsed with times only.
             text = "RRULE:" + _UNTIL_DAY.sub(r"\1T235959", rule.to_ical().decode())
             (recurrence,) = parse_rrule(text, dtstart=start).rules
         except TypeError:
-            # The library takes an UNTIL of hours and minutes alone, and cannot write it again.
+            # The library accepts an UNTIL with only hours and minutes, but cannot serialize it.
             raise event.refuse(
-                f"has a wrong RRULE ({dict(rule)}); correct it, or take the event out"
+                f"has an invalid RRULE ({dict(rule)}); correct it, or remove the event"
             ) from None
         except RRuleError as error:
-            raise event.refuse(f"has a wrong RRULE: {error.message}") from error
+            raise event.refuse(f"has an invalid RRULE: {error.message}") from error
         last = datetime.combine(self._last, _END_OF_DAY)
         at = recurrence.next(max(start, datetime.combine(self._first, time.min)) - timedelta(seconds=1))
         while at is not None and at <= last and not _ended(event, at, recurrence.until_utc):
             self._occurrences += 1
             if self._occurrences > MAX_OCCURRENCES:
                 raise IcsError(
-                    f"has recurring events that fall on more than {MAX_OCCURRENCES:,} days together:"
-                    " give fewer --years, or a smaller file"
+                    f"has recurring events on more than {MAX_OCCURRENCES:,} days in total;"
+                    " use fewer --years, or a smaller file"
                 )
             if _is_gone(at, gone):
                 at = recurrence.next(at)
@@ -310,10 +310,10 @@ class _Reader:
 
 
 def _length(event: _Event) -> int:
-    """Return on how many days an event is, at least one.
+    """Return the number of days of an event, at least one.
 
     Raises:
-        IcsError: it ends before it begins, or lasts beyond all measure.
+        IcsError: it ends before it begins, or is too long.
     """
     body, start = event.body, event.local(event.start)
     end = start
@@ -335,7 +335,7 @@ def _length(event: _Event) -> int:
             raise event.refuse(f"ends on {end}, before it begins on {start}; correct its DTEND")
         days = max(1, (end - start).days)
     if days > MAX_EVENT_DAYS:
-        raise event.refuse(f"lasts {days:,} days; at most {MAX_EVENT_DAYS:,} are read: correct its DTEND")
+        raise event.refuse(f"lasts {days:,} days, more than {MAX_EVENT_DAYS:,}; correct its DTEND")
     return days
 
 
@@ -351,7 +351,7 @@ def _is_gone(at: date, gone: set[date]) -> bool:
 
 
 def _times(value: Any) -> Iterator[date]:
-    """Return the times of RDATE or EXDATE lines; of a period its begin."""
+    """Return the times of RDATE or EXDATE lines; for a period, its start."""
     for line in _listed(value):
         for each in line.dts:
             yield each.dt[0] if isinstance(each.dt, tuple) else each.dt
@@ -364,6 +364,6 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _value(rule: Any, key: str) -> str | None:
-    """Return a part of a rule that has one value; of several, something that equals none."""
+    """Return the value of a rule part with one value; for several, an object that equals nothing."""
     values = _listed(rule.get(key))
     return ",".join(map(str, values)) if values else None

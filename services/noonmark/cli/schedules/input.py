@@ -1,4 +1,4 @@
-"""What `noonmark schedule` is given: options, schedules and job documents, read into schedules."""
+"""Parse the input of `noonmark schedule`: options, schedules and job documents."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from noonmark.core.zones.zones import UTC_ZONE, Zone, ZoneError, load_zone
 
 MAX_COUNT: Final = 100_000
 
-_ON_ARRIVAL: Final = "The job has no schedule: it is due as soon as it is made."
+_ON_ARRIVAL: Final = "The job has no schedule: it is due as soon as it is created."
 _KINDS: Final = ("cron", "rrule", "every", "at", "any")
 _CALENDAR_GROUPS: Final = ("exclude", "include")
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One schedule that is looked at.
+    """One schedule of the input.
 
     Attributes:
-        name: of its job; None without one.
-        schedule: None for a job that is due on arrival.
-        zone: whose clock is shown.
-        notes: sentences on what could not be taken into account.
-        names_zone: the zone was given, by the schedule itself or for all that name none.
-        unknown: calendars that it names and whose content is not at hand.
+        name: name of its job, if any.
+        schedule: the schedule; None for a job that is due at once.
+        zone: time zone of the output.
+        notes: notes on what could not be considered.
+        names_zone: the zone was given, by the schedule or by --zone.
+        unknown: calendars whose contents were not given.
     """
 
     name: str | None
@@ -46,7 +46,7 @@ class Subject:
 
     @property
     def reads_clock(self) -> bool:
-        """Whether the zone decides when it fires."""
+        """Whether its fires depend on the zone."""
         if self.schedule is None:
             return False
         rules = self.schedule.members if isinstance(self.schedule, AnyOf) else (self.schedule,)
@@ -55,12 +55,12 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What schedules are read with.
+    """Context for parsing schedules.
 
     Attributes:
-        after: aware UTC; an interval without `start` counts from it.
-        zone_name: of schedules that name none; None: UTC, as nobody said.
-        calendars: by name.
+        after: aware UTC; intervals without `start` count from it.
+        zone_name: zone of schedules that name none; None means UTC.
+        calendars: calendars by name.
     """
 
     after: datetime
@@ -68,14 +68,14 @@ class Reading:
     calendars: Mapping[str, Calendar] = field(default_factory=dict)
 
     def of_options(self, given: Mapping[str, Any], name: str | None) -> Subject:
-        """Read the schedule that options make up.
+        """Parse the schedule of the options.
 
         Args:
-            given: the fields of a schedule document, those that were given.
-            name: what `H` is hashed from.
+            given: the given fields of a schedule document.
+            name: input of the hash for `H`.
 
         Raises:
-            InputError: an option is wrong; `field` is its name.
+            InputError: an option is invalid; `field` is its name.
         """
         self._check_calendar_options(given.get("calendars"))
         try:
@@ -84,10 +84,10 @@ class Reading:
             raise of_options(error, given.get("cron") or given.get("rrule")) from None
 
     def of_document(self, document: object) -> Subject:
-        """Read the schedule of a job document, of an event that holds one, or a schedule itself.
+        """Parse the schedule of a job document or event, or a schedule itself.
 
         Raises:
-            InputError: the document or its schedule is wrong.
+            InputError: the document or its schedule is invalid.
         """
         if isinstance(document, Mapping) and "specversion" in document:
             document = document.get("data")
@@ -109,13 +109,13 @@ class Reading:
             raise of_document(error, text, below + error.pointer) from None
         if isinstance(document.get("namespace"), str) and found.reads_clock and not found.names_zone:
             found.notes.append(
-                f"No timezone: read in UTC; namespace {shortened(document['namespace'])} may have a default"
-                " zone; --zone gives one."
+                f"No timezone: UTC is used; namespace {shortened(document['namespace'])} may have a default"
+                " zone; set it with --zone."
             )
         return found
 
     def _unscheduled(self, document: Mapping[str, Any], name: str | None) -> Subject:
-        """Read a job that is due once: at its `run_at`, or as soon as it is made."""
+        """Parse a job that is due once: at its `run_at`, or at once."""
         zone = self.zone(self.zone_name)
         try:
             run_at = read_document_instant(document, "run_at", "")
@@ -138,10 +138,10 @@ class Reading:
         return Subject(name, schedule, zone, notes, (own or self.zone_name) is not None, tuple(unknown))
 
     def zone(self, name: str | None) -> Zone:
-        """Return a zone; UTC for None.
+        """Return a time zone; UTC for None.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: it does not exist.
         """
         try:
             return UTC_ZONE if name in {None, "UTC"} else load_zone(str(name))
@@ -152,7 +152,7 @@ class Reading:
         return Context(self.after, self.zone_name or "UTC", name or "", self.calendars)
 
     def _check_jitter(self, value: object, name: str | None) -> None:
-        """Refuse what a submission would be refused for; that nothing is left to fire is no fault here."""
+        """Reject what a submission would be rejected for, but accept a schedule without further fires."""
         try:
             parse_schedule(
                 value,
@@ -166,7 +166,7 @@ class Reading:
                 raise
 
     def _check_calendar_options(self, rule: Mapping[str, Any] | None) -> None:
-        """Refuse a calendar that no --calendar gives: options have nothing else that it may come from."""
+        """Reject a calendar without --calendar: options have no other source for it."""
         if rule is None:
             return
         if not any(rule.get(group) for group in _CALENDAR_GROUPS):
@@ -178,19 +178,19 @@ class Reading:
                 if name not in self.calendars:
                     raise InputError(
                         f"{group}_calendar",
-                        f"calendar {shortened(name)} of --{group}-calendar is not known: give what it"
-                        f" holds with --calendar {name}=FILE",
+                        f"calendar {shortened(name)} of --{group}-calendar is unknown; give its"
+                        f" days with --calendar {name}=FILE",
                     )
 
     def _with_known_calendars(self, value: object) -> tuple[object, list[str]]:
-        """Leave out calendars whose content is not at hand, in the database; return also their names."""
+        """Remove calendars whose contents were not given; return their names, too."""
         rule = value.get("calendars") if isinstance(value, Mapping) else None
         if not isinstance(value, Mapping) or not isinstance(rule, Mapping):
             return value, []
         unknown = [name for name in named_calendars(value) if name not in self.calendars]
         if not unknown:
             return value, []
-        # What else may be wrong with the field is told all the same.
+        # Other errors of the field are still reported.
         parse_holidays(rule, {**dict.fromkeys(unknown, Calendar()), **self.calendars})
         known = {
             group: [name for name in _listed(rule.get(group)) if name in self.calendars]
@@ -201,7 +201,7 @@ class Reading:
 
 
 def named_calendars(schedule: object) -> list[str]:
-    """Return the names of the calendars that a schedule document speaks of."""
+    """Return the names of the calendars in a schedule document."""
     rule = schedule.get("calendars") if isinstance(schedule, Mapping) else None
     groups = [_listed(rule.get(group)) for group in _CALENDAR_GROUPS] if isinstance(rule, Mapping) else []
     return list(dict.fromkeys(name for group in groups for name in group if isinstance(name, str)))
@@ -209,10 +209,10 @@ def named_calendars(schedule: object) -> list[str]:
 
 def _unknown_note(names: Sequence[str]) -> str:
     many = len(names) > 1
-    told = ", ".join(map(shortened, names))
+    listed = ", ".join(map(shortened, names))
     return (
-        f"Without a database the content of calendar{'s' if many else ''} {told} is not known, and"
-        f" {'they are' if many else 'it is'} left out: give it with --calendar NAME=FILE."
+        f"Calendar{'s' if many else ''} {listed} {'are' if many else 'is'} ignored, because this command"
+        " reads no database; add --calendar NAME=FILE."
     )
 
 
@@ -221,7 +221,7 @@ def _listed(names: object) -> Sequence[object]:
 
 
 def _at_pointer(value: object, pointer: str) -> object:
-    """Return what a JSON pointer leads to; None where it leads nowhere."""
+    """Return the value at a JSON pointer, or None."""
     for token in pointer.split("/")[1:]:
         if isinstance(value, list) and token.isdigit() and int(token) < len(value):
             value = value[int(token)]
@@ -231,10 +231,10 @@ def _at_pointer(value: object, pointer: str) -> object:
 
 
 def read_instant(given: str | None, option: str) -> datetime | None:
-    """Read an instant of any year: schedules are looked at in the past too.
+    """Parse an instant of any year: schedules can be previewed in the past, too.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not an instant.
     """
     if given is None:
         return None
@@ -246,16 +246,16 @@ def read_instant(given: str | None, option: str) -> datetime | None:
         pass
     raise InputError(
         option,
-        f"--{option} is {shortened(given)}, which is no instant; allowed: RFC 3339 with an offset, such as"
+        f"--{option} is {shortened(given)}, not an instant; allowed: RFC 3339 with an offset, such as"
         " 2026-06-01T09:00:00Z",
     )
 
 
 def read_count(given: str, option: str, most: int = MAX_COUNT) -> int:
-    """Read a whole number from 1 on.
+    """Parse a whole number of at least 1.
 
     Raises:
-        InputError: it is none, or too large.
+        InputError: it is not a number, or too large.
     """
     number = int(given) if re.fullmatch(r"[0-9]{1,9}", given.strip()) else 0
     if not 1 <= number <= most:
@@ -265,7 +265,7 @@ def read_count(given: str, option: str, most: int = MAX_COUNT) -> int:
 
 
 def read_every(given: str) -> str | int | float:
-    """Return a number of seconds as a number, and anything else as it stands."""
+    """Return a number of seconds as a number, and any other text unchanged."""
     if re.fullmatch(r"[0-9]{1,12}", given):
         return int(given)
     return float(given) if re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,6}", given) else given

@@ -1,4 +1,4 @@
-"""What is wrong with what `noonmark schedule` was given, in the words of whoever gave it."""
+"""Errors of `noonmark schedule`, with the names that the user typed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final, Literal
 
 from noonmark.core.schedule_error import ScheduleError
 
-Place = Literal["option", "document"]
+Origin = Literal["option", "document"]
 
 _FIELD_OF: Final = {"timezone": "zone", "exclude": "exclude_calendar", "include": "include_calendar"}
-"""Fields of documents whose options are called otherwise."""
+"""Fields of documents whose options have other names."""
 
 _LEADING: Final = re.compile(r"(?:every|at|start|end|dtstart|after|until|count|days)(?= (?:is |'|\d))")
 _AS_OPTIONS: Final = (
@@ -37,13 +37,13 @@ _UNITS: Final = {"s": "PT{}S", "m": "PT{}M", "h": "PT{}H", "d": "P{}D"}
 
 
 class InputError(Exception):
-    """What was given is wrong.
+    """The input is invalid.
 
     Attributes:
-        field: the option, or the part of the expression; None where it is no single one.
-        position: 1-based character of `text` where the trouble is, or None.
+        field: the option or the part of the expression; None if several are involved.
+        position: 1-based position of the error in `text`, or None.
         message: a sentence.
-        text: the expression that `position` counts in, where there is one.
+        text: the expression that `position` refers to, if any.
         pointer: JSON pointer into the job document, for documents.
     """
 
@@ -55,7 +55,7 @@ class InputError(Exception):
         text: str | None = None,
         pointer: str | None = None,
     ) -> None:
-        """Take what is told of it."""
+        """Store the parts of the error."""
         super().__init__(message)
         self.field = field
         self.position = position
@@ -70,20 +70,20 @@ class InputError(Exception):
 
 
 def of_options(error: ScheduleError, text: object) -> InputError:
-    """Return what is wrong with options; `text` is the expression that was given."""
+    """Return the error of options; `text` is the expression."""
     named = _named(error)
     message = in_option_words(error.message) + _hint(error, text, "option")
     return InputError(_FIELD_OF.get(named or "", named), message, error.position, _marked(error, text))
 
 
 def of_document(error: ScheduleError, text: object, pointer: str) -> InputError:
-    """Return what is wrong with a document; `text` is what stands at the pointer."""
+    """Return the error of a document; `text` is the value at the pointer."""
     message = error.message + _hint(error, text, "document")
     return InputError(_named(error), message, error.position, _marked(error, text), pointer)
 
 
 def in_option_words(message: str) -> str:
-    """Return a message about a document with the names of options: --zone instead of timezone."""
+    """Return a message with the names of options instead of fields: --zone for timezone."""
     message = (
         _LEADING.sub(lambda found: f"--{found[0]}", message, count=1) if _LEADING.match(message) else message
     )
@@ -94,38 +94,38 @@ def in_option_words(message: str) -> str:
     )
 
 
-def suggestion(text: str, place: Place) -> str | None:
-    """Say how a text is written that is another kind of schedule than cron; None where it is not.
+def suggestion(text: str, origin: Origin) -> str | None:
+    """Return how to write a text that is not a cron expression but another kind of schedule; else None.
 
     Args:
-        text: what stood where a cron expression was read.
-        place: whether options make up the schedule, or a document does.
+        text: the text in origin of a cron expression.
+        origin: whether the schedule is from options or a document.
     """
     text = text.strip()
     if _EVERY.fullmatch(text):
         every = _duration(text)
-        return f"for a fixed period: {_written('every', every, place)}"
+        return f"for a fixed period: {_written('every', every, origin)}"
     if _RRULE.fullmatch(text):
-        beside = " with --dtstart 2026-01-05T09:00:00" if place == "option" else ""
-        return f"for a recurrence rule: {_written('rrule', text, place)}{beside}"
+        suffix = " with --dtstart 2026-01-05T09:00:00" if origin == "option" else ""
+        return f"for a recurrence rule: {_written('rrule', text, origin)}{suffix}"
     if _INSTANT.fullmatch(text):
-        return f"for one instant: {_written('at', text, place)}"
+        return f"for one instant: {_written('at', text, origin)}"
     return None
 
 
 def unexpected(words: list[str], cron: str | None) -> InputError:
-    """Return what to say of words that stand where only options may."""
+    """Return the error of arguments where only options are allowed."""
     if cron is not None:
         whole = " ".join([cron, *words])
-        told = f"put the whole expression in quotes: --cron {_quoted(whole)}"
+        advice = f"put the whole expression in quotes: --cron {_quoted(whole)}"
     elif _FILE.fullmatch(words[0]):
-        told = f"write -f {_quoted(words[0])}"
+        advice = f"write -f {_quoted(words[0])}"
     elif words[0].lstrip()[:1] in {"{", "["}:
-        told = "options make up the schedule; -f FILE reads documents"
+        advice = "use options for a schedule, or -f FILE for documents"
     else:
         whole = " ".join(words)
-        told = f"write {(suggestion(whole, 'option') or f'--cron {_quoted(whole)}').rpartition(': ')[2]}"
-    return InputError(None, f"unexpected argument {_quoted(words[0])}; {told}")
+        advice = f"write {(suggestion(whole, 'option') or f'--cron {_quoted(whole)}').rpartition(': ')[2]}"
+    return InputError(None, f"unexpected argument {_quoted(words[0])}; {advice}")
 
 
 def _quoted(text: str) -> str:
@@ -133,13 +133,13 @@ def _quoted(text: str) -> str:
 
 
 def _duration(text: str) -> str:
-    """Return a length as ISO 8601 where it has a unit, such as PT15M for 15m; else as it stands."""
+    """Return a duration with a unit as ISO 8601, such as PT15M for 15m; else unchanged."""
     unit = _UNITS.get(text[-1].lower())
     return text if unit is None or text[0] in "pP" else unit.format(text[:-1].strip())
 
 
-def _written(kind: str, value: str, place: Place) -> str:
-    if place == "option":
+def _written(kind: str, value: str, origin: Origin) -> str:
+    if origin == "option":
         return f"--{kind} {shlex.quote(value)}"
     number = kind == "every" and value.isdigit()
     shown: dict[str, object] = {kind: int(value) if number else value}
@@ -148,14 +148,14 @@ def _written(kind: str, value: str, place: Place) -> str:
     return json.dumps(shown, ensure_ascii=False)
 
 
-def _hint(error: ScheduleError, text: object, place: Place) -> str:
+def _hint(error: ScheduleError, text: object, origin: Origin) -> str:
     of_cron = error.pointer.rpartition("/")[2] not in {"every", "rrule", "at", "dtstart", "start", "end"}
-    found = suggestion(text, place) if of_cron and isinstance(text, str) else None
+    found = suggestion(text, origin) if of_cron and isinstance(text, str) else None
     return f"; {found}" if found else ""
 
 
 def _named(error: ScheduleError) -> str | None:
-    """Return the field that is wrong: a part of the expression, or the last name of the pointer."""
+    """Return the invalid field: a part of the expression, or the last name of the pointer."""
     if error.field == "DTSTART":
         return "dtstart"
     last = error.pointer.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""From the options of `noonmark schedule` to schedules."""
+"""Convert the options of `noonmark schedule` to schedules."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _OF_A_JOB: Final = frozenset({
     "name", "type", "handler", "schedule", "run_at", "payload", "namespace", "specversion", "data"
 })  # fmt: skip
 _LIST_OF_SCHEDULES: Final = (
-    "the file is a list of schedules without jobs, and each was read as a job of its own; for one job with"
+    "the file is a list of schedules without jobs, so each was read as a separate job; for one job with"
     " several schedules write a document whose `schedule` (or `any`) is the list"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleOptions:
-    """Options as they were given.
+    """Options as the user typed them.
 
     Attributes:
-        rule: those that make up a schedule, by the field of its document.
-        file: of job documents.
+        rule: options of the schedule, by field of the schedule document.
+        file: file with job documents.
         calendars: `NAME=FILE`.
-        words: that stand where only options may.
+        words: unexpected arguments.
     """
 
     rule: dict[str, Any]
@@ -49,16 +49,16 @@ class ScheduleOptions:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options, read.
+    """Parsed options.
 
     Attributes:
-        subjects: of each schedule its job's name, and the schedule or what is wrong with it.
-        single: the schedule is one of options, not of a file.
+        subjects: name of the job and schedule, or the error, for each schedule.
+        single: there is one schedule, from options and not from a file.
         after: aware UTC.
-        since: what distances count from is an instant that was given, not now.
-        count: of fires that are shown.
-        calendars: those that were given.
-        hints: sentences on the file as a whole.
+        since: distances count from a given instant, not from now.
+        count: maximum number of fires.
+        calendars: names of the given calendars.
+        hints: notes on the whole file.
     """
 
     subjects: Iterator[tuple[str | None, Subject | InputError]]
@@ -71,37 +71,37 @@ class Request:
     hints: list[str]
 
 
-def read_request(asked: ScheduleOptions) -> Request:
-    """Read the options of `next` and `explain`.
+def read_request(options: ScheduleOptions) -> Request:
+    """Parse the options of `next` and `explain`.
 
     Raises:
-        InputError: one is wrong, or the file cannot be read. What is wrong with a document of it is among its
+        InputError: an option is invalid, or the file cannot be read. Errors of documents are among the
             subjects.
     """
-    if asked.words:
-        raise unexpected(asked.words, asked.rule.get("cron"))
-    reading = read_reading(asked)
-    until = read_instant(asked.until, "until")
-    count = read_count(asked.count, "count")
-    since = asked.after is not None
-    if asked.file is None:
-        subject = reading.of_options(_document(asked.rule, asked.zone), asked.name)
+    if options.words:
+        raise unexpected(options.words, options.rule.get("cron"))
+    reading = read_reading(options)
+    until = read_instant(options.until, "until")
+    count = read_count(options.count, "count")
+    since = options.after is not None
+    if options.file is None:
+        subject = reading.of_options(_document(options.rule, options.zone), options.name)
         subject.notes.extend(unused_calendars(reading.calendars, [subject]))
-        one: list[tuple[str | None, Subject | InputError]] = [(asked.name, subject)]
+        one: list[tuple[str | None, Subject | InputError]] = [(options.name, subject)]
         return Request(iter(one), True, reading.after, until, count, since, (), [])
-    extra = next(iter(asked.rule), None) or ("name" if asked.name else None)
+    extra = next(iter(options.rule), None) or ("name" if options.name else None)
     if extra is not None:
         named = f"{extra}_calendar" if extra in {"exclude", "include"} else extra
         option = named.replace("_", "-")
-        raise InputError(named, f"--{option} and --file do not go together: documents say it themselves")
-    documents = read_file(asked.file)
+        raise InputError(named, f"--{option} and --file exclude each other: documents contain their schedule")
+    documents = read_file(options.file)
     subjects = _of_file(documents.items, reading)
     hints = [_LIST_OF_SCHEDULES] if _is_list_of_schedules(documents) else []
     return Request(subjects, False, reading.after, until, count, since, reading.calendars, hints)
 
 
 def unused_calendars(given: Collection[str], subjects: Iterable[Subject]) -> list[str]:
-    """Return a sentence on the calendars that were given and that no schedule uses."""
+    """Return a note on given calendars that no schedule uses."""
     left = dict.fromkeys(given)
     for subject in subjects:
         rule = subject.schedule.calendars if subject.schedule is not None else None
@@ -109,12 +109,12 @@ def unused_calendars(given: Collection[str], subjects: Iterable[Subject]) -> lis
             left.pop(name, None)
     if not left:
         return []
-    told = ", ".join(map(shortened, left))
-    return [f"Nothing uses calendar {told} of --calendar: schedules exclude or include its days by name."]
+    names = ", ".join(map(shortened, left))
+    return [f"No schedule uses calendar {names} of --calendar: schedules exclude or include days by name."]
 
 
 def _is_list_of_schedules(documents: Documents) -> bool:
-    """Whether a file is a list as a document's `schedule` may be one: a union, not several jobs."""
+    """Return whether a file is a list of schedules, which may be meant as the union of one job."""
     return documents.listed and len(documents.items) > 1 and all(map(_is_schedule, documents.items))
 
 
@@ -124,24 +124,24 @@ def _is_schedule(item: object) -> bool:
     return isinstance(item, str)
 
 
-def read_reading(asked: ScheduleOptions) -> Reading:
-    """Read what all schedules of a command are read with.
+def read_reading(options: ScheduleOptions) -> Reading:
+    """Parse the options that apply to all schedules of a command.
 
     Raises:
-        InputError: an instant, a zone or a calendar is wrong.
+        InputError: an instant, a zone or a calendar is invalid.
     """
-    # To the second: what is shown counts from it, and nobody asked for fractions.
-    after = read_instant(asked.after, "after") or datetime.now(UTC).replace(microsecond=0)
-    reading = Reading(after, asked.zone, read_calendars(asked.calendars))
+    # Whole seconds: the output counts from here and shows no fractions.
+    after = read_instant(options.after, "after") or datetime.now(UTC).replace(microsecond=0)
+    reading = Reading(after, options.zone, read_calendars(options.calendars))
     reading.zone(reading.zone_name)
     return reading
 
 
 def read_side(given: str, side: str, reading: Reading, name: str | None) -> Subject:
-    """Read A or B of a comparison: a cron expression, a schedule or job document as JSON, or @FILE.
+    """Parse A or B of a comparison: a cron expression, a schedule or job document as JSON, or @FILE.
 
     Raises:
-        InputError: it is none of these; the message says which side.
+        InputError: it is invalid; the message names the side.
     """
     try:
         found = reading.of_document(_side_document(given, name))
@@ -149,7 +149,7 @@ def read_side(given: str, side: str, reading: Reading, name: str | None) -> Subj
         message = f"{side}: {error.message}"
         raise InputError(error.field, message, error.position, error.text, error.pointer) from None
     if found.schedule is None:
-        raise InputError(side, f"{side}: is a job without a schedule; there is nothing to compare")
+        raise InputError(side, f"{side}: is a job without a schedule")
     return found
 
 
@@ -166,7 +166,7 @@ def _side_document(given: str, name: str | None) -> object:
         if broken is not None:
             raise broken
         if len(documents) > 1 and any("name" in each for each in documents if isinstance(each, dict)):
-            raise InputError(None, f"holds {len(documents)} jobs: give a file with one of them")
+            raise InputError(None, f"contains {len(documents)} jobs; give a file with one job")
         document = documents[0] if len(documents) == 1 else documents
     if isinstance(document, str | list):
         document = {"schedule": document}
@@ -174,13 +174,13 @@ def _side_document(given: str, name: str | None) -> object:
 
 
 def _document(given: dict[str, Any], zone: str | None) -> dict[str, Any]:
-    """Return the schedule document that options make up."""
+    """Return the schedule document of the options."""
     kinds = [key for key in _KINDS if key in given]
     if len(kinds) != 1:
-        told = f"both --{kinds[0]} and --{kinds[1]} are" if kinds else "no schedule is"
+        subject = f"both --{kinds[0]} and --{kinds[1]} are" if kinds else "no schedule is"
         raise InputError(
             kinds[1] if kinds else None,
-            f"{told} given; give exactly one of --cron, --rrule, --every and --at, or --file",
+            f"{subject} given; give exactly one of --cron, --rrule, --every and --at, or --file",
         )
     document = {key: value for key, value in given.items() if key not in _CALENDARS}
     if zone is not None:

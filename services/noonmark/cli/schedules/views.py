@@ -1,4 +1,4 @@
-"""What `noonmark schedule` prints: JSON for machines, tables and sentences for people."""
+"""Output of `noonmark schedule`: JSON, or tables and text."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ _UNITS: Final = (("y", 365.25 * 86_400), ("d", 86_400), ("h", 3600), ("min", 60)
 _WHEN: Final = (field("at", "UTC"), field("local"), field("day"))
 _NOTE: Final = Column("NOTE", lambda row: row["note"] or "", elastic=True)
 COLUMNS: Final = (*_WHEN, _NOTE)
-"""Of a fire, without how far away it is."""
+"""Columns of a fire, without its distance."""
 
 
-def show(view: str, asked: ScheduleOptions, *, as_json: bool) -> None:
-    """Print a view of each schedule that was asked for.
+def show(view: str, options: ScheduleOptions, *, as_json: bool) -> None:
+    """Print a view of each schedule.
 
     Args:
         view: `next` or `explain`.
-        asked: the options.
-        as_json: for machines.
+        options: the options.
+        as_json: print JSON.
 
     Raises:
-        CliError: the input is wrong, and people read.
-        typer.Exit: the input is wrong, or a part of it, and it has been told.
+        CliError: the input is invalid, without --json.
+        typer.Exit: the input, or part of it, is invalid, and the error is printed.
     """
     use_named_zone_data()
 
     def run() -> None:
-        request = read_request(asked)
-        look = _explanation if view == "explain" else _fires
-        _each(request, look, as_json=as_json)
+        request = read_request(options)
+        render = _explanation if view == "explain" else _fires
+        _each(request, render, as_json=as_json)
 
     with_errors(run, as_json=as_json)
 
 
 def with_errors(action: Callable[[], None], *, as_json: bool) -> None:
-    """Do it; tell people or machines what is wrong with the input.
+    """Run it; print input errors as text or JSON.
 
     Raises:
-        CliError: the input is wrong, and people read.
-        typer.Exit: the input is wrong, and it has been told.
+        CliError: the input is invalid, without --json.
+        typer.Exit: the input is invalid, and the error is printed.
     """
     try:
         action()
@@ -67,17 +67,17 @@ def with_errors(action: Callable[[], None], *, as_json: bool) -> None:
 
 
 def _sentence(error: InputError) -> str:
-    """Return the message, with a mark below the expression where it has a position."""
+    """Return the message, with a mark below the expression if the error has a position."""
     if error.text is None or error.position is None or not error.text.isprintable():
         return error.message
     return f"{error.message}\n  {error.text}\n  {' ' * (error.position - 1)}^"
 
 
 View = tuple[dict[str, Any], Callable[[], None]]
-"""Of one schedule: the JSON form, and what prints it for people."""
+"""The JSON form of one schedule, and the function that prints it as text."""
 
 
-def _each(request: Request, look: Callable[[Subject, Request], View], *, as_json: bool) -> None:
+def _each(request: Request, render: Callable[[Subject, Request], View], *, as_json: bool) -> None:
     failed, read = False, list[Subject]()
     for number, (name, subject) in enumerate(request.subjects):
         label = "" if request.single else printable(name) if name else f"document {number + 1}"
@@ -89,7 +89,7 @@ def _each(request: Request, look: Callable[[Subject, Request], View], *, as_json
                 _print_note(f"{label}: {_sentence(subject)}", apart=bool(number))
             continue
         read.append(subject)
-        document, print_it = look(subject, request)
+        document, print_it = render(subject, request)
         if as_json and request.single:
             show_json(document)
         elif as_json:
@@ -98,7 +98,7 @@ def _each(request: Request, look: Callable[[Subject, Request], View], *, as_json
             if label:
                 print(f"\n{label}:" if number else f"{label}:")
             print_it()
-    # What is wrong with a document may be why it uses no calendar.
+    # An invalid document may be the reason why a calendar is unused.
     unused = unused_calendars(request.calendars, read) if not failed else []
     for hint in [*request.hints, *unused]:
         _print_note(f"note: {hint}", apart=not as_json)
@@ -107,7 +107,7 @@ def _each(request: Request, look: Callable[[Subject, Request], View], *, as_json
 
 
 def _print_note(text: str, *, apart: bool) -> None:
-    """Print on stderr, after what was printed before and, where both are one terminal, apart from it."""
+    """Print on stderr, after earlier output and, on one terminal, separated from it."""
     sys.stdout.flush()
     print(f"\n{text}" if apart else text, file=sys.stderr, flush=True)
 
@@ -137,7 +137,7 @@ def _fires(subject: Subject, request: Request) -> View:
 def _explanation(subject: Subject, request: Request) -> View:
     from noonmark.core.explanations.schedule import Explanation, explain  # noqa: PLC0415 - `next` does without
 
-    words = Explanation("Once, as soon as the job is made.")
+    words = Explanation("Once, as soon as the job is created.")
     if subject.schedule is not None:
         words = explain(subject.schedule, request.after, zone=subject.zone)
     found = _preview(subject, request)
@@ -152,8 +152,8 @@ def _explanation(subject: Subject, request: Request) -> View:
             print()
             _show_preview(found, request)
 
-    told = {"sentence": words.sentence, "details": words.details, "warnings": words.warnings}
-    return told | _notes(subject.notes) | _preview_document(found), print_it
+    shown = {"sentence": words.sentence, "details": words.details, "warnings": words.warnings}
+    return shown | _notes(subject.notes) | _preview_document(found), print_it
 
 
 def _notes(notes: list[str]) -> dict[str, Any]:
@@ -182,13 +182,13 @@ def _show_preview(found: Preview, request: Request) -> None:
         rows += [(removed.local, _removed_row(removed)) for removed in found.removed]
         rows.sort(key=lambda row: row[0])
     if rows:
-        # From now "in" says it all; from another instant it would be taken for the time from now.
+        # "IN" counts from now; another start needs another title.
         distance = field("in", "FROM --after" if request.since else "IN", numeric=True)
         show_list([row for _, row in rows], (*_WHEN, distance, _NOTE))
     if not found.fires:
-        print("No fire comes any more." if found.complete else "No fire comes until then.")
+        print("No more fires." if found.complete else "No fires until then.")
     elif found.complete:
-        print("No fire comes after these.")
+        print("No fires after these.")
 
 
 def _naive(fire: Fire) -> datetime:
@@ -208,7 +208,7 @@ def _removed_row(removed: Removed) -> dict[str, Any]:
 
 
 def _distance(length: timedelta) -> str:
-    """Return how far away a fire is, in the unit that reads best: 3 d."""
+    """Return the distance of a fire in a readable unit: 3 d."""
     seconds = length.total_seconds()
     for unit, size in _UNITS:
         if seconds >= 2 * size:

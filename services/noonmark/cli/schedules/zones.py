@@ -1,4 +1,4 @@
-"""`noonmark zones`: which release of the time zone data jobs are planned with, and the change to another."""
+"""`noonmark zones`: show and change the version of the time zone data for planning."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from noonmark.settings import Settings
     from noonmark.store.schedules.zone_data import Report
 
-app = typer.Typer(
-    help="Show which time zone data jobs are planned with, and change to others.", no_args_is_help=True
-)
+app = typer.Typer(help="Show and activate time zone data.", no_args_is_help=True)
 
 _TRIES: Final = 5
 _SHOWN: Final = 50
@@ -30,9 +28,9 @@ def _job(row: Row) -> str:
     return text(row["name"] or row["job_id"])
 
 
-def _clock(name: str) -> Column:
+def _local_time(name: str) -> Column:
     return Column(
-        f"{name.upper()} ON THE CLOCK",
+        f"LOCAL TIME {'NOW' if name == 'at' else 'WAS'}",
         lambda row: f"{row[name + '_local']:%a %Y-%m-%d %H:%M:%S}" if row[name + "_local"] else "-",
     )
 
@@ -49,16 +47,16 @@ _MOVED = (
     field("namespace"),
     field("zone"),
     field("was"),
-    field("at", "IS NOW"),
-    _clock("was"),
-    _clock("at"),
+    field("at", "NOW"),
+    _local_time("was"),
+    _local_time("at"),
 )
 _SKIPPED = (Column("JOB", _job, elastic=True), field("namespace"), field("reason", elastic=True))
 
 
 @app.command()
 def show(as_json: AsJson = False) -> None:
-    """Show the active zone data, this process's own, and how many jobs need them; exit 1 if they differ."""
+    """Show the active and this process's zone data, and the jobs that need them. Exits 1 if they differ."""
     from noonmark.core.zones.zones import zone_data, zone_data_version  # noqa: PLC0415 - not for `--help`
     from noonmark.store.schedules.zone_data import count_zoned, differing_zone_data, history  # noqa: PLC0415
 
@@ -91,20 +89,25 @@ def show(as_json: AsJson = False) -> None:
 @app.command()
 def activate(
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would move.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would move, and change nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Plan with this process's zone data from now on: jobs whose next instant they move are planned anew.
+    """Activate this process's zone data, and replan jobs whose next instant moves.
 
-    A dry run ends with exit code 1 where jobs would break.
+    A dry run exits 1 if jobs would break.
 
-    Triggers with another version claim no job with a time zone from then on.
+    Triggers with another version then claim no jobs with a time zone.
     """
     settings = operator_settings()
     if not (dry_run or yes):
         if as_json or not sys.stdin.isatty():
-            raise CliError("nobody can be asked here: add --yes, or --dry-run to look first", ExitCode.USAGE)
+            raise CliError(
+                "cannot prompt: not a terminal, or --json; check with --dry-run, then pass --yes",
+                ExitCode.USAGE,
+            )
         foreseen = _activate(settings, dry_run=True)
         _show(foreseen)
         if foreseen.was_active or not typer.confirm(f"Activate zone data {foreseen.version}?"):
@@ -119,14 +122,14 @@ def activate(
 
 
 def _activate(settings: Settings, *, dry_run: bool) -> Report:
-    """Run it; what other changes get in the way of is tried again."""
+    """Activate the zone data; retry after conflicts with other changes."""
     import psycopg  # noqa: PLC0415
 
     from noonmark.store.schedules.zone_data import activate as run  # noqa: PLC0415
 
     with changing(settings) as connection:
 
-        def told(report: Report) -> None:
+        def report_done(report: Report) -> None:
             write_entry(
                 connection,
                 "zones.activate",
@@ -138,45 +141,45 @@ def _activate(settings: Settings, *, dry_run: bool) -> Report:
         progress = _progress if sys.stderr.isatty() else None
         for _ in range(_TRIES):
             try:
-                return run(connection, dry_run=dry_run, progress=progress, on_report=told)
+                return run(connection, dry_run=dry_run, progress=progress, on_report=report_done)
             except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
                 continue
             finally:
                 if sys.stderr.isatty():
                     print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-    raise CliError("schedules are being changed all the time: try again in a moment")
+    raise CliError("schedules keep changing; try again later")
 
 
-def _progress(looked_at: int) -> None:
-    print(f"\r{looked_at:,} jobs looked at", end="", file=sys.stderr, flush=True)
+def _progress(checked: int) -> None:
+    print(f"\r{checked:,} jobs checked", end="", file=sys.stderr, flush=True)
 
 
 def _show(report: Report) -> None:
     if report.was_active:
-        print(f"zone data {report.version} are active already: nothing is planned anew")
+        print(f"zone data {report.version} are already active; nothing replanned")
         return
     if report.goes_back:
         print(
-            f"warning: zone data {report.version} are older than {report.previous}, those active before",
+            f"warning: zone data {report.version} are older than {report.previous}, the previous version",
             file=sys.stderr,
         )
     if report.moved_jobs:
         show_list([asdict(job) for job in report.moved_jobs[:_SHOWN]], _MOVED)
         if report.moved > _SHOWN:
-            print(f"and {report.moved - _SHOWN:,} more; --json lists up to {len(report.moved_jobs):,}")
+            print(f"and {report.moved - _SHOWN:,} more; use --json for up to {len(report.moved_jobs):,}")
         print()
     if report.skipped_jobs:
-        print("cannot be planned with these zone data; set aside as broken when they come due:")
+        print("cannot be planned with these zone data; set to broken when they come due:")
         show_list([asdict(job) for job in report.skipped_jobs[:_SHOWN]], _SKIPPED)
         print()
     would = "would be" if report.dry_run else "are"
-    print(f"zone data {report.version} {would} active, in place of {report.previous or 'none'}")
+    print(f"zone data {report.version} {would} active instead of {report.previous or 'none'}")
     moves = "would move" if report.dry_run else "moved"
     broken = (
         f", {report.skipped:,} would break" if report.dry_run else f", {report.skipped:,} cannot be planned"
     )
     print(
-        f"{report.timers:,} jobs with a time zone looked at, {report.moved:,} {moves}"
+        f"{report.timers:,} jobs with a time zone checked, {report.moved:,} {moves}"
         f"{broken if report.skipped else ''}"
     )
 
@@ -186,6 +189,6 @@ def _document(report: Report) -> dict[str, Any]:
     document |= {"was_active": report.was_active, "goes_back": report.goes_back}
     for job in document["moved_jobs"]:
         for name in ("was_local", "at_local"):
-            # Naive: times of the wall clock.
+            # Naive: local times.
             job[name] = job[name].isoformat() if job[name] is not None else None
     return document

@@ -1,4 +1,4 @@
-"""`noonmark job apply`: jobs as files declare them; what differs is changed, and nothing else."""
+"""`noonmark job apply`: create and change jobs to match files."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ def apply(
             "--file",
             "-f",
             metavar="FILE|FOLDER|-",
-            help="Job documents, YAML or JSON, several in a file; of a folder all below it; repeatable.",
+            help="File or folder (recursive) with job documents, YAML or JSON; repeatable.",
         ),
     ],
     set_name: Annotated[
         str | None,
-        typer.Option("--set", help="Name of the set that these jobs are: labels them, for --prune later."),
+        typer.Option("--set", help="Set of these jobs: labels them, for --prune."),
     ] = None,
     prune: Annotated[
         bool,
         typer.Option(
             "--prune",
-            help="End the jobs of the set that are no longer in the files, in the namespaces that they name.",
+            help="Cancel jobs of the set that are not in the files, in the namespaces of the files.",
         ),
     ] = False,
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", help="Namespace of documents that name none; --prune looks there, too."),
+        typer.Option("--namespace", help="Namespace of documents that name none; also used by --prune."),
     ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make jobs as files declare them.
+    """Create and change jobs to match files.
 
-    A job is known by its namespace and name. The fields that differ are shown, and changed; a job without a
-    difference is left alone. If any document is wrong, nothing is changed.
+    A job is identified by its namespace and name. The command shows and changes the fields that differ, and
+    skips jobs without a difference. If any document is invalid, nothing is changed.
     """
     if prune and set_name is None:
-        raise CliError("--prune needs --set: it ends only jobs that an apply of the set made", ExitCode.USAGE)
+        raise CliError("--prune needs --set: it cancels only jobs of the set", ExitCode.USAGE)
     from noonmark.cli.submissions.apply_files import read_sources  # noqa: PLC0415 - not needed to show help
     from noonmark.cli.submissions.apply_steps import apply_sources  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Files of declared jobs: their documents, each with the file and line that it stands at."""
+"""Files of declared jobs: their documents with file and line number."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from typing import Any, Final, NamedTuple
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".jsonl")
-"""Of files that are read where a folder is named."""
+"""Suffixes of the files to read in a folder."""
 
 _KINDS: Final = {stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket"}
 _MOST_FILES: Final = 10_000
 _MOST_VALUES: Final = 500_000
-"""Of a YAML document, aliases written out: nine lines of aliases stand for a thousand million values."""
+"""Maximum number of values in a document with aliases expanded: nine lines can expand to a billion."""
 
 
 class Problem(NamedTuple):
-    """Something wrong in a file.
+    """A problem in a file.
 
     Attributes:
-        pointer: the field (RFC 6901); empty for the document as a whole.
+        pointer: the field (RFC 6901); empty for the whole document.
     """
 
     file: str
@@ -36,16 +36,18 @@ class Problem(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}"
-        return f"{place}: {self.pointer}: {self.message}" if self.pointer else f"{place}: {self.message}"
+        position = f"{self.file}:{self.line}"
+        return (
+            f"{position}: {self.pointer}: {self.message}" if self.pointer else f"{position}: {self.message}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document and where it stands.
+    """A document with its file and line.
 
     Attributes:
-        lines: the line of each field that has one, by its pointer.
+        lines: line number of each field, by pointer.
     """
 
     file: str
@@ -54,21 +56,21 @@ class Source:
     lines: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def problem(self, pointer: str, message: str) -> Problem:
-        """Say what is wrong with a field, at the line of the nearest one that stands in the file."""
-        place = pointer
-        while place and place not in self.lines:
-            place = place.rpartition("/")[0]
-        return Problem(self.file, self.lines.get(place, self.line), pointer, message)
+        """Return a problem of a field, at the line of the nearest field in the file."""
+        nearest = pointer
+        while nearest and nearest not in self.lines:
+            nearest = nearest.rpartition("/")[0]
+        return Problem(self.file, self.lines.get(nearest, self.line), pointer, message)
 
 
 def read_sources(given: Sequence[str]) -> tuple[list[Source], list[Problem]]:
-    """Read the documents of files and folders, and all that is wrong with them.
+    """Read the documents of files and folders, and their problems.
 
     Args:
-        given: files, folders (read with all below them), or `-` for standard input.
+        given: files, folders (recursive), or `-` for standard input.
 
     Raises:
-        CliError: one of them cannot be read, or there are none in them.
+        CliError: one of them cannot be read, or there are no documents.
     """
     sources: list[Source] = []
     problems: list[Problem] = []
@@ -78,24 +80,24 @@ def read_sources(given: Sequence[str]) -> tuple[list[Source], list[Problem]]:
             if isinstance(found, Problem):
                 problems.append(found)
             elif not isinstance(found.document, dict):
-                problems.append(found.problem("", "is no job document: an object is needed"))
+                problems.append(found.problem("", "is not a job document: must be an object"))
             else:
                 sources.append(found)
     if not sources and not problems:
-        raise CliError(f"{', '.join(given)}: no job documents are there", ExitCode.USAGE)
+        raise CliError(f"no job documents found in {', '.join(given)}", ExitCode.USAGE)
     return sources, problems
 
 
 def _files(given: Sequence[str]) -> Iterator[str]:
     seen: set[str] = set()
-    for place in given:
-        if place != "-" and Path(place).is_dir():
-            found = sorted(_below(place))
+    for argument in given:
+        if argument != "-" and Path(argument).is_dir():
+            found = sorted(_below(argument))
             if not found:
                 kinds = ", ".join(SUFFIXES)
-                raise CliError(f"{place} holds no file with one of {kinds}", ExitCode.USAGE)
+                raise CliError(f"no files with suffix {kinds} found in {argument}", ExitCode.USAGE)
         else:
-            found = [place]
+            found = [argument]
         for path in found:
             key = path if path == "-" else os.path.realpath(path)
             if key not in seen:
@@ -105,32 +107,32 @@ def _files(given: Sequence[str]) -> Iterator[str]:
 
 def _below(folder: str) -> list[str]:
     found: list[str] = []
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [
-            _regular(os.path.join(place, name))  # noqa: PTH118 - as it was given, for messages
+            _regular(os.path.join(parent, name))  # noqa: PTH118 - as it was given, for messages
             for name in files
             if name.endswith(SUFFIXES) and not name.startswith(".")
         ]
         if len(found) > _MOST_FILES:
-            raise CliError(f"{folder} holds more than {_MOST_FILES} files", ExitCode.USAGE)
+            raise CliError(f"{folder} contains more than {_MOST_FILES} files", ExitCode.USAGE)
     return found
 
 
 def _regular(path: str) -> str:
-    """Return a path in a folder that can be read to its end.
+    """Return the path of a regular file in a folder.
 
     Raises:
-        CliError: it is a FIFO, a socket or a device: who reads it may wait for ever.
+        CliError: it is a FIFO, a socket or a device: reading it can block forever.
     """
     try:
         mode = Path(path).stat().st_mode
     except OSError as error:
-        raise CliError(f"{path} cannot be read: {error.strerror}", ExitCode.USAGE) from error
+        raise CliError(f"cannot read {path}: {error.strerror}", ExitCode.USAGE) from error
     if not stat.S_ISREG(mode):
         raise CliError(
-            f"{path} is no regular file but a {_KINDS.get(stat.S_IFMT(mode), 'device')}: it is not read in a"
-            " folder; take it out, or give it by its own name with -f",
+            f"{path} is not a regular file but a {_KINDS.get(stat.S_IFMT(mode), 'device')}; remove it"
+            " from the folder, or name it with -f",
             ExitCode.USAGE,
         )
     return path
@@ -147,7 +149,7 @@ def _text(path: str) -> str:
                 data = file.read(MAX_FILE_BYTES + 1)
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise CliError(f"{path} cannot be read: {error}", ExitCode.USAGE) from error
+        raise CliError(f"cannot read {path}: {error}", ExitCode.USAGE) from error
     if len(data) > MAX_FILE_BYTES:
         raise CliError(f"{path} has more than {MAX_FILE_BYTES} bytes", ExitCode.USAGE)
     return text
@@ -163,20 +165,20 @@ def _documents(text: str, file: str) -> Iterator[Source | Problem]:
         try:
             yield _checked(Source(file, number, json.loads(line, object_pairs_hook=_once_each)))
         except (ValueError, RecursionError) as error:
-            yield Problem(file, number, "", f"is no JSON: {error}")
+            yield Problem(file, number, "", f"is not JSON: {error}")
 
 
 def _json_lines(text: str) -> list[tuple[int, str]] | None:
-    """Return the lines of a file that has a JSON object on each, else None."""
+    """Return the lines of a JSON lines file; None for other files."""
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     objects = all(line.lstrip().startswith("{") and line.rstrip().endswith("}") for _, line in lines)
     return lines if len(lines) > 1 and objects else None
 
 
 def _json(text: str, file: str) -> list[Source | Problem] | None:
-    """Return the documents of a JSON file, those of a list one by one; None where it is no JSON.
+    """Return the documents of a JSON file, those of a list one by one; None if it is not JSON.
 
-    JSON is YAML but for how it writes what is beyond the BMP, so only the lines are asked of YAML.
+    YAML does not read JSON's escapes beyond the BMP, so YAML is used only for the line numbers.
     """
     import yaml  # noqa: PLC0415 - takes a while to load
 
@@ -197,44 +199,42 @@ def _json(text: str, file: str) -> list[Source | Problem] | None:
 
 
 def _source(file: str, node: Any, data: Any) -> Source | Problem:
-    """Make a source of a document and of the YAML node that tells its lines; None: they are not known."""
+    """Return the source of a document, with the line numbers of its YAML node, if known."""
     if node is None:
         return _checked(Source(file, 1, data))
     lines: dict[str, int] = {}
     for pointer, line in _lines(node, ""):
         if pointer in lines:
-            return Problem(
-                file, line, pointer, f"is given a second time; the first is in line {lines[pointer]}"
-            )
+            return Problem(file, line, pointer, f"is a duplicate of line {lines[pointer]}")
         lines[pointer] = line
     return _checked(Source(file, node.start_mark.line + 1, data, lines))
 
 
 def _checked(source: Source) -> Source | Problem:
-    """Return a source whose document can be sent."""
+    """Return a source whose document has a JSON form."""
     try:
         json.dumps(source.document, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError):
-        told = "holds what JSON has not: NaN, an infinite number, bytes, a date, or half of a character"
-        return source.problem("", told)
+        reason = "contains a value without a JSON form: NaN, infinity, bytes, a date, or a lone surrogate"
+        return source.problem("", reason)
     return source
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of a line of JSON.
+    """Return the object of a JSON line.
 
     Raises:
-        ValueError: a field is given twice.
+        ValueError: a field occurs twice.
     """
     made = dict(pairs)
     if len(made) < len(pairs):
         double = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"{double!r} is given a second time")
+        raise ValueError(f"duplicate field {double!r}")
     return made
 
 
 def _yaml(text: str, file: str) -> Iterator[Source | Problem]:
-    """Yield the documents of a YAML stream; those of lists one by one."""
+    """Yield the documents of a YAML stream, those of lists one by one."""
     import yaml  # noqa: PLC0415
 
     from noonmark.cli.terminal.yaml_text import loader  # noqa: PLC0415
@@ -251,28 +251,28 @@ def _yaml(text: str, file: str) -> Iterator[Source | Problem]:
                     yield _source(file, one, data)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        told = " ".join(filter(None, (error.context, error.problem)))
-        hint = "; an expression that starts with * stands in quotes" if "alias" in told else ""
-        yield Problem(file, mark.line + 1 if mark else 1, "", f"is neither YAML nor JSON: {told}{hint}")
+        reason = " ".join(filter(None, (error.context, error.problem)))
+        hint = "; put an expression that starts with * in quotes" if "alias" in reason else ""
+        yield Problem(file, mark.line + 1 if mark else 1, "", f"is neither YAML nor JSON: {reason}{hint}")
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        told = " ".join(str(error).split()) or "nested too deeply"
-        yield Problem(file, 1, "", f"is neither YAML nor JSON: {told}")
+        reason = " ".join(str(error).split()) or "nested too deeply"
+        yield Problem(file, 1, "", f"is neither YAML nor JSON: {reason}")
     finally:
         reader.dispose()
 
 
 def _check_size(node: Any) -> None:
-    """Make sure that a document is small enough to be walked through.
+    """Check that a document is small enough to process.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it has too many values.
     """
     if _size(node, {}) > _MOST_VALUES:
-        raise ValueError(f"with its aliases written out, it has more than {_MOST_VALUES} values")
+        raise ValueError(f"has more than {_MOST_VALUES} values with its aliases expanded")
 
 
 def _size(node: Any, known: dict[int, int]) -> int:
-    """Return how many nodes there are with every alias written out; it looks at each one once."""
+    """Return the number of nodes with every alias expanded, visiting each node once."""
     import yaml  # noqa: PLC0415
 
     found = known.get(id(node))
@@ -295,6 +295,6 @@ def _lines(node: Any, pointer: str) -> Iterator[tuple[str, int]]:
                 yield f"{pointer}/{name}", key.start_mark.line + 1
                 yield from _lines(value, f"{pointer}/{name}")
     elif isinstance(node, yaml.SequenceNode):
-        for place, value in enumerate(node.value):
-            yield f"{pointer}/{place}", value.start_mark.line + 1
-            yield from _lines(value, f"{pointer}/{place}")
+        for index, value in enumerate(node.value):
+            yield f"{pointer}/{index}", value.start_mark.line + 1
+            yield from _lines(value, f"{pointer}/{index}")

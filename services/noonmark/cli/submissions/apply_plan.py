@@ -1,4 +1,4 @@
-"""What an apply would change: declared documents against jobs as they are. No requests are made here."""
+"""Compare declared documents with jobs. This module makes no requests."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 from noonmark.cli.submissions.apply_files import Problem, Source
 
 SET_LABEL: Final = "noonmark.dev/applied-by"
-"""Label of jobs that `job apply --set NAME` made or changed; its value is the name."""
+"""Label of jobs of `job apply --set NAME`; its value is the name."""
 
 
 class Missing:
-    """Stands for a field that one side does not have."""
+    """Marks a field that one side does not have."""
 
     def __repr__(self) -> str:
         return "(none)"
@@ -24,7 +24,7 @@ MISSING: Final = Missing()
 
 
 class Action(StrEnum):
-    """What is done with a job."""
+    """Action for a job."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -36,7 +36,7 @@ class Change(NamedTuple):
     """One field that differs.
 
     Attributes:
-        field: names of the fields down to it, with dots between them.
+        field: path of field names, separated by dots.
     """
 
     field: str
@@ -46,13 +46,13 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is to be done with one job.
+    """Planned action for one job.
 
     Attributes:
-        source: of the document; None of a job that is no longer declared.
-        document: what is sent.
-        job_id: of a job that there is.
-        etag: of that job, as it was read.
+        source: source of the document; None for a job that is no longer declared.
+        document: the document to send.
+        job_id: id of an existing job.
+        etag: its ETag when it was read.
     """
 
     action: Action
@@ -66,51 +66,51 @@ class Step:
 
 
 def declared(source: Source, namespace: str | None, set_name: str | None) -> dict[str, Any]:
-    """Return the document of a file as it is sent: in its namespace, with the label of its set.
+    """Return the document to send: with its namespace and the label of its set.
 
     Args:
-        source: of the document.
-        namespace: where the document names none; None: left to the server.
-        set_name: of the set, if any.
+        source: source of the document.
+        namespace: namespace of a document that names none; None leaves it to the server.
+        set_name: name of the set, if any.
     """
     document = dict(source.document)
     if document.get("namespace") is None and namespace is not None:
         document["namespace"] = namespace
     if set_name is not None:
         labels = document.get("labels")
-        # What is no object is refused by whoever reads the document, with its own words.
+        # The server rejects a document that is not an object, with its own message.
         if labels is None or isinstance(labels, dict):
             document["labels"] = {**(labels or {}), SET_LABEL: set_name}
     return document
 
 
 def unfit(source: Source) -> Problem | None:
-    """Return why a document cannot be declared: it must be of a job that is found again."""
+    """Return why a document cannot be declared: the next apply must find its job again."""
     document = source.document
     name = document.get("name")
     if not isinstance(name, str) or not name:
-        return source.problem("", "has no name: declared jobs are known by namespace and name")
+        return source.problem("", "has no name: declared jobs are identified by namespace and name")
     if document.get("schedule") is None:
         return source.problem(
-            "", "has no schedule: a one-time job is over once it ran; `noonmark job create` makes one"
+            "", "has no schedule: only recurring jobs can be declared; use `noonmark job create`"
         )
     return None
 
 
 def doubles(steps: Sequence[Step]) -> Iterator[Problem]:
-    """Yield a problem for each document of a job that an earlier one declares already."""
+    """Yield a problem for each document of a job that an earlier document declares."""
     first: dict[tuple[str, str], Source] = {}
     for step in steps:
         if step.source is None:
             continue
         earlier = first.setdefault((step.namespace, step.name), step.source)
         if earlier is not step.source:
-            place = f"{earlier.file}:{earlier.line}"
-            yield step.source.problem("/name", f"{step.name!r} is declared already in {place}")
+            position = f"{earlier.file}:{earlier.line}"
+            yield step.source.problem("/name", f"{step.name!r} is already declared in {position}")
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[Change]:
-    """Yield the fields in which two documents differ; objects are gone into, lists are compared whole."""
+    """Yield the fields that differ; objects are compared field by field, lists as a whole."""
     for name in dict.fromkeys((*old, *new)):
         before, after = old.get(name, MISSING), new.get(name, MISSING)
         field = f"{prefix}{name}"
@@ -121,7 +121,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") ->
 
 
 def _same(before: object, after: object) -> bool:
-    """Compare JSON values: it has one kind of number, but true is none, at whatever depth."""
+    """Compare JSON values at any depth: 1 equals 1.0, but true does not equal 1."""
     if isinstance(before, list) and isinstance(after, list):
         return len(before) == len(after) and all(map(_same, before, after))
     if isinstance(before, dict) and isinstance(after, dict):

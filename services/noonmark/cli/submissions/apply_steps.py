@@ -1,4 +1,4 @@
-"""What `noonmark job apply` does: documents against jobs as they are, told, and then carried out."""
+"""The steps of `noonmark job apply`: compare documents with jobs, show the changes, make them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 _SET_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _AT_ONCE: Final = 4
-"""Documents that are looked at side by side: most of the time goes by waiting for answers."""
+"""Documents compared concurrently: most of the time is spent waiting for answers."""
 
 _SOON_DONE: Final = 20
-"""Jobs of which it is not worth telling how far they are."""
+"""Show no progress up to this number of jobs."""
 
 _REFUSALS: Final = frozenset({400, 409, 413, 422})
 _COLORS: Final = {
@@ -57,14 +57,14 @@ def apply_documents(
     dry_run: bool,
     report: dict[str, Any] | None,
 ) -> None:
-    """Make jobs of documents that a command has at hand.
+    """Apply documents that another command produced.
 
     Args:
-        documents: of recurring jobs, by their line in the file.
-        file: where they come from, for messages.
-        set_name: of the set, if any.
+        documents: documents of recurring jobs by line number.
+        file: their file, for messages.
+        set_name: name of the set, if any.
         dry_run: change nothing.
-        report: printed as JSON, with what was applied in it; None: it is told in text.
+        report: printed as JSON together with the applied changes; None prints text.
     """
     sources = [Source(file, line, document) for line, document in documents.items()]
     apply_sources(
@@ -92,36 +92,36 @@ def apply_sources(
     as_json: bool,
     report: dict[str, Any] | None,
 ) -> None:
-    """Make jobs of the documents of files.
+    """Apply the documents of files.
 
     Args:
-        sources: the documents that could be read.
-        problems: what is wrong with the others.
-        set_name: of the set, if any.
-        prune: end the jobs of the set that no document declares, in the namespaces of the documents.
-        namespace: of documents that name none; it is pruned as well.
+        sources: the valid documents.
+        problems: the problems of the others.
+        set_name: name of the set, if any.
+        prune: cancel jobs of the set that no document declares, in the namespaces of the documents.
+        namespace: namespace of documents that name none; it is pruned, too.
         dry_run: change nothing.
-        yes: do not ask.
+        yes: do not prompt.
         as_json: print JSON.
-        report: printed as JSON with what was applied in it.
+        report: printed as JSON together with the applied changes.
 
     Raises:
-        CliError: the API refused or gave no answer.
-        typer.Exit: a document is wrong; all problems are told, and nothing is changed.
+        CliError: the API rejected a request or is unreachable.
+        typer.Exit: a document is invalid; all problems are printed, and nothing is changed.
     """
     if set_name is not None and not _SET_NAME.fullmatch(set_name):
         raise CliError(
-            f"--set {set_name!r} is no name of a set: use 1 to 100 of A-Z, a-z, 0-9 and . _ / -",
+            f"--set {set_name!r} is not a set name; use 1 to 100 of A-Z, a-z, 0-9 and . _ / -",
             ExitCode.USAGE,
         )
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
-        place = namespace or api.namespace or _home(api)
-        documents = [(source, declared(source, place, set_name)) for source in sources]
+        home = namespace or api.namespace or _home(api)
+        documents = [(source, declared(source, home, set_name)) for source in sources]
         unusable = {id(source): problem for source in sources if (problem := unfit(source)) is not None}
         problems += unusable.values()
-        # Also where something is wrong already: all of it is told at once.
+        # Even if there are problems already: report all of them at once.
         fit = [(source, document) for source, document in documents if id(source) not in unusable]
         steps = list(_plan(api, fit, problems))
         problems += doubles(steps)
@@ -135,14 +135,14 @@ def apply_sources(
         if not as_json:
             _show(steps)
         if ended and not dry_run:
-            agree(f"end {counted(ended, 'job')}?", yes=yes)
+            agree(f"Cancel {counted(ended, 'job')}?", yes=yes)
         if not dry_run:
             _carry_out(api, steps)
     _print_result(steps, dry_run=dry_run, as_json=as_json, report=report)
 
 
 def _home(api: Client) -> str | None:
-    """Return the namespace of a credential that has only one: documents that name none mean it."""
+    """Return the namespace of a key that has only one: the default for documents."""
     found: str | None = api.request("GET", "/v1/me").data.get("home")
     return found
 
@@ -150,12 +150,12 @@ def _home(api: Client) -> str | None:
 def _plan(
     api: Client, documents: Sequence[tuple[Source, dict[str, Any]]], problems: list[Problem]
 ) -> Iterator[Step]:
-    """Yield a step for each document, in their order; what the API refuses goes to `problems`."""
+    """Yield a step for each document, in order; add what the API rejects to `problems`."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - for this command only
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        looked = pool.map(lambda one: _find_job(api, *one), documents)
-        for number, found in enumerate(looked, start=1):
+        steps = pool.map(lambda one: _find_job(api, *one), documents)
+        for number, found in enumerate(steps, start=1):
             _progress(number, len(documents))
             if isinstance(found, Step):
                 yield found
@@ -164,7 +164,7 @@ def _plan(
 
 
 def _find_job(api: Client, source: Source, document: dict[str, Any]) -> Step | list[Problem]:
-    """Return what is to be done for a document, or what the API refuses of it."""
+    """Return the step for a document, or the problems that the API reports."""
     from noonmark.client import ApiError  # noqa: PLC0415
 
     try:
@@ -177,7 +177,7 @@ def _find_job(api: Client, source: Source, document: dict[str, Any]) -> Step | l
 
 
 def _step(api: Client, source: Source, document: dict[str, Any]) -> Step | list[Problem]:
-    # The server spells out the defaults, so that a declared document is compared with what it would become.
+    # The server fills in the defaults, so that the comparison uses the resulting document.
     shown = api.request("POST", "/v1/preview", json={"document": document, "count": 1}).data
     wanted, lacks = shown["document"], list(_problems(source, shown.get("problems", ())))
     namespace, name = wanted["namespace"], wanted["name"]
@@ -187,24 +187,24 @@ def _step(api: Client, source: Source, document: dict[str, Any]) -> Step | list[
     answer = read_job(api, str(listed["id"]))
     if answer.data["payload_hidden"]:
         raise CliError(
-            f"the credential may not read the payload of {namespace}/{name}, so that it cannot be compared:"
-            " an apply needs the role editor there"
+            f"cannot compare {namespace}/{name}: the API key may not read its payload;"
+            " apply needs the role editor"
         )
     found = tuple(changes(_compared(answer.data["document"]), _compared(wanted)))
     action = Action.CHANGED if found else Action.UNCHANGED
     if found and lacks:
-        # A job that stays as it is holds nothing up, though its workers are away.
+        # An unchanged job is no problem, even if no live worker can run it.
         return lacks
     return Step(action, namespace, name, source, document, str(listed["id"]), answer.etag, found)
 
 
 def _compared(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an apply can change: an idempotency key is given once, when a job is made."""
+    """Return the fields that an apply can change: an idempotency key is set only on creation."""
     return {field: value for field, value in document.items() if field != "idempotency_key"}
 
 
 def _problems(source: Source, errors: Iterable[Mapping[str, Any]]) -> Iterator[Problem]:
-    """Yield what the API refuses of a document, at the lines of its fields."""
+    """Yield the problems that the API reports, with the lines of their fields."""
     for one in errors:
         expected = f"; expected {one['expected']}" if one.get("expected") else ""
         pointer = str(one.get("pointer", "")).removeprefix("/document")
@@ -212,9 +212,9 @@ def _problems(source: Source, errors: Iterable[Mapping[str, Any]]) -> Iterator[P
 
 
 def _pruned(api: Client, set_name: str, namespace: str | None, steps: Sequence[Step]) -> list[Step]:
-    """Return a step for each job of the set that no file declares any more, in the namespaces that are meant.
+    """Return a step for each job of the set that no file declares, in the namespaces of the apply.
 
-    These are the ones of the documents, and the one of the command: other teams have sets of the same name.
+    These are the namespaces of the documents and of the command: other teams may use the same set name.
     """
     kept = {(step.namespace, step.name) for step in steps}
     spaces = {step.namespace for step in steps} | ({namespace} if namespace is not None else set())
@@ -229,7 +229,7 @@ def _pruned(api: Client, set_name: str, namespace: str | None, steps: Sequence[S
         )
         if (space, job["name"]) not in kept
     ]
-    # Of the version that is read here: what leaves the set before it is ended, or was agreed to, stays.
+    # The ETag is that of this read: a job that leaves the set before the confirmation is not cancelled.
     found = [read_job(api, job_id) for job_id in gone]
     return [
         Step(Action.ENDED, one.data["namespace"], one.data["name"], job_id=str(one.data["id"]), etag=one.etag)
@@ -239,7 +239,7 @@ def _pruned(api: Client, set_name: str, namespace: str | None, steps: Sequence[S
 
 
 def _refuse(problems: Sequence[Problem], *, as_json: bool) -> None:
-    """End the command if any document is wrong: then nothing is changed."""
+    """Exit if any document is invalid; then nothing is changed."""
     if not problems:
         return
     if as_json:
@@ -247,15 +247,15 @@ def _refuse(problems: Sequence[Problem], *, as_json: bool) -> None:
     else:
         for problem in problems:
             print(printable(str(problem)), file=sys.stderr)
-        print(f"{counted(len(problems), 'problem')}; nothing is changed", file=sys.stderr)
+        print(f"{counted(len(problems), 'problem')}; nothing changed", file=sys.stderr)
     raise typer.Exit(ExitCode.PROBLEM)
 
 
 def _carry_out(api: Client, steps: Sequence[Step]) -> None:
-    """Do what differs, those that end last.
+    """Make the changes, cancels last.
 
     Raises:
-        CliError: one was refused after all, such as a job that somebody changed meanwhile; how far it came.
+        CliError: a change was rejected, for example because another user changed the job.
     """
     from noonmark.client import ClientError  # noqa: PLC0415
 
@@ -264,11 +264,11 @@ def _carry_out(api: Client, steps: Sequence[Step]) -> None:
         try:
             _do(api, step)
         except ClientError as error:
-            told = explain(error)
+            explained = explain(error)
             raise CliError(
-                f"{step.namespace}/{step.name}: {told or error}\n{number - 1} of {len(todo)} changes were"
-                " made; apply again to go on",
-                told.code if told is not None else ExitCode.PROBLEM,
+                f"{step.namespace}/{step.name}: {explained or error}\n{number - 1} of {len(todo)} changes"
+                " were made; apply again to continue",
+                explained.code if explained is not None else ExitCode.PROBLEM,
             ) from error
         _progress(number, len(todo))
 
@@ -291,13 +291,13 @@ def _do(api: Client, step: Step) -> None:
 
 
 def _show(steps: Sequence[Step]) -> None:
-    """Print what differs, job by job and field by field."""
+    """Print the differences by job and field."""
     for step in steps:
         if step.action is Action.UNCHANGED:
             continue
         sign, color = _COLORS[step.action]
-        place = f" ({step.source.file}:{step.source.line})" if step.source is not None else ""
-        print(_colored(f"{sign} {printable(f'{step.namespace}/{step.name}')}", color) + printable(place))
+        position = f" ({step.source.file}:{step.source.line})" if step.source is not None else ""
+        print(_colored(f"{sign} {printable(f'{step.namespace}/{step.name}')}", color) + printable(position))
         for change in step.changes:
             print(_change_line(change))
 
@@ -319,7 +319,7 @@ def _colored(text: str, color: str | None) -> str:
 def _print_result(
     steps: Sequence[Step], *, dry_run: bool, as_json: bool, report: dict[str, Any] | None
 ) -> None:
-    """Say how many jobs were made, changed, left alone and ended."""
+    """Print how many jobs were created, changed, unchanged and cancelled."""
     count = Counter(step.action for step in steps)
     if as_json:
         items = [_item(step) for step in steps]
@@ -327,7 +327,7 @@ def _print_result(
         show_json(applied if report is None else {**report, "applied": applied})
         return
     summary = ", ".join(f"{count[action]} {action}" for action in Action)
-    print(f"{summary}{' (dry run: nothing is changed)' if dry_run else ''}")
+    print(f"{summary}{' (dry run, nothing changed)' if dry_run else ''}")
 
 
 def _item(step: Step) -> dict[str, Any]:

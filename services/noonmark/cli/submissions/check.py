@@ -1,4 +1,4 @@
-"""`noonmark submit --dry-run`: documents checked as intake checks them; nothing is published."""
+"""`noonmark submit --dry-run`: check documents as intake does, without publishing them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from noonmark.cli.submissions.submit import as_json_text, create_of, word_of
+from noonmark.cli.submissions.events import as_json_text, create_of, word_of
 from noonmark.cli.terminal.output import field, printable, show_json, show_list
 from noonmark.cli.terminal.problems import ExitCode, database_address, first_line
 from noonmark.core.schedules.time_facts import TimeFacts
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """What documents are checked with.
+    """State of the installation that documents are checked against.
 
     Attributes:
         now: the instant of the submission.
         ledger_floor: a `run_at` before it is refused.
-        facts: default zones, calendars, pauses and limits; of no namespace where no database was asked.
-        pools: names of those there are.
-        catalogues: what the live workers of each pool can run.
-        database: its address; None: none answered.
-        told: a sentence on what was checked with.
+        facts: default zones, calendars, pauses and limits; empty without a database.
+        pools: names of the pools.
+        catalogues: job types and handlers of the live workers of each pool.
+        database: address of the database; None if it was unreachable.
+        note: a sentence about what was checked.
     """
 
     now: datetime
     ledger_floor: datetime
     facts: TimeFacts
     database: str | None
-    told: str
+    note: str
     pools: frozenset[str] = frozenset()
     catalogues: Mapping[str, Catalogue] = field_of(default_factory=dict)
 
 
 _COLUMNS = (
     field("document", "#", numeric=True),
-    field("type", "ASKS FOR"),
+    field("type", "REQUEST"),
     field("job", elastic=True),
     field("result"),
     field("next_fire_at", "NEXT FIRE"),
@@ -58,35 +58,35 @@ _COLUMNS = (
 def check_documents(
     settings: Settings, documents: Sequence[dict[str, Any]], *, source: str, as_json: bool
 ) -> None:
-    """Show of each document whether intake would take it, and when it fires next or what is wrong.
+    """Show for each document whether intake would accept it, with its next fire or its problems.
 
-    Whether a name is taken already, or a job that is meant exists, is not looked at.
+    Not checked: whether a name is already in use, and whether a job exists.
 
     Raises:
-        typer.Exit: code 1, some document is refused.
+        typer.Exit: code 1: a document is rejected.
     """
-    ground = read_context(settings)
+    context = read_context(settings)
     checked = [
-        check(ground, document, number, source=source, max_bytes=settings.max_submission_bytes)
+        check(context, document, number, source=source, max_bytes=settings.max_submission_bytes)
         for number, document in enumerate(documents, start=1)
     ]
     refused = sum(one["result"] == "refused" for one in checked)
     if as_json:
-        show_json({"items": checked, "refused": refused, "database": ground.database})
+        show_json({"items": checked, "refused": refused, "database": context.database})
     else:
         show_list(checked, _COLUMNS)
         for line in _problems(checked):
             print(line)
         total = f"{len(checked)} document{'' if len(checked) == 1 else 's'}"
-        verdict = f"{refused} would be refused" if refused else "all would be taken"
-        print(f"\n{total} checked, {verdict}; nothing is published")
-        print(ground.told)
+        verdict = f"{refused} would be rejected" if refused else "all would be accepted"
+        print(f"\n{total} checked, {verdict}; dry run, nothing published")
+        print(context.note)
     if refused:
         raise typer.Exit(ExitCode.PROBLEM)
 
 
 def read_context(settings: Settings) -> CheckContext:
-    """Ask the database for its time, ledger floor, facts, pools and workers, if it answers."""
+    """Read time, ledger floor, facts, pools and workers from the database, if it is reachable."""
     import psycopg  # noqa: PLC0415
 
     from noonmark.store.cluster.catalogues import live_catalogues  # noqa: PLC0415
@@ -107,26 +107,26 @@ def read_context(settings: Settings) -> CheckContext:
         psycopg.errors.UndefinedFunction,
     ) as error:
         now = datetime.now(UTC)
-        told = (
+        note = (
             f"checked without the database {address} ({first_line(error)}): default zones are UTC; calendars,"
-            " pools, handlers and limits are not looked at"
+            " pools, handlers and limits are not checked"
         )
-        return CheckContext(now, now - timedelta(days=settings.retention_days), TimeFacts(), None, told)
-    told = f"checked with the zones, calendars, pools, live workers and limits of the database {address}"
-    return CheckContext(row[0], row[1], facts, address, told, pools, catalogues)
+        return CheckContext(now, now - timedelta(days=settings.retention_days), TimeFacts(), None, note)
+    note = f"checked with the zones, calendars, pools, live workers and limits of the database {address}"
+    return CheckContext(row[0], row[1], facts, address, note, pools, catalogues)
 
 
 def check(
-    ground: CheckContext, document: dict[str, Any], number: int, *, source: str, max_bytes: int
+    context: CheckContext, document: dict[str, Any], number: int, *, source: str, max_bytes: int
 ) -> dict[str, Any]:
     """Check one document or event.
 
     Returns:
-        Its number, what it asks for and of which job, `result` (`ok` or `refused`), `next_fire_at`, a `note`,
-        and `errors` with pointer into the document, message and what was expected.
+        Its number, type, job, `result` (`ok` or `refused`), `next_fire_at`, a `note`,
+        and `errors` with pointer, message and expected value.
 
     Raises:
-        CliError: it has no JSON form.
+        CliError: the document has no JSON form.
     """
     from noonmark.schemas.events.envelope import STRUCTURED_HEADERS, parse_event  # noqa: PLC0415
     from noonmark.schemas.events.submissions import parse_submission  # noqa: PLC0415
@@ -135,9 +135,9 @@ def check(
     is_event = "specversion" in document
     event = document if is_event else create_of(document, source)
     notes: list[str] = []
-    if ground.database is None and (plain := _without_calendars(event)) is not None:
+    if context.database is None and (plain := _without_calendars(event)) is not None:
         event = plain
-        notes.append("its calendars are not looked at")
+        notes.append("calendars not checked")
     data = event.get("data")
     shown: dict[str, Any] = {
         "document": number,
@@ -151,9 +151,9 @@ def check(
     try:
         parsed = parse_event(as_json_text(event, number), STRUCTURED_HEADERS, max_bytes=max_bytes)
         submission = parse_submission(
-            parsed, now=ground.now, ledger_floor=ground.ledger_floor, facts=ground.facts
+            parsed, now=context.now, ledger_floor=context.ledger_floor, facts=context.facts
         )
-        _check_references(submission, ground)
+        _check_references(submission, context)
     except Refused as refused:
         shown["errors"] = [
             {
@@ -164,48 +164,48 @@ def check(
             for item in refused.errors
         ]
         return {**shown, "result": "refused"}
-    at, note = _next_fire(submission, ground)
+    at, note = _next_fire(submission, context)
     if note:
         notes.append(note)
     return {**shown, "next_fire_at": at, "note": "; ".join(notes) or None}
 
 
-def _check_references(submission: Submission, ground: CheckContext) -> None:
-    """Look for what a job names: its pool, who can run it, its limits.
+def _check_references(submission: Submission, context: CheckContext) -> None:
+    """Check what a job refers to: its pool, its workers, its limits.
 
     Raises:
-        Refused: some of it is not there.
+        Refused: something does not exist.
     """
     from noonmark.schemas.events.submissions import CreateJob, UpdateJob  # noqa: PLC0415
     from noonmark.schemas.problems.refusal import Refused  # noqa: PLC0415
     from noonmark.store.jobs.requests import lacking  # noqa: PLC0415
 
-    if ground.database is None or not isinstance(submission, CreateJob | UpdateJob):
+    if context.database is None or not isinstance(submission, CreateJob | UpdateJob):
         return
     spec = submission.spec
-    limits = ground.facts.limits_of(spec.namespace)
-    found = lacking(spec, limits, ground.pools, ground.catalogues)
+    limits = context.facts.limits_of(spec.namespace)
+    found = lacking(spec, limits, context.pools, context.catalogues)
     if found:
         raise Refused(replace(error, pointer="/data" + error.pointer) for error in found)
 
 
-def _next_fire(submission: Submission, ground: CheckContext) -> tuple[datetime | None, str | None]:
-    """Return when a job fires next, and what is to be said about it; orders have no such instant."""
+def _next_fire(submission: Submission, context: CheckContext) -> tuple[datetime | None, str | None]:
+    """Return the next fire of a job and a note about it; other requests have no fire."""
     from noonmark.schemas.events.submissions import CreateJob, UpdateJob  # noqa: PLC0415
 
     if not isinstance(submission, CreateJob | UpdateJob):
         return None, None
     spec = submission.spec
-    at = spec.schedule.first(ground.now) if spec.schedule is not None else spec.run_at
-    if isinstance(submission, CreateJob) and spec.namespace in ground.facts.paused:
-        return at, f"namespace {spec.namespace} is paused: the job would be made held"
+    at = spec.schedule.first(context.now) if spec.schedule is not None else spec.run_at
+    if isinstance(submission, CreateJob) and spec.namespace in context.facts.paused:
+        return at, f"namespace {spec.namespace} is paused: the job would be created paused"
     if at is None and isinstance(submission, CreateJob):
-        return None, "at once"
+        return None, "now"
     return at, None
 
 
 def _without_calendars(event: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the event without its schedule's calendars; None where it names none."""
+    """Return the event without its schedule's calendars; None if it has none."""
     data = event.get("data")
     schedule = data.get("schedule") if isinstance(data, dict) else None
     if not isinstance(schedule, dict) or not isinstance(schedule.get("calendars"), dict):

@@ -1,4 +1,4 @@
-"""From lines of a crontab to job documents that do what cron did, each checked by a second evaluation."""
+"""Convert crontab lines to job documents, and check each against a second evaluation of the line."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from noonmark.core.crontab.reader import CronEntry, Crontab
 from noonmark.core.crontab.shell import Program, ShellNeededError, program_of
 
 USER_LABEL: Final = "noonmark.dev/crontab-user"
-"""Label with the user that a line of the system form named."""
+"""Label with the user of a line in the system form."""
 
 CHECKED: Final = 100
-"""Instants of each schedule that are compared with cron's."""
+"""Number of instants to compare with cron's."""
 
 DEFAULT_TIMEOUT_SECONDS: Final = 86_400.0
-"""Cron ends nothing; a day is the longest that noonmark lets an attempt run."""
+"""Cron has no timeout; a day is noonmark's longest."""
 
 _DEFAULT_SHELL: Final = "/bin/sh"
 _FIRST_WORD: Final = re.compile(r"[^ \t|&;<>()]+")
@@ -30,16 +30,16 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How lines become jobs.
+    """Options for converting lines to jobs.
 
     Attributes:
-        zone: of schedules that no `CRON_TZ` stands above.
-        users: whose lines of the system form are meant.
-        allow_shell: hand commands that need one to a shell.
-        prefix: of every name.
-        namespace: of the jobs; None: left to whoever applies them.
-        pool: likewise.
-        timeout_seconds: of an attempt.
+        zone: zone of lines without a `CRON_TZ` above them.
+        users: convert only the lines of these users (system form).
+        allow_shell: pass commands with shell syntax to a shell.
+        prefix: prefix of every job name.
+        namespace: namespace of the jobs; None leaves it to the apply.
+        pool: pool of the jobs; None leaves it to the apply.
+        timeout_seconds: timeout of an attempt.
     """
 
     zone: str
@@ -53,15 +53,15 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedLine:
-    """What became of a line.
+    """Result of converting a line.
 
     Attributes:
-        number: from 1.
-        schedule: its five fields; None where it has none.
-        document: the job; None where it becomes none.
-        reason: why it becomes none.
-        next_at: its next instant.
-        checked: instants that are the same as cron's.
+        number: line number, from 1.
+        schedule: its five fields, if any.
+        document: the job; None if the line cannot be converted.
+        reason: why it cannot be converted.
+        next_at: the next instant of the job.
+        checked: number of instants that are the same as cron's.
     """
 
     number: int
@@ -74,19 +74,19 @@ class ConvertedLine:
 
 
 class _NoJobError(ValueError):
-    """A line becomes no job; the message says why."""
+    """A line cannot be converted; the message says why."""
 
 
 def convert(
     crontab: Crontab, rules: Rules, *, now: datetime, count: int = CHECKED
 ) -> Iterable[ConvertedLine]:
-    """Yield what becomes of each line, in their order.
+    """Yield the result of each line, in order.
 
     Args:
-        crontab: as it was read.
-        rules: how lines become jobs.
-        now: instants after it are compared.
-        count: how many of them.
+        crontab: the parsed crontab.
+        rules: options for the conversion.
+        now: compare instants after this one.
+        count: number of instants to compare.
     """
     entries = [entry for entry in crontab.lines if isinstance(entry, CronEntry)]
     names = dict(zip((entry.line for entry in entries), _names(entries, rules.prefix), strict=True))
@@ -105,10 +105,10 @@ def convert(
 
 
 def _document(entry: CronEntry, name: str, zone: str, rules: Rules) -> dict[str, Any]:
-    """Return the job of a line: as cron runs it, alone, without retries, beside itself, never late."""
+    """Return the job of a line with cron's behaviour: no retries, overlapping runs, no late runs."""
     if entry.user is not None and entry.user not in rules.users:
         raise _NoJobError(
-            f"it runs as {entry.user!r}, and noonmark switches no users: give --user {entry.user} where the"
+            f"it runs as {entry.user!r}, and noonmark cannot switch users: pass --user {entry.user} if the"
             " pool's workers run as that user"
         )
     seconds = rules.timeout_seconds
@@ -141,7 +141,7 @@ def _payload(entry: CronEntry, rules: Rules) -> dict[str, Any]:
     except ShellNeededError as error:
         if not rules.allow_shell:
             raise _NoJobError(
-                f"{error}; --allow-shell hands it to {shell}, if workers may run that; or write a script"
+                f"{error}; pass --allow-shell to run it in {shell} if workers may run that, or write a script"
             ) from None
         program = Program((shell, "-c", entry.command))
     environment |= program.environment
@@ -157,12 +157,12 @@ def _payload(entry: CronEntry, rules: Rules) -> dict[str, Any]:
 
 
 def _executable(word: str, folder: str | None) -> str:
-    """Return the executable as a worker finds it: cron starts commands in the home folder."""
+    """Return the path of the executable for a worker: cron starts commands in the home folder."""
     if "/" not in word or word.startswith("/"):
         return word
     if folder is None:
         raise _NoJobError(
-            f"{word[:100]!r} is relative to the user's home, which the crontab does not name: write the whole"
+            f"{word[:100]!r} is relative to the user's home, which the crontab does not set; write the whole"
             " path, or set HOME above it"
         )
     return posixpath.normpath(posixpath.join(folder, word))
@@ -171,10 +171,10 @@ def _executable(word: str, folder: str | None) -> str:
 def _check(
     document: Mapping[str, Any], fields: str, now: datetime, count: int
 ) -> tuple[datetime | None, int]:
-    """Check the document as intake does, and its instants against cron's; return the next one and how many.
+    """Check the document as intake does, and its instants against cron's; return the next one and the count.
 
     Raises:
-        _NoJobError: it is refused, or its instants are not cron's.
+        _NoJobError: it is rejected, or its instants differ from cron's.
     """
     from noonmark.core.crontab.evaluation import compare  # noqa: PLC0415 - pydantic and zones take a while to load
     from noonmark.core.zones.zones import MAX_AT, load_zone  # noqa: PLC0415
@@ -192,16 +192,16 @@ def _check(
     if difference is not None:
         raise _NoJobError(
             f"instant {difference.number} would be {difference.planned or 'none'}, and cron's is"
-            f" {difference.expected or 'none'}: this is a fault of noonmark, please report it"
+            f" {difference.expected or 'none'}: this is a bug in noonmark, please report it"
         )
     return (planned[0] if planned else None), len(planned)
 
 
 def _names(entries: Sequence[CronEntry], prefix: str) -> list[str]:
-    """Return a name for each entry, the same whenever the same lines are read.
+    """Return a name for each entry; the same lines always get the same names.
 
-    The first entry of a program is called as that, so that its job keeps its name when others come below it.
-    These are told apart by a hash of what they are, and equal ones are counted.
+    The first entry has the program's name, so that its job keeps its name if you add lines below.
+    Further entries get a hash of their contents, and equal ones a number.
     """
     seen: Counter[str] = Counter()
     names = []
@@ -217,7 +217,7 @@ def _names(entries: Sequence[CronEntry], prefix: str) -> list[str]:
 
 
 def _stem(entry: CronEntry) -> str:
-    """Return what the program is called."""
+    """Return the name of the program."""
     try:
         word = program_of(entry.command).argv[0]
     except ShellNeededError:
@@ -227,5 +227,7 @@ def _stem(entry: CronEntry) -> str:
 
 
 def _digest(entry: CronEntry) -> str:
-    told = "\0".join((entry.schedule, entry.zone or "", entry.user or "", entry.command, entry.stdin or ""))
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    contents = "\0".join(
+        (entry.schedule, entry.zone or "", entry.user or "", entry.command, entry.stdin or "")
+    )
+    return hashlib.sha256(contents.encode("utf-8", "surrogatepass")).hexdigest()[:6]

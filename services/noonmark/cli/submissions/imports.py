@@ -1,4 +1,4 @@
-"""`noonmark import`: what other schedulers hold, as job documents."""
+"""`noonmark import`: convert the jobs of other schedulers to job documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from noonmark.cli.submissions.crontab_jobs import ConvertedLine
     from noonmark.core.crontab.reader import Crontab
 
-app = typer.Typer(help="Make job documents of what other schedulers hold.", no_args_is_help=True)
+app = typer.Typer(help="Import jobs from other schedulers.", no_args_is_help=True)
 
 _MOST_BYTES: Final = 16 * 1024 * 1024
 _LOCALTIME: Final = Path("/etc/localtime")
@@ -38,65 +38,61 @@ _COLUMNS = (
 
 @app.callback()
 def group() -> None:
-    """Keep `crontab` a subcommand although it is the only one."""
+    """Make `crontab` a subcommand, although it is the only one."""
 
 
 @app.command()
 def crontab(
     *,
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="The crontab; - is standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="Crontab file; - is stdin.")],
     user_form: Annotated[
-        bool, typer.Option("--user-form", help="Lines have five fields and a command, as `crontab -l` shows.")
+        bool, typer.Option("--user-form", help="Lines have five fields and a command, as in `crontab -l`.")
     ] = False,
     system_form: Annotated[
         bool,
         typer.Option(
-            "--system-form", help="Lines name a user before the command: /etc/crontab and /etc/cron.d."
+            "--system-form", help="Lines have a user before the command, as in /etc/crontab and /etc/cron.d."
         ),
     ] = False,
     user: Annotated[
         list[str] | None,
-        typer.Option("--user", help="Take the lines of this user of the system form; repeatable."),
+        typer.Option("--user", help="Import the lines of this user (system form); repeatable."),
     ] = None,
     zone: Annotated[
         str | None,
-        typer.Option("--zone", help="Zone of lines without CRON_TZ above them; else this machine's."),
+        typer.Option("--zone", help="Zone of lines without CRON_TZ above them. (default: this machine's)"),
     ] = None,
     allow_shell: Annotated[
-        bool, typer.Option("--allow-shell", help="Hand commands with shell syntax to their SHELL.")
+        bool, typer.Option("--allow-shell", help="Run commands with shell syntax in their SHELL.")
     ] = False,
     namespace: Annotated[str | None, typer.Option("--namespace", help="Namespace of the jobs.")] = None,
     pool: Annotated[str | None, typer.Option("--pool", help="Pool of the jobs.")] = None,
-    prefix: Annotated[str, typer.Option("--prefix", help="Beginning of every job's name.")] = "cron-",
+    prefix: Annotated[str, typer.Option("--prefix", help="Prefix of every job name.")] = "cron-",
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, max=86_400, help="Longest time of an attempt, in seconds.")
+        float, typer.Option("--timeout", min=1, max=86_400, help="Timeout of an attempt in seconds.")
     ] = 86_400.0,
     since: Annotated[
         str | None,
-        typer.Option(
-            "--from", help="Compare instants from here on: a day (UTC) or an instant. Default: now."
-        ),
+        typer.Option("--from", help="Start of the comparison: a day (UTC) or an instant. (default: now)"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the job documents to this file, as YAML.")
+        Path | None, typer.Option("--output", "-o", help="Write the job documents to this YAML file.")
     ] = None,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Make the jobs, as `noonmark job apply` does with the file.")
+        bool, typer.Option("--apply", help="Create the jobs, as `noonmark job apply` does.")
     ] = False,
-    set_name: Annotated[
-        str | None, typer.Option("--set", help="With --apply: the set that the jobs belong to.")
-    ] = None,
+    set_name: Annotated[str | None, typer.Option("--set", help="Set of the jobs, with --apply.")] = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a job of each line of a crontab, or say why not.
+    """Convert each line of a crontab to a job.
 
-    The jobs do what cron did: no retries, no catching up, a second start while the first still runs, in the
-    zone of CRON_TZ. The next 100 instants of each are compared with those of a second evaluation of the line.
-    The exit code is 1 if a line became no job. Without -o and --apply nothing is written.
+    The jobs behave as under cron: no retries, no late runs, overlapping runs, in the zone of
+    CRON_TZ. The next 100 instants of each job are compared with a second evaluation of the line.
+    Exits 1 if a line cannot be converted. Writes nothing without -o or --apply.
     """
     if user_form and system_form:
-        raise CliError("--user-form and --system-form exclude each other", ExitCode.USAGE)
+        raise CliError("give --user-form or --system-form, not both", ExitCode.USAGE)
     from noonmark.cli.connections.context import use_named_zone_data  # noqa: PLC0415
     from noonmark.cli.submissions.crontab_jobs import Rules, convert  # noqa: PLC0415 - for this command only
 
@@ -115,7 +111,7 @@ def crontab(
     if as_json and not apply:
         show_json(_report(lines, read, named_zone, system=system))
     elif not as_json:
-        _show(lines, read, named_zone, told_zone=zone is None, system=system)
+        _show(lines, read, named_zone, is_local_zone=zone is None, system=system)
     if apply and documents:
         from noonmark.cli.submissions.apply_steps import apply_documents  # noqa: PLC0415
 
@@ -126,23 +122,23 @@ def crontab(
 
 
 def local_zone() -> str:
-    """Return the name of this machine's zone, which its cron runs in; UTC where it has none."""
+    """Return the name of this machine's time zone, which its cron uses; UTC if it has none."""
     named = os.environ.get("TZ", "").removeprefix(":")
     if named:
         return named
     try:
-        place = str(_LOCALTIME.resolve())
+        path = str(_LOCALTIME.resolve())
     except OSError:
         return _FALLBACK_ZONE
-    return place.partition("/zoneinfo/")[2] or _FALLBACK_ZONE
+    return path.partition("/zoneinfo/")[2] or _FALLBACK_ZONE
 
 
 def _read(file: str, *, system: bool | None) -> tuple[Crontab, bool]:
-    """Read a crontab; its form is told by where it lies, unless that is said."""
+    """Read a crontab; its path determines the form, unless an option does."""
     from noonmark.core.crontab.fields import CrontabError  # noqa: PLC0415
     from noonmark.core.crontab.reader import is_system_path, parse_crontab  # noqa: PLC0415
 
-    place = "standard input" if file == "-" else file
+    label = "standard input" if file == "-" else file
     try:
         if file == "-":
             data = sys.stdin.buffer.read(_MOST_BYTES + 1)
@@ -150,33 +146,31 @@ def _read(file: str, *, system: bool | None) -> tuple[Crontab, bool]:
             with Path(file).open("rb") as source:
                 data = source.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise CliError(f"{place} cannot be read: {error}", ExitCode.USAGE) from error
+        raise CliError(f"cannot read {label}: {error}", ExitCode.USAGE) from error
     if len(data) > _MOST_BYTES:
-        raise CliError(f"{place} has more than {_MOST_BYTES} bytes", ExitCode.USAGE)
+        raise CliError(f"{label} has more than {_MOST_BYTES} bytes", ExitCode.USAGE)
     if system is None:
         system = file != "-" and is_system_path(os.path.realpath(file))
     try:
         read = parse_crontab(data.decode("utf-8-sig", "surrogateescape"), system=system)
     except CrontabError as error:
-        raise CliError(f"{place}: {error.message}", ExitCode.USAGE) from error
+        raise CliError(f"{label}: {error.message}", ExitCode.USAGE) from error
     if not read.lines:
-        raise CliError(f"{place} holds no line that runs anything")
+        raise CliError(f"{label} contains no commands")
     return read, system
 
 
 def _write(path: Path, documents: Sequence[dict[str, Any]]) -> None:
-    """Write the documents; as a crontab is, for nobody but its owner to read."""
+    """Write the documents, readable only by the owner, like a crontab."""
     from noonmark.cli.terminal.yaml_text import dump  # noqa: PLC0415
 
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(
-                "# Made of a crontab by `noonmark import crontab`; `noonmark job apply -f` takes it.\n"
-            )
+            file.write("# Converted by `noonmark import crontab`; apply it with `noonmark job apply -f`.\n")
             file.write(dump(documents))
     except OSError as error:
-        raise CliError(f"{path} cannot be written: {error}", ExitCode.USAGE) from error
+        raise CliError(f"cannot write {path}: {error}", ExitCode.USAGE) from error
 
 
 def _rows(lines: Sequence[ConvertedLine]) -> list[dict[str, Any]]:
@@ -209,23 +203,25 @@ def _report(lines: Sequence[ConvertedLine], read: Crontab, zone: str, *, system:
     }
 
 
-def _show(lines: Sequence[ConvertedLine], read: Crontab, zone: str, *, told_zone: bool, system: bool) -> None:
+def _show(
+    lines: Sequence[ConvertedLine], read: Crontab, zone: str, *, is_local_zone: bool, system: bool
+) -> None:
     rows = _rows(lines)
     made = [row for row in rows if row["job"] is not None]
     if made:
         show_list(made, _COLUMNS)
     refused = [row for row in rows if row["job"] is None]
     if refused:
-        print(f"{chr(10) if made else ''}no job:")
+        print(f"{chr(10) if made else ''}not converted:")
     for row in refused:
         print(printable(f"  line {row['line']}: {row['reason']}"))
     if read.notes:
         print("\nnotes:")
     for number, note in read.notes:
         print(printable(f"  line {number}: {note}"))
-    named = f"zone {zone}{' (this machine)' if told_zone else ''}"
+    named = f"zone {zone}{' (this machine)' if is_local_zone else ''}"
     form = "system" if system else "user"
-    checked = "; the instants of each are those of cron" if made else ""
-    print(f"\n{len(made)} of {counted(len(rows), 'line')} become jobs{checked} ({form} form, {named})")
+    checked = "; their instants are the same as cron's" if made else ""
+    print(f"\n{len(made)} of {counted(len(rows), 'line')} converted{checked} ({form} form, {named})")
     if made:
-        print("workers start only programs that their NOONMARK_SCRIPTS names: set it before the first is due")
+        print("workers run only programs in NOONMARK_SCRIPTS: set it before the first run is due")

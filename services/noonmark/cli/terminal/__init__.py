@@ -1,4 +1,4 @@
 """Input and output: tables, JSON, options, prompts, exit codes.
 
-May import: nothing of the other rooms. Start with `output.py`.
+May import: no other sub-package. Start with `output.py`.
 """

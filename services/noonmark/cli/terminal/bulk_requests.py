@@ -1,4 +1,4 @@
-"""What orders about many runs share: a question first, progress meanwhile."""
+"""Shared parts of requests about many runs: confirmation prompt and progress."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import typer
 from noonmark.cli.terminal.output import is_terminal
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what is meant, and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
 
 
 def may_ask(*, yes: bool, as_json: bool) -> None:
-    """Make sure that whoever orders something large has agreed, or can be asked.
+    """Check that the user passed --yes or can be prompted.
 
     Raises:
-        CliError: neither.
+        CliError: neither is the case.
     """
     if not yes and (as_json or not (is_terminal() and sys.stdin.isatty())):
         raise CliError(
-            "nobody can be asked here: look at what is meant with --dry-run, then give --yes", ExitCode.USAGE
+            "cannot prompt: not a terminal, or --json; check with --dry-run, then pass --yes", ExitCode.USAGE
         )
 
 
 def agree(question: str, *, yes: bool) -> None:
-    """Ask whether it shall be done, unless --yes was given; no ends the command."""
+    """Prompt for confirmation unless --yes was given; a no aborts the command."""
     if not yes:
         typer.confirm(question, abort=True)
 
 
 def progress(done: int, total: int) -> None:
-    """Show on a terminal how far an order is; larger ones take several steps."""
+    """Show the progress of a request on a terminal; large requests take several steps."""
     if sys.stderr.isatty() and total:
         print(f"\r{done} of {total}", end="" if done < total else "\n", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their texts are read."""
+"""Options that several commands share, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class Output(StrEnum):
-    """How much a listing shows."""
+    """Width of a listing."""
 
     TABLE = "table"
     WIDE = "wide"
 
 
 class LaneName(StrEnum):
-    """The lanes by name."""
+    """Names of the lanes."""
 
     HIGH = "high"
     NORMAL = "normal"
@@ -35,55 +35,59 @@ class LaneName(StrEnum):
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Most rows that are shown.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Maximum number of rows.")]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="`wide` shows more columns.")]
 Namespace = Annotated[str | None, typer.Option("--namespace", help="Only this namespace.")]
 LaneOption = Annotated[list[LaneName] | None, typer.Option("--lane", help="Only this lane; repeatable.")]
 After = Annotated[
-    str | None, typer.Option("--after", help="Go on below this row: the `next` of the page before.")
+    str | None, typer.Option("--after", help="Continue at this row: the `next` of the previous page.")
 ]
 AfterCursor = Annotated[
     str | None,
     typer.Option(
         "--after",
-        help="Go on there: the `next_cursor` of the page before.",
+        help="Continue here: the `next_cursor` of the previous page.",
         callback=lambda given: _no_time(given),  # noqa: PLW0108 - it is defined below
     ),
 ]
 OneNamespace = Annotated[
     str | None,
-    typer.Option("--namespace", help="Of this namespace; else that of the context or key, else `default`."),
+    typer.Option("--namespace", help="Namespace. (default: that of the context or key, else `default`)"),
 ]
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since", help="Only what was due from here on: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
+        "--since", help="Only runs due since then: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
     ),
 ]
 Missed = Annotated[
     ResumeChoice,
     typer.Option(
         "--missed",
-        help="Instants of recurring jobs that came due in the pause: none runs, the latest of each job runs,"
-        " or all run, oldest first.",
+        help="Instants that came due during the pause: run none, run the latest of each job,"
+        " or run all, oldest first.",
     ),
 ]
 MetricsPort = Annotated[
-    int | None, typer.Option("--metrics-port", help="Port of /livez, /readyz, /metrics; 0: a free one.")
+    int | None, typer.Option("--metrics-port", help="Port of /livez, /readyz, /metrics; 0 picks a free port.")
 ]
-MetricsHost = Annotated[str | None, typer.Option("--metrics-host", help="Address that port listens on.")]
-LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info, warning or error.")]
+MetricsHost = Annotated[
+    str | None, typer.Option("--metrics-host", help="Address that the metrics port listens on.")
+]
+LogLevel = Annotated[
+    str | None, typer.Option("--log-level", help="Log level: debug, info, warning or error.")
+]
 Folder = Annotated[
     Path | None,
-    typer.Option("--path", exists=True, file_okay=False, help="Folder that modules are imported from first."),
+    typer.Option("--path", exists=True, file_okay=False, help="Folder to import modules from first."),
 ]
 
 
 def read_since(given: str | None, *, now: datetime | None = None, option: str = "--since") -> datetime | None:
-    """Read `--since`, or an option like it: how long ago, a day from its midnight in UTC, or an instant.
+    """Parse `--since` or a similar option: a time span ago, a day (midnight UTC), or an instant.
 
     Raises:
-        CliError: it is neither.
+        CliError: the value is none of these.
     """
     if given is None:
         return None
@@ -95,45 +99,45 @@ def read_since(given: str | None, *, now: datetime | None = None, option: str = 
         return parse_instant(f"{given}T00:00:00Z" if _DAY.fullmatch(given) else given)
     except ValueError as error:
         raise CliError(
-            f"{option} {given!r} is no time span such as 15m or 2h, no day such as 2026-06-01, and no instant"
-            " such as 2026-06-01T09:00:00Z",
+            f"{option} {given!r} is not a time span such as 15m or 2h, a day such as 2026-06-01, or an"
+            " instant such as 2026-06-01T09:00:00Z",
             ExitCode.USAGE,
         ) from error
 
 
 def as_seconds(given: str) -> int | None:
-    """Return the length of a time such as 90s, 15m, 2h, 7d or 4w; None where the text is none."""
+    """Return the seconds of a time span such as 90s, 15m, 2h, 7d or 4w; None for other texts."""
     found = _SHORT.fullmatch(given)
     return int(found[1]) * _UNITS[found[2]] if found else None
 
 
 def _no_time(given: str | None) -> str | None:
-    """Tell who means a time by `--after`, as `run cancel` does, which option that is here."""
+    """Reject a time in `--after`, which `run cancel` accepts, and name the right option."""
     if given is not None and (as_seconds(given) is not None or _DAY.match(given)):
         raise CliError(
-            f"--after {given!r} is a time; this listing's --after takes the `next_cursor` of the page before."
-            " What takes a time is --since, where there is one",
+            f"--after {given!r} is a time, but here --after takes the `next_cursor` of the previous page;"
+            " use --since for a time, if the command has it",
             ExitCode.USAGE,
         )
     return given
 
 
 def read_uuid(given: str | None, what: str) -> UUID | None:
-    """Read an id.
+    """Parse an id.
 
     Raises:
-        CliError: it is none.
+        CliError: the value is not an id.
     """
     if given is None:
         return None
     found = as_uuid(given)
     if found is None:
-        raise CliError(f"{what} {given!r} is no id: a UUID of 36 characters is needed", ExitCode.USAGE)
+        raise CliError(f"{what} {given!r} is not an id; give a UUID of 36 characters", ExitCode.USAGE)
     return found
 
 
 def as_uuid(given: str) -> UUID | None:
-    """Return the id that a text is; None where it is a name."""
+    """Return a text as an id; None if it is a name."""
     try:
         return UUID(given) if len(given) == 36 else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""How results are shown: a table for people, plain columns for pipes, JSON for machines."""
+"""Output of results: tables on terminals, plain columns on pipes, JSON for scripts."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Column:
     """One column of a listing.
 
     Attributes:
-        title: its head.
-        cell: makes its text of a row.
-        wide: shown with `--output wide` and in no other table.
+        title: the column's head.
+        cell: returns the text for a row.
+        wide: shown only with `--output wide`.
         numeric: aligned to the right.
-        elastic: takes the lines it needs on a narrow terminal, so that the others stay whole.
-        cut: shortened to what a terminal leaves, so that each row is one line; whole on a pipe.
-        varies: of a wide column, shown in any table whose rows differ in it.
+        elastic: wraps on a narrow terminal, so that other columns are not cut.
+        cut: shortened to fit the terminal, so that each row is one line; not shortened on a pipe.
+        varies: a wide column that is also shown if rows differ in it.
     """
 
     title: str
@@ -56,12 +56,12 @@ def field(
     cut: bool = False,
     varies: bool = False,
 ) -> Column:
-    """Make a column that shows one field of the row."""
+    """Return a column that shows one field of the row."""
     return Column(title or name.upper(), lambda row: text(row.get(name)), wide, numeric, elastic, cut, varies)
 
 
 def instant_field(name: str, title: str, *, wide: bool = False) -> Column:
-    """Make a column of an instant that the API has written as text."""
+    """Return a column for an instant that the API returns as text."""
 
     def cell(row: Mapping[str, Any]) -> str:
         at = row.get(name)
@@ -71,12 +71,12 @@ def instant_field(name: str, title: str, *, wide: bool = False) -> Column:
 
 
 def with_instants(row: Row, *names: str) -> dict[str, Any]:
-    """Return a row of the API with these fields as instants; it writes them as text."""
+    """Return a row of the API with these text fields parsed as instants."""
     return {**row, **{name: datetime.fromisoformat(row[name]) for name in names if row.get(name)}}
 
 
 def is_terminal() -> bool:
-    """Whether a person is looking."""
+    """Return whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
@@ -97,7 +97,7 @@ def show_list(
 
 
 def show_fields(fields: Mapping[str, Any], *, title: str = "", precise: bool = False) -> None:
-    """Print one thing as names and values, nested documents as indented JSON; `precise`: milliseconds too."""
+    """Print an object as names and values; `precise` shows instants with milliseconds."""
     if title and is_terminal():
         print(title)
     width = max(map(len, fields), default=0)
@@ -110,7 +110,7 @@ def show_fields(fields: Mapping[str, Any], *, title: str = "", precise: bool = F
 
 
 def _full(value: object, *, precise: bool) -> str:
-    """Return a value with nothing left out, nested ones over several lines."""
+    """Return a value in full, nested values as indented JSON."""
     if isinstance(value, dict | list) and value:
         document = json.dumps(value, indent=2, default=_encode, ensure_ascii=False)
         return "\n".join(map(printable, document.splitlines()))
@@ -129,7 +129,7 @@ def as_json_line(value: object) -> str:
 
 
 def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return columns aligned by spaces, two between them, nothing cut."""
+    """Return columns aligned by spaces, with two between them and nothing cut."""
     lines = [list(heads), *map(list, rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(heads))]
     return "\n".join(
@@ -139,7 +139,7 @@ def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def text(value: object) -> str:
-    """Return a value as one line of text; nothing is a dash."""
+    """Return a value as one line of text; a missing value is a dash."""
     if value is None or value == "":
         return "-"
     if isinstance(value, datetime):
@@ -154,22 +154,22 @@ def text(value: object) -> str:
 
 
 def printable(line: str) -> str:
-    """Return text on one line, without what a terminal would obey: job names and errors come from outside."""
+    """Return text on one line without control characters: job names and errors are untrusted."""
     return "".join(char if char.isprintable() else " " for char in line)
 
 
 def instant(at: datetime) -> str:
-    """Return an instant in UTC, to the second."""
+    """Return an instant in UTC with seconds."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def precise_instant(at: datetime | None) -> str:
-    """Return an instant in UTC, to the millisecond; nothing is a dash."""
+    """Return an instant in UTC with milliseconds; None is a dash."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z") if at else "-"
 
 
 def duration(seconds: float | None) -> str:
-    """Return a duration in the unit that reads best."""
+    """Return a duration in a readable unit."""
     if seconds is None:
         return "-"
     size = abs(seconds)
@@ -211,7 +211,7 @@ def _rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], footer
         )
     for row in rows:
         table.add_row(*(Text(cell, style=STATE_COLORS.get(cell, "")) for cell in row))
-    # Rather lines that the terminal breaks than ids that are cut.
+    # The terminal may wrap lines; ids must not be cut.
     width = max(console.width, console.measure(table, options=console.options.update(width=1000)).minimum)
     Console(highlight=False, width=width).print(table)
     if footer:
@@ -219,9 +219,9 @@ def _rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], footer
 
 
 def fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Sequence[Sequence[str]]:
-    """Shorten the columns that may be cut until rows fit into a terminal, those with the longest texts first.
+    """Shorten the columns that can be cut until rows fit the terminal, longest texts first.
 
-    Other columns stay whole, and of one that is cut at least a few characters are left.
+    Other columns are not shortened, and a cut column keeps at least a few characters.
     """
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
 
@@ -231,8 +231,8 @@ def fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int)
     ]
     cuts = sorted((needs[index], index) for index, column in enumerate(columns) if column.cut)
     left = width - sum(need for index, need in enumerate(needs) if not columns[index].cut) - 2 * len(columns)
-    for place, (need, index) in enumerate(cuts):
-        needs[index] = min(need, max(left // (len(cuts) - place), _ELASTIC_WIDTH))
+    for done, (need, index) in enumerate(cuts):
+        needs[index] = min(need, max(left // (len(cuts) - done), _ELASTIC_WIDTH))
         left -= needs[index]
     return [
         [

@@ -1,4 +1,4 @@
-"""What went wrong, as one sentence and an exit code: no command ends in a traceback for a known cause."""
+"""Errors of commands: a message and an exit code, so that known errors show no traceback."""
 
 from __future__ import annotations
 
@@ -13,57 +13,57 @@ import typer
 
 
 class ExitCode(IntEnum):
-    """What a command's end says. `noonmark --help` lists them."""
+    """Exit codes. `noonmark --help` lists them."""
 
     OK = 0
     PROBLEM = 1
-    """The command ran and found something wrong, or did not find what was asked for."""
+    """The command found a problem, or did not find an object."""
     USAGE = 2
-    """An option, an argument or a setting is wrong."""
+    """An option, an argument or a setting is invalid."""
     UNREACHABLE = 3
-    """The database, the broker or the API did not answer."""
+    """The database, Kafka or the API is unreachable."""
     INTERRUPTED = 130
 
 
 EXIT_CODES = (
-    "Exit codes: 0 ok, 1 a problem was found, 2 wrong usage or settings, 3 no database, broker or API"
-    " answers, 130 interrupted."
+    "Exit codes: 0 ok, 1 problem found, 2 wrong usage or settings, 3 database, Kafka or API"
+    " unreachable, 130 interrupted."
 )
 
 
 class CliError(Exception):
-    """A known problem: shown as it stands, on stderr."""
+    """A known error: its message is printed on stderr."""
 
     def __init__(self, message: str, code: ExitCode = ExitCode.PROBLEM) -> None:
-        """Take the sentence and what the process exits with."""
+        """Store the message and the exit code."""
         super().__init__(message)
         self.code = code
 
 
-_FOLDER = " (commands find it in the folder where it was started, and nowhere else)"
+_FOLDER = " (run commands in the folder where it was started)"
 
 
 def database_away(dsn: str, reason: object) -> CliError:
-    """Say which database does not answer, and what to do."""
+    """Return the error of a database that is unreachable."""
     return CliError(
-        f"the database {database_address(dsn)} cannot be used ({first_line(reason)}); is it up?"
-        f" `noonmark dev up` starts one{_FOLDER}, NOONMARK_DATABASE_URL names another",
+        f"cannot connect to the database {database_address(dsn)}: {first_line(reason)};"
+        f" check NOONMARK_DATABASE_URL, or run `noonmark dev up`{_FOLDER}",
         ExitCode.UNREACHABLE,
     )
 
 
 def broker_away(bootstrap: str, reason: object) -> CliError:
-    """Say which broker does not answer, and what to do."""
+    """Return the error of Kafka brokers that are unreachable."""
     return CliError(
-        f"Kafka at {bootstrap} cannot be used ({first_line(reason)}); is it up?"
-        f" `noonmark dev up` starts one{_FOLDER}, NOONMARK_KAFKA_BOOTSTRAP names another",
+        f"cannot connect to Kafka at {bootstrap}: {first_line(reason)};"
+        f" check NOONMARK_KAFKA_BOOTSTRAP, or run `noonmark dev up`{_FOLDER}",
         ExitCode.UNREACHABLE,
     )
 
 
 def no_schema() -> CliError:
-    """Say that the database was never migrated."""
-    return CliError("the database has no noonmark schema, or an older one: run `noonmark db migrate`")
+    """Return the error of a database that was not migrated."""
+    return CliError("the database has no noonmark schema, or an older one; run `noonmark db migrate`")
 
 
 def database_address(dsn: str) -> str:
@@ -71,13 +71,13 @@ def database_address(dsn: str) -> str:
     if "://" not in dsn:
         return "of NOONMARK_DATABASE_URL"
     parts = urlsplit(dsn)
-    # Without user and password, and whatever libpq accepts as a list of hosts.
+    # Without user and password; libpq also accepts a list of hosts.
     hosts = parts.netloc.rpartition("@")[2] or "(local socket)"
     return f"{parts.path.lstrip('/') or 'of the user'} at {hosts}"
 
 
 def first_line(reason: object) -> str:
-    """Return the first line of an error, short enough for a sentence."""
+    """Return the first line of an error, at most 200 characters."""
     text = str(reason).strip() or type(reason).__name__
     line = text.splitlines()[0].strip().rstrip(".")
     return line if len(line) <= 200 else line[:199] + "…"
@@ -88,15 +88,15 @@ _EXPLANATIONS: Final = (
     ("noonmark.store.migrations.migrate", "SchemaError", ExitCode.PROBLEM),
     ("noonmark.devstack.processes.errors", "DevStackError", ExitCode.PROBLEM),
 )
-"""Errors that are sentences for users as they stand: module, name, and what the process exits with."""
+"""Errors whose text is a message for users: module, class name, exit code."""
 
 
 def explain(error: BaseException) -> CliError | None:
-    """Turn an error that reached the top into a sentence, where its cause is known; else None."""
+    """Turn an uncaught error into a message if its cause is known; else return None."""
     if isinstance(error, CliError):
         return error
     if _is(error, "noonmark.settings", "SettingsError"):
-        return CliError(f"{error}; `noonmark config check` shows every setting", ExitCode.USAGE)
+        return CliError(f"{error}; run `noonmark config check`", ExitCode.USAGE)
     for module, name, code in _EXPLANATIONS:
         if _is(error, module, name):
             return CliError(str(error), code)
@@ -104,20 +104,20 @@ def explain(error: BaseException) -> CliError | None:
         return _of_client(error)
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EIO, errno.EDQUOT}:
         return CliError(
-            f"the output could not be written: {error.strerror}; free some space, or write elsewhere"
+            f"cannot write the output: {error.strerror}; free some space, or write to another disk"
         )
     return None
 
 
 _AWAY: Final = frozenset({502, 503, 504})
-"""Answers of a server, or of a proxy before it, that cannot serve for the moment."""
+"""Status codes of a server, or a proxy before it, that is temporarily unavailable."""
 
 
 def _of_client(error: BaseException) -> CliError:
-    """Say what the API refused, field by field, or that it gave no answer."""
+    """Return the message of a client error: the fields that the API rejected, or that it is unreachable."""
     if _is(error, "noonmark.client.errors", "NoAnswerError"):
         return CliError(
-            f"{error}; `noonmark context show` tells where commands go, and why", ExitCode.UNREACHABLE
+            f"{error}; run `noonmark context show` to see where commands go", ExitCode.UNREACHABLE
         )
     if not _is(error, "noonmark.client.errors", "ApiError"):
         return CliError(str(error))
@@ -128,18 +128,18 @@ def _of_client(error: BaseException) -> CliError:
     if len(fields) > 1 or not detail:
         lines += [f"  {field_text(one)}" for one in fields]
     if status >= 500:
-        lines.append(f"  request {getattr(error, 'request_id', None)}, for the log of the API")
+        lines.append(f"  request {getattr(error, 'request_id', None)} (see the log of the API)")
     return CliError("\n".join(lines), ExitCode.UNREACHABLE if status in _AWAY else ExitCode.PROBLEM)
 
 
 def field_text(one: Mapping[str, Any]) -> str:
-    """Return one field's problem of a problem document, in a line."""
+    """Return one field error of a problem document as a line."""
     expected = f"; expected {one['expected']}" if one.get("expected") else ""
     return f"{one.get('pointer') or 'document'}: {one.get('message', '')}{expected}"
 
 
 def wrong_option(error: typer.BadParameter) -> str:
-    """Return what is wrong with an option's value, in our words; of a number also its range."""
+    """Return a readable message for an invalid option value, with the range of a number."""
     message = error.message.removeprefix("Value error, ")
     if not message.startswith("Input should be"):
         return message
@@ -153,6 +153,6 @@ def wrong_option(error: typer.BadParameter) -> str:
 
 
 def _is(error: BaseException, module: str, name: str) -> bool:
-    """Compare with a class of a module that is loaded: what was never imported was never raised."""
+    """Check against a class without importing its module: a module not loaded cannot have raised."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(error, getattr(loaded, name))

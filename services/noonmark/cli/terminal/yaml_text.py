@@ -1,4 +1,4 @@
-"""YAML as job files hold it: plain words as JSON reads them, and written so that they are read back alike."""
+"""YAML of job files: plain words have the types of JSON, in reading and in writing."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _WORDS: Final = (
     ("float", r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?", list("-0123456789")),
     ("merge", r"<<", ["<"]),
 )
-"""What is more than text: YAML 1.1 also makes dates of instants, true of `on`, and 9000 of 2:30:00; schedules
-are full of such words."""
+"""Plain words that are not strings. YAML 1.1 would also read instants as dates, `on` as true, and 2:30:00 as
+9000; schedules contain such words."""
 
 
 @cache
 def loader() -> Any:
-    """Return the class of loaders that read plain words as JSON would."""
+    """Return the loader class that gives plain words the types of JSON."""
     import yaml  # noqa: PLC0415 - takes a while, for this form only
 
     class Loader(yaml.SafeLoader):
-        """Null, true, false and numbers; all else is text."""
+        """Reads null, true, false and numbers; everything else is a string."""
 
         yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
@@ -36,12 +36,12 @@ def _dumper() -> Any:
     import yaml  # noqa: PLC0415
 
     class Dumper(yaml.SafeDumper):
-        """Quotes what the loader above would take for more than text."""
+        """Quotes strings that the loader would not read as strings."""
 
         yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
         def ignore_aliases(self, _data: Any) -> bool:
-            """Write everything out: files are for people."""
+            """Write no aliases: people read these files."""
             return True
 
     def text(dumper: Any, value: str) -> Any:

@@ -1,4 +1,4 @@
-"""Routes of backfills, which run past instants of a job."""
+"""Routes of backfills: plan, start, list, read and cancel runs of past instants."""
 
 from __future__ import annotations
 
@@ -14,12 +14,21 @@ from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.http.problems import ProblemError
 from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.requests.idempotency import run_idempotent
-from noonmark.api.requests.routing import AuditedChange, Caller, IdempotencyKey, needs, resource
+from noonmark.api.requests.routing import (
+    AuditedChange,
+    Caller,
+    IdempotencyKey,
+    NamespaceParameter,
+    needs,
+    resource,
+)
 from noonmark.api.routes.jobs.actions import namespace_of_job
 from noonmark.core.access.roles import Permission
 from noonmark.core.instants import parse_instant
 from noonmark.core.planning.backfill import BackfillError, BackfillRange
+from noonmark.core.schedules.preview import in_zone
 from noonmark.core.vocabulary import BackfillMode, BackfillState
+from noonmark.core.zones.zones import UTC_ZONE
 from noonmark.schemas.api.backfills import (
     Backfill,
     BackfillBody,
@@ -28,6 +37,7 @@ from noonmark.schemas.api.backfills import (
     BackfillPlan,
 )
 from noonmark.schemas.api.common import Page
+from noonmark.schemas.api.jobs import Fire
 from noonmark.schemas.problems.refusal import FieldError, Refused
 from noonmark.schemas.problems.types import CONFLICT, NOT_FOUND
 from noonmark.store.backfills import requests as backfill_requests
@@ -72,7 +82,8 @@ def create(
         except BackfillError as error:
             raise ProblemError(CONFLICT, str(error)) from None
         reply = _reply(planned, started)
-        act.after = {**reply.body, "instants": len(planned.listed)}
+        act.after = {name: value for name, value in reply.body.items() if name != "fires"}
+        act.after["instants"] = len(planned.listed)
         return reply
 
     return run_idempotent(caller, namespace, key, start, changes=f"job:{job_id}").response()
@@ -97,6 +108,30 @@ def list_(
             session.sql, job=job_id, states=state, limit=limit, before=UUID(place) if place else None
         )
     following = caller.parts.cursors.make("backfills", filters, page.next) if page.next else None
+    return Page(items=[Backfill.model_validate(row) for row in page.rows], next_cursor=following)
+
+
+@router.get("/backfills")
+def list_all(
+    namespace: NamespaceParameter = None,
+    state: Annotated[list[BackfillState], Query(description="Any of these.")] = [],  # noqa: B006 - FastAPI copies it
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: CursorText = None,
+    caller: Caller = needs(Permission.JOBS_READ),
+) -> Page[Backfill]:
+    """List the backfills of a namespace, the newest first."""
+    where = caller.namespace(namespace)
+    filters = {"namespace": where, "state": sorted(state)}
+    position = caller.parts.cursors.read("all-backfills", filters, cursor)
+    with caller.reading() as session:
+        page = backfill_views.list_backfills(
+            session.sql,
+            namespace=where,
+            states=state,
+            limit=limit,
+            before=UUID(position) if position else None,
+        )
+    following = caller.parts.cursors.make("all-backfills", filters, page.next) if page.next else None
     return Page(items=[Backfill.model_validate(row) for row in page.rows], next_cursor=following)
 
 
@@ -188,6 +223,15 @@ def _reply(planned: backfill_requests.BackfillPlan, started: UUID | None) -> Sto
         to_run=planned.to_run,
         instants=list(planned.listed),
         note=planned.note,
+        fires=_fires(planned),
     )
     headers = {"Location": f"/v1/backfills/{started}"} if started else {}
     return StoredResponse(202 if started else 200, answer.model_dump(mode="json"), headers)
+
+
+def _fires(planned: backfill_requests.BackfillPlan) -> list[Fire]:
+    zone = planned.schedule.zone or UTC_ZONE
+    return [
+        Fire(at=at, local=in_zone(at, zone).isoformat(), note=planned.schedule.note(at))
+        for at in planned.listed
+    ]

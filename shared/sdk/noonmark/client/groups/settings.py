@@ -161,7 +161,25 @@ class Rejections(Group[D]):
 
 
 class Backfills(Group[D]):
-    """`client.backfills`; `client.jobs.backfill` makes one."""
+    """`client.backfills`; `client.jobs.backfill` creates one."""
+
+    @listing
+    def list(
+        self,
+        *,
+        namespace: str | None = None,
+        state: str | Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[Backfill]]:
+        """List the backfills of a namespace, the newest first.
+
+        Args:
+            namespace: the namespace; by default that of the client.
+            state: only backfills in one of these states.
+            limit: rows of one page, 1 to 200.
+        """
+        params = {"namespace": namespace, "state": state, "limit": limit}
+        return Call("GET", path("backfills"), page, params)
 
     @operation
     def get(self, backfill_id: str) -> Call[Backfill]:

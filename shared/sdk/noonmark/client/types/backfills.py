@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+from noonmark.client.types.jobs import Fire
+
 
 class Backfill(TypedDict):
     """A request to run past instants of a job."""
@@ -82,6 +84,9 @@ class BackfillPlan(TypedDict):
     """The first 100 instants that get a run."""
 
     note: str | None
+
+    fires: list[Fire]
+    """The same instants with their local time."""
 
 
 class BackfillCancelled(TypedDict):
