@@ -55,8 +55,8 @@ class BackfillRange:
         """
         if self.from_at < floor:
             raise BackfillError(
-                f"the range begins at {format_instant(self.from_at)}, but the ledger no longer has the"
-                f" outcomes of instants before {format_instant(floor)} (its floor): begin there or later"
+                f"the range begins at {format_instant(self.from_at)}, but outcomes of instants before"
+                f" {format_instant(floor)} (the ledger's floor) are no longer stored: begin there or later"
             )
         if self.until_at > now:
             raise BackfillError(
