@@ -84,7 +84,7 @@ class Figures:
     """What was measured; rates are by the client's clock.
 
     Attributes:
-        creates_per_second: with `CLIENTS` clients, each with one request in hand.
+        creates_per_second: with `CLIENTS` clients, each with one request in flight.
         create_ms: how long each took.
         keyed_creates_per_second: the same with an idempotency key each.
         bulk_jobs_per_second: of requests of `BULK` jobs, one after the other; the middle one.

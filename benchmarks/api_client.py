@@ -1,4 +1,4 @@
-"""A client of the API that costs little: one thread, many connections, each with one request in hand."""
+"""A client of the API that costs little: one thread, many connections, each with one request in flight."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class _Round:
 
 
 class ClaimBench:
-    """A database of its own beside noonmark's, in which no trigger runs: the benchmark claims itself."""
+    """A separate database without a trigger: the benchmark claims itself."""
 
     def __init__(self, stack: Stack, url: str) -> None:
         """Migrate the database."""
@@ -72,7 +72,7 @@ class ClaimBench:
     def _add_waiting(self, connection: psycopg.Connection, count: int) -> None:
         """Add timers due in the next thirty days, in random order, without their jobs: a claim reads none.
 
-        The indexes are made anew afterwards, which takes a fraction of the time.
+        The indexes are created again afterwards, which takes a fraction of the time.
         """
         indexes = connection.execute(
             "select indexname, indexdef from pg_indexes where tablename = 'timers' and schemaname = 'public'"

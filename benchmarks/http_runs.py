@@ -1,8 +1,8 @@
 """`python -m benchmarks.http_runs`: HTTP runs against a target on loopback, everything recorded.
 
 Without options it measures how many complete runs a second one worker process does: claimed, relayed,
-started, signed and sent, answered, recorded, told. With `--slow N` it holds N calls of `--seconds` each open
-at once in one worker process, and reads its memory meanwhile. JSON goes to stdout, progress to stderr.
+started, signed and sent, answered, recorded, announced. With `--slow N` it holds N calls of `--seconds` each
+open at once in one worker process, and reads its memory meanwhile. JSON goes to stdout, progress to stderr.
 """
 
 from __future__ import annotations

@@ -184,9 +184,9 @@ def _work(connection: psycopg.Connection, worker: Identity) -> int:
         " returning run_id, scheduled_for, fence",
         [BATCH],
     ).fetchall()
-    tickets = [StartRequest(run_id, at, fence) for run_id, at, fence in rows]  # type: ignore[arg-type]
-    started, _ = starts.start(connection, worker, "default", tickets)
-    fences = {ticket.run_id: ticket.fence for ticket in tickets}
+    requests = [StartRequest(run_id, at, fence) for run_id, at, fence in rows]  # type: ignore[arg-type]
+    started, _ = starts.start(connection, worker, "default", requests)
+    fences = {request.run_id: request.fence for request in requests}
     outcomes = [
         Outcome(run, fences[run.id], RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED, pool="default")
         for run in started

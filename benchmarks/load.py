@@ -31,7 +31,7 @@ class Load:
     """Jobs to load.
 
     Attributes:
-        namespace: of the jobs; their runs are told from others by it.
+        namespace: of the jobs; it distinguishes their runs from others.
         offsets: seconds from the first due instant to that of each job, rising.
         handler: what the jobs run.
         lane: of the jobs.
@@ -123,7 +123,7 @@ def load(connection: psycopg.Connection, *loads: Load) -> Loaded:
         connection.execute("analyze jobs, timers")
         if (due - database_now(connection)).total_seconds() > _SPARE_SECONDS:
             return Loaded(due, size / took, wal)
-        # Late: part of it may have run already. It is withdrawn, and loaded anew with more time.
+        # Late: part of it may have run already. It is withdrawn, and loaded again with more time.
         lead_seconds *= 2
         _withdraw(connection, [one.namespace for one in loads])
     raise BenchmarkError(f"{size} jobs could not be loaded within {lead_seconds / 2:.0f} s")

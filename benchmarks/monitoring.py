@@ -74,7 +74,7 @@ class Alertmanager(Server):
 
     Args:
         folder: for its configuration and data.
-        webhook: URL that is told of every change.
+        webhook: URL that receives every change.
     """
 
     def __init__(self, folder: Path, webhook: str) -> None:

@@ -42,7 +42,7 @@ PANELS: Final = (
 )
 
 Notifications = SimpleQueue[tuple[str, str]]
-"""Status and name of what Alertmanager's receiver was told."""
+"""Status and name of an alert that Alertmanager sent to its receiver."""
 
 _BEFORE_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 1.0
@@ -59,15 +59,15 @@ class Scenario:
     began: float
     seen: set[Alert] = field(default_factory=set)
     fired: set[str] = field(default_factory=set)
-    told: set[str] = field(default_factory=set)
+    sent: set[str] = field(default_factory=set)
     figures: dict[str, list[str]] = field(default_factory=dict)
 
     def say(self, what: str) -> None:
         """Print a line of the timeline."""
         print(f"{time.monotonic() - self.began:7.1f} s  {what}", flush=True)
 
-    def look(self) -> None:
-        """Tell what has begun or ended to fire, by Alertmanager's own account."""
+    def poll(self) -> None:
+        """Report which alerts have started or stopped firing in Alertmanager."""
         now = self.alertmanager.firing()
         for one in sorted(now - self.seen, key=str):
             self.say(f"FIRING    {one.severity:8} {one.name} {one.labels}")
@@ -77,24 +77,24 @@ class Scenario:
         self.fired |= {one.name for one in now}
         while not self.notifications.empty():
             status, name = self.notifications.get()
-            self.told.add(f"{status} {name}")
+            self.sent.add(f"{status} {name}")
             if name != "NoonmarkDeadMansSwitch":
-                self.say(f"told      {status:8} {name}")
+                self.say(f"sent      {status:8} {name}")
 
     def until(self, reached: Callable[[], bool], what: str) -> None:
-        """Look on until something has come about.
+        """Poll until a condition holds.
 
         Raises:
-            BenchmarkError: it has not, within the whole time.
+            BenchmarkError: it does not hold within the whole time.
         """
         while not reached():
             if time.monotonic() - self.began > _LONGEST_SECONDS:
-                raise BenchmarkError(f"{what} did not come about within {_LONGEST_SECONDS:.0f} s")
-            self.look()
+                raise BenchmarkError(f"{what} did not happen within {_LONGEST_SECONDS:.0f} s")
+            self.poll()
             time.sleep(_POLL_SECONDS)
 
     def note(self) -> None:
-        """Ask every panel's query now."""
+        """Run every panel's query now."""
         for title, expr in panel_queries():
             value = self.prometheus.value(expr)
             shown = "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
@@ -113,7 +113,7 @@ def panel_queries() -> Iterator[tuple[str, str]]:
 
 
 def play(stack: Stack, scenario: Scenario, rate: float) -> None:
-    """Let it happen: load, death of the workers, their return."""
+    """Run the scenario: load, death of the workers, their return."""
     worker = stack.services["worker"]
     with stack.connect() as connection:
         high = Load("scenario-high", evenly(rate / 4, _LONGEST_SECONDS), lane=Lane.HIGH)
@@ -129,21 +129,21 @@ def play(stack: Stack, scenario: Scenario, rate: float) -> None:
     worker.kill()
     scenario.say("the workers are killed (SIGKILL)")
     scenario.until(lambda: scenario.fired >= EXPECTED, f"{', '.join(sorted(EXPECTED))}")
-    scenario.until(lambda: told(scenario, "firing"), "the receiver's being told")
+    scenario.until(lambda: sent(scenario, "firing"), "sending the alerts")
     scenario.note()
 
     worker.start()
-    scenario.say("the workers are started again")
+    scenario.say("the workers are restarted")
     scenario.until(lambda: not {one.name for one in scenario.seen} & EXPECTED, "the end of the alerts")
-    scenario.until(lambda: told(scenario, "resolved"), "the receiver's being told of the end")
+    scenario.until(lambda: sent(scenario, "resolved"), "sending the resolved alerts")
     scenario.note()
-    scenario.say("all is over")
+    scenario.say("done")
     stack.require_services()
 
 
-def told(scenario: Scenario, status: str) -> bool:
-    """Whether the receiver has been told this of every alert that must fire."""
-    return {f"{status} {name}" for name in EXPECTED} <= scenario.told
+def sent(scenario: Scenario, status: str) -> bool:
+    """Whether the receiver has got this status for every alert that must fire."""
+    return {f"{status} {name}" for name in EXPECTED} <= scenario.sent
 
 
 def show(scenario: Scenario) -> None:

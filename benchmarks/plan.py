@@ -85,7 +85,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="N",
-        help="measure claims with so many timers waiting, beside 10,000; repeatable (10000000 takes minutes)",
+        help="measure claims with this number of waiting timers, too, not only with 10,000; repeatable"
+        " (10000000 takes minutes)",
     )
     parser.add_argument(
         "--priority",

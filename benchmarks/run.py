@@ -40,7 +40,7 @@ _WARM_RECORDS: Final = 500_000
 _WARM_SECONDS: Final = 10.0
 _WARM_RUNS: Final = 40_000
 _BUDGET_SECONDS: Final = 155.0
-"""A backlog nobody asked for is left out when so much time has passed: the whole stays below 3 minutes."""
+"""A backlog that was not requested is left out after this time, so that the whole stays below 3 minutes."""
 
 # What a part may end with without taking the others along.
 _PART_ERRORS: Final = (BenchmarkError, DevStackError, KafkaException, psycopg.Error, OSError, KeyError)
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report.failed["stack"] = f"{type(error).__name__}: {error}"
     report.seconds = round(time.monotonic() - began, 1)
     show(report, Console(width=None if sys.stdout.isatty() else 120))
-    _tell_settings(report)
+    _print_settings(report)
     if plan.json_file is not None:
         plan.json_file.write_text(json.dumps(report.as_json(), indent=2) + "\n", encoding="utf-8")
         print(f"written to {plan.json_file}")
@@ -139,7 +139,7 @@ def _measure_services(
         _measure_submissions(plan, report, clock, stack, connection, meter)
     if plan.priority:
         with _part(report, "priority"):
-            clock.say(f"W5: the high lane beside {plan.priority:,} low jobs")
+            clock.say(f"W5: the high lane next to {plan.priority:,} low jobs")
             report.priority = measure_priority(stack, connection, plan.priority)
 
 
@@ -187,7 +187,7 @@ def _sound(report: Report) -> bool:
     return whole and taken and started and drained and not report.failed
 
 
-def _tell_settings(report: Report) -> None:
+def _print_settings(report: Report) -> None:
     if report.settings_changed:
         changed = ", ".join(f"{name}={value}" for name, value in report.settings_changed.items())
         print(f"settings that differ from the shipped defaults: {changed}")

@@ -208,10 +208,10 @@ def main() -> None:
     shown = {name: getattr(figures, name) for name in Figures.__dataclass_fields__}
     for name, value in shown.items():
         target = TARGETS.get(name)
-        told = (
+        verdict = (
             "" if target is None else f"   at most {target:g}: {'reached' if value <= target else 'MISSED'}"
         )
-        print(f"{name:26} {value:>12,}{told}")
+        print(f"{name:26} {value:>12,}{verdict}")
     if options.json is not None:
         options.json.write_text(json.dumps(shown, indent=2) + "\n")
 

@@ -48,7 +48,7 @@ class Stack:
     """Everything that is started, and everything that is ended.
 
     Args:
-        say: told in one line what is being done.
+        say: receives one line about each step.
         settings: settings of the services that differ from the shipped defaults, by their variables' names.
         folder: where the data goes; a new folder in the system's temporary one where None.
     """
@@ -76,7 +76,7 @@ class Stack:
         self.close()
 
     def close(self) -> None:
-        """End every process at once and remove the data, which nobody wants back."""
+        """End every process at once and remove the data."""
         self._cleanup.close()
 
     @property
@@ -104,7 +104,7 @@ class Stack:
 
     @contextlib.contextmanager
     def other_database(self, name: str) -> Iterator[str]:
-        """Make a database beside noonmark's, and drop it afterwards."""
+        """Create a database next to noonmark's, and drop it afterwards."""
         assert self._postgres is not None
         with self.connect() as connection:
             connection.execute(f'create database "{name}"'.encode())

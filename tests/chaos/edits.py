@@ -20,7 +20,7 @@ def edit(h: History, kind: str, name: str, **changes: Any) -> None:
 
 def drop(h: History, *names: str) -> None:
     """Take runs away, with all that was written about them."""
-    for kind in ("runs", "attempts", "dead_letters", "messages", "passed", "calls", "told"):
+    for kind in ("runs", "attempts", "dead_letters", "messages", "passed", "calls", "lifecycle"):
         key = "id" if kind == "runs" else "run"
         setattr(h, kind, [row for row in getattr(h, kind) if getattr(row, key) not in names])
 
@@ -29,7 +29,7 @@ def add(h: History, made: Run) -> None:
     """Add a run with all that a sound one leaves."""
     h.runs.append(made)
     h.messages.append(Message("runs.low", 900, made.id, made.fence, NS))
-    h.told.append(tell(made))
+    h.lifecycle.append(tell(made))
     if made.started_at is not None:
         h.calls.append(call(made, made.fence, made.started_at + STEP))
 

@@ -177,7 +177,7 @@ def good() -> History:
         ],
         calls=sorted(calls, key=lambda c: c.at),
         writes=[Write("ledgered", 1)],
-        told=[*map(tell, runs), LifecycleRecord("t-died", "risen", "dead", 2, NS, 2, "retries_exhausted", after(3.1), "no luck")],
+        lifecycle=[*map(tell, runs), LifecycleRecord("t-died", "risen", "dead", 2, NS, 2, "retries_exhausted", after(3.1), "no luck")],
         sightings=[Sighting("once", "queued", 1), Sighting("once", "succeeded", 1)],
         children=[],
         faults=[],

@@ -124,7 +124,7 @@ def orphan(h: History) -> None:
 
 
 def second_verdict(h: History) -> None:
-    h.told.append(LifecycleRecord("t-other", "once", "succeeded", 1, NS))
+    h.lifecycle.append(LifecycleRecord("t-other", "once", "succeeded", 1, NS))
 
 
 def change_a_verdict(h: History) -> None:
@@ -153,11 +153,11 @@ def outbox_missing(h: History) -> None:
 
 
 def never_announce(h: History) -> None:
-    h.told = [t for t in h.told if t.run != "now"]
+    h.lifecycle = [t for t in h.lifecycle if t.run != "now"]
 
 
 def announce_otherwise(h: History) -> None:
-    edit(h, "told", "once", state="dead")
+    edit(h, "lifecycle", "once", state="dead")
 
 
 def run_after_cancel(h: History) -> None:
@@ -177,14 +177,14 @@ def cross_namespace(h: History) -> None:
 
 
 def cross_namespace_run(h: History) -> None:
-    for kind in ("runs", "messages", "calls", "told"):
+    for kind in ("runs", "messages", "calls", "lifecycle"):
         edit(h, kind, "once", namespace="bakery")
 
 
 def invert(h: History) -> None:
     """A high run waits while thirty of a lower lane start."""
     edit(h, "runs", "crowd5", lane=0, started_at=after(41), finished_at=after(42))
-    edit(h, "told", "crowd5", finished_at=after(42))
+    edit(h, "lifecycle", "crowd5", finished_at=after(42))
     edit(h, "calls", "crowd5", at=after(41.5))
     for n in range(6, 40):
         edit(h, "runs", f"crowd{n}", lane=2)
@@ -192,12 +192,12 @@ def invert(h: History) -> None:
 
 def overlap(h: History) -> None:
     edit(h, "runs", "alone0", finished_at=after(25))
-    edit(h, "told", "alone0", finished_at=after(25))
+    edit(h, "lifecycle", "alone0", finished_at=after(25))
 
 
 def crowd_a_limit(h: History) -> None:
     edit(h, "runs", "narrow0", finished_at=after(3))
-    edit(h, "told", "narrow0", finished_at=after(3))
+    edit(h, "lifecycle", "narrow0", finished_at=after(3))
 
 
 def silent(h: History) -> None:
@@ -210,12 +210,12 @@ def silent_on_arrival(h: History) -> None:
 
 def skip_for_no_reason(h: History) -> None:
     edit(h, "runs", "alone1", reason=None)
-    edit(h, "told", "alone1", reason=None)
+    edit(h, "lifecycle", "alone1", reason=None)
 
 
 def stuck(h: History) -> None:
     edit(h, "runs", "now", state="running", finished_at=None, result=None)
-    h.told = [t for t in h.told if t.run != "now"]
+    h.lifecycle = [t for t in h.lifecycle if t.run != "now"]
 
 
 def old_outbox(h: History) -> None:
@@ -236,7 +236,7 @@ def idle_change(h: History) -> None:
 
 def delay_beside_poison(h: History) -> None:
     edit(h, "runs", "tick1", started_at=after(7), finished_at=after(7.1))
-    edit(h, "told", "tick1", finished_at=after(7.1))
+    edit(h, "lifecycle", "tick1", finished_at=after(7.1))
 
 
 def slow_drain(h: History) -> None:
@@ -254,7 +254,7 @@ def slow_claim(h: History) -> None:
 def end_wrongly(h: History) -> None:
     edit(h, "runs", "now", state="discarded", reason="by_handler", result=None)
     h.attempts.append(Attempt("now", 1, 1, "failed", NOON + STEP, NOON + 10 * STEP))
-    edit(h, "told", "now", state="discarded")
+    edit(h, "lifecycle", "now", state="discarded")
 
 
 def succeed_without_a_call(h: History) -> None:
@@ -333,7 +333,7 @@ def judged(fault: Fault | None) -> Report:
 def table() -> Iterator[str]:
     """One line per fault: what was planted, who must find it, who did."""
     sound = judged(None)
-    yield f"{'(nothing)':<36}{'must be found by: nobody':<32}found by: {_names(sound)}"
+    yield f"{'(nothing)':<36}{'must be found by: none':<32}found by: {_names(sound)}"
     for fault in PLANTED:
         report = judged(fault)
         name = "drop" if fault.plant.__name__ == "<lambda>" else fault.plant.__name__
@@ -343,7 +343,7 @@ def table() -> Iterator[str]:
 
 
 def _names(report: Report) -> str:
-    return ", ".join(sorted({violation.invariant for violation in report.violations})) or "nobody"
+    return ", ".join(sorted({violation.invariant for violation in report.violations})) or "none"
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def delete_the_last_attempt(h: History) -> None:
 def delete_attempts_and_lower_the_count(h: History) -> None:
     forget(h, "flaky", 1)
     edit(h, "runs", "flaky", attempt=1)
-    edit(h, "told", "flaky", attempt=1)
+    edit(h, "lifecycle", "flaky", attempt=1)
 
 
 def delete_a_loss(h: History) -> None:
@@ -44,7 +44,7 @@ def delete_an_uncounted_attempt(h: History) -> None:
 
 def lower_the_count(h: History) -> None:
     edit(h, "runs", "flaky", attempt=1)
-    edit(h, "told", "flaky", attempt=1)
+    edit(h, "lifecycle", "flaky", attempt=1)
 
 
 def lower_the_count_of_the_run_alone(h: History) -> None:
@@ -53,7 +53,7 @@ def lower_the_count_of_the_run_alone(h: History) -> None:
 
 def raise_the_count(h: History) -> None:
     edit(h, "runs", "ledgered", attempt=2)
-    edit(h, "told", "ledgered", attempt=2)
+    edit(h, "lifecycle", "ledgered", attempt=2)
 
 
 def lower_the_losses(h: History) -> None:
@@ -63,7 +63,7 @@ def lower_the_losses(h: History) -> None:
 def renumber_without_a_redrive(h: History) -> None:
     edit_attempt(h, "doomed", 2, attempt=1)
     edit(h, "runs", "doomed", attempt=1)
-    edit(h, "told", "doomed", attempt=1)
+    edit(h, "lifecycle", "doomed", attempt=1)
     edit(h, "dead_letters", "doomed", attempts=1)
 
 
@@ -77,7 +77,7 @@ def hand_back_the_attempt_of_the_dead(h: History) -> None:
 
 def finish_before_start(h: History) -> None:
     edit(h, "runs", "once", finished_at=NOON)
-    edit(h, "told", "once", finished_at=NOON)
+    edit(h, "lifecycle", "once", finished_at=NOON)
 
 
 def finish_an_attempt_before_its_start(h: History) -> None:
@@ -90,7 +90,7 @@ def start_before_queueing(h: History) -> None:
 
 def end_without_a_date(h: History) -> None:
     edit(h, "runs", "alone1", finished_at=None)
-    edit(h, "told", "alone1", finished_at=None)
+    edit(h, "lifecycle", "alone1", finished_at=None)
 
 
 def rewrite_a_result(h: History) -> None:
@@ -111,13 +111,13 @@ def move_a_finish(h: History) -> None:
 
 def erase_the_error_of_the_dead(h: History) -> None:
     edit(h, "runs", "doomed", error=None)
-    edit(h, "told", "doomed", error=None)
+    edit(h, "lifecycle", "doomed", error=None)
     edit(h, "dead_letters", "doomed", error=None)
 
 
 def erase_the_error_of_an_unknown(h: History) -> None:
     edit(h, "runs", "maybe", error=None)
-    edit(h, "told", "maybe", error=None)
+    edit(h, "lifecycle", "maybe", error=None)
 
 
 def erase_the_error_of_an_attempt(h: History) -> None:

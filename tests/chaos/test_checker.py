@@ -55,7 +55,7 @@ def test_what_cannot_be_judged_is_said_and_never_passed() -> None:
 
 def test_an_event_that_the_relay_sent_twice_is_no_second_verdict() -> None:
     history = good()
-    history.told.append(history.told[0])
+    history.lifecycle.append(history.lifecycle[0])
     assert judge(history, expected(), bound=BOUND).violations == []
 
 
@@ -64,7 +64,7 @@ def test_instants_covered_by_a_summary_row_are_not_silent() -> None:
     drop(history, "tick0", "tick1", "tick2")
     skipped = {"state": "skipped", "reason": "misfired", "started_at": None, "attempt": 0, "result": None}
     history.runs.append(run("range", "tick", NOON, last_scheduled_for=after(2), **skipped))
-    history.told.append(LifecycleRecord("t-range", "range", "skipped", 1, NS))
+    history.lifecycle.append(LifecycleRecord("t-range", "range", "skipped", 1, NS))
     plan = expected()
     plan.ends[NS, "tick"] = frozenset({"skipped"})
     assert judge(history, plan, bound=BOUND).violations == []
@@ -100,4 +100,4 @@ def test_partway_only_what_must_hold_at_every_moment_is_judged() -> None:
     history.calls = [call for call in history.calls if call.run != "once"]
     report = judge(history, expected(), bound=BOUND, partway=True)
     assert report.violations == []
-    assert report.unjudged["V3"] == "the system is in motion"
+    assert report.unjudged["V3"] == "the system is still running"

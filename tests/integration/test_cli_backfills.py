@@ -33,7 +33,8 @@ def database(emptied_database):
 def add_job(database, *, name="billing", schedule=None, namespace="default", unique=True, state="active"):
     job = uuid4()
     database.execute(
-        """insert into jobs (id, namespace, name, kind, handler, lane, pool, shard, schedule, work, unique_name, state,
+        """insert into jobs (id, namespace, name, kind, handler, lane, pool, shard, schedule, work,
+        unique_name, state,
                              version, created_at, updated_at)
            values (%s, %s, %s, 'python', 'bills.send', 1, 'default', 0, %s, '{}', %s, %s, 1, now(), now())""",
         [job, namespace, name, Jsonb(schedule or NIGHTLY), unique, state],
@@ -96,7 +97,7 @@ def test_a_backfill_is_started_shown_listed_and_cancelled(noonmark, database):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("plan", "billing", "--from", "2020-01-01"), "(its floor): begin there or later"),
+        (("plan", "billing", "--from", "2020-01-01"), "(the ledger's floor) are no longer stored"),
         (("plan", "billing", *DAYS[:2], "--until", "2999-01-01"), "in the future"),
         (("plan", "billing", "--from", DAYS[3], "--until", DAYS[1]), "not after its beginning"),
         (("plan", "billing", "--from", "yesterday"), "--from 'yesterday' is not an instant such as"),

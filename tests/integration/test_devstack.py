@@ -247,7 +247,7 @@ def test_a_service_that_dies_is_started_again_and_a_deaf_one_is_killed_at_the_en
         process.send_signal(signal.SIGINT)
         _, shown = process.communicate(timeout=30)
         assert process.returncode == 0
-    assert "intake ended by SIGKILL; starting it again" in shown
+    assert "intake was killed by SIGKILL; restarting it" in shown
     assert "worker: did not stop when asked, so it was killed" in shown
     assert not psutil.pid_exists(addresses["pids"]["worker"])
 
@@ -255,7 +255,7 @@ def test_a_service_that_dies_is_started_again_and_a_deaf_one_is_killed_at_the_en
 @pytest.mark.parametrize(
     ("flag", "reason"),
     [
-        ("--refuse-to-start", "worker ended with code 1 while it started"),
+        ("--refuse-to-start", "worker exited with code 1 while it started"),
         ("--never-ready", "worker was not ready after 4 s: it answers 503 waiting for partitions"),
     ],
 )
@@ -276,7 +276,7 @@ def test_a_taken_port_ends_the_start_with_a_sentence(tmp_path: Path, given: dict
     taken = int(given["NOONMARK_DATABASE_URL"].rsplit(":", 1)[1].split("/")[0])
     failed = up(options(tmp_path / "s", postgres_port=taken))
     assert failed.returncode == 1
-    assert f"Port {taken} on 127.0.0.1, chosen for Postgres, is taken" in failed.stderr
+    assert f"Port {taken} on 127.0.0.1, chosen for Postgres, is in use" in failed.stderr
     assert "--postgres-port" in failed.stderr
 
 

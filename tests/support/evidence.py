@@ -138,7 +138,7 @@ def gather(place: Place) -> History:
         _note_lags(kafka, found, topics, committed)
         lifecycle = {topic: count for topic, count in topics.items() if topic.endswith(".lifecycle")}
         for message in kafka.read(lifecycle):
-            found.told += read_told(message.value(), place.namespaces)
+            found.lifecycle += read_told(message.value(), place.namespaces)
         emitted = {} if place.emitted is None else read_emitted(kafka, place.emitted, place.namespaces)
         found.calls = [*read_calls(place.log, place.namespaces), *emitted.values()]
         with psycopg.connect(place.dsn) as connection:

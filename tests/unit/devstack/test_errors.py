@@ -19,14 +19,14 @@ def test_a_full_disk_is_named_with_the_file_and_a_way_out(number: int) -> None:
 
 def test_a_refused_permission_names_the_file() -> None:
     error = explain_os_error(PermissionError(errno.EACCES, "Permission denied", "/root/x"), "starting Kafka")
-    assert "Permission was refused while starting Kafka (/root/x): Permission denied." in str(error)
+    assert "Permission denied while starting Kafka (/root/x): Permission denied." in str(error)
 
 
 @pytest.mark.parametrize(
     ("log", "expected"),
     [
         ("FATAL:  could not write: No space left on device", "The disk is full while starting Kafka."),
-        ("java.net.BindException: Address already in use", "The port of Kafka is taken"),
+        ("java.net.BindException: Address already in use", "The port of Kafka is in use"),
     ],
 )
 def test_a_known_cause_is_read_from_the_log(log: str, expected: str) -> None:

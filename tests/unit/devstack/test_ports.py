@@ -24,6 +24,6 @@ def test_a_chosen_port_that_is_taken_is_an_error_that_names_the_option(
 ) -> None:
     monkeypatch.setattr(ports, "is_free", lambda _port: False)
     with pytest.raises(
-        DevStackError, match=r"Port 9092 on 127\.0\.0\.1, chosen for Kafka, is taken.*--kafka-port"
+        DevStackError, match=r"Port 9092 on 127\.0\.0\.1, chosen for Kafka, is in use.*--kafka-port"
     ):
         ports.require_free(9092, name="Kafka", option="--kafka-port")

@@ -171,7 +171,7 @@ def test_a_wrong_fault_point_is_reported(run, monkeypatch):
     monkeypatch.setenv("NOONMARK_FAULT", "trigger.sometimes")
     code, lines = run(lambda service: [WAITS])
     assert code == 2
-    assert "names no fault point: 'trigger.sometimes'" in lines[-1]["reason"]
+    assert "'trigger.sometimes' is not a fault point" in lines[-1]["reason"]
 
 
 def test_a_taken_port_is_reported_and_the_service_does_not_start(run):

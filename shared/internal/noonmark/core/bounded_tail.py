@@ -6,17 +6,17 @@ import threading
 from collections import deque
 
 TAIL_BYTES = 64 * 1024
-"""How much is kept of each stream of an attempt."""
+"""The bytes that are kept of each stream of an attempt."""
 
 
 class Tail:
-    """Keeps the last bytes of what is added; safe to be added to and read from any thread."""
+    """Keeps the last bytes that were added; thread-safe."""
 
     def __init__(self, limit: int = TAIL_BYTES) -> None:
         """Start empty.
 
         Args:
-            limit: most bytes kept.
+            limit: the most bytes that are kept.
         """
         self._limit = limit
         self._parts: deque[bytes] = deque()
@@ -26,11 +26,11 @@ class Tail:
 
     @property
     def dropped(self) -> int:
-        """How many bytes before the kept ones are gone."""
+        """The number of dropped bytes before the kept ones."""
         return self._dropped
 
     def add(self, data: bytes) -> None:
-        """Append; the oldest bytes make room."""
+        """Append; the oldest bytes beyond the limit are dropped."""
         with self._lock:
             self._parts.append(data[-self._limit :])
             self._dropped += max(0, len(data) - self._limit)
@@ -45,6 +45,6 @@ class Tail:
                 self._dropped += gone
 
     def text(self) -> str:
-        """Return what is kept; bytes that are no UTF-8, as where a character was cut, become U+FFFD."""
+        """Return the kept text; bytes that are not UTF-8, such as half a character, become U+FFFD."""
         with self._lock:
             return b"".join(self._parts).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What is known about a failed attempt, in facts that rules can be written about, whatever its kind."""
+"""The facts about a failed attempt that retry rules can refer to, for every kind of job."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _MOST_NAMES: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Facts about one failed attempt; what the kind cannot say stays None.
+    """Facts about one failed attempt; what the kind does not know is None.
 
     Attributes:
         status: HTTP status that the target answered.
         grpc: name of the gRPC status, such as UNAVAILABLE.
-        exception: class names of what was raised and of its base classes, with and without their module.
+        exception: class names of the exception and of its base classes, with and without their module.
         exit_code: of a script, 0 to 255.
-        retry_after_seconds: what the target asked for; a value that makes no sense is ignored.
-        retryable: what the kind itself thinks of another attempt; None where it has no opinion: yes.
-        unknown: nobody can know whether the target acted.
+        retry_after_seconds: the delay that the target asked for; an invalid value is ignored.
+        retryable: whether the kind recommends another attempt; None counts as yes.
+        unknown: whether the target acted cannot be determined.
         retry_in: delay in seconds that the handler chose.
     """
 
@@ -38,7 +38,7 @@ class Failure:
 
 
 NO_FACTS: Final = Failure()
-"""A failure of which nothing is known but that it happened."""
+"""A failure without any known facts."""
 
 
 def exception_names(kind: type[BaseException]) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def exception_names(kind: type[BaseException]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FailureRules:
-    """Which failures a rule speaks of: one fact that matches is enough."""
+    """Which failures a rule matches: one matching fact is enough."""
 
     status: tuple[Range, ...] = ()
     grpc: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ class FailureRules:
         """Read rules as documents and `jobs.work` have them: numbers, ranges such as "500-599", names.
 
         Raises:
-            ValueError: a range that is none.
+            ValueError: a range is not valid.
         """
         return cls(
             _ranges(written.get("status", ())),
@@ -75,7 +75,7 @@ class FailureRules:
         )
 
     def written(self) -> dict[str, list[int | str]]:
-        """Return the rules as `of` reads them, without what is empty."""
+        """Return the rules in the form that `of` reads, without empty ones."""
         full: dict[str, list[int | str]] = {
             "status": _texts(self.status),
             "grpc": sorted(self.grpc),
@@ -85,7 +85,7 @@ class FailureRules:
         return {name: values for name, values in full.items() if values}
 
     def match(self, failure: Failure) -> bool:
-        """Tell whether the rules speak of this failure."""
+        """Return whether the rules match this failure."""
         return (
             _within(failure.status, self.status)
             or _within(failure.exit_code, self.exit_codes)

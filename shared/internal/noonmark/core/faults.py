@@ -28,8 +28,8 @@ POINTS: Final = (
     "observer.after_tell",
 )
 """Every point, named `<service>.<moment>`. `after_produce` is before the outbox rows are deleted,
-`after_accept` before the rows of an application's outbox are; `after_tell` is before a delivery is noted as
-told; `after_commit` and `after_outcome` are before Kafka offsets are committed."""
+`after_accept` before the rows of an application's outbox are; `after_tell` is before a delivery is recorded
+as sent; `after_commit` and `after_outcome` are before Kafka offsets are committed."""
 
 _armed: dict[str, int] = {}
 
@@ -42,7 +42,7 @@ def arm(setting: str) -> None:
     """
     point, _, count = setting.partition("=")
     if point not in POINTS:
-        raise ValueError(f"NOONMARK_FAULT names no fault point: {point!r}; known: {', '.join(POINTS)}")
+        raise ValueError(f"NOONMARK_FAULT: {point!r} is not a fault point; known: {', '.join(POINTS)}")
     passes = int(count or "1")
     if passes < 1:
         raise ValueError(f"NOONMARK_FAULT={setting!r}: the count must be 1 or more")
@@ -50,7 +50,7 @@ def arm(setting: str) -> None:
 
 
 def hit(point: str) -> None:
-    """Die here if the point is armed and its count has run out."""
+    """Kill this process if the point is armed and its count is used up."""
     if not _armed:
         return
     left = _armed.get(point)

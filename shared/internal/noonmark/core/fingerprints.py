@@ -1,4 +1,4 @@
-"""Which failures are the same one: a short hash of an error, without what differs from run to run."""
+"""Fingerprints of failures: a short hash of an error, without the parts that differ from run to run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 MAX_CHARACTERS: Final = 4000
-"""What follows in an error is not looked at: no more of one is ever stored."""
+"""The rest of an error is ignored: no more of it is ever stored."""
 
 # Each pattern is tried once per place and cannot give back more than a bounded piece, so that an error of any
 # shape costs time in proportion to its length.
@@ -21,7 +21,7 @@ _WORD: Final = re.compile(r"[0-9A-Za-z_]+")
 _LEADING_LETTERS: Final = re.compile(r"[A-Za-z_]*")
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _HEX_WORD: Final = 8
-"""Letters alone make a hexadecimal id from this length on: no word of that length is made of a to f."""
+"""Letters alone count as a hexadecimal id from this length on: no word of this length has only a to f."""
 
 _NUMBERS: Final = re.compile(r"(?<![\w#])[-+]?#(?:[-.,:+/_]{1,2}#)*")
 _SPACE: Final = re.compile(r"\s+")
@@ -35,9 +35,9 @@ def fingerprint(kind: str | None, error: str | None, reason: str = "") -> str:
     class of the exception and the class of an HTTP status (`5xx`) count as they are.
 
     Args:
-        kind: of the job; None where the job is gone.
+        kind: of the job; None if the job was deleted.
         error: as it was recorded; of a longer one the first `MAX_CHARACTERS`.
-        reason: of the death, which counts where there is no error.
+        reason: of the death, used if there is no error.
     """
     text = (error or "")[:MAX_CHARACTERS]
     named = _CLASS.match(text)
@@ -48,12 +48,12 @@ def fingerprint(kind: str | None, error: str | None, reason: str = "") -> str:
         f"{status[1]}xx" if status else "",
         normal_form(text) if text else reason,
     )
-    # What stands between the parts is in none of them: NUL is escaped before an error is recorded.
+    # NUL separates the parts because none of them has one: it is escaped before an error is recorded.
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()
 
 
 def normal_form(text: str) -> str:
-    """Return a text with `#` in place of what differs from run to run, and single spaces."""
+    """Return a text with `#` for the parts that differ from run to run, and single spaces."""
     text = _UUID.sub("#", text)
     text = _MAIL.sub("#", text)
     text = _WORD.sub(_without_digits, text)

@@ -1,4 +1,4 @@
-"""Identifiers: uuid7 (RFC 9562 section 5.7), so that keys made together lie together in an index."""
+"""Identifiers: uuid7 (RFC 9562 section 5.7), so that keys created together are close together in an index."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _counter = 0
 
 
 def uuid7() -> uuid.UUID:
-    """Return a uuid7; those of one process rise strictly, also within one millisecond."""
+    """Return a uuid7; those of one process strictly increase, also within one millisecond."""
     return uuid7_batch(1)[0]
 
 
 def uuid7_batch(count: int) -> list[uuid.UUID]:
-    """Return `count` rising uuid7 values; one lock and one read of the clock for all."""
+    """Return `count` increasing uuid7 values, with one lock and one read of the clock for all."""
     global _last_ms, _counter  # noqa: PLW0603 - the generator's state is the process's
     random = os.urandom(8 * count)
     ids = []

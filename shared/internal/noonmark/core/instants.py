@@ -76,7 +76,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def shortened(text: str) -> str:
-    """Return the text quoted for a message: short, and with nothing in it that a terminal would obey."""
+    """Return the text quoted for a message: short, and without terminal control characters."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 

@@ -1,4 +1,4 @@
-"""The one error of schedules that are refused."""
+"""The error for schedules that are refused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class ScheduleError(ValueError):
     Attributes:
         pointer: JSON pointer relative to the schedule: "" is the schedule itself, "/every" a field of it.
         message: what is wrong, where, and what is allowed.
-        position: 1-based character of the text at `pointer` where the trouble is, or None.
-        field: the part of the expression that is meant, such as "minute" or "BYDAY", where there is one.
+        position: 1-based character of the text at `pointer` where the problem is, or None.
+        field: the affected part of the expression, such as "minute" or "BYDAY", if there is one.
     """
 
     def __init__(

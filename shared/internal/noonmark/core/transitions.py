@@ -1,6 +1,6 @@
-"""The one table of run-state moves.
+"""The table of run state transitions.
 
-Each move is made by one guarded statement in `noonmark.store.sql`; docs/state-machine.md draws this
+Each transition is made by one guarded statement in `noonmark.store.sql`; docs/state-machine.md draws this
 table and a test keeps the drawing, the table and the statements' guards equal.
 """
 
@@ -16,7 +16,7 @@ INITIAL: Final[frozenset[RunState]] = frozenset({S.WAITING, S.QUEUED, S.SKIPPED}
 """States in which a run may be inserted."""
 
 MOVES: Final[dict[RunState, frozenset[RunState]]] = {
-    # `queued` to `queued` is a resend: the message vanished, the fence rises.
+    # `queued` to `queued` is a resend: the message was lost, the fence increases.
     S.WAITING: frozenset({S.QUEUED, S.SKIPPED, S.CANCELLED}),
     S.QUEUED: frozenset({S.RUNNING, S.WAITING, S.QUEUED, S.SKIPPED, S.CANCELLED}),
     # A handler may end its run itself as `cancelled` or `discarded`.
@@ -28,7 +28,7 @@ MOVES: Final[dict[RunState, frozenset[RunState]]] = {
     ),
     S.CANCELLING: frozenset({S.CANCELLED}),
     S.RETRYING: frozenset({S.QUEUED, S.WAITING, S.CANCELLED}),
-    # A redriven run waits where its job is paused, or must not run beside others.
+    # A redriven run waits if its job is paused or its runs must not overlap.
     S.DEAD: frozenset({S.QUEUED, S.WAITING, S.DISCARDED}),
     S.SUCCEEDED: frozenset(),
     S.SKIPPED: frozenset(),

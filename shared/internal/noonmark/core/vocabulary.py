@@ -38,7 +38,7 @@ class Lane(IntEnum):
 
 
 class JobState(StrEnum):
-    """What may happen to a job. `completed` is derived for one-time jobs (decision 0008)."""
+    """The states of a job. `completed` is derived for one-time jobs (decision 0008)."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -48,11 +48,11 @@ class JobState(StrEnum):
 
 
 NO_NEXT_INSTANT: Final = "no next instant: its calendars leave none"
-"""State reason of an active job whose timer waits for other calendars; nothing writes it into its row."""
+"""State reason of an active job whose timer waits for other calendars; it is never written to its row."""
 
 
 class RunState(StrEnum):
-    """Where a run stands. `noonmark.core.transitions` holds the moves between these."""
+    """The states of a run. `noonmark.core.transitions` has the transitions."""
 
     WAITING = "waiting"
     QUEUED = "queued"
@@ -103,11 +103,11 @@ class AttemptOutcome(StrEnum):
 
 
 BY_HANDLER: Final = "by_handler"
-"""Reason of a run that its handler itself ended, as `cancelled` or `discarded`."""
+"""Reason of a run that its handler ended as `cancelled` or `discarded`."""
 
 
 class Origin(StrEnum):
-    """What asked for a run. Part of the run's key."""
+    """What created a run. It is part of the run's key."""
 
     SCHEDULE = "schedule"
     MANUAL = "manual"
@@ -116,7 +116,7 @@ class Origin(StrEnum):
 
 
 class TimerKind(IntEnum):
-    """What a row of `timers` stands for, and so which statement claims it."""
+    """What a row of `timers` is for, and therefore which statement claims it."""
 
     ONCE = 0
     """A one-time instant without any rule: moved to `runs` in SQL alone."""
@@ -125,9 +125,9 @@ class TimerKind(IntEnum):
     RETRY = 2
     """A run that is queued again at `fire_at`."""
     ZONED = 3
-    """As `PLANNED`, of a schedule that needs zone data: claimed only under the active version."""
+    """Like `PLANNED`, for a schedule that needs zone data: claimed only with the active version."""
     DEADLINE = 4
-    """The end of the time that a target has for its callback."""
+    """The deadline of a target's callback."""
 
 
 class Overlap(StrEnum):
@@ -137,23 +137,23 @@ class Overlap(StrEnum):
     SKIP = "skip"
     """It is skipped."""
     QUEUE_ONE = "queue_one"
-    """One waits for the end of the run under way; those that come due while it waits are skipped."""
+    """One waits for the current run to finish; those that come due while it waits are skipped."""
     CANCEL_RUNNING = "cancel_running"
-    """The run under way is cancelled, and the newest instant runs once it has ended."""
+    """The current run is cancelled, and the newest instant runs when it has ended."""
 
 
 class DeliverySemantics(StrEnum):
-    """What is promised about the attempts of a run."""
+    """The delivery guarantee for the attempts of a run."""
 
     AT_LEAST_ONCE = "at_least_once"
     AT_MOST_ONCE = "at_most_once"
-    """An attempt whose outcome nobody can know ends the run as `unknown`; it is never run again."""
+    """An attempt whose outcome cannot be determined ends the run as `unknown`; it is never run again."""
     EXACTLY_ONCE = "exactly_once"
     """The handler's rows in noonmark's database and its events commit with the outcome, or not at all."""
 
 
 class DstGap(StrEnum):
-    """What becomes of a wall-clock time that a change of the clocks leaves out."""
+    """What happens to a local time that a clock change skips."""
 
     AUTO = "auto"
     RUN_AFTER = "run_after"
@@ -162,7 +162,7 @@ class DstGap(StrEnum):
 
 
 class DstOverlap(StrEnum):
-    """When a wall-clock time fires that a change of the clocks brings twice."""
+    """When a local time fires that occurs twice because of a clock change."""
 
     AUTO = "auto"
     FIRST = "first"
@@ -171,7 +171,7 @@ class DstOverlap(StrEnum):
 
 
 class ResumeChoice(StrEnum):
-    """What a resume does with the instants that the pause held."""
+    """What a resume does with the instants of the pause."""
 
     SKIP = "skip"
     LATEST = "latest"
@@ -186,16 +186,16 @@ class BackfillMode(StrEnum):
     MISSING_AND_FAILED = "missing_and_failed"
     """Also those whose newest run ended `dead`, `unknown` or `cancelled`."""
     ALL = "all"
-    """Every instant, whatever became of it."""
+    """Every instant, with any outcome."""
 
 
 class BackfillState(StrEnum):
-    """Where a backfill stands."""
+    """The states of a backfill."""
 
     RUNNING = "running"
-    """It is worked on, or waits for the reason that it shows."""
+    """It is in progress, or waits for the reason that it shows."""
     DONE = "done"
-    """Every instant was looked at, and what was to run is queued or has run."""
+    """Every instant was checked, and each one to run is queued or has run."""
     CANCELLED = "cancelled"
     FAILED = "failed"
-    """It cannot go on; the reason says why, and the place how far it came."""
+    """It cannot continue; the reason says why, and the place how far it got."""

@@ -6,7 +6,7 @@
         job = noonmark.jobs.create({"type": "http", "run_at": "2031-01-01T09:00:00Z", "payload": {...}})
 
 `AsyncClient` has the same methods, to be awaited; `Publisher` publishes submissions to Kafka. Each is loaded
-when it is first asked for.
+when you first import it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for: an application that only publishes needs no HTTP library, and the reverse."""
+    """Load a name on first use: an application that only publishes needs no HTTP library, and the reverse."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

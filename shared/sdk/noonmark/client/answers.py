@@ -1,4 +1,4 @@
-"""Calls as values, and what comes back: one definition for blocking and for awaited clients."""
+"""Requests and responses as values: one definition for the blocking and the async client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from noonmark.client.errors import ApiError, ClientError
 T = TypeVar("T")
 
 REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
-"""Methods whose second execution changes nothing more."""
+"""Idempotent methods."""
 
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 REQUEST_ID: Final = "Noonmark-Request-Id"
@@ -20,12 +20,12 @@ REQUEST_ID: Final = "Noonmark-Request-Id"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server answered, without an error.
+    """A successful response of the server.
 
     Attributes:
         status: the HTTP status.
         headers: by name in lower case.
-        data: the body decoded from JSON, None where there is none.
+        data: the body decoded from JSON; None if there is no body.
     """
 
     status: int
@@ -39,16 +39,16 @@ class Answer:
 
     @property
     def request_id(self) -> str | None:
-        """Names the call in the server's log and audit log."""
+        """The id of the call in the server's log and audit log."""
         return self.headers.get(REQUEST_ID.lower())
 
     @classmethod
     def of(cls, status: int, reason: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Read an answer.
+        """Read a response.
 
         Raises:
-            ApiError: it is a refusal.
-            ClientError: it is no answer of noonmark's API.
+            ApiError: the server refused the call.
+            ClientError: the response does not come from noonmark's API.
         """
         lower = {name.lower(): value for name, value in headers.items()}
         is_json = lower.get("content-type", "").partition(";")[0].strip().endswith("json")
@@ -57,13 +57,13 @@ class Answer:
             raise ApiError.of(status, reason, data, lower.get(REQUEST_ID.lower()))
         if status >= 300:
             raise ClientError(
-                f"the server answered {status} and points to {lower.get('location', 'nowhere')!r}: give the"
-                " client the address of the API itself, redirects are not followed"
+                f"the server answered {status} and redirects to {lower.get('location', 'nowhere')!r}: give"
+                " the client the address of the API itself; redirects are not followed"
             )
         if body and not is_json:
             raise ClientError(
                 f"the server answered {lower.get('content-type', 'without a type')!r} instead of JSON: the"
-                " address is not that of noonmark's API"
+                " address is not the one of noonmark's API"
             )
         return cls(status, lower, data)
 
@@ -77,16 +77,16 @@ def _decoded(body: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request to the API and how its answer is read.
+    """One request to the API, and how to read its response.
 
     Attributes:
         method: GET, POST, PUT, PATCH or DELETE.
         path: below the address of the API, with `/v1`.
-        parse: makes the typed answer.
+        parse: makes the typed result from the response.
         params: of the query; those that are None are left out, lists are repeated.
         json: the body; None for none.
-        headers: besides those of every call; those that are None are left out.
-        harmless: a second execution changes nothing more, although the method does not say so.
+        headers: in addition to those of every call; those that are None are left out.
+        harmless: the call is idempotent, although its method is not.
     """
 
     method: str
@@ -99,7 +99,7 @@ class Call(Generic[T]):
 
     @property
     def repeatable(self) -> bool:
-        """Whether the call may be sent again when its fate is not known."""
+        """Whether the call may be sent again if its outcome is not known."""
         keyed = (value for name, value in self.headers.items() if name.lower() == IDEMPOTENCY_KEY.lower())
         return self.harmless or self.method in REPEATABLE or any(value is not None for value in keyed)
 
@@ -109,8 +109,8 @@ class Page(Generic[T]):
     """A part of a list.
 
     Attributes:
-        items: at most as many as asked for.
-        next_cursor: where the next page begins; None at the end.
+        items: at most the requested number.
+        next_cursor: the cursor of the next page; None at the end.
     """
 
     items: tuple[T, ...]

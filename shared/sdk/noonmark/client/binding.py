@@ -1,7 +1,7 @@
 """One definition of each call for both clients.
 
-A method of a group only says which call it is. Reached through a client that blocks it returns the answer,
-through one that is awaited a coroutine of it; type checkers see which.
+A method of a group only describes its call. On the blocking client it returns the result, on the async client
+a coroutine; type checkers know which.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ D = TypeVar("D", Blocking, Awaiting)
 
 
 class Group(Generic[D]):
-    """Calls about one kind of thing."""
+    """Calls about one kind of resource."""
 
     def __init__(self, driver: D, namespace: str | None) -> None:
-        """Make the group of a client, whose namespace holds where a call names none."""
+        """Make the group of a client; its namespace is used if a call names none."""
         self.driver: D = driver
         self.namespace = namespace
 
 
 class operation(Generic[P, T]):  # noqa: N801 - a decorator
-    """Makes a method of a group out of one that returns the call or the steps to take."""
+    """Turns a method that returns a call or its steps into a method of a group."""
 
     def __init__(self, build: Callable[Concatenate[Any, P], Call[T] | Steps[T]]) -> None:
         self.build = build
@@ -58,7 +58,7 @@ class operation(Generic[P, T]):  # noqa: N801 - a decorator
 
 
 def steps_of(group: Group[Any], asked: Call[T] | Steps[T]) -> Steps[T]:
-    """Return what to do for a call."""
+    """Return the steps of a call."""
     if isinstance(asked, Call):
         return execute(asked, group.driver.retries, group.driver.timeout)
     return asked
@@ -66,13 +66,13 @@ def steps_of(group: Group[Any], asked: Call[T] | Steps[T]) -> Steps[T]:
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """All of a list, page by page while it is walked through."""
+    """A list that is fetched page by page while you iterate."""
 
     driver: Blocking
     call: Call[Page[T]]
 
     def page(self, cursor: str | None = None) -> Page[T]:
-        """Return one page: the first, or the one that begins at a cursor."""
+        """Return one page: the first, or the one at a cursor."""
         call = _at(self.call, cursor)
         return self.driver.drive(execute(call, self.driver.retries, self.driver.timeout))
 
@@ -88,13 +88,13 @@ class Listing(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class AsyncListing(Generic[T]):
-    """All of a list, page by page while it is walked through."""
+    """A list that is fetched page by page while you iterate."""
 
     driver: Awaiting
     call: Call[Page[T]]
 
     async def page(self, cursor: str | None = None) -> Page[T]:
-        """Return one page: the first, or the one that begins at a cursor."""
+        """Return one page: the first, or the one at a cursor."""
         call = _at(self.call, cursor)
         return await self.driver.drive(execute(call, self.driver.retries, self.driver.timeout))
 
@@ -110,7 +110,7 @@ class AsyncListing(Generic[T]):
 
 
 class listing(Generic[P, T]):  # noqa: N801 - a decorator
-    """Makes a method of a group that lists, out of one that returns the call of a page."""
+    """Turns a method that returns the call of a page into a method that lists."""
 
     def __init__(self, build: Callable[Concatenate[Any, P], Call[Page[T]]]) -> None:
         self.build = build

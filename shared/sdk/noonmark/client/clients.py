@@ -34,12 +34,12 @@ class Client:
     """Calls the REST API; thread-safe, one per process is enough.
 
     Args:
-        url: address of the API, without `/v1`; by default that of `NOONMARK_API_URL`.
-        api_key: by default that of `NOONMARK_API_KEY`. Never logged or shown.
-        namespace: what a call means that names none; by default the server decides: the key's only one.
-        timeout: seconds for a call with all its repetitions.
-        transport: another way to the server than the network.
-        allow_http: send the key unencrypted to a server that is not this machine.
+        url: address of the API, without `/v1`; by default `NOONMARK_API_URL`.
+        api_key: by default `NOONMARK_API_KEY`. Never logged or shown.
+        namespace: used if a call names none; by default the server uses the key's only namespace.
+        timeout: seconds for a call, including its retries.
+        transport: replaces the network connection, for example in tests.
+        allow_http: allow to send the key unencrypted to another machine.
 
     Raises:
         ValueError: the address or the key cannot be used.
@@ -82,17 +82,17 @@ class Client:
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str | None] | None = None,
     ) -> Answer:
-        """Make any call, for what has no method of its own.
+        """Make any call, also one without its own method.
 
-        It is repeated, where that is safe and may help, like every other: GET, PUT, DELETE, and whatever has
-        an `Idempotency-Key`.
+        Like every call, it is retried if that is safe and may help: GET, PUT, DELETE, and calls with an
+                `Idempotency-Key`.
 
         Args:
             method: GET, POST, PUT, PATCH or DELETE.
             path: such as `/v1/jobs`.
             json: the body.
             params: of the query; those that are None are left out.
-            headers: besides those of every call.
+            headers: in addition to those of every call.
 
         Raises:
             ApiError: the server refused.
@@ -117,7 +117,7 @@ class Client:
 
 
 class AsyncClient:
-    """Calls the REST API from an event loop; see `Client`, whose methods it has, to be awaited."""
+    """Calls the REST API from an event loop; it has the methods of `Client`, to be awaited."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Who performs the steps: httpx, blocking or on an event loop. Nothing here knows a route."""
+"""Performs the steps of calls with httpx, blocking or on an event loop. Nothing here knows a route."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STREAM_SILENCE_SECONDS: Final = 60.0
 
 
 class Driver:
-    """What both clients know: where the server is, as whom, and how patient to be."""
+    """What both clients share: address, credentials, timeouts and retries."""
 
     def __init__(
         self, url: str | None, api_key: str | None, timeout: float, *, allow_http: bool, is_net: bool
@@ -35,7 +35,7 @@ class Driver:
         address = url or os.environ.get("NOONMARK_API_URL", "")
         if not address:
             raise ValueError("give the address of the API, as url=… or in NOONMARK_API_URL")
-        # The environment's key is for servers, and not for what a caller has put in the place of one.
+        # The environment's key is for real servers, not for a transport that the caller passed.
         known = os.environ.get("NOONMARK_API_KEY") if is_net or not url else None
         key = api_key or known or None
         self.url: Final = httpx.URL(address.rstrip("/"))
@@ -82,7 +82,7 @@ class Blocking(Driver):
         self._http.close()
 
     def drive(self, steps: Steps[T]) -> T:
-        """Perform steps and return what they lead to."""
+        """Perform the steps and return their result."""
         outcome: Outcome = None
         while True:
             try:
@@ -103,7 +103,7 @@ class Blocking(Driver):
 
     @contextmanager
     def stream(self, call: Call[Any]) -> Iterator[Iterator[str] | None]:
-        """Open a stream of text; None where the server says that there is no more (204).
+        """Open a stream of text; None if the server says that there is no more (204).
 
         Raises:
             ApiError: the server refused.
@@ -138,7 +138,7 @@ class Awaiting(Driver):
         await self._http.aclose()
 
     async def drive(self, steps: Steps[T]) -> T:
-        """Perform steps and return what they lead to."""
+        """Perform the steps and return their result."""
         outcome: Outcome = None
         while True:
             try:
@@ -175,11 +175,11 @@ def _refuse(answer: httpx.Response, body: bytes) -> None:
 
 
 def _no_answer(url: httpx.URL, error: httpx.TransportError) -> NoAnswerError:
-    """Say what happened. The address is shown without a user or password in it."""
+    """Describe the failure. The address is shown without a user or password."""
     place = f"{url.scheme}://{url.host}" + (f":{url.port}" if url.port else "")
     what = "gave no answer in time" if isinstance(error, httpx.TimeoutException) else "cannot be reached"
-    told = f": {error}" if str(error) else ""
-    found = NoAnswerError(f"noonmark at {place} {what}{told}")
+    reason = f": {error}" if str(error) else ""
+    found = NoAnswerError(f"noonmark at {place} {what}{reason}")
     found.__cause__ = error
     return found
 
@@ -193,7 +193,7 @@ def _stream_timeout() -> httpx.Timeout:
 
 
 def _query(value: object) -> Any:
-    """Write a value of the query as the API reads it."""
+    """Format a value of the query as the API reads it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
@@ -207,18 +207,16 @@ def _check(url: httpx.URL, key: str | None, *, allow_http: bool) -> None:
     """Refuse an address or a key that cannot be used; the messages never show the key.
 
     Raises:
-        ValueError: a sentence about what is wrong.
+        ValueError: one of them cannot be used.
     """
     if url.scheme not in {"http", "https"} or not url.host:
-        raise ValueError("the address of the API is no URL: use https://host[:port]")
+        raise ValueError("the address of the API is not a URL: use https://host[:port]")
     if url.userinfo:
         raise ValueError("the address of the API holds a user or password: give an api_key instead")
     if key is None:
         return
     if not _TOKEN.fullmatch(key):
-        raise ValueError(
-            "the API key holds a character that no key has: give it without spaces and line breaks"
-        )
+        raise ValueError("the API key has a character that no key has: remove spaces and line breaks")
     if url.scheme == "http" and not allow_http and not _is_loopback(url.host):
         raise ValueError(
             f"the API key would be sent to {url.host} unencrypted: use https, or allow_http=True where the"

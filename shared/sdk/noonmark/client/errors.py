@@ -1,4 +1,4 @@
-"""What can go wrong with a call: the server's problem documents as exceptions, and no answer at all."""
+"""Errors of calls: the server's problem documents as exceptions, and missing responses."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 _DEFAULT_TYPE: Final = "about:blank"
-"""What RFC 9457 calls a problem that is no more than its status."""
+"""The type of a problem that says no more than its status (RFC 9457)."""
 
 
 class ClientError(Exception):
-    """Anything that keeps a call from its answer."""
+    """Base class of all errors of calls."""
 
 
 class NoAnswerError(ClientError):
-    """No answer came: the server cannot be reached, or not in time. Whether it acted is not known."""
+    """No response: the server cannot be reached, or not in time. Whether it acted is not known."""
 
 
 class WaitTimeoutError(ClientError, TimeoutError):
-    """What was waited for has not happened in the time given."""
+    """The awaited event did not happen before the timeout."""
 
 
 class ApiError(ClientError):
@@ -27,11 +27,11 @@ class ApiError(ClientError):
 
     Attributes:
         status: the HTTP status.
-        type: URI of the kind of problem, listed in docs/problems.md; `about:blank` for none.
+        type: URI of the kind of problem, listed in docs/problems.md; `about:blank` if there is none.
         title: the kind of problem in words.
         detail: what is wrong with this call.
         errors: per wrong field `pointer` (RFC 6901), `message`, and more as the server gives it.
-        request_id: names this call in the server's log and audit log; None where the server gave none.
+        request_id: id of this call in the server's log and audit log; None if the server gave none.
         problem: the whole problem document.
     """
 
@@ -56,7 +56,7 @@ class ApiError(ClientError):
 
     @property
     def slug(self) -> str:
-        """The last part of the type's URI: a short name to compare with; empty for `about:blank`."""
+        """The last part of the type's URI, a short name to compare with; empty for `about:blank`."""
         if self.type == _DEFAULT_TYPE:
             return ""
         return re.split("[/#:]", self.type.rstrip("/#"))[-1]
@@ -78,8 +78,8 @@ class ApiError(ClientError):
 
         Args:
             status: the HTTP status.
-            reason: its phrase, where the body is no problem document: another server's, such as a proxy's.
-            problem: the decoded body, None where it is no JSON.
+            reason: its phrase, used if the body is not a problem document, such as a proxy's.
+            problem: the decoded body; None if it is not JSON.
             request_id: from the header.
         """
         known = problem if isinstance(problem, dict) else {}

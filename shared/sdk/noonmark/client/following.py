@@ -1,4 +1,4 @@
-"""Streams of events that go on where they broke."""
+"""Streams of events that resume where they broke."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ P = ParamSpec("P")
 
 @dataclass(slots=True)
 class _Course:
-    """How far a stream was read, and how often in a row it broke."""
+    """The position in a stream, and how often in a row it broke."""
 
     call: Call[Any]
     retries: Retries
@@ -28,12 +28,12 @@ class _Course:
     failed: int = 0
 
     def request(self) -> Call[Any]:
-        """Return the request that goes on after the last event."""
+        """Return the request that resumes after the last event."""
         headers = {**self.call.headers, "Accept": "text/event-stream", "Last-Event-ID": self.parser.last_id}
         return replace(self.call, headers=headers)
 
     def take(self, piece: str) -> list[ServerEvent]:
-        """Take what came."""
+        """Parse received text."""
         self.failed = 0
         return self.parser.feed(piece)
 
@@ -53,10 +53,10 @@ class _Course:
 
 
 def follow(driver: Blocking, call: Call[Any]) -> Iterator[ServerEvent]:
-    """Yield the events of a stream until the server ends it for good or cannot be reached."""
+    """Yield the events of a stream until the server ends it or cannot be reached."""
     course = _Course(call, driver.retries)
     while True:
-        trouble: NoAnswerError | ApiError | None = None
+        problem: NoAnswerError | ApiError | None = None
         try:
             with driver.stream(course.request()) as pieces:
                 if pieces is None:
@@ -64,15 +64,15 @@ def follow(driver: Blocking, call: Call[Any]) -> Iterator[ServerEvent]:
                 for piece in pieces:
                     yield from course.take(piece)
         except (NoAnswerError, ApiError) as error:
-            trouble = error
-        time.sleep(course.broken(trouble))
+            problem = error
+        time.sleep(course.broken(problem))
 
 
 async def follow_async(driver: Awaiting, call: Call[Any]) -> AsyncIterator[ServerEvent]:
     """Yield the events of a stream; see `follow`."""
     course = _Course(call, driver.retries)
     while True:
-        trouble: NoAnswerError | ApiError | None = None
+        problem: NoAnswerError | ApiError | None = None
         try:
             async with driver.stream(course.request()) as pieces:
                 if pieces is None:
@@ -81,12 +81,12 @@ async def follow_async(driver: Awaiting, call: Call[Any]) -> AsyncIterator[Serve
                     for event in course.take(piece):
                         yield event
         except (NoAnswerError, ApiError) as error:
-            trouble = error
-        await asyncio.sleep(course.broken(trouble))
+            problem = error
+        await asyncio.sleep(course.broken(problem))
 
 
 class streaming(Generic[P]):  # noqa: N801 - a decorator
-    """Makes a method of a group that yields events, out of one that returns the call of the stream."""
+    """Turns a method that returns the call of a stream into a method that yields events."""
 
     def __init__(self, build: Callable[Concatenate[Any, P], Call[Any]]) -> None:
         self.build = build

@@ -1,4 +1,4 @@
-"""How answers become what methods return. Fields that a newer server adds are never an error."""
+"""Turns responses into the results of methods. Fields that a newer server adds are never an error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from noonmark.client.answers import Answer, Page
 
 
 def document(answer: Answer) -> Any:
-    """Return an answer that is one object, as it came; which one is the caller's to say."""
+    """Return a response that is one object, unchanged; the caller declares its type."""
     return answer.data or {}
 
 
@@ -24,12 +24,12 @@ def page(answer: Answer) -> Page[Any]:
 
 
 def nothing(answer: Answer) -> None:
-    """Return nothing: the call was carried out, and that is all there is to say."""
+    """Return None: the call succeeded and has no result."""
     del answer
 
 
 def path(*parts: object) -> str:
-    """Join the parts of a path below `/v1`; what stands in names and ids cannot lead elsewhere.
+    """Join the parts of a path below `/v1`; names and ids are escaped, so they cannot change the path.
 
     Raises:
         ValueError: a name or id is empty.
@@ -41,5 +41,5 @@ def _part(part: object) -> str:
     text = str(part)
     if not text:
         raise ValueError("a name or id in the address is empty")
-    # Names of dots are steps up and down, unless their dots are written in this way.
+    # A name of only dots would change the path, unless its dots are escaped.
     return text.replace(".", "%2E") if text in {".", ".."} else quote(text, safe="")

@@ -25,17 +25,17 @@ from noonmark.schemas.events.submissions import CANCEL, CANCEL_RUNS, CREATE, PAU
 
 _DEFAULTS: Final = {"client.id": "noonmark-client", "message.timeout.ms": 120_000, "linger.ms": 5}
 _POLL_SECONDS: Final = 0.1
-_MOST_TOLD: Final = 3
+_MOST_SHOWN: Final = 3
 
 
 class Published(NamedTuple):
-    """Where the broker put an event: from here on it is not lost.
+    """Where the broker stored an event: from then on it is not lost.
 
     Attributes:
-        event_id: its id; with `source` its name in rejections.
-        topic: where it stands.
-        partition: likewise.
-        offset: likewise.
+        event_id: its id; together with `source` it identifies the event in rejections.
+        topic: its topic.
+        partition: its partition.
+        offset: its offset.
     """
 
     event_id: str
@@ -45,38 +45,38 @@ class Published(NamedTuple):
 
 
 class PublishError(ClientError):
-    """Events got no acknowledgement. Whether the broker has them is not known.
+    """Events were not acknowledged. Whether the broker has them is not known.
 
-    Publish them again under the same event ids: what was taken in before is recognised.
+    Publish them again with the same event ids: those that were already ingested are recognised.
 
     Attributes:
-        failed: event id and reason of each.
+        failed: the event id and the reason of each.
     """
 
     def __init__(self, failed: Sequence[tuple[str, str]]) -> None:
         self.failed = tuple(failed)
-        told = "; ".join(f"{event_id}: {reason}" for event_id, reason in failed[:_MOST_TOLD])
-        more = f" and {len(failed) - _MOST_TOLD} more" if len(failed) > _MOST_TOLD else ""
-        super().__init__(f"{len(failed)} events were not acknowledged ({told}{more})")
+        shown = "; ".join(f"{event_id}: {reason}" for event_id, reason in failed[:_MOST_SHOWN])
+        more = f" and {len(failed) - _MOST_SHOWN} more" if len(failed) > _MOST_SHOWN else ""
+        super().__init__(f"{len(failed)} events were not acknowledged ({shown}{more})")
 
 
 class Publisher:
     """Publishes submissions for one namespace. Threads may share it; `close` it, or use it in a `with`.
 
-    Every method returns a future at once; its result says where the broker put the event. What intake makes
-    of it is told by lifecycle events and rejections.
+    Every method returns a future at once; its result says where the broker stored the event. Lifecycle events
+        and rejections report how intake handled it.
 
     Args:
         kafka: `host:port` list of the brokers, or properties of `confluent_kafka.Producer`.
         key: the publisher's key, `nmp_…`; None: unsigned, for topics that are bound to a namespace.
-        namespace: where events act whose document names none.
-        topic: where they go.
-        source: `source` of the events; with an event's id its name.
-        valid_seconds: how long a signature is good for; at most a day.
+        namespace: the namespace of documents that name none.
+        topic: the topic that events are published to.
+        source: `source` of the events; together with its id it identifies an event.
+        valid_seconds: how long a signature is valid; at most a day.
 
     Raises:
-        SubmissionSignatureError: the key is none.
-        ValueError: signatures cannot be valid for so long.
+        SubmissionSignatureError: the key is not a publisher key.
+        ValueError: `valid_seconds` is too long.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Publisher:
         self._valid_seconds = valid_seconds
         self._failed: list[tuple[str, str]] = []
         self._waiting: set[str] = set()
-        # With it, what the client itself sends again is neither doubled nor put out of order.
+        # With it, the Kafka client's own retries are neither duplicated nor out of order.
         self._producer = Producer({**_DEFAULTS, **given, "enable.idempotence": True})
         self._closed = threading.Event()
         self._poller = threading.Thread(target=self._poll, name="noonmark publisher", daemon=True)
@@ -115,22 +115,22 @@ class Publisher:
         key: str | None = None,
         sequence: int | None = None,
     ) -> Future[Published]:
-        """Make a job.
+        """Create a job.
 
         Args:
             job: its document.
-            event_id: the same for the same wish, however often it is published; by default a new one.
+            event_id: use the same id each time you publish the same request; by default a new one.
             key: of the Kafka record; events with the same stay in order. By default the job's name.
-            sequence: place among the events of the job.
+            sequence: position among the events of the job.
 
         Raises:
-            PublishError: the event can never be sent, such as one that is too large.
-            SubmissionSignatureError: its namespace is none.
+            PublishError: the event can never be sent, for example because it is too large.
+            SubmissionSignatureError: its namespace is not valid.
         """
         return self._send(CREATE, self._placed(job), event_id, key, sequence)
 
     def publish_many(self, jobs: Iterable[Mapping[str, Any]]) -> list[Future[Published]]:
-        """Make jobs; `flush` waits for all of them at once."""
+        """Create jobs; `flush` waits for all of them."""
         return [self.publish(job) for job in jobs]
 
     def update(
@@ -141,14 +141,14 @@ class Publisher:
         event_id: str | None = None,
         sequence: int | None = None,
     ) -> Future[Published]:
-        """Replace a job's document, whole: of the job with this id, else of the one that it names."""
+        """Replace the whole document of the job with this id, else of the job that the document names."""
         named = {} if job_id is None else {"job_id": str(job_id)}
         return self._send(UPDATE, self._placed({**job, **named}), event_id, None, sequence)
 
     # -- orders ----------------------------------------------------------------------------------------
 
     def pause(self, job: UUID | str, *, reason: str | None = None, **more: Any) -> Future[Published]:
-        """Hold a job until it is resumed.
+        """Pause a job until it is resumed.
 
         Args:
             job: its id as a UUID, or the name of a recurring job of the namespace.
@@ -158,15 +158,15 @@ class Publisher:
         return self._order(PAUSE, job, {"reason": reason}, **more)
 
     def resume(self, job: UUID | str, *, missed: str = "skip", **more: Any) -> Future[Published]:
-        """Let a paused job go on; `missed` is `skip`, `latest` or `all`."""
+        """Resume a paused job; `missed` is `skip`, `latest` or `all`."""
         return self._order(RESUME, job, {"missed": missed}, **more)
 
     def trigger(self, job: UUID | str, **more: Any) -> Future[Published]:
-        """Run a job once now, beside its schedule."""
+        """Run a job once now, in addition to its schedule."""
         return self._order(TRIGGER, job, {}, **more)
 
     def cancel(self, job: UUID | str, *, reason: str | None = None, **more: Any) -> Future[Published]:
-        """End a job for good, and cancel its unfinished runs."""
+        """Cancel a job permanently, and its unfinished runs."""
         return self._order(CANCEL, job, {"reason": reason}, **more)
 
     def cancel_runs(self, run_ids: Iterable[UUID | str], *, event_id: str | None = None) -> Future[Published]:
@@ -189,7 +189,7 @@ class Publisher:
             raise PublishError(failed)
 
     def close(self, timeout_seconds: float = 60.0) -> None:
-        """Flush, and let go of the connection.
+        """Flush, and close the connection.
 
         Raises:
             PublishError: as `flush` does.
@@ -208,7 +208,7 @@ class Publisher:
         try:
             self.close()
         except PublishError:
-            # What went wrong in the block goes first.
+            # An error in the block takes precedence.
             if kind is None:
                 raise
 
@@ -247,8 +247,8 @@ class Publisher:
         future: Future[Published] = Future()
         future.set_running_or_notify_cancel()
 
-        def told(error: KafkaError | None, message: Message) -> None:
-            self._told(future, event_id, error, message)
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
+            self._delivered(future, event_id, error, message)
 
         self._waiting.add(event_id)
         name = data.get("name")
@@ -256,10 +256,10 @@ class Publisher:
         while True:
             try:
                 self._producer.produce(
-                    self._topic, value, (key or own).encode(), headers=headers, on_delivery=told
+                    self._topic, value, (key or own).encode(), headers=headers, on_delivery=on_delivery
                 )
             except BufferError:
-                # The queue is full: it empties as the broker answers, or as messages time out.
+                # The queue is full: it empties when the broker answers or messages time out.
                 self._producer.poll(_POLL_SECONDS)
             except KafkaException as error:
                 self._waiting.discard(event_id)
@@ -267,7 +267,7 @@ class Publisher:
             else:
                 return future
 
-    def _told(
+    def _delivered(
         self, future: Future[Published], event_id: str, error: KafkaError | None, message: Message
     ) -> None:
         self._waiting.discard(event_id)

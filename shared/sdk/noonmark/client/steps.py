@@ -1,6 +1,6 @@
-"""What a call does, as steps without I/O: when to send, when to wait, when to give up.
+"""A call as steps without I/O: when to send, when to wait, when to give up.
 
-The same generators are driven by a client that blocks and by one that is awaited.
+The blocking and the async client drive the same generators.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from noonmark.client.errors import NoAnswerError
 T = TypeVar("T")
 
 PASSING: Final = frozenset({429, 502, 503, 504})
-"""Statuses that another try may not meet."""
+"""Statuses that a retry may avoid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a request; the reply is a `Reply`, or the `NoAnswerError` of a failed try."""
+    """Send a request; the result is a `Reply`, or the `NoAnswerError` of a failed attempt."""
 
     call: Call[Any]
     seconds: float
@@ -32,14 +32,14 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let time pass."""
+    """Wait."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came over the wire.
+    """A raw response.
 
     Attributes:
         status: the HTTP status.
@@ -60,12 +60,12 @@ Steps: TypeAlias = "Generator[Send | Wait, Outcome, T]"
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often and how fast a call is tried again.
+    """How often and how fast a call is retried.
 
     Attributes:
-        most: tries after the first.
-        base_seconds: the first delay is at most this, each further one at most twice the last bound.
-        cap_seconds: no delay is longer, unless the server asks for it.
+        most: the number of retries.
+        base_seconds: the upper bound of the first delay; the bound doubles with each further one.
+        cap_seconds: the longest delay, unless the server asks for a longer one.
         uniform: draws a delay between two bounds.
         monotonic: seconds.
     """
@@ -77,23 +77,23 @@ class Retries:
     monotonic: Callable[[], float] = time.monotonic
 
     def delay(self, failed: int, asked: float) -> float:
-        """Return the seconds before the next try: full jitter, and no less than the server asked for.
+        """Return the seconds before the next attempt: full jitter, and at least what the server asked for.
 
         Args:
-            failed: tries so far.
-            asked: what `Retry-After` says; 0 for nothing.
+            failed: attempts so far.
+            asked: the seconds of `Retry-After`; 0 if there is none.
         """
         bound = min(self.cap_seconds, self.base_seconds * 2.0 ** (failed - 1))
         return asked + self.uniform(0.0, bound)
 
 
 def execute(call: Call[T], retries: Retries, timeout: float) -> Steps[T]:
-    """Send a call, again where that is safe and may help, and read its answer.
+    """Send a call, retry it if that is safe and may help, and read the response.
 
     Args:
         call: what to send.
-        retries: how often and how fast.
-        timeout: seconds for all tries and the time between them.
+        retries: how often and how fast to retry.
+        timeout: seconds for all attempts and the time between them.
 
     Raises:
         ApiError: the server refused.
@@ -122,7 +122,7 @@ def _answer(call: Call[T], reply: Reply) -> T:
 
 
 def retry_after(headers: dict[str, str], now: datetime) -> float:
-    """Return the seconds that `Retry-After` asks for, as a number or a date; 0 for what cannot be read."""
+    """Return the seconds that `Retry-After` asks for, as a number or a date; 0 if it cannot be read."""
     given = next((value for name, value in headers.items() if name.lower() == "retry-after"), "").strip()
     if given.isdecimal():
         return float(given)

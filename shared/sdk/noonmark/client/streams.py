@@ -13,9 +13,9 @@ class ServerEvent:
     """One event of a stream.
 
     Attributes:
-        event: its kind; `message` where the server names none.
-        data: decoded from JSON where it is JSON, else text.
-        id: where to go on after it; the last one given where it has none of its own.
+        event: its kind; `message` if the server names none.
+        data: decoded if it is JSON, else text.
+        id: the position to resume from; the last one given if it has none itself.
     """
 
     event: str
@@ -24,7 +24,7 @@ class ServerEvent:
 
 
 class EventParser:
-    """Reads a stream of server-sent events, in whatever pieces it comes."""
+    """Reads a stream of server-sent events in pieces of any size."""
 
     def __init__(self) -> None:
         self.last_id: str | None = None
@@ -34,9 +34,9 @@ class EventParser:
         self._data: list[str] = []
 
     def feed(self, text: str) -> list[ServerEvent]:
-        """Take a piece of the stream and return the events that are complete with it."""
+        """Add a piece of the stream and return the events that it completes."""
         text = self._rest + text
-        # A line break that may be half of one waits for its other half.
+        # A CR at the end may be half of a line break: wait for its other half.
         held = "\r" if text.endswith("\r") else ""
         whole = text.removesuffix(held) if held else text
         lines = re.split("\r\n|\r|\n", whole)
@@ -44,7 +44,7 @@ class EventParser:
         return [event for line in lines if (event := self._line(line)) is not None]
 
     def restart(self) -> None:
-        """Forget what is incomplete: the stream broke, and begins anew after the last id."""
+        """Drop what is incomplete: the stream broke, and restarts after the last id."""
         self._rest, self._event, self._data = "", "", []
 
     def _line(self, line: str) -> ServerEvent | None:

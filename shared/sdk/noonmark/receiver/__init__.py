@@ -1,4 +1,4 @@
-"""For services that receive noonmark's calls: check the signature, and refuse what a newer attempt overtook.
+"""For services that receive noonmark's calls: check the signature, and refuse overtaken attempts.
 
     from noonmark.receiver import FenceStore, StaleFence, verify
 
@@ -7,8 +7,8 @@
         fences.accept(connection, call.id, call.fence)
         ...
 
-Plain functions on headers, bytes and a DB-API connection: any web framework, any such driver, and nothing
-imported besides the standard library.
+Plain functions on headers, bytes and a DB-API connection: use any web framework and any such driver. Only the
+standard library is imported.
 """
 
 from noonmark.core.access.webhook_signature import SecretError, SignatureError, SignedCall

@@ -1,4 +1,4 @@
-"""Checking a call as its receiver."""
+"""Checks a received call."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def verify(
     tolerance_seconds: float = TOLERANCE_SECONDS,
     now: float | None = None,
 ) -> SignedCall:
-    """Check that a call comes from somebody who knows the secret, is recent, and was not altered.
+    """Check that the sender of a call knows the secret, and that the call is recent and was not altered.
 
     Args:
-        headers: of the request, in any mapping of names in any case. Of a WSGI server: `environ_headers`.
-        body: the bytes as they came, before anything reads them as JSON.
+        headers: of the request; their names in any case. For a WSGI server, use `environ_headers`.
+        body: the received bytes, before anything parses them as JSON.
         secrets: the written secrets (`whsec_…`) that are valid; several while they are rotated.
         tolerance_seconds: how far the call's time may be from this machine's, in both directions.
         now: Unix seconds; this machine's clock by default.
 
     Raises:
-        SignatureError: do not trust it: answer 401, and tell the caller nothing more.
-        SecretError: a secret of yours is not written as one.
+        SignatureError: the call cannot be trusted: answer 401 without further details.
+        SecretError: one of your secrets is not a signing secret.
     """
     return webhook_signature.verify(
         headers, body, secrets, now=time.time() if now is None else now, tolerance_seconds=tolerance_seconds

@@ -1,8 +1,8 @@
-"""Fencing on the receiver's side: an attempt that was overtaken changes nothing any more.
+"""Fencing in the receiver: an attempt that was overtaken can change nothing any more.
 
-A worker that was cut off may still call after its run was given to another. Both calls carry the run's id and
-their fences; whoever comes with a lower one than was seen is late, and must be refused where the effect is:
-in the receiver's own transaction.
+A worker that was cut off may still call after another worker took over its run. Both calls have the run's id
+and their fences. A call with a lower fence than one already seen is late, and the receiver must refuse it in
+the transaction of its effects.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAX_KEY: Final = 1000
 
 
 class StaleFence(Exception):  # noqa: N818 - the word that fencing tokens are known by
-    """A newer attempt has been here: do nothing and answer 409, so that the caller stops.
+    """A newer attempt has already called: do nothing and answer 409, so that the caller stops.
 
     Attributes:
         key: of the run.
@@ -25,18 +25,18 @@ class StaleFence(Exception):  # noqa: N818 - the word that fencing tokens are kn
     """
 
     def __init__(self, key: str, fence: int, seen: int) -> None:
-        """Say which fences met."""
-        super().__init__(f"fence {fence} of {key} is stale: {seen} was here before it")
+        """Name both fences."""
+        super().__init__(f"fence {fence} of {key} is stale: fence {seen} was accepted before it")
         self.key, self.fence, self.seen = key, fence, seen
 
 
 class Verdict(StrEnum):
-    """What an accepted fence says about the call."""
+    """Whether an accepted call is new or repeated."""
 
     NEW = "new"
-    """This attempt has not been here."""
+    """The first call of this attempt."""
     REPEATED = "repeated"
-    """The same attempt again: if its effects were committed, answer as you did; do not do them twice."""
+    """The same attempt again: if its effects were committed, do not repeat them; answer as before."""
 
 
 class Cursor(Protocol):
@@ -62,29 +62,33 @@ class Connection(Protocol):
 
 
 class FenceStore:
-    """Remembers the highest fence of each key in a table of your database.
+    """Stores the highest fence of each key in a table of your database.
 
     Works on Postgres 9.5 and SQLite 3.24, or newer, through any driver of DB-API 2.
     """
 
     def __init__(self, paramstyle: str, *, table: str = "noonmark_fences") -> None:
-        """Make the store; no connection is kept.
+        """Create the store; it keeps no connection.
 
         Args:
             paramstyle: of the driver, such as `sqlite3.paramstyle` or `psycopg.paramstyle`.
             table: its name, with a schema if it needs one.
 
         Raises:
-            ValueError: no paramstyle of DB-API 2, or no plain name.
+            ValueError: the paramstyle is not one of DB-API 2, or the table's name is not a plain name.
         """
         if _TABLE.fullmatch(table) is None:
-            raise ValueError(f"{table!r} is no plain name of a table: use lower-case letters, digits and _")
+            raise ValueError(
+                f"{table!r} is not a plain name of a table: use lower-case letters, digits and _"
+            )
         if paramstyle not in _MARKS:
-            raise ValueError(f"{paramstyle!r} is no paramstyle of DB-API 2: use one of {', '.join(_MARKS)}")
+            raise ValueError(
+                f"{paramstyle!r} is not a paramstyle of DB-API 2: use one of {', '.join(_MARKS)}"
+            )
         self._named = paramstyle in {"named", "pyformat"}
         key, fence = _MARKS[paramstyle]
-        # One statement decides, and locks the row even where it changes nothing, so that calls at once have
-        # an order. A row that was not changed has an equal fence or a higher one.
+        # One statement decides, and locks the row even if it changes nothing, so that concurrent calls have
+        # # an order. A row that was not changed has an equal or higher fence.
         self._accept = (
             f"insert into {table} (key, fence, seen_at) values ({key}, {fence}, current_timestamp)"  # noqa: S608
             f" on conflict (key) do update set fence = excluded.fence, seen_at = excluded.seen_at"
@@ -95,10 +99,10 @@ class FenceStore:
             f"create table if not exists {table} (key varchar({_MAX_KEY}) primary key, fence bigint not null,"
             " seen_at timestamp not null)"
         )
-        """The statement that makes the table: for your migrations."""
+        """The statement that creates the table, for your migrations."""
 
     def create(self, connection: Connection) -> None:
-        """Make the table where it is not there; commit yourself."""
+        """Create the table if it does not exist; you commit."""
         cursor = connection.cursor()
         try:
             cursor.execute(self.ddl)
@@ -108,8 +112,8 @@ class FenceStore:
     def accept(self, connection: Connection, key: str, fence: int) -> Verdict:
         """Accept a fence in your transaction, together with the effects of the call.
 
-        Holds the key's row until you commit or roll back; a call for the same key waits meanwhile. After a
-        rollback the fence is as if it had not been here, so the attempt can be repeated.
+        It locks the key's row until you commit or roll back; a call for the same key waits meanwhile. A
+                rollback also undoes the fence, so the attempt can be repeated.
 
         Args:
             connection: in the transaction of your effects, not in autocommit.
@@ -117,13 +121,13 @@ class FenceStore:
             fence: `SignedCall.fence`.
 
         Raises:
-            StaleFence: a higher one was accepted before.
-            ValueError: no key, or no fence.
+            StaleFence: a higher fence was accepted before.
+            ValueError: the key or the fence is not valid.
         """
         if not 1 <= len(key) <= _MAX_KEY:
             raise ValueError(f"a key has 1 to {_MAX_KEY} characters")
         if isinstance(fence, bool) or not isinstance(fence, int) or fence < 0:
-            raise ValueError(f"{fence!r} is no fence: it is the number in the header Noonmark-Fence")
+            raise ValueError(f"{fence!r} is not a fence: it is the number in the header Noonmark-Fence")
         cursor = connection.cursor()
         try:
             cursor.execute(self._accept, {"key": key, "fence": fence} if self._named else (key, fence))

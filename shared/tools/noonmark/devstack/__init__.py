@@ -4,6 +4,6 @@ Nothing here is used in production. `noonmark dev up` (see `noonmark.cli.operati
 `noonmark.devstack.commands`; the tests start single servers through `noonmark.devstack.postgres.server` and
 `noonmark.devstack.kafka.server`. Services are started by command line only, never imported.
 
-The package imports nothing on its own, so that `noonmark.devstack.processes.launch` stays as light as the
-standard library.
+The package itself imports nothing, so that `noonmark.devstack.processes.launch` needs only the standard
+library.
 """

@@ -11,7 +11,7 @@ from noonmark.devstack.report import Reporter
 
 
 def main() -> int:
-    """Runs the stack described by the first argument; everything it says goes to its log."""
+    """Runs the stack described by the first argument; all output goes to its log."""
     options = StackOptions.from_json(sys.argv[1])
     reporter = Reporter(None, options.state_dir / "logs" / "supervisor.log")
     try:

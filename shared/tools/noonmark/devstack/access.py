@@ -1,4 +1,4 @@
-"""The key by which whoever started a stack calls its API."""
+"""The API key of the user who started a stack."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MAKER: Final = Principal("local:dev-stack", "development stack", platform=True)
 
 
 def ensure_key(database_url: str, file: Path) -> None:
-    """Makes a platform admin's key unless the file holds one that this database knows.
+    """Creates a platform admin's key unless the file has one that this database knows.
 
-    Its token is in the file alone, which only its owner may read.
+    Only the file has its token, and only its owner may read the file.
     """
     with psycopg.connect(database_url) as connection:
         if not _is_good(connection, file):

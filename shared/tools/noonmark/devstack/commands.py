@@ -30,11 +30,11 @@ _SUPERVISOR_LOG = "supervisor.log"
 
 
 def up(options: StackOptions) -> int:
-    """Starts a stack; returns when it ends, or with `detach` when it is up.
+    """Starts a stack; returns when it stops, or with `detach` when it is up.
 
     Returns:
-        0: it ran and ended in order, or (detached) it is up. 1: it could not be started, or runs
-        already. 130: it was interrupted while it started.
+        0: it ran and stopped in order, or (detached) it is up. 1: it could not be started, or already
+            runs. 130: it was interrupted while it started.
     """
     progress = sys.stderr if options.as_json else sys.stdout
     try:
@@ -51,7 +51,7 @@ def up(options: StackOptions) -> int:
 
 
 def supervise(options: StackOptions, reporter: Reporter) -> int:
-    """Runs a stack in this process until it is asked to end.
+    """Runs a stack in this process until it is asked to stop.
 
     Raises:
         DevStackError: Another supervisor runs on the folder.
@@ -60,7 +60,7 @@ def supervise(options: StackOptions, reporter: Reporter) -> int:
     def when_up(current: StackState) -> None:
         _show_up(options, reporter, current)
         if not options.detach:
-            reporter.line("Everything is up. Ctrl-C ends it.", style="green")
+            reporter.line("Everything is up. Ctrl-C stops it.", style="green")
 
     with state.hold(options.state_dir) as free:
         if not free:
@@ -81,12 +81,12 @@ def _already_running(state_dir: Path) -> DevStackError:
     pid = f", pid {current.supervisor.pid}" if current else ""
     return DevStackError(
         f"A stack is already running in {state_dir}{pid}; see `noonmark dev status`.",
-        remedy="End it with `noonmark dev down` first, or start another one with --state-dir.",
+        remedy="Stop it with `noonmark dev down` first, or start another one with --state-dir.",
     )
 
 
 def _up_detached(options: StackOptions, reporter: Reporter) -> int:
-    """Starts a supervisor of its own session and follows its log until all is up."""
+    """Starts a supervisor in its own session and follows its log until everything is up."""
     if state.is_held(options.state_dir):
         raise _already_running(options.state_dir)
     logs = options.state_dir / "logs"
@@ -107,7 +107,7 @@ def _up_detached(options: StackOptions, reporter: Reporter) -> int:
                 return _leave(options, reporter, current, supervisor)
             time.sleep(0.1)
     except KeyboardInterrupt:
-        reporter.line("interrupted: ending what has been started")
+        reporter.line("interrupted: stopping what has been started")
         supervisor.send_signal(signal.SIGTERM)
         supervisor.wait()
     _follow(log_file, offset, reporter)
@@ -122,8 +122,8 @@ def _leave(
     else:
         reporter.addresses(current)
         elsewhere = "" if options.state_dir == DEFAULT_STATE_DIR else f" --state-dir {options.state_dir}"
-        reporter.line(f"Everything is up. `noonmark dev down{elsewhere}` ends it.", style="green")
-    # It lives on by intent: without this, Python warns that a child was left unwaited.
+        reporter.line(f"Everything is up. `noonmark dev down{elsewhere}` stops it.", style="green")
+    # It keeps running on purpose: without this, Python warns about a child that was not waited for.
     supervisor.returncode = 0
     return 0
 
@@ -141,10 +141,10 @@ def _follow(log_file: Path, offset: int, reporter: Reporter) -> int:
 
 
 def down(state_dir: Path) -> int:
-    """Ends a stack and everything it started, and nothing else.
+    """Stops a stack and everything it started, and nothing else.
 
     Returns:
-        0: nothing of it runs any more (also when nothing ran). 1: something could not be ended.
+        0: no part of it runs any more (also when nothing ran). 1: something could not be stopped.
     """
     reporter = Reporter(sys.stdout)
     current = state.load(state_dir)
@@ -152,7 +152,7 @@ def down(state_dir: Path) -> int:
         if state.is_held(state_dir):
             Reporter(sys.stderr).fail(
                 DevStackError(
-                    f"A stack is just starting or ending in {state_dir}.", remedy="Try again in a moment."
+                    f"A stack is starting or stopping in {state_dir}.", remedy="Try again in a moment."
                 )
             )
             return 1
@@ -161,16 +161,16 @@ def down(state_dir: Path) -> int:
     supervisor = current.supervisor.id
     if supervisor.send(signal.SIGTERM):
         names = ", ".join(reversed([*current.containers, *current.processes])) or "what has been started"
-        with reporter.step("stack", f"ending {names}") as result:
+        with reporter.step("stack", f"stopping {names}") as result:
             ended = processes.wait_until(lambda: not supervisor.is_running(), timeout_seconds=_DOWN_SECONDS)
-            result.append("ended" if ended else f"the supervisor did not end within {_DOWN_SECONDS:.0f} s")
+            result.append("stopped" if ended else f"the supervisor did not stop within {_DOWN_SECONDS:.0f} s")
         if not ended:
             supervisor.send(signal.SIGKILL)
     return _end_rest(state_dir, reporter)
 
 
 def _end_rest(state_dir: Path, reporter: Reporter) -> int:
-    """Ends what is left after the supervisor: nothing, unless it was killed."""
+    """Stops what is left after the supervisor: nothing, unless it was killed."""
     left = state.load(state_dir)
     if left is None:
         return 0
@@ -180,9 +180,9 @@ def _end_rest(state_dir: Path, reporter: Reporter) -> int:
         Reporter(sys.stderr).fail(error)
         return 1
     if ended:
-        reporter.line(f"The supervisor was gone; ended what it had left: {', '.join(ended)}.")
+        reporter.line(f"The supervisor was gone; stopped what it had left running: {', '.join(ended)}.")
     else:
-        reporter.line("The supervisor was gone, and nothing of it ran any more.")
+        reporter.line("The supervisor was gone, and no part of the stack was running.")
     state.remove(state_dir)
     return 0
 
@@ -191,7 +191,7 @@ def status(state_dir: Path, *, as_json: bool = False) -> int:
     """Shows what runs.
 
     Returns:
-        0: the stack is up and every process of it runs. 1: it is not.
+        0: the stack is up and all its processes run. 1: otherwise.
     """
     current = state.load(state_dir)
     alive = current is not None and current.supervisor.id.is_running()
@@ -203,7 +203,7 @@ def status(state_dir: Path, *, as_json: bool = False) -> int:
         else:
             Reporter(sys.stdout).warn(
                 f"The supervisor of {state_dir} (pid {current.supervisor.pid}) is gone; "
-                "`noonmark dev down` ends what it may have left."
+                "`noonmark dev down` stops what it may have left running."
             )
         return 1
     rows = {"supervisor": _describe(current.supervisor, "")}

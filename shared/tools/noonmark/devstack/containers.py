@@ -1,4 +1,4 @@
-"""Postgres and Kafka as containers, where a Docker engine answers."""
+"""Postgres and Kafka as containers, if a Docker engine answers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
 
 POSTGRES_IMAGE: Final = "postgres:18"
-_PASSWORD = "noonmark"  # noqa: S105 - published on the loopback only, gone with the container
+_PASSWORD = "noonmark"  # noqa: S105 - published on the loopback only, removed with the container
 _START_SECONDS = 120.0
 _INSIDE_KAFKA = 9092
 _INSIDE_POSTGRES = 5432
 
 
 def require_engine() -> None:
-    """Checks that containers can be had.
+    """Checks that containers can be started.
 
     Raises:
         DevStackError: The package is missing, or no engine answers.
@@ -43,7 +43,7 @@ def require_engine() -> None:
         client.close()
     except docker.errors.DockerException as error:
         raise DevStackError(
-            f"`--stack containers` needs a Docker engine, and none answers: {error}.",
+            f"`--stack containers` needs a Docker engine, but none answers: {error}.",
             remedy="Start the engine (or set DOCKER_HOST), or leave the option out: "
             "the embedded stack needs no containers.",
         ) from error
@@ -68,7 +68,7 @@ class _ContainerPart:
         return None if wrapped is None else str(wrapped.id)
 
     def start(self) -> None:
-        """Starts the container, with its data when it ran before, and waits until it is of use."""
+        """Starts the container, with its data if it ran before, and waits until it is ready."""
         require_engine()
         try:
             if self._container is None:
@@ -78,12 +78,12 @@ class _ContainerPart:
         except DevStackError:
             raise
         except Exception as error:
-            # Whatever the Docker client raises (image, network, permission), it is one sentence here.
+            # The Docker client raises many errors (image, network, permission): each becomes one sentence.
             raise DevStackError(f"The container for {self.name} could not be started: {error}.") from error
         assert self._container is not None
         if not self._wait_ready():
             raise DevStackError(
-                f"The container for {self.name} ended while it started.",
+                f"The container for {self.name} stopped while it started.",
                 detail=self._last_words(),
             )
 
@@ -96,7 +96,7 @@ class _ContainerPart:
         wanted = self._wanted
         self._port = free_port() if wanted is None else require_free(wanted, name=self.name, option=option)
         container = self._build()
-        # A pair, which the Docker client takes though the hint says otherwise: on the loopback only.
+        # A pair, which the Docker client accepts although its type hint does not: on the loopback only.
         container.ports[f"{self._inside_port}/tcp"] = (LOOPBACK, self._port)  # type: ignore[assignment]
         self._container = container
         container.start()
@@ -116,12 +116,12 @@ class _ContainerPart:
         return str(wrapped.status) in {"created", "running", "restarting"}
 
     def entry(self) -> ProcessEntry | None:
-        """A container is no process of this machine's user."""
+        """None: a container is not a process of this user."""
         return None
 
     def end_reason(self) -> str:
-        """How it ended."""
-        return "container ended"
+        """How it stopped."""
+        return "container stopped"
 
     def stop(self) -> bool:
         """Removes the container."""
@@ -185,8 +185,8 @@ class KafkaContainerPart(_ContainerPart):
 def container_settings(port: int) -> dict[str, str]:
     """Broker settings inside a container whose client port is published as `port`.
 
-    The broker talks to itself over a listener of its own: the published address means nothing
-    inside the container.
+    The broker talks to itself over a separate listener: the published address does not work
+        inside the container.
     """
     return {
         **KAFKA_SETTINGS,
@@ -202,7 +202,7 @@ def container_settings(port: int) -> dict[str, str]:
 
 
 def remove_containers(containers: dict[str, str]) -> list[str]:
-    """Removes containers that a dead supervisor left behind; names of those that were still there."""
+    """Removes containers that a dead supervisor left behind; returns the names of those that it found."""
     if not containers:
         return []
     require_engine()

@@ -15,7 +15,7 @@ from noonmark.devstack.kafka.java import Say
 from noonmark.devstack.postgres.accounts import is_open
 from noonmark.devstack.processes.errors import DevStackError, disk_full
 
-# Only root copies, so the place is the system's: no other user can write here or in the folders above.
+# Only root copies, so the folder is a system folder: no other user can write to it or to its parents.
 COPIES: Final = Path("/var/cache/noonmark")
 BIN_VARIABLE: Final = "NOONMARK_PG_BIN"
 
@@ -33,11 +33,11 @@ def reachable_binaries(binaries: Path, say: Say, *, copies: Path = COPIES) -> Pa
 
     Args:
         binaries: Where the installation is.
-        say: Receives one line when a copy is about to be made.
+        say: Receives one line when a copy is about to be created.
         copies: Where copies are kept.
 
     Raises:
-        DevStackError: It is out of reach, and could not be copied.
+        DevStackError: The user cannot reach it, and it could not be copied.
     """
     binaries = binaries.resolve()
     if all(is_open(binaries / program) for program in _PROGRAMS):
@@ -63,7 +63,7 @@ def _copy_of(packages: Path, prefix: Path, copies: Path, say: Say) -> Path:
     _prepare(prefix, copies)
     files = sorted(_files(packages, prefix))
     target = copies / f"postgres-{_digest(packages, files)}"
-    # Starts that come at the same time wait for the one that copies.
+    # Concurrent starts wait for the one that copies.
     with locked(target.with_name(f"{target.name}.lock")):
         if not target.exists():
             say(
@@ -86,7 +86,7 @@ def _prepare(prefix: Path, copies: Path) -> None:
         raise _unreachable(prefix, f"it cannot be copied to {copies}, which does not belong to root")
     copies.chmod(0o755)
     if not is_open(copies):
-        raise _unreachable(prefix, f"a folder above {copies}, where a copy would go, is closed too")
+        raise _unreachable(prefix, f"a folder above {copies}, where a copy would go, is also closed")
 
 
 def _files(packages: Path, prefix: Path) -> Iterator[Path]:
@@ -97,7 +97,7 @@ def _files(packages: Path, prefix: Path) -> Iterator[Path]:
 
 
 def _digest(packages: Path, files: list[Path]) -> str:
-    """Names the content; reading 40 MB takes a tenth of a second."""
+    """The hash of the content; reading 40 MB takes a tenth of a second."""
     digest = hashlib.sha256()
     for file in files:
         with (packages / file).open("rb") as content:
@@ -106,7 +106,7 @@ def _digest(packages: Path, files: list[Path]) -> str:
 
 
 def _copy(packages: Path, files: list[Path], fresh: Path) -> None:
-    """Copies with permissions of its own: those of the original may be closed to others as well."""
+    """Copies with new permissions: the original's may exclude other users, too."""
     for file in files:
         target = fresh / file
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Ends what a supervisor left behind that was killed before it could."""
+"""Stops what a killed supervisor left running."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from noonmark.devstack.state import STACK_ID_VARIABLE, StackState
 
 
 def end_leftovers(state: StackState) -> list[str]:
-    """Ends processes and containers of a dead supervisor, last started first.
+    """Stops processes and containers of a dead supervisor, last started first.
 
-    Only processes with the recorded start are touched: a number that has been given to another
-    program since is left alone.
+    Only processes with the recorded start time are touched: a process id that another program has
+        received since is left alone.
 
     Returns:
         Names of what was still running.
 
     Raises:
-        DevStackError: Containers are to be removed, and no engine answers.
+        DevStackError: Containers must be removed, but no engine answers.
     """
     ended: list[str] = []
     for name, entry in reversed(state.processes.items()):
@@ -41,10 +41,10 @@ def end_leftovers(state: StackState) -> list[str]:
 
 
 def _kill_marked(stack_id: str) -> int:
-    """Kills what services had started themselves, known by the stack's id in its environment."""
+    """Kills what services had started, identified by the stack's id in the environment."""
     killed = 0
     for process in psutil.process_iter():
-        # Gone meanwhile, or somebody else's: not ours either way.
+        # Gone meanwhile, or another user's: not ours in both cases.
         with contextlib.suppress(psutil.Error):
             if process.environ().get(STACK_ID_VARIABLE) == stack_id:
                 process.kill()

@@ -1,4 +1,4 @@
-"""What a stack consists of and where it lives."""
+"""What a stack consists of, and where its data is."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class ServiceSpec:
 
     Attributes:
         name: Names the log file and the entry in every listing.
-        command: Program and arguments. It gets its address by NOONMARK_METRICS_PORT.
+        command: Program and arguments. NOONMARK_METRICS_PORT gives it its port.
         ready_path: Polled there over HTTP until it answers 200.
-        grace_seconds: How long it may take to end after SIGTERM before it is killed.
-        serves_api: It listens for the API's callers, too, at the port of NOONMARK_API_PORT.
+        grace_seconds: How long it may take to stop after SIGTERM before it is killed.
+        serves_api: It also serves the API, at the port in NOONMARK_API_PORT.
     """
 
     name: str
@@ -44,8 +44,8 @@ def default_services(
     """Intake, trigger, dispatcher, observer, API and one worker of the pool `default`, in that order.
 
     Args:
-        handlers: Modules with handlers for the worker. Where none is given and the current folder
-            holds `examples/handlers.py`, that one is taken.
+        handlers: Modules with handlers for the worker. If none is given and the current folder
+                has `examples/handlers.py`, that module is used.
         path: Folder from which the worker imports them.
         cwd: The current folder.
     """
@@ -64,20 +64,21 @@ def default_services(
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """Everything `up` can be told.
+    """The options of `up`.
 
     Attributes:
         state_dir: Data, logs and `stack.json`.
         stack: Where Postgres and Kafka come from: embedded, or containers.
-        detach: Return when all is up, leaving the stack behind.
-        as_json: Nothing but one JSON object on stdout.
-        postgres_port: A fixed port; else the last one used, or a free one.
-        kafka_port: Likewise.
-        api_port: Likewise.
+        detach: Return when everything is up, and leave the stack running.
+        as_json: Print only one JSON object on stdout.
+        postgres_port: A fixed port; by default the last one used, or a free one.
+        kafka_port: The same for Kafka.
+        api_port: The same for the API.
         heap_mb: Heap of the broker, MB.
         migrate: The command that prepares the database and the topics.
         services: What to start, in order.
-        namespace: Where unsigned events of the submission topics act, unless NOONMARK_BOUND_TOPICS says it.
+        namespace: The namespace of unsigned events on the submission topics, unless
+            NOONMARK_BOUND_TOPICS sets it.
         ready_seconds: How long the services may take to become ready.
     """
 

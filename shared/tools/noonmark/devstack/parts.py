@@ -19,39 +19,39 @@ from noonmark.devstack.processes.ports import LOOPBACK
 from noonmark.devstack.processes.processes import Process, ProcessId
 from noonmark.devstack.state import ProcessEntry
 
-# No proxy that the environment names stands between this machine and itself.
+# Requests to this machine ignore the environment's proxies.
 _HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _HTTP_SECONDS = 2.0
 
 
 class Part(Protocol):
-    """Something that can be started, watched, started again and stopped."""
+    """Something that can be started, watched, restarted and stopped."""
 
     @property
     def name(self) -> str:
-        """Names it in listings and logs."""
+        """Its name in listings and logs."""
 
     @property
     def address(self) -> str:
-        """Where it is reached, once started."""
+        """Its address, once started."""
 
     def start(self) -> None:
         """Starts it (again); servers return when they are ready."""
 
     def is_running(self) -> bool:
-        """Whether its process lives."""
+        """Whether its process is running."""
 
     def entry(self) -> ProcessEntry | None:
-        """How to find its process, None where it is no process of this machine."""
+        """How to find its process; None if it is not a process of this machine."""
 
     def end_reason(self) -> str:
-        """How its process ended."""
+        """How its process stopped."""
 
     def stop(self) -> bool:
-        """Ends it in order; False when it had to be killed because its grace was over."""
+        """Stops it in order; False if it had to be killed because its grace period was over."""
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kills it."""
 
 
 def _entry(process: Process, number: signal.Signals, grace_seconds: float) -> ProcessEntry | None:
@@ -64,20 +64,20 @@ def _entry(process: Process, number: signal.Signals, grace_seconds: float) -> Pr
 
 def _end_reason(process: Process | None) -> str:
     if process is None:
-        return "does not run"
-    # The group first, as long as the unreaped leader keeps its number from being given away.
+        return "is not running"
+    # The group first, while the unreaped leader still keeps its process id from being reused.
     processes.kill(process)
     code = process.returncode
-    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
 
 class PostgresPart:
-    """The embedded Postgres; it keeps its port over restarts."""
+    """The embedded Postgres; it keeps its port across restarts."""
 
     name = "postgres"
 
     def __init__(self, data_dir: Path, log_file: Path, port: int | None, say: Say) -> None:
-        """Takes the data folder, the log, the wanted port and where to tell what takes long."""
+        """Takes the data folder, the log, the wanted port, and the receiver of progress lines."""
         self._data_dir, self._log_file, self._port, self._say = data_dir, log_file, port, say
         self._server: PostgresServer | None = None
 
@@ -88,14 +88,14 @@ class PostgresPart:
         return self._server.url
 
     def start(self) -> None:
-        """Starts the server and remembers its port."""
+        """Starts the server and stores its port."""
         if self._server is not None:
             self._server.kill()
         self._server = start_postgres(self._data_dir, port=self._port, log_file=self._log_file, say=self._say)
         self._port = self._server.port
 
     def is_running(self) -> bool:
-        """Whether the postmaster lives."""
+        """Whether the postmaster is running."""
         return self._server is not None and self._server.is_running()
 
     def entry(self) -> ProcessEntry | None:
@@ -103,7 +103,7 @@ class PostgresPart:
         return None if self._server is None else _entry(self._server.process, signal.SIGINT, 30.0)
 
     def end_reason(self) -> str:
-        """How the postmaster ended."""
+        """How the postmaster stopped."""
         return _end_reason(self._server.process if self._server else None)
 
     def stop(self) -> bool:
@@ -117,12 +117,12 @@ class PostgresPart:
 
 
 class KafkaPart:
-    """The embedded broker; it keeps its port over restarts."""
+    """The embedded broker; it keeps its port across restarts."""
 
     name = "kafka"
 
     def __init__(self, data_dir: Path, log_file: Path, port: int | None, heap_mb: int, say: Say) -> None:
-        """Takes the data folder, the log, the wanted port, the heap, and whom to tell of long steps."""
+        """Takes the data folder, the log, the wanted port, the heap, and the receiver of progress lines."""
         self._data_dir, self._log_file, self._port = data_dir, log_file, port
         self._heap_mb, self._say = heap_mb, say
         self._server: KafkaServer | None = None
@@ -134,7 +134,7 @@ class KafkaPart:
         return self._server.bootstrap
 
     def start(self) -> None:
-        """Starts the broker and remembers its port."""
+        """Starts the broker and stores its port."""
         if self._server is not None:
             self._server.kill()
         self._server = start_kafka(
@@ -143,7 +143,7 @@ class KafkaPart:
         self._port = self._server.port
 
     def is_running(self) -> bool:
-        """Whether the broker's process lives."""
+        """Whether the broker's process is running."""
         return self._server is not None and self._server.is_running()
 
     def entry(self) -> ProcessEntry | None:
@@ -151,7 +151,7 @@ class KafkaPart:
         return None if self._server is None else _entry(self._server.process, signal.SIGTERM, 20.0)
 
     def end_reason(self) -> str:
-        """How the broker ended."""
+        """How the broker stopped."""
         return _end_reason(self._server.process if self._server else None)
 
     def stop(self) -> bool:
@@ -192,8 +192,8 @@ class ServicePart:
         processes.rotate(self.log_file)
         self._log_offset = processes.log_size(self.log_file)
         try:
-            # SIGKILL, not SIGTERM: with its supervisor go its database and its broker, so there is
-            # nothing left to drain into, and a service that waited for them would stay behind.
+            # SIGKILL, not SIGTERM: the database and the broker die with the supervisor, so a service
+            # # cannot drain, and one that waited for them would keep running.
             self._process = processes.spawn(
                 self.spec.command, log_file=self.log_file, env=self._env, death_signal=signal.SIGKILL
             )
@@ -201,11 +201,11 @@ class ServicePart:
             raise explain_os_error(error, f"starting {self.name}") from error
 
     def is_running(self) -> bool:
-        """Whether its process lives."""
+        """Whether its process is running."""
         return self._process is not None and not processes.has_ended(self._process)
 
     def readiness(self) -> str:
-        """Empty when it is ready, else what is missing, in its own words."""
+        """Empty if it is ready, else its own description of what is missing."""
         return http_readiness(self._base + self.spec.ready_path)
 
     def entry(self) -> ProcessEntry | None:
@@ -215,11 +215,11 @@ class ServicePart:
         )
 
     def end_reason(self) -> str:
-        """How it ended."""
+        """How it stopped."""
         return _end_reason(self._process)
 
     def stop(self) -> bool:
-        """SIGTERM, its grace, then SIGKILL for it and whatever it started."""
+        """SIGTERM, its grace period, then SIGKILL for it and everything it started."""
         return self._process is None or processes.stop(self._process, grace_seconds=self.spec.grace_seconds)
 
     def kill(self) -> None:
@@ -236,7 +236,7 @@ class ServicePart:
 
 
 def http_readiness(url: str) -> str:
-    """Asks a readiness address: empty for 200, else the reason it is not ready."""
+    """Checks a readiness URL: empty for 200, else the reason it is not ready."""
     try:
         with _HTTP.open(url, timeout=_HTTP_SECONDS) as reply:
             return "" if reply.status == 200 else f"it answers {reply.status}"

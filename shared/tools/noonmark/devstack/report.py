@@ -29,10 +29,10 @@ class Reporter:
 
     @contextlib.contextmanager
     def step(self, name: str, doing: str) -> Iterator[list[str]]:
-        """Shows a step under way, and what came of it.
+        """Shows a step while it runs, and its result.
 
         Yields:
-            A list; what is appended to it is shown as the step's result.
+            A list; its items are shown as the step's result.
         """
         began = time.monotonic()
         result: list[str] = []
@@ -55,16 +55,16 @@ class Reporter:
         self._show(Text(text, style=style))
 
     def warn(self, text: str) -> None:
-        """Shows and logs something that went wrong but does not end the stack."""
+        """Shows and logs something that went wrong but does not stop the stack."""
         self.line(text, style="yellow")
 
     def fail(self, error: DevStackError) -> None:
-        """Shows and logs why the stack ends."""
+        """Shows and logs why the stack stops."""
         self._end_status()
         self.line(str(error), style="bold red")
 
     def addresses(self, state: StackState) -> None:
-        """Shows the addresses of a stack that is up; whole, so that they can be copied."""
+        """Shows the addresses of a running stack, unshortened so that they can be copied."""
         rows = {"API": state.api_url, "API key": state.api_key_file}
         rows |= {"Postgres": state.database_url, "Kafka": state.kafka_bootstrap, **state.metrics}
         rows["logs"] = state.log_dir
@@ -84,7 +84,7 @@ class Reporter:
 
     @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:
-        """A terminal that was closed, or a pipe that was cut, must not keep the stack from stopping."""
+        """A closed terminal or a broken pipe must not keep the stack from stopping."""
         try:
             yield
         except OSError:
@@ -100,6 +100,6 @@ class Reporter:
         if self._log_file is None:
             return
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        # A full disk is reported by whoever needs the space, not by the log about it.
+        # A full disk is reported by the step that needs the space, not by the log.
         with contextlib.suppress(OSError), self._log_file.open("a", encoding="utf-8") as log:
             log.writelines(f"{now} {line}\n" for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""What a running stack leaves on disk, so that other commands find it and end exactly what it started."""
+"""The state of a running stack on disk, so that other commands find it and stop exactly what it started."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from noonmark.devstack.processes import processes
 from noonmark.devstack.processes.errors import DevStackError
 from noonmark.devstack.processes.processes import ProcessId
 
-# Without the prefix of the settings, which name everything they do not know.
+# Without the prefix of the settings, which report every variable that they do not know.
 STACK_ID_VARIABLE: Final = "_NOONMARK_DEV_STACK"
 Phase = Literal["starting", "ready", "stopping"]
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class ProcessEntry:
 
     Attributes:
         pid: Process id.
-        started: Mark of its start, see `ProcessId`.
-        stop_signal: Name of the signal that ends it in order.
-        grace_seconds: How long it may take to end.
-        restarts: How often the supervisor started it again.
+        started: Its start time, see `ProcessId`.
+        stop_signal: Name of the signal that stops it in order.
+        grace_seconds: How long it may take to stop.
+        restarts: How often the supervisor restarted it.
     """
 
     pid: int
@@ -43,7 +43,7 @@ class ProcessEntry:
 
     @property
     def id(self) -> ProcessId:
-        """Its unmistakable name."""
+        """Its unique id."""
         return ProcessId(self.pid, self.started)
 
 
@@ -56,13 +56,13 @@ class StackState:
         phase: starting, ready or stopping.
         database_url: Postgres, password included (the file is readable by its owner only).
         kafka_bootstrap: Kafka.
-        api_url: The API; empty where the stack has none.
+        api_url: The API; empty if the stack has none.
         api_key_file: File with a key for it, readable by its owner only.
         metrics: URL of each service's metrics.
         processes: Everything started, in order of the start.
-        containers: Docker container ids by name, where the stack consists of containers.
+        containers: Docker container ids by name, if the stack uses containers.
         log_dir: Folder of the logs.
-        stack_id: Every process of the services, children of children too, has it in its environment.
+        stack_id: All processes of the services, also children of children, have it in their environment.
         started_at: Unix time.
     """
 
@@ -80,7 +80,7 @@ class StackState:
     started_at: float = field(default_factory=time.time)
 
     def addresses(self, state_dir: Path) -> dict[str, Any]:
-        """What scripts want to know; the output of `--json`."""
+        """The output of `--json`, for scripts."""
         pids = {"supervisor": self.supervisor.pid}
         return {
             "database_url": self.database_url,
@@ -116,7 +116,7 @@ def load(state_dir: Path) -> StackState | None:
     """Reads `stack.json`; None when there is none.
 
     Raises:
-        DevStackError: Another version wrote it, or somebody edited it.
+        DevStackError: Another version wrote it, or a person edited it.
     """
     path = _state_file(state_dir)
     try:
@@ -128,8 +128,8 @@ def load(state_dir: Path) -> StackState | None:
         return None
     except (ValueError, TypeError, KeyError) as error:
         raise DevStackError(
-            f"{path} cannot be understood ({error}); perhaps another version of noonmark wrote it.",
-            remedy="End it with the version that started it, or end what the file lists and remove it.",
+            f"{path} cannot be read ({error}); perhaps another version of noonmark wrote it.",
+            remedy="Stop it with the version that started it, or stop what the file lists and remove it.",
         ) from error
 
 
@@ -140,9 +140,9 @@ def remove(state_dir: Path) -> None:
 
 @contextmanager
 def hold(state_dir: Path) -> Iterator[bool]:
-    """Claims the folder for one supervisor; yields False when another holds it.
+    """Locks the folder for one supervisor; yields False if another one has it.
 
-    The system gives the claim back when the holder dies, however it dies.
+    The operating system releases the lock when its holder dies, however it dies.
     """
     state_dir.mkdir(parents=True, exist_ok=True)
     with (state_dir / "lock").open("a", encoding="ascii") as lock:
@@ -163,13 +163,13 @@ def is_held(state_dir: Path) -> bool:
 
 
 def running(state_dir: Path) -> StackState | None:
-    """The state of a stack whose supervisor is alive, else None.
+    """The state of a stack whose supervisor is running, else None.
 
-    A supervisor that has only just started is given a moment to write its file.
+    A supervisor that has just started gets a moment to write its file.
     """
     if not is_held(state_dir):
         return None
-    processes.wait_until(lambda: _owner_lives(load(state_dir)), timeout_seconds=_LOOK_SECONDS)
+    processes.wait_until(lambda: _owner_lives(load(state_dir)), timeout_seconds=_POLL_SECONDS)
     state = load(state_dir)
     return state if _owner_lives(state) else None
 

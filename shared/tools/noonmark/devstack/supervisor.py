@@ -1,4 +1,4 @@
-"""Starts everything in order, keeps it running, and ends it in reverse order."""
+"""Starts everything in order, keeps it running, and stops it in reverse order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PREFIX_VARIABLE = "NOONMARK_TOPIC_PREFIX"
 _PREFIX = "noonmark"
 _BOUND_VARIABLE = "NOONMARK_BOUND_TOPICS"
 _NEEDED_BYTES = 500_000_000
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _MIGRATE_SECONDS = 180.0
 _LONGEST_WAIT_SECONDS = 30.0
 _HEALTHY_SECONDS = 30.0
@@ -47,7 +47,7 @@ _HEALTHY_SECONDS = 30.0
 
 @dataclass(slots=True)
 class _Watched:
-    """A part under watch: when it was last started and how its restarts go."""
+    """A watched part: when it was last started, and its restarts."""
 
     part: Part
     started_at: float
@@ -60,7 +60,7 @@ class Supervisor:
     """One stack: its parts, its state file and its loop. Runs in the main thread."""
 
     def __init__(self, options: StackOptions, reporter: Reporter) -> None:
-        """Takes what to run and where to tell about it."""
+        """Takes what to run and the reporter."""
         self._options = options
         self._reporter = reporter
         self._dir = options.state_dir.resolve()
@@ -71,12 +71,12 @@ class Supervisor:
         self._state = StackState(ProcessEntry(own.pid, own.started), log_dir=str(self._logs))
 
     def run(self, when_up: Callable[[StackState], None]) -> int:
-        """Runs the stack until it is asked to end; `when_up` is called once when all is ready.
+        """Runs the stack until it is asked to stop; `when_up` is called once when everything is ready.
 
-        The caller holds the claim on the folder (`state.hold`).
+        The caller holds the lock on the folder (`state.hold`).
 
         Returns:
-            0 after an orderly end, 1 when the stack could not be started, 130 when that was interrupted.
+            0 after an orderly stop, 1 if the stack could not be started, 130 if the start was interrupted.
         """
         code = 130
         with self._interrupts.installed():
@@ -121,10 +121,12 @@ class Supervisor:
         if left is not None:
             ended = end_leftovers(left)
             if ended:
-                self._reporter.warn(f"ended what an earlier supervisor had left behind: {', '.join(ended)}")
+                self._reporter.warn(
+                    f"stopped what an earlier supervisor had left running: {', '.join(ended)}"
+                )
 
     def _start_servers(self) -> tuple[str, str]:
-        """Postgres and Kafka: given by the environment, from containers, or embedded."""
+        """Starts Postgres and Kafka in containers or embedded, unless the environment names servers."""
         database_url, bootstrap = os.environ.get(DATABASE_VARIABLE), os.environ.get(KAFKA_VARIABLE)
         if database_url:
             _require_database(database_url)
@@ -171,14 +173,14 @@ class Supervisor:
             if code != 0:
                 command = " ".join(self._options.migrate)
                 raise DevStackError(
-                    f"The database could not be prepared: `{command}` ended with code {code}; "
+                    f"The database could not be prepared: `{command}` exited with code {code}; "
                     f"the end of its log {log_file}:",
                     detail=processes.tail(log_file),
                 )
             result.append("migrated")
 
     def _open_api(self, env: dict[str, str]) -> None:
-        """Finds the API a port, and its caller a key."""
+        """Chooses a port for the API and creates a key for its caller."""
         if not any(spec.serves_api for spec in self._options.services):
             return
         wanted = self._options.api_port
@@ -223,9 +225,9 @@ class Supervisor:
 
     def _environment(self, database_url: str, bootstrap: str) -> dict[str, str]:
         env = {name: value for name, value in os.environ.items() if name != _METRICS_VARIABLE}
-        # The examples call targets on this machine, which the guard of the HTTP kind refuses otherwise.
+        # The examples call targets on this machine, which HTTP jobs may not call by default.
         env.setdefault(_HTTP_VARIABLE, _LOOPBACK_NETWORKS)
-        # A plain Kafka client is enough here, and nowhere else: events need no signature.
+        # Only in this stack, events need no signature, so that a plain Kafka client is enough.
         prefix, place = env.get(_PREFIX_VARIABLE, _PREFIX), self._options.namespace
         env.setdefault(_BOUND_VARIABLE, f"{prefix}.submissions={place},{prefix}.submissions.bulk={place}")
         env |= {DATABASE_VARIABLE: database_url, KAFKA_VARIABLE: bootstrap, "PYTHONUNBUFFERED": "1"}
@@ -238,7 +240,7 @@ class Supervisor:
         return log_file
 
     def _port(self, name: str) -> int:
-        """The port that this part had last time if it is free, so that addresses stay the same."""
+        """The port that this part had last time, if it is free, so that addresses stay the same."""
         memory = self._dir / "ports.json"
         try:
             known: dict[str, int] = json.loads(memory.read_text(encoding="utf-8"))
@@ -255,10 +257,10 @@ class Supervisor:
             watched.started_at = time.monotonic()
         while True:
             for watched in self._watched:
-                self._look_after(watched)
-            time.sleep(_LOOK_SECONDS)
+                self._check_part(watched)
+            time.sleep(_POLL_SECONDS)
 
-    def _look_after(self, watched: _Watched) -> None:
+    def _check_part(self, watched: _Watched) -> None:
         part, now = watched.part, time.monotonic()
         if watched.restart_at is None:
             if part.is_running():
@@ -269,22 +271,22 @@ class Supervisor:
             watched.failures += 1
             watched.restart_at = now + wait_seconds
             reason = part.end_reason()
-            self._reporter.warn(f"{part.name} {reason}; starting it again in {wait_seconds:.1f} s")
+            self._reporter.warn(f"{part.name} {reason}; restarting it in {wait_seconds:.1f} s")
         elif now >= watched.restart_at:
             watched.restart_at = None
             watched.started_at = now
             watched.restarts += 1
             try:
                 part.start()
-                self._reporter.line(f"{part.name} started again")
+                self._reporter.line(f"{part.name} restarted")
                 self._save()
             except (DevStackError, OSError) as error:
-                self._reporter.warn(f"{part.name} could not be started again: {error}")
+                self._reporter.warn(f"{part.name} could not be restarted: {error}")
 
     # -- stop -------------------------------------------------------------------------------------
 
     def _stop_all(self) -> None:
-        """Ends the parts, last started first; a further signal ends what remains at once."""
+        """Stops the parts, last started first; a second signal kills what is left."""
         self._state.phase = "stopping"
         with contextlib.suppress(OSError):
             self._save()
@@ -298,10 +300,10 @@ class Supervisor:
                             ended = part.stop()
                             result.append("stopped" if ended else "did not stop when asked, so it was killed")
             except StopRequested:
-                self._reporter.warn("asked again: what still runs is killed now")
+                self._reporter.warn("second request to stop: killing what is still running")
                 hurry = True
                 self._interrupts.forget()
-            # Also after an orderly end: it reaps, and sweeps the process group.
+            # Also after an orderly stop: it reaps the child and kills its process group.
             part.kill()
         state.remove(self._dir)
 
@@ -321,7 +323,7 @@ class Supervisor:
 
 
 def _require_database(url: str) -> None:
-    """Checks a Postgres that somebody else runs."""
+    """Checks a Postgres server that the environment names."""
     try:
         with psycopg.connect(url, connect_timeout=10) as connection:
             connection.execute("select 1")

@@ -1,7 +1,7 @@
-"""The checker: from a history of what happened to what must not have. Pure: no database, no topic.
+"""The checker: finds broken promises in a history of what happened. Pure: no database, no topic.
 
-`history` is what it judges by, `invariants` lists the rules, `judge` applies them, `page` prints the verdict.
-docs/verification.md says what each invariant means and how histories are gathered.
+`history` is its input, `invariants` lists the rules, `judge` applies them, `page` prints the verdict.
+docs/verification.md says what each invariant means and how histories are collected.
 """
 
 from noonmark.verify.history import Expected, History

@@ -1,4 +1,4 @@
-"""A history sorted by what the rules ask for, and what a rule may say."""
+"""A history, indexed for the rules, and the violations that rules return."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from noonmark.core.vocabulary import Origin
 from noonmark.verify.history import Attempt, Call, Expected, History, Job, LifecycleRecord, Run, Version
 
 EDGE: Final = timedelta(seconds=1)
-"""An order takes its locks one after another: what began within this after its first is no offence."""
+"""A request takes its locks one after another: a start within this time after the first is no violation."""
 
 _MOST: Final = 100_000
-"""Instants of one version that are looked at."""
+"""The most instants of one version that are checked."""
 
 T = TypeVar("T")
 
 
 class Violation(NamedTuple):
-    """Something that must not be.
+    """A broken invariant.
 
     Attributes:
         invariant: its id, such as S1.
-        kind: which way it was broken, one word.
+        kind: how it was broken, in one word.
         what: a sentence for people.
-        rows: the evidence: rows of the history as objects.
+        rows: the evidence: rows of the history, as objects.
     """
 
     invariant: str
@@ -40,7 +40,7 @@ class Violation(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The time in which an attempt held its run."""
+    """The time in which an attempt owned its run."""
 
     fence: int
     since: datetime
@@ -52,8 +52,8 @@ class Judging:
     """How to judge.
 
     Attributes:
-        bound: what liveness must be reached in, L.
-        partway: everything is in motion: only what must hold at every moment is judged.
+        bound: the time within which liveness must be reached, L.
+        partway: the system is still running: only what must hold at every moment is judged.
     """
 
     bound: timedelta
@@ -74,15 +74,15 @@ class Case:
         self.versions: dict[tuple[str, int], Version] = {(v.job, v.version): v for v in history.versions}
         self.calls: dict[str, list[Call]] = _grouped((call.run, call) for call in history.calls)
         self.attempts: dict[str, list[Attempt]] = _grouped((a.run, a) for a in history.attempts)
-        self.told: dict[str, dict[str, LifecycleRecord]] = defaultdict(dict)
-        for told in history.told:
-            if told.state in VERDICTS:
-                # The relay may send an event twice after a crash: the same event is not a second verdict.
-                self.told[told.run][told.event] = told
+        self.lifecycle: dict[str, dict[str, LifecycleRecord]] = defaultdict(dict)
+        for event in history.lifecycle:
+            if event.state in VERDICTS:
+                # The relay may send an event twice after a crash: a repeated event is not a second verdict.
+                self.lifecycle[event.run][event.event] = event
 
     @cached_property
     def windows(self) -> dict[str, list[Window]]:
-        """When each run was held, by fence."""
+        """When each run was owned, by fence."""
         return {run.id: list(self._windows(run)) for run in self.history.runs}
 
     def _windows(self, run: Run) -> Iterator[Window]:
@@ -94,7 +94,7 @@ class Case:
         yield from sorted(found)
 
     def outcome(self, run: str, fence: int) -> str | None:
-        """How the attempt ended; None: in success, or not yet."""
+        """The outcome of the attempt; None: success, or not ended yet."""
         return next((a.outcome for a in self.attempts.get(run, ()) if a.fence == fence), None)
 
     def name(self, job: str) -> tuple[str, str]:
@@ -124,7 +124,7 @@ class Case:
         last = self.history.judged_at - self.bound
         given = self.expected.instants.get((job.namespace, job.name), ())
         if given:
-            # Nothing recurring is due before its job exists.
+            # No recurring instant is due before its job exists.
             yield from (at for at in given if at <= last and (len(given) == 1 or at >= job.created_at))
             return
         for version in self.history.versions:
@@ -138,15 +138,15 @@ class Case:
                 yield schedule.run_at
             return
         ends = [last - timedelta(seconds=schedule.jitter_seconds)]
-        # At an edge it depends on the order of two transactions which version an instant belongs to.
+        # Close to an edit, the order of two transactions decides which version an instant belongs to.
         ends += [version.until - EDGE] if version.until is not None else []
-        # What a cancelled, broken or paused job owes was due before it was that.
+        # A cancelled, broken or paused job owes only what was due before.
         ends += [job.changed_at - EDGE] if job.state in {"cancelled", "broken", "paused"} else []
         low = version.since if version.version == 1 else version.since + EDGE
         yield from schedule.between(low, min(ends), schedule.max_runs or _MOST)
 
     def by_schedule(self) -> Iterator[Run]:
-        """Runs that the schedule asked for."""
+        """Runs that the schedule requested."""
         return (run for run in self.history.runs if run.origin == Origin.SCHEDULE)
 
 

@@ -1,7 +1,7 @@
-"""What happened, as it was written down by those who were there: the ledger, Kafka, the targets, the machine.
+"""What happened, as the ledger, Kafka, the targets and the machine recorded it.
 
-Ids are text, instants aware UTC. What nobody gathered stays at its default; a rule that cannot judge without
-it says so instead of passing.
+Ids are text, instants aware UTC. What was not collected keeps its default; a rule that cannot judge
+without it says so instead of passing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Job(NamedTuple):
-    """A row of `jobs`. `changed_at`: of its newest order, such as the cancel of a cancelled one."""
+    """A row of `jobs`. `changed_at`: when its newest change was made, such as its cancellation."""
 
     id: str
     namespace: str
@@ -29,14 +29,14 @@ class Version(NamedTuple):
 
     Attributes:
         job: its id.
-        version: its number, which runs note.
+        version: its number, which runs record.
         schedule: the stored form; None: due on arrival.
-        since: from when it held.
-        until: until when; None: it holds.
-        max_attempts: what the retry budget allows; None: not known.
+        since: from when it was valid.
+        until: until when; None: it is still valid.
+        max_attempts: the number of attempts that the retry budget allows; None: not known.
         delivery: `at_least_once`, `at_most_once` or `exactly_once`.
-        overlap: what an instant does while the one before it is under way.
-        limits: (name, key) of the limits that its runs keep to.
+        overlap: what an instant does while the run of the previous one is unfinished.
+        limits: (name, key) of the limits on its runs.
     """
 
     job: str
@@ -75,7 +75,7 @@ class Run(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What an attempt that did not succeed left."""
+    """The row of an attempt that did not succeed."""
 
     run: str
     fence: int
@@ -87,7 +87,7 @@ class Attempt(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """A row of `dead_letters`. `attempts` None: only its run was gathered."""
+    """A row of `dead_letters`. `attempts` None: only its run was collected."""
 
     run: str
     namespace: str
@@ -97,7 +97,7 @@ class DeadLetter(NamedTuple):
 
 
 class Rejection(NamedTuple):
-    """A submission that was refused: where it lay, its event, and why."""
+    """A submission that was refused: its partition and offset, its event, and why."""
 
     topic: str
     partition: int
@@ -140,16 +140,16 @@ class Call(NamedTuple):
     """A call that a target saw, in the order of its log.
 
     Attributes:
-        run: as it was told, as are fence, attempt, key, instant and namespace.
+        run: as the call named it, as are fence, attempt, key, instant and namespace.
         fence: of this attempt.
         attempt: its number.
         key: the idempotency key.
         scheduled_for: the instant.
         namespace: of the job.
         at: when, by the target's clock.
-        pid: the process that noted it: the worker or its child for handlers, the target for HTTP.
-        accepted: what a target that keeps fences answered; None: it keeps none.
-        returns: as JSON, what it returns if it succeeds; None: it does not say.
+        pid: the process that logged it: the worker or its child for handlers, the target for HTTP.
+        accepted: the answer of a target that stores fences; None: it does not store them.
+        returns: as JSON, what it returns if it succeeds; None: unknown.
     """
 
     run: str
@@ -186,7 +186,7 @@ class LifecycleRecord(NamedTuple):
 
 
 class Sighting(NamedTuple):
-    """A run as somebody saw it in passing. Sightings are in the order in which they were made."""
+    """A run as the test's observer saw it. Sightings are in the order in which they were made."""
 
     run: str
     state: str
@@ -194,7 +194,7 @@ class Sighting(NamedTuple):
 
 
 class Child(NamedTuple):
-    """A process that lives now and says which run it belongs to; `worker_lives`: whose child it is."""
+    """A live process that names the run it belongs to; `worker_lives`: whether its worker is live."""
 
     pid: int
     run: str
@@ -203,7 +203,7 @@ class Child(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """A time in which nothing of a job may begin; `until` None: it lasts."""
+    """A time in which no run of a job may start; `until` None: it has not ended."""
 
     job: str
     since: datetime
@@ -211,7 +211,7 @@ class Pause(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A time with a name, such as that of a fault."""
+    """A named period, such as that of a fault."""
 
     what: str
     since: datetime
@@ -219,7 +219,7 @@ class Span(NamedTuple):
 
 
 class Owners(NamedTuple):
-    """How many shards of a role have an owner, how many there are, and changes of owner without a fault."""
+    """The number of shards of a role with an owner, of all shards, and of owner changes without a fault."""
 
     role: str
     owned: int
@@ -228,7 +228,7 @@ class Owners(NamedTuple):
 
 
 class Drain(NamedTuple):
-    """How fast a backlog of due work went, beside the steady rate: runs per second."""
+    """How fast a backlog of due work was drained, and the steady rate: runs per second."""
 
     what: str
     rate: float
@@ -236,7 +236,7 @@ class Drain(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """A process of a service that ended or hung without being made to."""
+    """A process of a service that exited or hung although the test did not cause it."""
 
     name: str
     how: str
@@ -244,7 +244,7 @@ class Exit(NamedTuple):
 
 @dataclass(slots=True)
 class Expected:
-    """What was asked for, and what must become of it. Jobs are named by (namespace, name).
+    """What was requested, and its expected outcome. Jobs are identified by (namespace, name).
 
     Attributes:
         instants: of each job; None: one run, at a time that the database chose.
@@ -252,8 +252,8 @@ class Expected:
         unseen: jobs whose target keeps no log.
         acknowledged: ids of events that the broker has acknowledged.
         rejected: those of them that must be refused.
-        refusable: those that may be: orders that can come too late.
-        bad: jobs that are meant to be in the way of others.
+        refusable: those that may be refused: requests that can come too late.
+        bad: jobs that are intended to disturb others.
     """
 
     instants: dict[tuple[str, str], list[datetime] | None] = field(default_factory=dict)
@@ -267,19 +267,19 @@ class Expected:
 
 @dataclass(slots=True)
 class History:
-    """Everything that is judged by. None: not gathered.
+    """The whole input of the checker. None: not collected.
 
     Attributes:
         judged_at: the database's time when the ledger was read.
         known_events: ids of events in the inbox.
-        left_over: rows of tables that are empty when all is done.
+        left_over: rows of tables that must be empty when everything is done.
         outbox_seconds: age of the oldest row of the outbox.
         timers: when runs that wait for a retry are queued again.
-        unreachable: ids of processes that were stopped for a while: what they do late, nobody could prevent.
-        faults: when something was broken on purpose, and L after it; what lanes do then is not judged.
-        poisoned: when nothing was broken, but something bad was sent.
-        limits: how many runs of a (namespace, limit) may be under way.
-        claim_p99_ms: measured with a session idle in its transaction.
+        unreachable: ids of processes that were stopped for a while: nothing can prevent their late actions.
+        faults: periods of planned faults, each with L after it; the order of lanes is not judged then.
+        poisoned: periods without faults in which bad input was sent.
+        limits: the number of runs of a (namespace, limit) that may be in flight.
+        claim_p99_ms: measured next to a session that is idle in transaction.
     """
 
     judged_at: datetime
@@ -295,7 +295,7 @@ class History:
     unpassed: list[Unpassed] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     writes: list[Write] | None = None
-    told: list[LifecycleRecord] = field(default_factory=list)
+    lifecycle: list[LifecycleRecord] = field(default_factory=list)
     sightings: Sequence[Sighting] | None = None
     children: list[Child] | None = None
     pauses: list[Pause] | None = None

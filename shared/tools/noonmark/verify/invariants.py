@@ -1,4 +1,4 @@
-"""The list of what is checked: id, sentence, rule, and what a history must hold to be judged by it."""
+"""The list of invariants: id, title, rule, and what a history must contain to be judged by it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from noonmark.verify.case import Case, Violation
 
 
 class Invariant(NamedTuple):
-    """One line of the list.
+    """One invariant.
 
     Attributes:
-        id: S: must hold always; V: must be reached; T: what the tests asked for.
-        title: what it says.
-        rule: yields what breaks it; None: nothing here can break it.
-        missing: why a history cannot be judged by it; None: it can.
-        lasting: it must hold at every moment, also while everything is in motion.
+        id: S: must always hold; V: must be reached; T: what a test expects.
+        title: what it demands.
+        rule: yields its violations; None: this version cannot break it.
+        missing: returns why a history cannot be judged by it; None: it can.
+        lasting: it must hold at every moment, also while the system is running.
     """
 
     id: str
@@ -37,14 +37,25 @@ def _without(why: str, has: Callable[[Case], bool]) -> Callable[[Case], str | No
 
 INVARIANTS: Final[tuple[Invariant, ...]] = (
     Invariant("S1", "one run per job, instant, origin and request", safety.one_run_per_instant, _nothing),
-    Invariant("S2", "acknowledged is kept, or refused with a reason", safety.submissions_are_kept, _nothing),
+    Invariant(
+        "S2",
+        "what was acknowledged is stored, or refused with a reason",
+        safety.submissions_are_kept,
+        _nothing,
+    ),
     Invariant("S3", "one live token per run; fences rise", safety.one_live_token, _nothing),
-    Invariant("S4", "one verdict, by the newest token, for good", safety.one_verdict, _nothing),
-    Invariant("S5", "no offset is committed past a hole", safety.offsets_leave_no_hole, _nothing),
+    Invariant("S4", "one verdict, by the newest token, never changed", safety.one_verdict, _nothing),
+    Invariant(
+        "S5", "no offset is committed past an unhandled record", safety.offsets_leave_no_hole, _nothing
+    ),
     Invariant("S6", "every queueing has its message", safety.messages_are_written_with_runs, _nothing),
-    Invariant("S7", "no start early, after cancel or in a pause", safety.starts_when_it_may, _nothing),
-    Invariant("S8", "overlap rules and limits hold by lease", safety.overlap_and_limits_hold, _nothing),
-    Invariant("S9", "nothing of a cancelled run lives", safety.cancelled_is_over, _nothing),
+    Invariant(
+        "S7", "no start before its time, after cancel or during a pause", safety.starts_when_it_may, _nothing
+    ),
+    Invariant(
+        "S8", "overlap rules and limits are kept, counted by lease", safety.overlap_and_limits_hold, _nothing
+    ),
+    Invariant("S9", "nothing of a cancelled run keeps running", safety.cancelled_is_over, _nothing),
     Invariant(
         "S10",
         "a child of a workflow starts once, after its rule",
@@ -52,11 +63,14 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
         lambda _case: "this version has no dependencies between jobs",
     ),
     Invariant(
-        "S11", "attempts within the budget; a letter for each dead run", safety.attempts_are_bounded, _nothing
+        "S11",
+        "attempts within the budget; a dead letter for each dead run",
+        safety.attempts_are_bounded,
+        _nothing,
     ),
     Invariant(
         "S12",
-        "one namespace in run, message, letter, event and call (API answers: this version has no API)",
+        "one namespace in run, message, dead letter, event and call (API answers are not collected)",
         safety.tenants_stay_apart,
         _nothing,
     ),
@@ -65,26 +79,34 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
         "S14",
         "higher lanes go first",
         safety.higher_lanes_go_first,
-        _without("nobody noted when faults were", lambda case: case.history.faults is not None),
+        _without("the times of faults were not recorded", lambda case: case.history.faults is not None),
     ),
     Invariant("S15", "attempts are recorded without a gap", recorded.attempts_are_whole, _nothing),
-    Invariant("S16", "times of runs and attempts go forwards", recorded.times_go_forwards, _nothing),
+    Invariant("S16", "times of runs and attempts are in order", recorded.times_go_forwards, _nothing),
     Invariant("S17", "outcomes stay as recorded", recorded.outcomes_stay_as_recorded, _nothing),
-    Invariant("V1", "no planned instant is silent", liveness.no_instant_is_silent, _nothing, lasting=False),
+    Invariant(
+        "V1",
+        "every planned instant ran or was skipped with a reason",
+        liveness.no_instant_is_silent,
+        _nothing,
+        lasting=False,
+    ),
     Invariant("V2", "nothing is stuck", liveness.nothing_is_stuck, _nothing, lasting=False),
-    Invariant("V3", "outbox and lag go down", liveness.queues_are_empty, _nothing, lasting=False),
+    Invariant("V3", "outbox and lag return to zero", liveness.queues_are_empty, _nothing, lasting=False),
     Invariant(
         "V4",
         "every shard has an owner",
         liveness.shards_have_owners,
-        _without("owners were not looked at", lambda case: case.history.owners is not None),
+        _without("owners were not checked", lambda case: case.history.owners is not None),
         lasting=False,
     ),
     Invariant(
         "V5",
-        "what is bad delays nothing else by over 5 s",
+        "bad input delays nothing else by over 5 s",
         liveness.poison_is_isolated,
-        _without("no time with poison as the only fault", lambda case: case.history.poisoned is not None),
+        _without(
+            "no period with bad input as the only fault", lambda case: case.history.poisoned is not None
+        ),
         lasting=False,
     ),
     Invariant(
@@ -96,19 +118,25 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         "V7",
-        "processes recover by themselves",
+        "processes recover without help",
         liveness.processes_recover,
         _without("processes were not watched", lambda case: case.history.exits is not None),
         lasting=False,
     ),
     Invariant(
         "V8",
-        "claim p99 below 100 ms beside an idle transaction",
+        "claim p99 below 100 ms next to an idle transaction",
         liveness.claims_stay_fast,
         _without("not measured", lambda case: case.history.claim_p99_ms is not None),
         lasting=False,
     ),
-    Invariant("T1", "runs end as they were asked to", liveness.runs_end_as_asked, _nothing, lasting=False),
+    Invariant(
+        "T1",
+        "runs end in a state that their submission allows",
+        liveness.runs_end_as_asked,
+        _nothing,
+        lasting=False,
+    ),
     Invariant("T2", "target and ledger agree", liveness.targets_and_ledger_agree, _nothing),
     Invariant("T3", "at_most_once and exactly_once are kept", liveness.delivery_is_kept, _nothing),
 )

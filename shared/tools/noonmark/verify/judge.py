@@ -26,13 +26,14 @@ class Report:
         violations: all of them.
         unjudged: why an invariant was not judged, by its id.
         planned: instants that had to have a verdict.
-        ran: runs that some attempt began.
+        ran: the number of runs with at least one attempt.
         runs: rows of the ledger.
-        calls: calls that targets saw.
+        calls: the number of calls that targets saw.
         skipped: skipped instants by reason.
         late: p50, p99 and maximum of seconds from instant to first start.
-        duplicates: fences of the calls of each run that was called again although no attempt had failed.
-        rising: those of them whose fences rise from call to call.
+        duplicates: for each run that was called again although no attempt had failed, the fences of its
+            calls.
+        rising: the number of them whose fences rise from call to call.
     """
 
     violations: list[Violation] = field(default_factory=list)
@@ -48,11 +49,11 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no violations."""
         return not self.violations
 
     def count(self, kind: str) -> int:
-        """How many violations are of a kind."""
+        """Return the number of violations of a kind."""
         return sum(violation.kind == kind for violation in self.violations)
 
     def by_invariant(self) -> dict[str, int | str]:
@@ -93,8 +94,8 @@ def judge(
 
     Args:
         history: what happened.
-        expected: what was asked for; None: the ledger's own schedules are the only plan.
-        bound: L: what liveness must be reached in, after faults have ended.
+        expected: what was requested; None: the ledger's own schedules are the only plan.
+        bound: L: the time after the last fault within which liveness must be reached.
         partway: judge only what must hold at every moment.
     """
     case = Case(history, expected, Judging(bound, partway))
@@ -102,7 +103,7 @@ def judge(
     for invariant in INVARIANTS:
         why = invariant.missing(case)
         if why is None and partway and not invariant.lasting:
-            why = "the system is in motion"
+            why = "the system is still running"
         if why is not None:
             report.unjudged[invariant.id] = why if partway else f"not applicable: {why}"
         elif invariant.rule is not None:

@@ -1,4 +1,4 @@
-"""What must be reached once faults have ended: V1 to V8, within the bound L; and what the tests asked for."""
+"""What must be reached within the bound L after the last fault (V1 to V8); what tests expect (T1 to T3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POISON_DELAY: Final = timedelta(seconds=5)
 DRAIN_SHARE: Final = 0.8
 CLAIM_P99_MS: Final = 100.0
 _KNOWN_ENDINGS: Final = frozenset({"failed", "timed_out", "rejected", "snoozed"})
-"""Outcomes after which an attempt has no effect any more that nobody knows of."""
+"""Outcomes after which an attempt can have no unknown effect any more."""
 
 
 def no_instant_is_silent(case: Case) -> Iterator[Violation]:
@@ -45,7 +45,7 @@ def _on_arrival(case: Case, job: str) -> bool:
 
 
 def nothing_is_stuck(case: Case) -> Iterator[Violation]:
-    """V2: nothing is queued, running or waiting for longer than L without a cause that lasts."""
+    """V2: nothing is queued, running or waiting for longer than L without a lasting cause."""
     late = case.history.judged_at - case.bound
     for run in case.history.runs:
         if run.finished_at is not None:
@@ -63,7 +63,7 @@ def nothing_is_stuck(case: Case) -> Iterator[Violation]:
 
 
 def queues_are_empty(case: Case) -> Iterator[Violation]:
-    """V3: the outbox is young, every offset is committed, and no bookkeeping is left of what has ended."""
+    """V3: the outbox is young, every offset is committed, and bookkeeping of finished runs is gone."""
     if case.history.outbox_seconds > OUTBOX_SECONDS:
         seconds = case.history.outbox_seconds
         yield Violation("V3", "left_over", f"the oldest row of the outbox is {seconds:.1f} s old", [])
@@ -76,7 +76,7 @@ def queues_are_empty(case: Case) -> Iterator[Violation]:
 
 
 def shards_have_owners(case: Case) -> Iterator[Violation]:
-    """V4: every shard and slice has one owner, who changes only with a fault."""
+    """V4: every shard and slice has one owner, which changes only with a fault."""
     for owners in case.history.owners or ():
         if owners.owned != owners.shards:
             what = f"{owners.role}: {owners.owned} of {owners.shards} shards have an owner"
@@ -87,7 +87,7 @@ def shards_have_owners(case: Case) -> Iterator[Violation]:
 
 
 def poison_is_isolated(case: Case) -> Iterator[Violation]:
-    """V5: what is bad delays nothing else by more than 5 s."""
+    """V5: bad input delays nothing else by more than 5 s."""
     for span in case.history.poisoned or ():
         for run in case.by_schedule():
             good = case.name(run.job) not in case.expected.bad
@@ -96,7 +96,7 @@ def poison_is_isolated(case: Case) -> Iterator[Violation]:
             windows = case.windows[run.id]
             begun = windows[0].since if windows else run.finished_at or case.history.judged_at
             if begun - run.scheduled_for > POISON_DELAY:
-                what = f"{case.title(run)} began {begun - run.scheduled_for} late beside {span.what}"
+                what = f"{case.title(run)} began {begun - run.scheduled_for} late during {span.what}"
                 yield offence("V5", "delayed", what, run, span)
 
 
@@ -106,7 +106,7 @@ def _waits_for_its_own(case: Case, run: Run) -> bool:
 
 
 def backlogs_drain(case: Case) -> Iterator[Violation]:
-    """V6: a backlog goes at no less than 80 % of the steady rate."""
+    """V6: a backlog drains at 80 % of the steady rate or more."""
     for drain in case.history.drains or ():
         if drain.rate < DRAIN_SHARE * drain.steady:
             what = f"{drain.what}: {drain.rate:.0f} runs/s, the steady rate is {drain.steady:.0f}"
@@ -114,20 +114,20 @@ def backlogs_drain(case: Case) -> Iterator[Violation]:
 
 
 def processes_recover(case: Case) -> Iterator[Violation]:
-    """V7: no process ends or hangs because something around it broke."""
+    """V7: no process exits or hangs because something around it broke."""
     for ended in case.history.exits or ():
         yield offence("V7", "ended", f"{ended.name} {ended.how}", ended)
 
 
 def claims_stay_fast(case: Case) -> Iterator[Violation]:
-    """V8: claims are fast beside a session that is idle in its transaction."""
+    """V8: claims are fast next to a session that is idle in transaction."""
     measured = case.history.claim_p99_ms
     if measured is not None and measured > CLAIM_P99_MS:
         yield Violation("V8", "slow_claim", f"claim p99 is {measured:.0f} ms", [])
 
 
 def runs_end_as_asked(case: Case) -> Iterator[Violation]:
-    """T1: each run ended in a state that its submission was written to end in."""
+    """T1: each run ended in a state that its submission allows."""
     for run in case.history.runs:
         allowed = case.expected.ends.get(case.name(run.job))
         if allowed is not None and run.finished_at is not None and run.state not in allowed:
@@ -139,7 +139,7 @@ def runs_end_as_asked(case: Case) -> Iterator[Violation]:
 
 
 def targets_and_ledger_agree(case: Case) -> Iterator[Violation]:
-    """T2: the target saw every success under its fence, and nothing that the ledger does not know."""
+    """T2: the target saw every success under its fence, and no run that is not in the ledger."""
     for run in case.history.runs:
         unseen = case.name(run.job) in case.expected.unseen
         if run.state != RunState.SUCCEEDED or unseen or case.partway:
@@ -148,12 +148,12 @@ def targets_and_ledger_agree(case: Case) -> Iterator[Violation]:
             what = f"{case.title(run)} succeeded, but the target saw no call of fence {run.fence}"
             yield offence("T2", "lost", what, run)
     for run_id in case.calls.keys() - case.runs.keys():
-        what = f"the target was called for run {run_id}, which the ledger does not know"
+        what = f"the target was called for run {run_id}, which is not in the ledger"
         yield offence("T2", "extra", what, case.calls[run_id][0])
 
 
 def delivery_is_kept(case: Case) -> Iterator[Violation]:
-    """T3: at most once is begun once; exactly once has its row once, with the outcome."""
+    """T3: an at_most_once run starts once; an exactly_once run has its row once, with the outcome."""
     rows: dict[str, int] = {}
     for write in case.history.writes or ():
         rows[write.run] = rows.get(write.run, 0) + 1
@@ -169,17 +169,17 @@ def delivery_is_kept(case: Case) -> Iterator[Violation]:
             ]
             later = [call for call in case.calls.get(run.id, ()) if unknown and call.fence > min(unknown)]
             if later:
-                what = f"{case.title(run)}, at most once, was begun again after fence {min(unknown)}"
+                what = f"{case.title(run)}, at_most_once, was started again after fence {min(unknown)}"
                 yield offence("T3", "twice", what, run, *later)
         if version.delivery == "exactly_once" and case.history.writes is not None and not case.partway:
             wanted = int(run.state == RunState.SUCCEEDED)
             if rows.get(run.id, 0) != wanted:
-                what = f"{case.title(run)}, exactly once, is {run.state} and left {rows.get(run.id, 0)} rows"
+                what = f"{case.title(run)}, exactly_once, is {run.state} and left {rows.get(run.id, 0)} rows"
                 yield offence("T3", "rows", what, run)
 
 
 def latenesses(case: Case) -> list[float]:
-    """Seconds from instant to first start, of what ran by its schedule, in order."""
+    """Seconds from instant to first start of scheduled runs, in ascending order."""
     firsts = ((run, case.windows[run.id][0]) for run in case.by_schedule() if case.windows[run.id])
     return sorted(_seconds(run.scheduled_for, window.since) for run, window in firsts)
 

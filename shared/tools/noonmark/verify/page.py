@@ -12,7 +12,7 @@ _SHOWN: Final = 20
 
 
 def page(report: Report) -> Iterator[str]:
-    """Yield the lines: figures, one line per invariant, and what was found."""
+    """Yield the lines: figures, one line per invariant, and the violations."""
     skipped = ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items())) or "none"
     p50, p99, most = report.late
     yield f"verdict       {'CLEAN' if report.clean else f'{len(report.violations)} VIOLATIONS'}"

@@ -1,4 +1,4 @@
-"""What the ledger must still say about attempts, times and outcomes: S15 to S17.
+"""What the ledger must still contain about attempts, times and outcomes: S15 to S17.
 
 Rows that were deleted or rewritten contradict what is left: counters, calls, lifecycle events, dead letters.
 """
@@ -23,9 +23,9 @@ _AFTER_A_ROW: Final = frozenset({RunState.RETRYING, RunState.DEAD, RunState.UNKN
 _EXPLAINED: Final = frozenset(
     {AttemptOutcome.FAILED, AttemptOutcome.TIMED_OUT, AttemptOutcome.LOST, AttemptOutcome.REJECTED}
 )
-"""Outcomes that always come with an error."""
+"""Outcomes that always have an error."""
 _COMPARED: Final = 100
-"""Characters of an error that are compared: events and letters may cut it."""
+"""Characters of an error that are compared: events and dead letters may shorten it."""
 
 
 def attempts_are_whole(case: Case) -> Iterator[Violation]:
@@ -49,19 +49,19 @@ def _numbers_follow(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[V
     counted = last = 0
     for row in rows:
         if any(last <= death < row.fence for death in deaths):
-            counted = 0  # redriven: the budget begins again
+            counted = 0  # redriven: the budget starts again
         if row.attempt != counted + 1 and not (case.partway and row.attempt == 1):
             what = f"{case.title(run)}: attempt {row.attempt} under fence {row.fence} follows {counted}"
             yield offence("S15", "attempt_gone", what, run, row)
         counted = row.attempt - (row.outcome in _UNCOUNTED)
         last = row.fence
     if rows and run.state == RunState.UNKNOWN and rows[-1].outcome == AttemptOutcome.LOST:
-        counted = rows[-1].attempt  # it is not made again, so it counts
+        counted = rows[-1].attempt  # it is not repeated, so it counts
     if any(last <= death < run.fence for death in deaths):
         counted = 0
     allowed = {counted + 1} if run.state in _HOLDING else {counted}
     if run.state == RunState.CANCELLED:
-        # An attempt that was asked to stop may leave a row or not.
+        # An attempt that was asked to stop may or may not leave a row.
         allowed |= {counted + 1}
     if case.partway:
         # The event of a death before a redrive may not have been read yet.
@@ -72,7 +72,7 @@ def _numbers_follow(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[V
 
 
 def _losses_agree(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[Violation]:
-    """A worker that ends may record the loss of an at_most_once run itself: that is not counted."""
+    """A worker that stops may record the loss of an at_most_once run itself, which is not counted."""
     if case.partway:
         return
     # Only a redrive raises the fence above that of a death, and it sets the count to zero.
@@ -101,7 +101,7 @@ def _newest_row_fits(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[
 
 
 def times_go_forwards(case: Case) -> Iterator[Violation]:
-    """S16: queued, started, finished, in this order, by the one clock of the database."""
+    """S16: queued, started, finished, in this order, by the database's clock."""
     for run in case.history.runs:
         if run.started_at and run.finished_at and run.finished_at < run.started_at:
             what = f"{case.title(run)} finished at {run.finished_at}, before its start at {run.started_at}"
@@ -125,9 +125,9 @@ def outcomes_stay_as_recorded(case: Case) -> Iterator[Violation]:
     for run in case.history.runs:
         rows = sorted(case.attempts.get(run.id, ()), key=lambda row: row.fence)
         last = _last_row(run, rows)
-        for told in case.told.get(run.id, {}).values():
-            if told.fence == run.fence and told.state == run.state:
-                yield from _event_agrees(case, run, told, last)
+        for event in case.lifecycle.get(run.id, {}).values():
+            if event.fence == run.fence and event.state == run.state:
+                yield from _event_agrees(case, run, event, last)
         letter = letters.get(run.id)
         if letter is not None and letter.attempts is not None and run.state == RunState.DEAD:
             counted = letter.attempts == run.attempt or _snoozed(last)
@@ -138,22 +138,22 @@ def outcomes_stay_as_recorded(case: Case) -> Iterator[Violation]:
         yield from _result_is_kept(case, run)
 
 
-def _event_agrees(case: Case, run: Run, told: LifecycleRecord, last: Attempt | None) -> Iterator[Violation]:
+def _event_agrees(case: Case, run: Run, event: LifecycleRecord, last: Attempt | None) -> Iterator[Violation]:
     differ = []
-    if told.attempt is not None and told.attempt != run.attempt:
-        # A snooze gives its attempt back after it was announced; so may a cancel in that moment.
+    if event.attempt is not None and event.attempt != run.attempt:
+        # A snooze gives its attempt back after it was announced; a cancel at that moment may, too.
         differ += [] if _snoozed(last) or run.state == RunState.CANCELLED else ["attempt"]
     if run.state in {RunState.DEAD, RunState.UNKNOWN, RunState.SKIPPED, RunState.DISCARDED}:
-        differ += ["reason"] if told.reason is not None and told.reason != run.reason else []
+        differ += ["reason"] if event.reason is not None and event.reason != run.reason else []
     # A run that is planned as skipped gets its date and its event from two statements.
-    dated = told.finished_at is not None and run.state != RunState.SKIPPED
-    if dated and told.finished_at != run.finished_at:
+    dated = event.finished_at is not None and run.state != RunState.SKIPPED
+    if dated and event.finished_at != run.finished_at:
         differ.append("finished_at")
-    if told.error is not None and not _same_error(told.error, run.error):
+    if event.error is not None and not _same_error(event.error, run.error):
         differ.append("error")
     if differ:
         what = f"{case.title(run)}: the ledger and the lifecycle event differ in {', '.join(differ)}"
-        yield offence("S17", "rewritten", what, run, told)
+        yield offence("S17", "rewritten", what, run, event)
 
 
 def _errors_are_kept(
@@ -189,7 +189,7 @@ def _result_is_kept(case: Case, run: Run) -> Iterator[Violation]:
 
 def _deaths(case: Case, run: Run) -> list[int]:
     """Fences under which the run was announced as dead."""
-    return [told.fence for told in case.told.get(run.id, {}).values() if told.state == RunState.DEAD]
+    return [event.fence for event in case.lifecycle.get(run.id, {}).values() if event.state == RunState.DEAD]
 
 
 def _last_row(run: Run, rows: Sequence[Attempt]) -> Attempt | None:
@@ -205,5 +205,5 @@ def _snoozed(row: Attempt | None) -> bool:
     return row is not None and row.outcome == AttemptOutcome.SNOOZED
 
 
-def _same_error(told: str | None, kept: str | None) -> bool:
-    return told is None or (kept is not None and told[:_COMPARED] == kept[:_COMPARED])
+def _same_error(announced: str | None, kept: str | None) -> bool:
+    return announced is None or (kept is not None and announced[:_COMPARED] == kept[:_COMPARED])

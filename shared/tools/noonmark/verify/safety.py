@@ -15,13 +15,13 @@ from noonmark.verify.case import EDGE, Case, Violation, Window, offence
 from noonmark.verify.history import Call, DeadLetter, LifecycleRecord, Message, Run
 
 _SHARE: Final = 0.35
-"""Part of all starts that lower lanes may have while a higher one waits: their guaranteed minimum, and what
-workers had taken before."""
+"""Share of starts that lower lanes may have while a higher one waits: their guaranteed minimum, and what
+workers had read before."""
 _PATIENCE: Final = timedelta(seconds=2)
 """How long a run of a higher lane may be on its way to a worker before it counts as waiting."""
-_Line = tuple[str, str, str | None]
+_Slot = tuple[str, str, str | None]
 _ENOUGH: Final = 20
-"""Starts from which on shares mean anything."""
+"""The fewest starts from which a share is meaningful."""
 
 
 def one_run_per_instant(case: Case) -> Iterator[Violation]:
@@ -48,12 +48,12 @@ def submissions_are_kept(case: Case) -> Iterator[Violation]:
     if case.partway:
         return
     for event in sorted(case.expected.acknowledged - taken - refused):
-        yield Violation("S2", "lost", f"event {event} was acknowledged, and is nowhere", [])
+        yield Violation("S2", "lost", f"event {event} was acknowledged, but is not stored", [])
     for event in sorted(case.expected.rejected - refused):
         yield Violation("S2", "not_refused", f"event {event} should have been refused with a reason", [])
     names = {(job.namespace, job.name) for job in case.history.jobs}
     for namespace, name in case.expected.instants.keys() - names:
-        yield Violation("S2", "lost", f"{namespace}/{name}: submitted, but there is no such job", [])
+        yield Violation("S2", "lost", f"{namespace}/{name}: submitted, but the job does not exist", [])
 
 
 def one_live_token(case: Case) -> Iterator[Violation]:
@@ -65,31 +65,35 @@ def one_live_token(case: Case) -> Iterator[Violation]:
                 what = f"{case.title(run)}: fences {earlier.fence} and {later.fence} were live at once"
                 yield offence("S3", "two_live", what, run, earlier, later)
         if windows and windows[-1].fence > run.fence:
-            what = f"{case.title(run)} was held under {windows[-1].fence}, the ledger says {run.fence}"
+            what = f"{case.title(run)} was owned under {windows[-1].fence}, the ledger says {run.fence}"
             yield offence("S3", "fence_fell", what, run)
     for run_id, calls in case.calls.items():
         for earlier_call, later_call in pairwise(calls):
-            # Nobody can prevent that a process which was stopped makes its call when it goes on.
+            # Nothing can prevent a process that was stopped from making its call when it continues.
             excused = case.history.unreachable and case.outcome(run_id, later_call.fence) == "lost"
             if later_call.fence < earlier_call.fence and not excused:
                 what = f"run {run_id} was called under {later_call.fence} after {earlier_call.fence}"
                 yield offence("S3", "fence_fell", what, earlier_call, later_call)
         if (held := case.runs.get(run_id)) and max(c.fence for c in calls) > held.fence:
-            yield offence("S3", "fence_fell", f"{case.title(held)} was called under a fence of nobody", held)
+            yield offence(
+                "S3", "fence_fell", f"{case.title(held)} was called under a fence that no attempt had", held
+            )
 
 
 def one_verdict(case: Case) -> Iterator[Violation]:
     """S4: a verdict is written once, by the newest token, and nothing changes it."""
-    for run_id, told in case.told.items():
+    for run_id, events in case.lifecycle.items():
         run = case.runs.get(run_id)
-        final = [t for t in told.values() if t.state != RunState.DEAD]
+        final = [t for t in events.values() if t.state != RunState.DEAD]
         # A dead run may be redriven, under a higher fence; nothing else comes after a verdict.
-        fences = Counter(t.fence for t in told.values())
+        fences = Counter(t.fence for t in events.values())
         if len(final) > 1 or max(fences.values()) > 1:
-            said = ", ".join(f"{t.state} under fence {t.fence}" for t in told.values())
-            yield offence("S4", "second_verdict", f"run {run_id} has verdicts: {said}", *told.values())
+            said = ", ".join(f"{t.state} under fence {t.fence}" for t in events.values())
+            yield offence("S4", "second_verdict", f"run {run_id} has verdicts: {said}", *events.values())
         elif run is not None and max(fences) > run.fence:
-            yield offence("S4", "stale_write", f"{case.title(run)} was told under a fence of nobody", run)
+            yield offence(
+                "S4", "stale_write", f"{case.title(run)} was announced under a fence that no attempt had", run
+            )
     yield from _repeated_calls(case)
     yield from _changed_verdicts(case)
     for write in case.history.writes or ():
@@ -128,7 +132,7 @@ def _changed_verdicts(case: Case) -> Iterator[Violation]:
 
 
 def offsets_leave_no_hole(case: Case) -> Iterator[Violation]:
-    """S5: what lies below a committed offset has its fate in Postgres."""
+    """S5: every record below a committed offset has its outcome in Postgres."""
     places = {(r.topic, r.partition, r.offset) for r in case.history.rejections}
     refused = {r.event for r in case.history.rejections if r.event is not None}
     for passed in case.history.passed:
@@ -136,7 +140,7 @@ def offsets_leave_no_hole(case: Case) -> Iterator[Violation]:
         if passed.run is not None:
             run = case.runs.get(passed.run)
             if run is None:
-                yield offence("S5", "offset", f"{place} names run {passed.run}, which nobody knows", passed)
+                yield offence("S5", "offset", f"{place} names run {passed.run}, which does not exist", passed)
             elif run.state == RunState.QUEUED and run.fence == passed.fence:
                 what = f"{place} was passed, but {case.title(run)} is still queued for it"
                 yield offence("S5", "offset", what, passed, run)
@@ -145,11 +149,13 @@ def offsets_leave_no_hole(case: Case) -> Iterator[Violation]:
             and passed.event not in refused
             and (passed.topic, passed.partition, passed.offset) not in places
         ):
-            yield offence("S5", "offset", f"{place} was passed, but event {passed.event} is nowhere", passed)
+            yield offence(
+                "S5", "offset", f"{place} was passed, but event {passed.event} is not stored", passed
+            )
 
 
 def messages_are_written_with_runs(case: Case) -> Iterator[Violation]:
-    """S6: a run that is queued has its message in the outbox or in Kafka; so had one that was started."""
+    """S6: a queued run has its message in the outbox or in Kafka, and so had a run that was started."""
     there = {(m.run, m.fence) for m in case.history.messages}
     for run in case.history.runs:
         fences = {window.fence for window in case.windows[run.id]}
@@ -164,15 +170,15 @@ def messages_are_written_with_runs(case: Case) -> Iterator[Violation]:
         if RunState(run.state) not in VERDICTS:
             continue
         # A death before a redrive was announced under a lower fence.
-        told = {t.state for t in case.told.get(run.id, {}).values() if t.fence == run.fence}
-        if run.state not in told:
-            said = ", ".join(sorted(told)) or "nothing"
+        announced = {t.state for t in case.lifecycle.get(run.id, {}).values() if t.fence == run.fence}
+        if run.state not in announced:
+            said = ", ".join(sorted(announced)) or "nothing"
             what = f"{case.title(run)} is {run.state}, and events of fence {run.fence} say {said}"
             yield offence("S6", "unannounced", what, run)
 
 
 def starts_when_it_may(case: Case) -> Iterator[Violation]:
-    """S7: nothing begins before its instant, after its job's cancel, or while its job is paused."""
+    """S7: nothing starts before its instant, after its job's cancel, or while its job is paused."""
     pauses = defaultdict(list)
     for pause in case.history.pauses or ():
         pauses[pause.job].append(pause)
@@ -187,7 +193,9 @@ def starts_when_it_may(case: Case) -> Iterator[Violation]:
                 )
             for pause in pauses[run.job]:
                 if pause.since + EDGE < window.since and (pause.until is None or window.since < pause.until):
-                    yield offence("S7", "paused", f"{case.title(run)} started in a pause", run, window, pause)
+                    yield offence(
+                        "S7", "paused", f"{case.title(run)} started during a pause", run, window, pause
+                    )
     for call in case.history.calls:
         if (called := case.runs.get(call.run)) is not None and call.at < called.scheduled_for:
             yield offence("S7", "early", f"{case.title(called)} was called at {call.at}", called, call)
@@ -195,39 +203,39 @@ def starts_when_it_may(case: Case) -> Iterator[Violation]:
 
 def overlap_and_limits_hold(case: Case) -> Iterator[Violation]:
     """S8: no more leases at once than the job's overlap rule and its limits allow, counted by lease."""
-    lines: dict[_Line, list[tuple[Window, Run]]] = defaultdict(list)
-    rooms: dict[_Line, int] = {}
+    windows: dict[_Slot, list[tuple[Window, Run]]] = defaultdict(list)
+    capacities: dict[_Slot, int] = {}
     for run in case.history.runs:
         version = case.version(run)
         if version is None:
             continue
-        keys: list[_Line] = [("overlap", run.job, None)] if version.overlap != "allow" else []
-        rooms.update(dict.fromkeys(keys, 1))
+        keys: list[_Slot] = [("overlap", run.job, None)] if version.overlap != "allow" else []
+        capacities.update(dict.fromkeys(keys, 1))
         for name, key in version.limits:
-            if (room := case.history.limits.get((run.namespace, name))) is not None:
-                rooms[run.namespace, name, key] = room
+            if (most := case.history.limits.get((run.namespace, name))) is not None:
+                capacities[run.namespace, name, key] = most
                 keys.append((run.namespace, name, key))
-        for line in keys:
-            lines[line] += [(window, run) for window in case.windows[run.id]]
-    for line, held in lines.items():
+        for slot in keys:
+            windows[slot] += [(window, run) for window in case.windows[run.id]]
+    for slot, owned in windows.items():
         live: list[tuple[Window, Run]] = []
-        for window, run in sorted(held, key=lambda pair: pair[0].since):
+        for window, run in sorted(owned, key=lambda pair: pair[0].since):
             live = [pair for pair in live if pair[0].until > window.since]
             live.append((window, run))
-            if len(live) > rooms[line]:
-                what = f"{case.title(run)}: {len(live)} at once, {rooms[line]} allowed ({line[0]})"
+            if len(live) > capacities[slot]:
+                what = f"{case.title(run)}: {len(live)} at once, {capacities[slot]} allowed ({slot[0]})"
                 yield offence("S8", "overlap", what, *(pair[1] for pair in live))
 
 
 def cancelled_is_over(case: Case) -> Iterator[Violation]:
-    """S9: nothing of a run lives or begins once it is shown as cancelled."""
+    """S9: nothing of a run keeps running or starts once it is shown as cancelled."""
     for run in case.history.runs:
         if run.state != RunState.CANCELLED or run.finished_at is None:
             continue
         for call in case.calls.get(run.id, ()):
             excused = case.history.unreachable and case.outcome(run.id, call.fence) in {"lost", "cancelled"}
             if call.at > run.finished_at + EDGE and not excused:
-                what = f"{case.title(run)} was cancelled at {run.finished_at}, and called at {call.at}"
+                what = f"{case.title(run)} was cancelled at {run.finished_at}, but called at {call.at}"
                 yield offence("S9", "cancelled", what, run, call)
     for child in case.history.children or ():
         over = case.runs.get(child.run)
@@ -237,7 +245,7 @@ def cancelled_is_over(case: Case) -> Iterator[Violation]:
 
 
 def attempts_are_bounded(case: Case) -> Iterator[Violation]:
-    """S11: no more attempts than allowed; a dead letter exactly where a run is dead."""
+    """S11: no more attempts than allowed; a dead letter exactly if a run is dead."""
     letters = {letter.run for letter in case.history.dead_letters}
     for run in case.history.runs:
         version = case.version(run)
@@ -249,7 +257,7 @@ def attempts_are_bounded(case: Case) -> Iterator[Violation]:
     for letter in case.history.dead_letters:
         run_of = case.runs.get(letter.run)
         if run_of is None or run_of.state != RunState.DEAD:
-            yield offence("S11", "letter", f"run {letter.run} has a dead letter, and is not dead", run_of)
+            yield offence("S11", "letter", f"run {letter.run} has a dead letter, but is not dead", run_of)
 
 
 def tenants_stay_apart(case: Case) -> Iterator[Violation]:
@@ -257,23 +265,23 @@ def tenants_stay_apart(case: Case) -> Iterator[Violation]:
     for run in case.history.runs:
         job = case.jobs.get(run.job)
         if job is not None and job.namespace != run.namespace:
-            yield offence("S12", "namespace", f"{case.title(run)}: its job is of {job.namespace}", run, job)
-    told = [t for events in case.told.values() for t in events.values()]
+            yield offence("S12", "namespace", f"{case.title(run)}: its job is in {job.namespace}", run, job)
+    announced = [t for events in case.lifecycle.values() for t in events.values()]
     rows: tuple[Message | DeadLetter | LifecycleRecord | Call, ...] = (
         *case.history.messages,
         *case.history.dead_letters,
-        *told,
+        *announced,
         *case.history.calls,
     )
     for row in rows:
         run_of = case.runs.get(row.run)
         if run_of is not None and row.namespace != run_of.namespace:
-            what = f"{case.title(run_of)} is of {run_of.namespace}, and is named in {row.namespace}"
+            what = f"{case.title(run_of)} is in {run_of.namespace}, but a row names {row.namespace}"
             yield offence("S12", "namespace", what, run_of, row)
 
 
 def instants_equal_the_oracle(case: Case) -> Iterator[Violation]:
-    """S13: each run of a schedule stands for an instant that its job's version has, and is told so."""
+    """S13: each scheduled run has an instant of its job's version, which its target receives unchanged."""
     for run in case.by_schedule():
         given = case.expected.instants.get(case.name(run.job), ())
         schedule = case.schedules.get((run.job, run.version))
@@ -292,7 +300,7 @@ def instants_equal_the_oracle(case: Case) -> Iterator[Violation]:
         if called is None:
             continue
         if call.scheduled_for != called.scheduled_for or not call.key.startswith(f"{called.job}/"):
-            what = f"{case.title(called)} was told {call.scheduled_for} with key {call.key}"
+            what = f"{case.title(called)} was called with {call.scheduled_for} and key {call.key}"
             yield offence("S13", "mistaken", what, called, call)
 
 
@@ -311,5 +319,7 @@ def higher_lanes_go_first(case: Case) -> Iterator[Violation]:
         between = [other for at, other in starts if since <= at < until]
         lower = sum(other.lane > run.lane for other in between)
         if len(between) >= _ENOUGH and lower > _SHARE * len(between):
-            what = f"{case.title(run)} waited {until - run.queued_at} while {lower} lower ones started"
+            what = (
+                f"{case.title(run)} waited {until - run.queued_at} while {lower} runs of lower lanes started"
+            )
             yield offence("S14", "inversion", what, run)

@@ -1,4 +1,4 @@
-"""Who may do what: roles and permissions, and signatures of submissions and webhooks.
+"""Access control: roles and permissions, and signatures of submissions and webhooks.
 
 May import: `core.kinds`. Start with `roles.py`.
 """

@@ -1,4 +1,4 @@
-"""Where an identity provider may be: its keys must come over a connection that can be believed."""
+"""URLs of identity providers: their keys must come over a trusted connection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 def issuer_url_problem(url: str) -> str | None:
-    """Say what is wrong with the URL of an issuer or of its keys; None where it will do."""
+    """Return what is wrong with the URL of an issuer or of its keys; None if it is valid."""
     try:
         parts = urlsplit(url)
         host, _port = parts.hostname, parts.port
@@ -23,7 +23,7 @@ def issuer_url_problem(url: str) -> str | None:
 
 
 def is_loopback(url: str) -> bool:
-    """Tell whether a URL names this very host, by address or as `localhost`."""
+    """Return whether a URL names this host, by address or as `localhost`."""
     host = urlsplit(url).hostname or ""
     if host == "localhost":
         return True

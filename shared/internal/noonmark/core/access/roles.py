@@ -1,6 +1,6 @@
-"""Who may do what: roles in namespaces, and the permissions that each role has.
+"""Roles in namespaces, and the permissions of each role.
 
-Deny by default: what is not granted here is not allowed, whichever way a request comes.
+Deny by default: what is not granted here is not allowed, for every kind of request.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import Final
 
 EVERYWHERE: Final = "*"
-"""In grants, every namespace that there is or will be."""
+"""In grants: every namespace, existing or future."""
 
 
 class Role(IntEnum):
-    """What somebody is in a namespace; each has all that those below it have."""
+    """A user's role in a namespace; each role includes all lower ones."""
 
     VIEWER = 1
     OPERATOR = 2
@@ -34,7 +34,7 @@ class Role(IntEnum):
         """Read a role's name.
 
         Raises:
-            ValueError: no role has it.
+            ValueError: no role has this name.
         """
         try:
             return cls[name.upper()]
@@ -44,7 +44,7 @@ class Role(IntEnum):
 
 
 class Permission(StrEnum):
-    """One kind of act. Routes and commands name theirs; roles are tables of these."""
+    """One kind of action. Routes and commands name theirs; roles are sets of permissions."""
 
     JOBS_READ = "jobs:read"
     RUNS_READ = "runs:read"
@@ -52,7 +52,7 @@ class Permission(StrEnum):
     SETTINGS_READ = "settings:read"
     """Calendars, limits and the namespace itself."""
     PAYLOADS_READ = "payloads:read"
-    """Payloads, results, error texts and logs: they may hold what a viewer is not to see."""
+    """Payloads, results, error texts and logs: they may contain data that viewers must not see."""
     JOBS_OPERATE = "jobs:operate"
     """Pause, resume, trigger."""
     RUNS_OPERATE = "runs:operate"
@@ -66,7 +66,7 @@ class Permission(StrEnum):
     """API keys of the namespace."""
     AUDIT_READ = "audit:read"
     PLATFORM = "platform"
-    """What concerns the installation: namespaces, pools, rejected records, zone data."""
+    """Everything about the installation: namespaces, pools, rejected records, zone data."""
 
 
 ROLE_FOR: Final[Mapping[Permission, Role]] = MappingProxyType(
@@ -85,21 +85,21 @@ ROLE_FOR: Final[Mapping[Permission, Role]] = MappingProxyType(
         Permission.AUDIT_READ: Role.ADMIN,
     }
 )
-"""The least role that has each permission; `PLATFORM` is no role's, only a platform admin's."""
+"""The lowest role with each permission; no role has `PLATFORM`, only platform admins do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who was authenticated.
+    """An authenticated user or service.
 
     Attributes:
         id: stable and unique: `key:<key id>`, `oidc:<subject>`, `local:<user>`.
         name: for people, in audit entries.
         grants: role per namespace; `*` stands for every namespace.
         platform: may do everything everywhere.
-        scopes: where given, the only permissions this credential has, whatever its roles would allow.
+        scopes: if given, the only permissions of this credential, whatever its roles allow.
         rate_per_minute: requests; None: the server's default.
-        expires_at: of a key that ends by itself.
+        expires_at: of a key that expires.
     """
 
     id: str
@@ -111,14 +111,14 @@ class Principal:
     expires_at: datetime | None = None
 
     def role_in(self, namespace: str) -> Role | None:
-        """Return the highest role in a namespace, None for a stranger to it."""
+        """Return the highest role in a namespace; None if there is none."""
         if self.platform:
             return Role.ADMIN
         roles = [self.grants[place] for place in (namespace, EVERYWHERE) if place in self.grants]
         return max(roles, default=None)
 
     def may(self, permission: Permission, namespace: str | None = None) -> bool:
-        """Tell whether an act is allowed in a namespace; without one, whether it is in any."""
+        """Return whether an action is allowed in a namespace; without one, whether it is in any."""
         if self.scopes is not None and permission not in self.scopes:
             return False
         if self.platform:
@@ -132,7 +132,7 @@ class Principal:
         return role is not None and role >= least
 
     def namespaces(self, permission: Permission) -> frozenset[str] | None:
-        """Return the namespaces in which an act is allowed; None: all of them."""
+        """Return the namespaces in which an action is allowed; None: all of them."""
         if not self.may(permission):
             return frozenset()
         if self.platform or self.may(permission, EVERYWHERE):
@@ -146,5 +146,5 @@ class Principal:
 
     @property
     def home(self) -> str | None:
-        """The one namespace of a credential that has only one: what a request means that names none."""
+        """The namespace of a credential that has only one: the default of its requests."""
         return next(iter(self.grants)) if len(self.grants) == 1 and EVERYWHERE not in self.grants else None

@@ -1,12 +1,12 @@
-"""Signatures of submissions on Kafka: who publishes, for which namespace, until when, and exactly what.
+"""Signatures of submissions on Kafka: they cover publisher, namespace, expiry and content.
 
-A signature travels in one header, `noonmark-signature`, beside the event in either content mode:
+A signature is in one header, `noonmark-signature`, next to the event in either content mode:
 `v1.KEY_ID.NAMESPACE.EXPIRES.MAC`. MAC is base64 of the HMAC-SHA256, by the publisher's key, of these lines,
 each ended by a line feed: `noonmark-submission-v1`, key id, namespace, expiry in Unix seconds, the event's
 source, id, type and sequence (an empty line where it has none), and the SHA-256 of the record's value in hex.
 
-What is signed can be neither altered nor sent in somebody else's name; a signature has no meaning for
-another event. No part can hold a line feed, so no two events give the same lines.
+A signed event can be neither altered nor sent in another publisher's name, and a signature is not valid for
+another event. No part can contain a line feed, so no two events give the same lines.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ SIGNATURE_HEADER: Final = "noonmark-signature"
 JWT_HEADER: Final = "noonmark-jwt"
 
 MOST_AHEAD_SECONDS: Final = 24 * 3600
-"""A signature may be valid for no longer than this."""
+"""The longest validity of a signature."""
 
 LEEWAY_SECONDS: Final = 300
 """How far a publisher's clock may be ahead before its longest expiry is refused."""
 
 USUAL_SECONDS: Final = 23 * 3600
-"""For how long publishers sign unless they are told: an event may wait long, and clocks differ."""
+"""The default validity: an event may wait long, and clocks differ."""
 
 KEY_ID: Final = r"[a-z0-9]{12}"
 NAMESPACE: Final = r"[a-z0-9][a-z0-9_-]{0,62}"
@@ -50,7 +50,7 @@ class PublisherKey:
     """A key that signs submissions, as its publisher holds it.
 
     Attributes:
-        key_id: names it; goes with every signature.
+        key_id: its id, which is in every signature.
         secret: the 32 bytes that sign.
     """
 
@@ -62,7 +62,7 @@ class PublisherKey:
         """Read a written key: `nmp_<key id>_<secret in hex>`.
 
         Raises:
-            SubmissionSignatureError: it is none.
+            SubmissionSignatureError: it is not a publisher key.
         """
         found = _WRITTEN_KEY.fullmatch(text.strip())
         if found is None:
@@ -74,18 +74,18 @@ class PublisherKey:
 
     @property
     def text(self) -> str:
-        """The written key, for its publisher's eyes alone."""
+        """The written key; only its publisher may see it."""
         return f"nmp_{self.key_id}_{self.secret.hex()}"
 
 
 class SignedEvent(NamedTuple):
-    """What of an event is signed.
+    """The signed parts of an event.
 
     Attributes:
         source: attribute of the event.
-        id: likewise.
-        type: likewise.
-        sequence: likewise, if it has one.
+        id: attribute of the event.
+        type: attribute of the event.
+        sequence: attribute of the event, if it has one.
         value: the value of the Kafka record, whatever the content mode.
     """
 
@@ -97,10 +97,10 @@ class SignedEvent(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """A signature as it came: nothing of it is believed before `fits` says so.
+    """A received signature: it is not trusted until `fits` returns True.
 
     Attributes:
-        key_id: whose key is said to have made it.
+        key_id: the key that it claims to be made with.
         namespace: the only one in which the event may act.
         expires_at: Unix seconds.
         mac: 32 bytes.
@@ -116,7 +116,7 @@ class Signature(NamedTuple):
         """Read the header's value.
 
         Raises:
-            SubmissionSignatureError: it is not written as one.
+            SubmissionSignatureError: it is not a signature.
         """
         text = header.decode("ascii", "replace") if isinstance(header, bytes) else header or ""
         found = _HEADER.fullmatch(text)
@@ -126,12 +126,12 @@ class Signature(NamedTuple):
         return cls(found[1], found[2], int(found[3]), mac)
 
     def fits(self, secret: bytes, event: SignedEvent) -> bool:
-        """Tell, in constant time, whether this key signed this event for this namespace and expiry."""
+        """Return, in constant time, whether this key signed this event for this namespace and expiry."""
         wanted = _mac(secret, self.key_id, self.namespace, self.expires_at, event)
         return hmac.compare_digest(wanted, self.mac)
 
     def check_time(self, at: float) -> None:
-        """See that the signature was valid at an instant, Unix seconds.
+        """Check that the signature was valid at an instant, in Unix seconds.
 
         Raises:
             SubmissionSignatureError: it had expired, or is valid for too long.
@@ -155,7 +155,7 @@ def sign(key: PublisherKey, event: SignedEvent, *, namespace: str, expires_at: i
         expires_at: Unix seconds; at most `MOST_AHEAD_SECONDS` from now.
 
     Raises:
-        SubmissionSignatureError: the namespace or an attribute cannot be signed, since no event may have it.
+        SubmissionSignatureError: the namespace or an attribute is not valid in an event.
     """
     if not re.fullmatch(NAMESPACE, namespace):
         raise SubmissionSignatureError(f"{namespace!r} is not a namespace: use 1 to 63 of a-z, 0-9, - and _")
@@ -168,14 +168,14 @@ def sign(key: PublisherKey, event: SignedEvent, *, namespace: str, expires_at: i
 def signature_header(
     key: PublisherKey, event: SignedEvent, *, namespace: str, now: float, valid_seconds: float = USUAL_SECONDS
 ) -> tuple[str, bytes]:
-    """Return the header that goes with an event, name and value.
+    """Return the signature header of an event, name and value.
 
     Args:
         key: of the publisher.
         event: what is to be published.
         namespace: the one that the event acts in.
         now: Unix seconds.
-        valid_seconds: how long the signature is good for; at most `MOST_AHEAD_SECONDS`.
+        valid_seconds: how long the signature is valid; at most `MOST_AHEAD_SECONDS`.
 
     Raises:
         SubmissionSignatureError: it cannot be signed.

@@ -1,4 +1,4 @@
-"""Topics whose events need no signature, since who may write to them is Kafka's affair: `topic=namespace`."""
+"""Topics whose events need no signature because Kafka's ACLs protect them: `topic=namespace`."""
 
 from __future__ import annotations
 

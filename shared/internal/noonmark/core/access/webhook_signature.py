@@ -1,4 +1,4 @@
-"""Signatures of outbound calls: the scheme of Standard Webhooks, and beside it one of the run's fence.
+"""Signatures of outbound calls: the scheme of Standard Webhooks, and a second one for the run's fence.
 
 `webhook-signature` covers `id.timestamp.body`, as https://www.standardwebhooks.com says, so that any library
 of that scheme can check it. It says nothing about our own headers; `noonmark-signature` covers those by which
@@ -31,7 +31,7 @@ _MAX_SIGNATURES: Final = 32
 _TIMESTAMP: Final = re.compile(r"[0-9]{1,12}")
 _NUMBER: Final = re.compile(r"[0-9]{1,10}")
 _ID: Final = re.compile(r"[!-\-/-~]{1,200}")
-"""Printable and without a dot, which parts the fields of what is signed."""
+"""Printable and without a dot, which separates the signed fields."""
 
 
 class SecretError(ValueError):
@@ -39,19 +39,19 @@ class SecretError(ValueError):
 
 
 class SignatureError(ValueError):
-    """A call is not to be trusted; the message says why."""
+    """A call cannot be trusted; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedCall:
-    """What a receiver may believe of a call.
+    """The trusted facts of a call.
 
     Attributes:
         id: the run's id: the same for every attempt of the run.
         timestamp: Unix seconds of this attempt.
-        fence: rises with every queueing of the run; None where the call says nothing of it.
-        attempt: number of the attempt; None likewise.
-        scheduled_for: the due instant; None likewise.
+        fence: increases every time the run is queued; None if the call does not have it.
+        attempt: number of the attempt; None if the call does not have it.
+        scheduled_for: the due instant; None if the call does not have it.
     """
 
     id: str
@@ -67,7 +67,7 @@ def new_secret() -> str:
 
 
 def read_secret(text: str) -> bytes:
-    """Return the key that a written secret stands for.
+    """Decode a written secret.
 
     Raises:
         SecretError: it is not written as one.
@@ -84,7 +84,7 @@ def read_secret(text: str) -> bytes:
 
 
 def sign(call_id: str, timestamp: int, body: bytes, keys: Sequence[bytes]) -> str:
-    """Return the value of `webhook-signature`: one `v1,…` per key, parted by spaces."""
+    """Return the value of `webhook-signature`: one `v1,…` per key, separated by spaces."""
     return _signatures(_content(call_id, timestamp, body), keys)
 
 
@@ -107,13 +107,13 @@ def verify(
 
     Args:
         headers: of the request; their names in any case.
-        body: the bytes as they came, before anything reads them as JSON.
+        body: the received bytes, before anything parses them as JSON.
         secrets: the written secrets that are valid; several while they are rotated.
         now: Unix seconds.
         tolerance_seconds: how far the call's time may be from `now`, in both directions.
 
     Raises:
-        SignatureError: a header is missing or wrong, the time is too far off, or no signature fits.
+        SignatureError: a header is missing or wrong, the time is too far off, or no signature matches.
         SecretError: a secret is not written as one.
     """
     lower = {name.lower(): value for name, value in headers.items()}
@@ -165,7 +165,7 @@ def _header(headers: Mapping[str, str], name: str, form: re.Pattern[str]) -> str
 
 
 def _check(headers: Mapping[str, str], name: str, content: bytes, keys: Sequence[bytes]) -> None:
-    """Compare each signature with each key in constant time; other versions than v1 are passed over."""
+    """Compare each signature with each key in constant time; other versions than v1 are ignored."""
     given = headers.get(name)
     if given is None:
         raise SignatureError(f"the header {name} is missing")

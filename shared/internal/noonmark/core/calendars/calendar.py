@@ -1,7 +1,7 @@
 """Calendars: named sets of days that a schedule leaves out, or keeps to.
 
-A calendar is about dates on the wall: it knows no time of day and no zone. Contents are immutable and known
-by their digest, so that whoever remembers an answer together with the digest never remembers a stale one.
+A calendar has dates only: no time of day and no zone. Contents are immutable and identified by their digest,
+so that a cached result with its digest is never stale.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LAST_DAY: Final = date(2199, 12, 31)
 MAX_DATES: Final = 10_000
 MAX_RANGES: Final = 1_000
 MAX_MOVE_DAYS: Final = 366
-"""A fire is moved by no more days than this; one whose nearest open day lies further away is skipped."""
+"""A fire is moved by at most this number of days; if no open day is that near, it is skipped."""
 
 WEEKDAYS: Final = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 NAME_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -40,7 +40,7 @@ _KEYS: Final = ("dates", "ranges", "weekdays", "yearly")
 
 
 class OnHoliday(StrEnum):
-    """What becomes of a fire on a closed day."""
+    """What happens to a fire on a closed day."""
 
     SKIP = "skip"
     NEXT_BUSINESS_DAY = "next_business_day"
@@ -74,7 +74,7 @@ class Calendar:
 
     Attributes:
         dates: single days, sorted.
-        ranges: stretches of days, sorted; none touches another.
+        ranges: ranges of days, sorted, with gaps between them.
         weekdays: days of every week, Monday = 0, sorted.
         yearly: (month, day) of every year, sorted; (2, 29) in leap years only.
     """
@@ -116,7 +116,7 @@ class Calendar:
         return isinstance(other, Calendar) and self._digest == other._digest
 
     def __hash__(self) -> int:
-        """Hash the digest: calendars are parts of keys of memos."""
+        """Hash the digest: calendars are parts of cache keys."""
         return hash(self._digest)
 
     def digest(self) -> str:
@@ -168,12 +168,12 @@ class Calendar:
 
 
 NamedCalendar: TypeAlias = tuple[str, Calendar]
-"""A calendar after the name that its namespace knows it by."""
+"""The name of a calendar in its namespace, and the calendar."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenDays:
-    """The days on which a schedule may fire: in any of `include`, if there are some, and in no `exclude`."""
+    """The days on which a schedule may fire: in any `include` calendar, if any, and in no `exclude`."""
 
     exclude: tuple[NamedCalendar, ...] = ()
     include: tuple[NamedCalendar, ...] = ()
@@ -198,12 +198,12 @@ class OpenDays:
         )
 
     def next_open(self, day: date, *, within_days: int = MAX_MOVE_DAYS) -> date | None:
-        """Return the first open day after `day`; None if there is none within so many days."""
+        """Return the first open day after `day`; None if there is none within this number of days."""
         last = min(day.toordinal() + within_days, date.max.toordinal())
         return next(filter(self.is_open, map(date.fromordinal, range(day.toordinal() + 1, last + 1))), None)
 
     def previous_open(self, day: date, *, within_days: int = MAX_MOVE_DAYS) -> date | None:
-        """Return the last open day before `day`; None if there is none within so many days."""
+        """Return the last open day before `day`; None if there is none within this number of days."""
         first = max(day.toordinal() - within_days, 1)
         return next(
             filter(self.is_open, map(date.fromordinal, range(day.toordinal() - 1, first - 1, -1))), None
@@ -297,7 +297,7 @@ def _items(
 
 
 def _where(pointer: str) -> str:
-    """Name the place as people read it: `/dates/3` is dates[3]."""
+    """Format a pointer for people: `/dates/3` is dates[3]."""
     key, *rest = pointer.removeprefix("/").split("/")
     return key + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in rest)
 
@@ -323,7 +323,7 @@ def _each_day(first: date, last: date) -> Iterator[date]:
 
 @lru_cache(maxsize=4096)
 def _open_in_year(days: OpenDays, year: int) -> tuple[DayRange, ...]:
-    """Return the stretches of open days of a year: what counting over years would ask for again and again."""
+    """Return the ranges of open days of a year; cached, because counting over years needs them repeatedly."""
     stretches: list[DayRange] = []
     begin: date | None = None
     last = date(year, 12, 31)

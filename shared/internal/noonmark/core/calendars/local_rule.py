@@ -1,4 +1,4 @@
-"""What a rule on the wall clock must answer, before any time zone is asked."""
+"""The interface of a rule in local time, before any time zone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A rule on the wall clock under calendars: a fire on a closed day is left out, or moved to an open one.
 
 Moving keeps the time of day. The fires of an open day are then those of a group of days: the day itself and
-the closed days beside it whose fires come to it. Several that come to one time are one fire.
+the adjacent closed days whose fires move to it. Several fires at one time are one fire.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from noonmark.core.calendars.local_rule import LocalRule
 from noonmark.core.cron.expression import CronRule
 
 SEARCH_DAYS: Final = 41 * 366
-"""How far a search goes on behind the rule's next or last fire: as far as cron's own."""
+"""How far a search continues past the rule's next or last fire: as far as cron's own search."""
 
 MAX_STEPS: Final = 3_000
 """Closed days with fires that a search visits: one a week for longer than `SEARCH_DAYS`."""
@@ -32,7 +32,7 @@ class CalendarRule:
     Attributes:
         rule: what would fire if every day were open.
         days: which days are open.
-        on_holiday: what becomes of a fire on a closed day. It is moved by at most `MAX_MOVE_DAYS`.
+        on_holiday: what happens to a fire on a closed day. It is moved by at most `MAX_MOVE_DAYS`.
     """
 
     rule: LocalRule
@@ -75,12 +75,12 @@ class CalendarRule:
         return None
 
     def skipped(self, after: datetime, until: datetime, limit: int) -> list[tuple[datetime, str]]:
-        """Return the fires in (after, until] that calendars took away, each with the reason, oldest first.
+        """Return the fires in (after, until] that calendars removed, each with the reason, oldest first.
 
         Args:
             after: exclusive.
-            until: inclusive; at most `SEARCH_DAYS` behind `after` are looked at.
-            limit: most fires that are returned.
+            until: inclusive; at most `SEARCH_DAYS` after `after` are searched.
+            limit: the most fires that are returned.
         """
         found: list[tuple[datetime, str]] = []
         last = min(until.date(), _shifted(after.date(), SEARCH_DAYS))
@@ -275,7 +275,7 @@ class CalendarRule:
 
 
 def _shifted(day: date, by: int) -> date:
-    """Return the day so many days later, or the last (or first) one there is."""
+    """Return the day `by` days later, or the last (or first) possible date."""
     return date.fromordinal(min(max(day.toordinal() + by, 1), date.max.toordinal()))
 
 

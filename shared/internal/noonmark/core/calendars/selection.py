@@ -1,4 +1,4 @@
-"""The calendars of a schedule: which days are open, and what becomes of instants on the others."""
+"""The calendars of a schedule: which days are open, and what happens to instants on the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from noonmark.core.schedule_error import ScheduleError
 MAX_CALENDARS: Final = 10
 
 ByDigest = Callable[[str], Calendar]
-"""Gives the content of a calendar by its digest; raises `KeyError` for one it does not know."""
+"""Returns the content of a calendar by its digest; raises `KeyError` for an unknown one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class HolidayRule:
     on_holiday: OnHoliday = OnHoliday.SKIP
 
     def over(self, rule: LocalRule) -> CalendarRule:
-        """Return the rule as these calendars leave it."""
+        """Return the rule with these calendars applied."""
         return CalendarRule(rule, self.days, self.on_holiday)
 
     def spec(self) -> dict[str, object]:
@@ -43,7 +43,7 @@ def load_holidays(spec: Mapping[str, Any], by_digest: ByDigest | None) -> Holida
     """Read back what `HolidayRule.spec` made.
 
     Raises:
-        ScheduleError: the content of a calendar cannot be had.
+        ScheduleError: the content of a calendar no longer exists.
     """
 
     def named(key: str) -> tuple[tuple[str, Calendar], ...]:

@@ -1,7 +1,7 @@
 """Which days of a month a cron rule matches: fixed days, weekdays, and days counted from the month's end.
 
 A month is fully described by its shape, the weekday of its first day and its length: 28 shapes in all. The
-days of a rule are worked out once per shape, so that a search costs one look into a table per month.
+days of a rule are computed once per shape, so that a search costs one table lookup per month.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 COMMON_LENGTHS: Final = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-"""Days of the months 1 to 12 in a year that is no leap year."""
+"""Days of the months 1 to 12 in a common year."""
 
 DayKind = Literal["from_last", "weekday_near", "weekday_near_last", "nth", "last"]
 
@@ -126,10 +126,10 @@ def _mask(terms: tuple[DayTerm, ...], first: int, length: int) -> int:
 
 @lru_cache(maxsize=1024)
 def days_by_year(by_shape: tuple[int, ...], months: int) -> tuple[int, ...]:
-    """Return how many days match in a year: for seven weekdays of 1 January, common years, then leap years.
+    """Return the number of matching days in a year: for the 7 weekdays of 1 January, common years first.
 
     Args:
-        by_shape: the table that `days_by_shape` made.
+        by_shape: the table of `days_by_shape`.
         months: mask of the months 1 to 12 that count.
     """
     totals = []
@@ -146,5 +146,5 @@ def days_by_year(by_shape: tuple[int, ...], months: int) -> tuple[int, ...]:
 
 
 def year_shape(year: int) -> int:
-    """Return the index of the year in a table that `days_by_year` made."""
+    """Return the index of the year in the table of `days_by_year`."""
     return (7 if is_leap(year) else 0) + date(year, 1, 1).toordinal() % 7

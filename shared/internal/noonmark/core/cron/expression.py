@@ -1,7 +1,7 @@
 """Cron: the rule behind an expression, as bit sets with a bounded search, and the reading of an expression.
 
 Day rule (Vixie): if the day-of-month or the day-of-week field starts with `*`, or is `?`, a day must match
-both; otherwise it matches either. The rule looks at the text, not at the set: `1-31` is not `*`. Quartz has
+both; otherwise it matches either. The text decides, not the set: `1-31` is not `*`. Quartz has
 no rule for two restricted day fields: there one of them must be `?` or `*`.
 
 The grammar is in `noonmark.core.cron.grammar`. Every search is bounded: months are tested at most over
@@ -54,23 +54,23 @@ _MONTHS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CronRule:
-    """The sets behind an expression; bit n of a mask stands for the value n (a `LocalRule`).
+    """The value sets of an expression, as a `LocalRule`; bit n of a mask is the value n.
 
-    All datetimes are naive: what the clock on the wall shows, in whole seconds; an argument may carry
-    microseconds. Two spellings of one set are equal rules.
+    All datetimes are naive local times in whole seconds; an argument may have
+        microseconds. Two spellings of one set are equal rules.
 
     Attributes:
         minutes: mask of the values 0 to 59.
         hours: mask of the values 0 to 23.
-        days: mask of the days 1 to 31, beside `day_terms`.
+        days: mask of the days 1 to 31, in addition to `day_terms`.
         months: mask of the values 1 to 12.
-        weekdays: mask of the weekdays, Sunday = 0 in every dialect, beside `weekday_terms`.
+        weekdays: mask of the weekdays, Sunday = 0 in every dialect, in addition to `weekday_terms`.
         either: whether a day matches by its date or by its weekday, or must match by both.
         seconds: mask of the values 0 to 59; only 0 if the expression has no seconds field.
         day_terms: days of the day-of-month field that depend on the month (`L`, `15W`).
         weekday_terms: days of the day-of-week field that depend on the month (`MON#2`, `FRIL`).
         years: mask of the years, or None for every year.
-        wild: the minute or the hour field starts with `*`: the rule is a rhythm rather than a fixed time.
+        wild: the minute or the hour field starts with `*`: the rule is a rhythm, not a fixed time.
         fields: the fields as written, in the order they were written in, for explaining them.
         seconds_field: "first" or "last", where the seconds field was read; None if there is none.
     """
@@ -100,7 +100,7 @@ class CronRule:
         object.__setattr__(self, "_last_clock", tuple(bits.bit_length() - 1 for bits in clock))
 
     def next(self, after: datetime) -> datetime | None:
-        """Return the first time strictly after `after`, or None past the last year the rule has."""
+        """Return the first time strictly after `after`, or None after the last year of the rule."""
         year, month, day, hour, minute = after.year, after.month, after.day, after.hour, after.minute
         days = self._matching_days(year, month)
         if days >> day & 1:
@@ -120,7 +120,7 @@ class CronRule:
         return None
 
     def previous(self, at: datetime) -> datetime | None:
-        """Return the last time at or before `at`, or None before the first year the rule has."""
+        """Return the last time at or before `at`, or None before the first year of the rule."""
         year, month, day, hour, minute = at.year, at.month, at.day, at.hour, at.minute
         days = self._matching_days(year, month)
         if days >> day & 1:
@@ -139,7 +139,7 @@ class CronRule:
         return None
 
     def count(self, after: datetime, until: datetime) -> int:
-        """Return how many times lie in (after, until]; one step per year between them."""
+        """Return the number of times in (after, until], in one step per year."""
         if until <= after:
             return 0
         found = self._rank_in_year(until) - self._rank_in_year(after)
@@ -186,7 +186,8 @@ class CronRule:
         return [year for year in range(max(first, FIRST_YEAR), min(last, LAST_YEAR) + 1) if years >> year & 1]
 
     def _months_after(self, year: int, month: int) -> Iterator[tuple[int, int]]:
-        # Written years are walked to their end: they may lie further apart than any rule of the calendar.
+        # Years in the expression are searched to their end: they may be further apart than calendar rules
+        # are.
         bound = min(year + SEARCH_YEARS, _LAST_CALENDAR_YEAR) if self.years is None else LAST_YEAR
         for at_year in self._years(year, bound):
             left = self.months >> month + 1 << month + 1 if at_year == year else self.months
@@ -225,13 +226,13 @@ def is_hashed(expression: str) -> bool:
 def parse_cron(
     expression: str, *, dialect: str = "unix", seconds_field: str | None = None, seed: str = ""
 ) -> CronRule:
-    """Read an expression or a nickname such as `@daily`; what was read is remembered.
+    """Parse an expression or a nickname such as `@daily`; results are cached.
 
     Args:
         expression: 5 or 6 fields (dialect "unix"), 6 or 7 fields (dialect "quartz"), or a nickname.
         dialect: "unix" or "quartz".
         seconds_field: "first" or "last": where six fields of dialect "unix" have the seconds; None: first.
-        seed: the job's name, from which `H` picks its values; the same seed gives the same values for ever.
+        seed: the job's name, from which `H` picks its values; the same seed always gives the same values.
 
     Raises:
         CronError: the grammar is broken, or the expression never fires. The message names the field, the
@@ -269,7 +270,7 @@ def _parse(expression: str, dialect: str, seconds_field: str | None, seed: str) 
 
 
 def _never(rule: CronRule, by_name: dict[str, FieldText], written: Written) -> CronError:
-    """Return the error that says in words why no day matches."""
+    """Return the error that explains why no day matches."""
     days, weekdays, months = by_name["day-of-month"], by_name["day-of-week"], by_name["month"]
     any_year = replace(rule, years=None)
     asked = [month for month in range(1, 13) if rule.months >> month & 1]

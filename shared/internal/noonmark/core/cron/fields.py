@@ -1,4 +1,4 @@
-"""One field of a cron expression: what may be written in it, and the values it stands for."""
+"""One field of a cron expression: its syntax and its values."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class CronError(ValueError):
 
     Attributes:
         message: a sentence that names the field, the character and what is allowed.
-        position: 1-based character of the expression where the trouble is, or None.
-        field: second, minute, hour, day-of-month, month, day-of-week or year; None if it is no single field.
+        position: 1-based character of the expression where the problem is, or None.
+        field: second, minute, hour, day-of-month, month, day-of-week or year; None if several fields are
+            affected.
     """
 
     def __init__(self, message: str, position: int | None = None, field: str | None = None) -> None:
@@ -35,10 +36,10 @@ class FieldText:
 
     Attributes:
         name: second, minute, hour, day-of-month, month, day-of-week or year.
-        text: the field as written (of a nickname: as it stands for).
+        text: the field as written; for a nickname, the field that it means.
         position: 1-based character at which the field starts (of a nickname: the nickname).
-        mask: bit n stands for the value n; weekdays with Sunday = 0 in every dialect; every value for `*`.
-        terms: the days that depend on the month, beside those of `mask`.
+        mask: bit n is the value n; weekdays with Sunday = 0 in every dialect; every value for `*`.
+        terms: the days that depend on the month, in addition to those of `mask`.
     """
 
     name: str
@@ -78,7 +79,7 @@ class Field:
     top: int  # the largest number that may be written: 7 for a second Sunday, else `high`
     max_step: int
     names: tuple[str, ...] = ()
-    forms: str = "H"  # what is allowed beside values, ranges, lists and steps
+    forms: str = "H"  # what is allowed in addition to values, ranges, lists and steps
     shift: int = 0  # by how much the written numbers exceed those of the mask
 
     @property
@@ -110,7 +111,7 @@ _HASH_DAYS: Final = 28
 
 
 def quoted(token: str) -> str:
-    """Return the token for a message: short, and with nothing in it that a terminal would obey."""
+    """Return the token for a message: short, and without terminal control characters."""
     return repr(token if len(token) <= 24 else token[:21] + "...")
 
 
@@ -205,16 +206,16 @@ def _values(spec: Field, item: str, at: int, seed: str) -> list[int]:
         low = 0 if low > spec.high else low
         high = spec.high if slash else low
     step = _step(spec, step_text, step_at, spec.max_step) if slash else 1
-    return _line(spec, low, high, step)
+    return _expanded(spec, low, high, step)
 
 
-def _line(spec: Field, low: int, high: int, step: int = 1) -> list[int]:
+def _expanded(spec: Field, low: int, high: int, step: int = 1) -> list[int]:
     size = spec.high - spec.low + 1
     return [(value - spec.low) % size + spec.low for value in range(low, high + 1, step)]
 
 
 def _range(spec: Field, low: int, high: int, at: int) -> tuple[int, int]:
-    """Return the range's ends on a line: the end of one that wraps lies beyond the field's highest value."""
+    """Return the ends of a range; if it wraps, its end is above the field's highest value."""
     if low > spec.high:
         low, high = 0, high % 7
     if low <= high:
@@ -239,16 +240,16 @@ _HASH_FORM: Final = re.compile(r"[Hh](?:\(([^-()]*)-([^-()]*)\))?")
 
 
 def _hashed(spec: Field, base: str, step_text: str | None, at: int, seed: str) -> list[int]:
-    """Return the values that the seed picks: stable for ever, spread evenly over many seeds."""
+    """Return the values that the seed selects: always the same, and spread evenly over many seeds."""
     found = _HASH_FORM.fullmatch(base)
     if found is None:
         _refuse(spec, f"{quoted(base)} at character {at} is not a value", at, "H, H/n, H(a-b), H(a-b)/n")
     if found.group(1) is None:
-        choice = _line(spec, spec.low, _HASH_DAYS if spec.name == "day-of-month" else spec.high)
+        choice = _expanded(spec, spec.low, _HASH_DAYS if spec.name == "day-of-month" else spec.high)
     else:
         low = _value(spec, found.group(1), at + 2)
         high = _value(spec, found.group(2), at + 3 + len(found.group(1)))
-        choice = _line(spec, *_range(spec, low, high, at + 2))
+        choice = _expanded(spec, *_range(spec, low, high, at + 2))
     most = min(len(choice), spec.max_step)
     step = 0 if step_text is None else _step(spec, step_text, at + len(base) + 1, most)
     if not seed:
@@ -293,7 +294,7 @@ def _number_hint(spec: Field, number: int) -> str:
 
 
 def _hint(spec: Field, text: str) -> str:
-    """Return what a form that stands where it may not might have been meant for."""
+    """Return a hint about what a misplaced form was probably meant to be."""
     if spec.name == "day-of-week" and text == "L":
         return " (SAT is every Saturday, SATL the last one of a month)"
     if "~" in text:

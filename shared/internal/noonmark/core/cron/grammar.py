@@ -5,10 +5,10 @@ if asked for). Dialect `quartz`: `second minute hour day-of-month month day-of-w
 (Sunday) to 7.
 
 A field is a list of `*`, values, ranges and steps. Names (`jan`, `SUN`) in any case; ranges may wrap
-(`FRI-MON`, `22-2`); `N/S` reads N-max/S; in `unix` 0 and 7 are Sunday; `?` is no restriction on days. Days
+(`FRI-MON`, `22-2`); `N/S` means N-max/S; in `unix` 0 and 7 are Sunday; `?` does not restrict days. Days
 that depend on the month: `L`, `L-3`, `LW`, `L-3W`, `15W` in day-of-month; `MON#2`, `5L`, `FRIL` in
 day-of-week. `H`, `H/15`, `H(0-29)`, `H(0-29)/10` pick values by a stable hash of the seed and the field's
-name. `@daily` and its kind stand for their five fields.
+name. Nicknames such as `@daily` mean their five fields.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from noonmark.core.cron.fields import (
 )
 
 MAX_LENGTH: Final = 1000
-"""Characters of the longest expression that is read: all values of all fields written out need 360."""
+"""The most characters of an expression: all values of all fields written out need 360."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ _NICKNAMES: Final = {
 
 
 def read_expression(expression: str, *, dialect: str, seconds_field: str | None, seed: str) -> Written:
-    """Read all fields of an expression; `noonmark.core.cron.expression.parse_cron` makes a rule of them.
+    """Read all fields of an expression; `noonmark.core.cron.expression.parse_cron` makes them a rule.
 
     Raises:
-        CronError: the grammar is broken. Whether any day matches is not looked at.
+        CronError: the syntax is wrong. Whether any day matches is not checked.
     """
     if dialect not in _DIALECTS:
         raise CronError(f"cron dialect {quoted(dialect)} is not known; allowed: {', '.join(_DIALECTS)}")

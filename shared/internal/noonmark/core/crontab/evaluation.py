@@ -1,7 +1,7 @@
 """A second evaluation of crontab lines, to check imported schedules with.
 
-It goes through the minutes and asks of each whether cron would start the line then, as cronie's man page
-tells it. Nothing here is shared with how noonmark plans; where both agree, the import is right.
+It checks for each minute whether cron would start the line then, as cronie's man page describes it. It shares
+no code with noonmark's planning; if both agree, the import is right.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OffsetAt = Callable[[datetime], timedelta]
 """Local time minus UTC, at an aware instant."""
 
 CLOCK_CHANGE: Final = timedelta(hours=3)
-"""Clocks that move by more were corrected, and cron makes nothing up for it."""
+"""A larger change of the clock is a correction, for which cron does not catch up."""
 
 _MINUTE: Final = timedelta(minutes=1)
 _HOUR: Final = timedelta(hours=1)
@@ -29,7 +29,7 @@ _LAST_YEAR: Final = 9000
 
 @dataclass(frozen=True, slots=True)
 class FirstDifference:
-    """Where planned instants and cron's first differ; None: one side has no further instant."""
+    """The first difference between planned instants and cron's; None: one side has no further instant."""
 
     number: int
     planned: datetime | None
@@ -39,14 +39,14 @@ class FirstDifference:
 def compare(
     planned: Sequence[datetime], schedule: str, offset_at: OffsetAt, after: datetime, count: int
 ) -> FirstDifference | None:
-    """Compare planned instants with what cron would do; None: they are the same.
+    """Compare planned instants with those of cron; None: they are the same.
 
     Args:
         planned: the first `count` instants after `after`, aware.
         schedule: five fields of a crontab.
         offset_at: of the zone that cron runs in.
         after: aware.
-        count: instants that are compared.
+        count: the number of instants to compare.
     """
     expected = list(islice(cron_instants(schedule, offset_at, after), count))
     for number in range(1, max(len(planned), len(expected)) + 1):
@@ -60,12 +60,12 @@ def compare(
 def cron_instants(schedule: str, offset_at: OffsetAt, after: datetime) -> Iterator[datetime]:
     """Yield the minutes at which cron starts a line, strictly after an instant, oldest first.
 
-    Starts that meet on one minute, such as those made up after a gap, are one.
+    Several starts in one minute, such as those after a gap, count once.
     """
     times = times_of(schedule.split())
     day = after.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     while day.year < _LAST_YEAR:
-        # A minute's local date is that of the UTC day, or one beside it.
+        # A minute's local date is that of the UTC day, or of the day before or after it.
         if any(_matches_day(times, day + shift) for shift in (-_DAY, _ZERO, _DAY)):
             yield from (at for at in _of_day(times, offset_at, day) if at > after)
         day += _DAY
@@ -89,7 +89,7 @@ def _of_day(times: CronTimes, offset_at: OffsetAt, day: datetime) -> Iterator[da
     if all(offset_at(at) == offset for at in hours):
         yield from _steady(times, day, offset)
         return
-    # A change of the clocks is near: minute by minute, from before anything that it may touch.
+    # A clock change is near: go minute by minute, starting before everything that it may affect.
     yield from (at for at in _walk(times, offset_at, begin, day + _DAY) if at >= day)
 
 
@@ -106,9 +106,9 @@ def _steady(times: CronTimes, day: datetime, offset: timedelta) -> Iterator[date
 
 
 def _walk(times: CronTimes, offset_at: OffsetAt, begin: datetime, end: datetime) -> Iterator[datetime]:
-    """Yield the starts of [begin, end), looking at each minute as cron does."""
+    """Yield the starts in [begin, end), checking each minute as cron does."""
     at, before = begin, begin - _MINUTE + offset_at(begin - _MINUTE)
-    # The latest local time that was served: at or before it, times come for the second time.
+    # The latest local time that was handled: times at or before it occur for the second time.
     served = before
     while at < end:
         local = at + offset_at(at)

@@ -1,7 +1,7 @@
-"""The time fields of crontabs: what cron allows in them, and which values they stand for.
+"""The time fields of crontabs: what cron allows in them, and their values.
 
-Narrower than the grammar of noonmark's own schedules (`cron_grammar`), and read on its own: imports are
-checked with it, so it must share nothing with what it checks.
+Narrower than the grammar of noonmark's own schedules (`core.cron`), and parsed separately: imports are
+checked with it, so it must share no code with what it checks.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CronTimes:
-    """The values that five fields stand for.
+    """The values of five fields.
 
     Attributes:
         weekdays: Sunday is 0.
@@ -62,7 +62,7 @@ class CronTimes:
 
 
 def check_fields(fields: Sequence[str]) -> None:
-    """Make sure that cron takes these five fields.
+    """Check that cron accepts these five fields.
 
     Raises:
         CrontabError: it does not, or its versions read one of them differently.
@@ -74,7 +74,7 @@ def times_of(fields: Sequence[str]) -> CronTimes:
     """Read five fields.
 
     Raises:
-        CrontabError: cron does not take them, or its versions read one of them differently.
+        CrontabError: cron does not accept them, or its versions read one of them differently.
     """
     minutes, hours, days, months, weekdays = (
         _values(spec, text) for spec, text in zip(_FIELDS, fields, strict=True)

@@ -1,7 +1,7 @@
 """Crontabs as cron reads them: user and system form, environment lines, `%`, nicknames.
 
-The reading is cronie's (crontab(5)). A line that no schedule can stand for, or that cron's versions read
-differently, is refused with its reason; a refused line takes nothing else with it.
+It reads crontabs as cronie does (crontab(5)). A line without an equivalent schedule, or one that versions of
+cron read differently, is refused with the reason; other lines are not affected.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Final
 from noonmark.core.crontab.fields import CrontabError, check_fields
 
 MAX_LINE: Final = 131_072
-"""Characters of the longest line that cron reads."""
+"""The most characters of a line that cron reads."""
 
 MOST_LINES: Final = 100_000
 MOST_VARIABLES: Final = 100
-"""That a command may have: no script job has more, and every line holds those above it."""
+"""The most variables of a command: a script job has no more, and each line has all those above it."""
 
 _ENVIRONMENT: Final = re.compile(
     r"""(?P<quote>["']?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P=quote)[ \t]*=[ \t]*(?P<value>.*)""",
     re.DOTALL,
 )
 _COMMAND: Final = re.compile(r"(?:\\.|\\\Z|[^\\%])*", re.DOTALL)
-"""A command up to its first `%` without a backslash of its own."""
+"""A command up to its first `%` without a backslash."""
 
 _NICKNAMES: Final[Mapping[str, str]] = {
     "@yearly": "0 0 1 1 *",
@@ -44,28 +44,28 @@ _NO_INSTANT: Final[Mapping[str, str]] = {
 _ZONE: Final = "CRON_TZ"
 _DELAY: Final = "RANDOM_DELAY"
 _MAIL: Final = frozenset({"MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING"})
-_TOLD: Final[Mapping[str, str]] = {
+_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     **dict.fromkeys(_MAIL, "noonmark sends no mail; output is kept with each attempt: `noonmark run logs`"),
     "LOGNAME": "cron sets it itself; a script runs as the user of its worker",
     "START_HOURS_RANGE": "it belongs to anacron and has no effect here",
 }
-"""Variables that mean something to cron and nothing to a job."""
+"""Variables that have a meaning for cron but not for a job."""
 
 
 @dataclass(frozen=True, slots=True)
 class CronEntry:
-    """A line that says what runs, and when.
+    """A line with a schedule and a command.
 
     Attributes:
         line: its number, from 1.
         schedule: the five fields, nicknames written out.
-        command: what the shell would get, `%` resolved.
-        stdin: what the command reads; None: nothing.
+        command: what the shell would receive, `%` resolved.
+        stdin: the standard input of the command; None: no input.
         user: of the system form; None in the user form.
-        environment: the variables above it, without those that are cron's own.
+        environment: the variables above it, without those of cron itself.
         zone: of `CRON_TZ` above it; None: the zone of the machine.
-        delay_minutes: most minutes by which `RANDOM_DELAY` moves a start.
-        quiet: a dash before the fields keeps cron from logging it.
+        delay_minutes: the most minutes by which `RANDOM_DELAY` delays a start.
+        quiet: a dash before the fields tells cron not to log it.
     """
 
     line: int
@@ -81,7 +81,7 @@ class CronEntry:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A line that becomes no job.
+    """A line that does not become a job.
 
     Attributes:
         line: its number, from 1.
@@ -94,11 +94,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Crontab:
-    """What a crontab holds.
+    """The content of a crontab.
 
     Attributes:
-        lines: entries and refused lines, as they come.
-        notes: line number and what is to be said about a line that counts otherwise.
+        lines: entries and refused lines, in order.
+        notes: line number and a note about a line that is accepted.
     """
 
     lines: tuple[CronEntry | Refused, ...]
@@ -106,7 +106,7 @@ class Crontab:
 
 
 class _Above:
-    """What the environment lines so far say."""
+    """The values of the environment lines so far."""
 
     def __init__(self) -> None:
         self.variables: dict[str, str] = {}
@@ -118,13 +118,13 @@ class _Above:
 
     @property
     def frozen(self) -> Mapping[str, str]:
-        """The variables as they are, one value for all lines up to the next change."""
+        """The current variables, one object for all lines up to the next change."""
         if self._frozen is None:
             self._frozen = MappingProxyType(dict(self.variables))
         return self._frozen
 
     def set(self, name: str, value: str) -> str | None:
-        """Take in one; return what is to be said about it."""
+        """Set a variable; return a note about it, if any."""
         if name == _ZONE:
             self.zone = value or None
         elif name == _DELAY:
@@ -133,8 +133,8 @@ class _Above:
             self.delay_problem = (
                 None if fits or not value else f"RANDOM_DELAY above is {value[:24]!r}, not a number"
             )
-        elif name in _TOLD:
-            return f"{name}: {_TOLD[name]}" if value else None
+        elif name in _WITHOUT_EFFECT:
+            return f"{name}: {_WITHOUT_EFFECT[name]}" if value else None
         elif len(self.variables) == MOST_VARIABLES and name not in self.variables:
             self.too_many = True
         else:
@@ -148,11 +148,11 @@ def parse_crontab(text: str, *, system: bool) -> Crontab:
     """Read a crontab.
 
     Args:
-        text: of the file. Bytes that are no UTF-8 stand in it as lone surrogates (`surrogateescape`).
+        text: of the file. Bytes that are not UTF-8 are lone surrogates in it (`surrogateescape`).
         system: whether each line names a user before its command, as in /etc/crontab and /etc/cron.d.
 
     Raises:
-        CrontabError: it has more lines than any crontab.
+        CrontabError: it has too many lines.
     """
     lines = text.split("\n")
     if len(lines) > MOST_LINES:
@@ -191,7 +191,7 @@ def _check_text(line: str) -> None:
 
 
 def _unquoted(value: str) -> str:
-    """Return the value of an environment line: within quotes blanks at its ends count."""
+    """Return the value of an environment line; inside quotes, spaces at its ends count."""
     quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'"
     return value[1:-1] if quoted else value
 
@@ -200,7 +200,7 @@ def _entry(line: str, number: int, above: _Above, *, system: bool) -> CronEntry:
     """Read a line with a schedule and a command.
 
     Raises:
-        CrontabError: it is none, or no job can stand for it.
+        CrontabError: it is not an entry, or has no equivalent job.
     """
     quiet = line.startswith("-")
     line = line.removeprefix("-").lstrip(" \t")
@@ -266,17 +266,17 @@ def _five_fields(line: str) -> tuple[str, str]:
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """Return the first word of a text, the blanks behind it, and the rest."""
+    """Return the first word of a text, the spaces after it, and the rest."""
     found = re.match(r"([^ \t]*)([ \t]*)(.*)", text, re.DOTALL)
     assert found is not None
     return found[1], found[2], found[3]
 
 
 def split_input(text: str) -> tuple[str, str | None]:
-    r"""Return the command and what it reads: from the first `%` on, each further one a line's end.
+    r"""Return the command and its input: the text after the first `%`, where each further `%` is a line end.
 
     `\%` is a plain `%`. Before that first one a backslash may itself be escaped: the `%` of `\\%` ends the
-    command. What is read ends with a line's end, as cron sees to; nothing behind the `%` is an empty input.
+    command. The input ends with a line end, as cron adds it; nothing after the `%` is an empty input.
     """
     found = _COMMAND.match(text)
     assert found is not None

@@ -1,7 +1,7 @@
-"""Commands of crontabs as arguments: cron hands a line to a shell, a script job starts one program.
+"""Commands of crontabs as arguments: cron passes a line to a shell, a script job starts one program.
 
 A command of plain words, quoted or not, needs no shell, nor do variables set before it and a `cd` to a fixed
-folder. Everything else that a shell would act upon is named, so that a person can decide.
+folder. Everything else that a shell would interpret is reported, so that a person can decide.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _BUILTINS: Final = frozenset({
     "select", "set", "shift", "shopt", "source", "then", "time", "times", "trap", "type", "typeset", "ulimit",
     "umask", "unalias", "unset", "until", "wait", "while",
 })  # fmt: skip
-"""First words that a shell knows itself, quoted or not; those that also are programs are not among them."""
+"""First words that are shell builtins, quoted or not, without those that also exist as programs."""
 
 _SHELLS: Final = frozenset({"sh", "ash", "bash", "dash", "ksh", "ksh93", "mksh", "zsh"})
-"""Those that read plain words as POSIX says. Another `SHELL` may be a wrapper that does what it likes."""
+"""Shells that read plain words as POSIX says. Another `SHELL` may be a wrapper that does anything."""
 
 
 class ShellNeededError(ValueError):
-    """The command means what it does only to a shell.
+    """Only a shell can run the command.
 
     Attributes:
-        what: the syntax that makes it so.
+        what: the syntax that needs a shell.
     """
 
     def __init__(self, what: str) -> None:
@@ -61,12 +61,12 @@ class ShellNeededError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is started without a shell.
+    """A program that is started without a shell.
 
     Attributes:
         argv: the executable and its arguments.
         environment: variables set before it.
-        folder: where it is started; None: not said.
+        folder: its working folder; None: not set.
     """
 
     argv: tuple[str, ...]
@@ -78,11 +78,11 @@ def program_of(command: str, shell: str = "/bin/sh") -> Program:
     """Return what a command starts.
 
     Args:
-        command: the line as cron hands it on.
-        shell: what cron hands it to.
+        command: the line as cron passes it on.
+        shell: the shell that cron passes it to.
 
     Raises:
-        ShellNeededError: only a shell can tell.
+        ShellNeededError: only a shell can run it.
     """
     if posixpath.basename(shell) not in _SHELLS:
         raise ShellNeededError(f"SHELL={shell[:100]} above it, which may do anything with the line")
@@ -110,7 +110,7 @@ class _Word:
 
 
 class _Words:
-    """Reads words as a POSIX shell does, and stops at what is more than words."""
+    """Reads words as a POSIX shell does, and stops at other syntax."""
 
     def __init__(self, command: str) -> None:
         self._text = command
@@ -120,7 +120,7 @@ class _Words:
         """Return the words.
 
         Raises:
-            ShellNeededError: the command is more than words.
+            ShellNeededError: the command has other syntax than words.
         """
         words: list[_Word] = []
         while self._skip_blanks():
@@ -148,7 +148,7 @@ class _Words:
         return _Word("".join(parts), quoted_start)
 
     def _piece(self, char: str, before: str) -> str:
-        """Read one character, or one quoted stretch, of a word."""
+        """Read one character or one quoted part of a word."""
         if char in _OPERATORS:
             raise ShellNeededError(_OPERATORS[char])
         if self._text.startswith("{}", self._at):

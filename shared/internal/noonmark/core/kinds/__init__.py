@@ -1,4 +1,4 @@
-"""What the payload of each kind of job may hold, and what an answer of its target means.
+"""What the payload of each kind of job may contain, and how its target's response is judged.
 
-May import: nothing outside of this room. Start with `http_request.py`.
+May import: nothing outside this room. Start with `http_request.py`.
 """

@@ -1,7 +1,7 @@
-"""What an event that a job emits may look like: its topic, key, value and headers.
+"""The rules for events that jobs emit: topic, key, value and headers.
 
-The intake refuses what can never be sent; which topics jobs may write to at all is the operator's list,
-known to workers, who ask again whatever is stored.
+The intake refuses what can never be sent. The operator lists the topics that jobs may write to; workers know
+the list, and check again before they send.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 MAX_EVENTS: Final = 100
-"""Events that one attempt may emit."""
+"""The most events of one attempt."""
 
 MAX_EVENT_BYTES: Final = 256 * 1024
 """Keys, values and headers of all events of one attempt together."""
@@ -26,7 +26,7 @@ MAX_EVENT_HEADER_BYTES: Final = 16 * 1024
 """Names and values of the headers of one event together."""
 
 TOPIC: Final = r"^[A-Za-z0-9._-]{1,249}$"
-"""What Kafka takes as a name, as a pattern of JSON Schema."""
+"""Names that Kafka accepts, as a pattern of JSON Schema."""
 
 EVENT_HEADER_NAME: Final = r"^[!-~]{1,200}$"
 
@@ -41,7 +41,7 @@ class EmitRefusedError(ValueError):
 
     Attributes:
         message: what is wrong and what to do.
-        expected: what would be right, where the field's general words do not say it.
+        expected: what is allowed, if the field's general description does not say it.
     """
 
     def __init__(self, message: str, expected: str = "") -> None:
@@ -52,13 +52,13 @@ class EmitRefusedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event as a job has written it, each part checked for itself.
+    """An event as a job wrote it, each part checked separately.
 
     Attributes:
         topic: where it goes.
         value: as it is sent.
         content_type: of the value.
-        key: None stands for the job's id.
+        key: None means the job's id.
         headers: the job's own.
     """
 
@@ -74,7 +74,7 @@ class Event:
 
         Args:
             topic: a name.
-            value: a string or bytes, sent as they stand, or what is sent as JSON.
+            value: a string or bytes, sent unchanged, or a value that is sent as JSON.
             key: a string or bytes.
             headers: names and text.
 
@@ -89,14 +89,14 @@ class Event:
 
 
 def check_topic(topic: object, prefix: str = _DEFAULT_PREFIX) -> str:
-    """Return the topic if it is one that jobs could ever write to.
+    """Return the topic if jobs can write to it at all.
 
     Args:
         topic: a name.
-        prefix: of noonmark's own topics, which jobs never write to.
+        prefix: of noonmark's own topics, which jobs cannot write to.
 
     Raises:
-        EmitRefusedError: no name of a topic, or one of Kafka's or noonmark's own.
+        EmitRefusedError: it is not a topic name, or the topic is Kafka's or noonmark's own.
     """
     if not isinstance(topic, str) or _TOPIC.fullmatch(topic) is None or topic in {".", ".."}:
         raise EmitRefusedError(
@@ -104,7 +104,7 @@ def check_topic(topic: object, prefix: str = _DEFAULT_PREFIX) -> str:
         )
     if topic.startswith("__"):
         raise EmitRefusedError(f"{topic!r} belongs to Kafka itself; jobs cannot write to it")
-    # Kafka takes `.` and `_` in a topic's name for the same character in metrics, and so do we here.
+    # Kafka's metrics treat `.` and `_` in topic names as the same character, and so does this check.
     plain = topic.replace("_", ".")
     for own in {prefix, _DEFAULT_PREFIX}:
         if plain == own.replace("_", ".") or plain.startswith(f"{own.replace('_', '.')}."):
@@ -113,14 +113,14 @@ def check_topic(topic: object, prefix: str = _DEFAULT_PREFIX) -> str:
 
 
 def check_allowed(topic: str, allowed: Iterable[str]) -> None:
-    """See that the operator lets jobs write to a topic.
+    """Check that the operator allows jobs to write to a topic.
 
     Args:
         topic: a name that `check_topic` has passed.
         allowed: names, or beginnings of names that end in `*`.
 
     Raises:
-        EmitRefusedError: the topic is not in the list; it names the setting.
+        EmitRefusedError: the topic is not in the list; the message names the setting.
     """
     for item in allowed:
         if topic == item or (item.endswith("*") and topic.startswith(item[:-1])):
@@ -132,7 +132,7 @@ def check_allowed(topic: str, allowed: Iterable[str]) -> None:
 
 
 def encode_key(key: object) -> bytes | None:
-    """Return an event's key as bytes; None where it has none.
+    """Return an event's key as bytes; None if it has no key.
 
     Raises:
         EmitRefusedError: neither text nor bytes, or too long.
@@ -148,10 +148,10 @@ def encode_key(key: object) -> bytes | None:
 
 
 def encode_event_value(value: object) -> tuple[bytes, str]:
-    """Return an event's value as bytes, and its content type: a string as it stands, any other as JSON.
+    """Return an event's value as bytes, and its content type: a string unchanged, any other value as JSON.
 
     Raises:
-        EmitRefusedError: nothing, or not JSON.
+        EmitRefusedError: it is missing or not JSON.
     """
     if value is None:
         raise EmitRefusedError("the value of an event is missing; tombstones cannot be emitted")
@@ -198,10 +198,10 @@ def check_event_headers(headers: object) -> dict[str, str]:
 
 
 def check_allow_list(items: Iterable[str]) -> None:
-    """See that an operator's list of topics can be read.
+    """Check that an operator's list of topics is valid.
 
     Raises:
-        ValueError: an item is neither a topic's name nor the beginning of one with `*` at its end.
+        ValueError: an item is neither a topic's name nor a prefix that ends in `*`.
     """
     for item in items:
         name = item.removesuffix("*")
@@ -219,7 +219,7 @@ def _utf8(text: str, what: str) -> bytes:
 
 
 def event_to_wire(event: Event) -> dict[str, Any]:
-    """Write an event down as JSON values, for another process of the worker."""
+    """Convert an event to JSON values for another process of the worker."""
     return {
         "topic": event.topic,
         "value": base64.b64encode(event.value).decode(),
@@ -230,7 +230,7 @@ def event_to_wire(event: Event) -> dict[str, Any]:
 
 
 def event_from_wire(said: Mapping[str, Any]) -> Event:
-    """Read what `event_to_wire` wrote, and check it again: a handler has had that process to itself.
+    """Read what `event_to_wire` wrote, and check it again: the handler's process is not trusted.
 
     Raises:
         EmitRefusedError: it can never be sent.

@@ -1,8 +1,8 @@
-"""What the call of a gRPC job may look like: its target, its method's name, its metadata.
+"""The rules for calls of gRPC jobs: target, method name and metadata.
 
-One set of rules for both ends, as `noonmark.core.kinds.http_request` is for HTTP: intake refuses what
-breaks them, and the worker refuses to send it all the same. Which addresses may be called is decided by the
-worker's guard.
+One set of rules for intake and worker, like `noonmark.core.kinds.http_request` for HTTP: intake refuses what
+breaks them, and the worker checks again before it sends. The worker's guard decides which addresses may be
+called.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from noonmark.core.kinds.http_request import BadRequestError, parse_url
 MAX_TARGET: Final = 300
 MAX_METADATA: Final = 50
 MAX_METADATA_BYTES: Final = 8 * 1024
-"""Names and values together: what servers take by default, less what noonmark adds."""
+"""Names and values together: what servers accept by default, minus what noonmark adds."""
 
 MAX_SET_BYTES: Final = 64 * 1024
 """Bytes of a descriptor set, decoded."""
@@ -28,8 +28,8 @@ METADATA_VALUE: Final = r"^[\x20-\x7e]*$"
 
 METHOD_NAME: Final = r"^([A-Za-z_][A-Za-z0-9_]*\.)*[A-Za-z_][A-Za-z0-9_]*/[A-Za-z_][A-Za-z0-9_]*$"
 
-# A job that set the first kind could break the frame of its own call, one that set the second could pass
-# for another run.
+# A job that set the first kind could break the framing of its call, one that set the second could pretend
+# # to be another run.
 _FRAMING: Final = frozenset({"connection", "content-type", "host", "te", "transfer-encoding", "upgrade"})
 _OURS: Final = frozenset({"idempotency-key", "user-agent"})
 _RESERVED_PREFIXES: Final = ("grpc-", "noonmark-", "proxy-", "webhook-")
@@ -41,11 +41,11 @@ _VALUE: Final = re.compile(METADATA_VALUE[1:-1])
 
 
 class BadCallError(ValueError):
-    """The call of a gRPC job cannot be made as it is written. Values are never quoted.
+    """The call of a gRPC job is not valid. Values are never quoted.
 
     Attributes:
         message: what is wrong, without its subject.
-        expected: what would be right, where the field's general words do not say it.
+        expected: what is allowed, if the field's general description does not say it.
     """
 
     def __init__(self, message: str, expected: str = "", *, subject: str = "") -> None:
@@ -56,10 +56,10 @@ class BadCallError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class GrpcTarget:
-    """A target taken apart.
+    """A parsed target.
 
     Attributes:
-        host: lower case; an IPv6 address stands without brackets.
+        host: lower case; an IPv6 address without brackets.
         port: always set.
         tls: whether the connection is encrypted: always, unless its scheme is grpc.
         is_address: the host is an IP address, so no name will be resolved.
@@ -72,13 +72,13 @@ class GrpcTarget:
 
     @property
     def authority(self) -> str:
-        """Host and port as the call names them to the server."""
+        """Host and port as the call sends them to the server."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
 
 def parse_target(target: object) -> GrpcTarget:
-    """Take a target apart: `host`, `host:port`, either with `grpc://` (no TLS) or `grpcs://` before it.
+    """Parse a target: `host`, `host:port`, either with `grpc://` (no TLS) or `grpcs://` before it.
 
     Without a port it is 443, or 80 with `grpc://`.
 
@@ -106,7 +106,7 @@ def parse_target(target: object) -> GrpcTarget:
 
 
 def _of_target(message: str) -> str:
-    """Say of a target what the rules of URLs say of one."""
+    """Adapt a message about URLs to targets."""
     return message.replace("send credentials in a header", "send credentials as metadata").replace(
         "is not a URL: ", ""
     )

@@ -1,8 +1,8 @@
-"""A unary gRPC method out of a descriptor set: it turns JSON into the request and the answer into JSON.
+"""A unary gRPC method from a descriptor set: it turns JSON into the request and the response into JSON.
 
-The descriptor set is data of a client. It is read into a pool of its own, so that it can neither see nor
-replace what another job or this program declares; nothing of it is code. Files of `google/protobuf/` come
-from the protobuf library alone: JSON treats their messages specially and trusts their fields.
+The descriptor set is data of a client. It is loaded into a separate pool, so that it can neither see nor
+replace what another job or this program declares; it contains no code. Files of `google/protobuf/` come only
+from the protobuf library: JSON treats their messages specially and trusts their fields.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class GrpcMethod:
     _pool: descriptor_pool.DescriptorPool
 
     def encode(self, request: Mapping[str, Any]) -> bytes:
-        """Turn JSON into the request's bytes, always the same ones for the same JSON.
+        """Turn JSON into the request's bytes, always the same for the same JSON.
 
         Raises:
-            BadCallError: the JSON does not fit the message; it says where, and quotes no value.
+            BadCallError: the JSON does not fit the message; the error says where, and quotes no value.
         """
         message: Any = self._request()  # the stubs know only half of a message
         try:
@@ -86,10 +86,10 @@ class GrpcMethod:
             raise BadCallError(f"does not fit the message {message.DESCRIPTOR.full_name}") from None
 
     def decode(self, answer: bytes) -> Any:
-        """Turn the answer's bytes into JSON; 64-bit integers are strings, as protobuf's JSON has them.
+        """Turn the response's bytes into JSON; 64-bit integers are strings, as protobuf's JSON has them.
 
         Raises:
-            ValueError: the bytes are no such message.
+            ValueError: the bytes are not such a message.
         """
         message = self._answer()
         try:
@@ -123,7 +123,7 @@ def method_of(encoded: str, name: str) -> GrpcMethod:
     return _method_of(encoded, name)
 
 
-# Sets are read again for every run otherwise; a few hundred of 64 KB are what a worker can spare.
+# Otherwise sets are read again for every run; a worker has memory for a few hundred of 64 KB.
 @lru_cache(maxsize=256)
 def _method_of(encoded: str, name: str) -> GrpcMethod:
     pool = _pool_of(encoded)
@@ -161,7 +161,7 @@ def _pool_of(encoded: str) -> descriptor_pool.DescriptorPool:
         raise BadCallError("is not a FileDescriptorSet") from None
     if not files:
         raise BadCallError("has no files")
-    # What is no UTF-8 comes out of the library as bytes.
+    # The library returns bytes for what is not UTF-8.
     if not all(
         isinstance(text, str) for file in files for text in (file.name, file.package, *file.dependency)
     ):

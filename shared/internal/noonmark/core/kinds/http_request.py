@@ -1,8 +1,8 @@
-"""What the request of an HTTP job may look like: its URL, method and headers.
+"""The rules for requests of HTTP jobs: URL, method and headers.
 
-One set of rules for both ends: the intake refuses a submission that breaks them, and the worker
-refuses to send one all the same, whatever is stored. Which addresses may be called is not decided
-here: that depends on where the worker stands, and on what a name resolves to at that moment.
+One set of rules for intake and worker: the intake refuses a submission that breaks them, and the
+worker checks again before it sends. Which addresses may be called is not decided here: that depends
+on the worker's network, and on what a name resolves to at that moment.
 
 URLs are parsed once, strictly; the request is built from the parsed parts, so that no second parser
 can see another host in the same text.
@@ -23,7 +23,7 @@ METHODS: Final[tuple[str, ...]] = get_args(Method)
 MAX_URL_LENGTH: Final = 2048
 MAX_HEADERS: Final = 50
 MAX_HEADER_VALUE: Final = 8192
-"""Characters of one value: many servers read no longer line."""
+"""The most characters of one value: many servers reject longer lines."""
 MAX_HEADER_BYTES: Final = 16 * 1024
 """Names and values of all headers together."""
 
@@ -34,7 +34,7 @@ HEADER_VALUE: Final = r"^[\t\x20-\x7e]*$"
 METADATA_NAMES: Final = frozenset({"metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"})
 
 # A job that set headers of the first kind could smuggle a second request into its own, one that set
-# those of the second could pass for another run.
+# # those of the second could pretend to be another run.
 _FRAMING: Final = frozenset(
     {
         *("connection", "content-length", "expect", "host", "keep-alive", "te", "trailer"),
@@ -56,11 +56,11 @@ _VALUE: Final = re.compile(HEADER_VALUE[1:-1])
 
 
 class BadRequestError(ValueError):
-    """The request of an HTTP job cannot be sent as it is written. Values are never quoted.
+    """The request of an HTTP job is not valid. Values are never quoted.
 
     Attributes:
         message: what is wrong and what to do; of a URL, without its subject.
-        expected: what would be right, where the field's general words do not say it.
+        expected: what is allowed, if the field's general description does not say it.
     """
 
     def __init__(self, message: str, expected: str = "", *, subject: str = "") -> None:
@@ -75,11 +75,11 @@ def _bad_url(message: str, expected: str = "") -> BadRequestError:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL taken apart.
+    """A parsed URL.
 
     Attributes:
         scheme: http or https.
-        host: lower case; an IPv6 address stands without brackets.
+        host: lower case; an IPv6 address without brackets.
         port: always set.
         path: at least "/", percent-encoded.
         query: without the question mark, percent-encoded.
@@ -100,7 +100,7 @@ class Target:
 
 
 def parse_url(url: object) -> Target:
-    """Take a URL apart, refusing everything that two programs could read in two ways.
+    """Parse a URL strictly: refuse everything that two programs could read differently.
 
     Raises:
         BadRequestError: not an absolute http or https URL with a plain host.

@@ -1,4 +1,4 @@
-"""What an HTTP job demands of its answer, and when its target wants to be asked again. Pure."""
+"""The conditions of an HTTP job on the response, and the target's `Retry-After`. Pure."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _TESTS: Final = ("equals", "in", "exists")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One demand on the JSON of an answer.
+    """One condition on the JSON of a response.
 
     Attributes:
         pointer: a JSON pointer (RFC 6901); empty means the whole answer.
-        path: the pointer taken apart.
+        path: the parsed pointer.
         test: `equals`, `in` or `exists`.
         wanted: the value, the list of values, or whether there must be one.
     """
@@ -36,7 +36,7 @@ class Condition:
     wanted: Any
 
     def failure(self, document: object) -> str | None:
-        """Say how the answer misses the condition, without its values; None where it meets it."""
+        """Return why the response fails the condition, without its values; None if it meets it."""
         value = _at(document, self.path)
         place = self.pointer or "the answer"
         if self.test == "exists":
@@ -68,10 +68,10 @@ def parse_conditions(value: object) -> tuple[Condition, ...]:
 
 
 def parse_pointer(text: object) -> tuple[str, ...]:
-    """Take a JSON pointer apart.
+    """Parse a JSON pointer.
 
     Raises:
-        BadRequestError: it is none, too long or too deep.
+        BadRequestError: it is not a JSON pointer, or too long or too deep.
     """
     if not isinstance(text, str) or (text and not text.startswith("/")):
         raise BadRequestError("a pointer is empty or begins with a slash, as in /status")
@@ -86,10 +86,10 @@ def parse_pointer(text: object) -> tuple[str, ...]:
 
 
 def retry_after_seconds(value: str | None, *, now: float, date: str | None = None) -> float | None:
-    """Read `Retry-After`: seconds, or a date, which is taken from the answer's own `Date` where there is one.
+    """Read `Retry-After`: seconds, or a date, which is compared with the response's `Date` if it has one.
 
     Returns:
-        Seconds above 0, or None where the value is missing, past or makes no sense.
+        Seconds above 0, or None if the value is missing, in the past or not valid.
     """
     if value is None:
         return None
@@ -100,7 +100,7 @@ def retry_after_seconds(value: str | None, *, now: float, date: str | None = Non
         until = _instant(text)
         if until is None:
             return None
-        # The target's clock says how far off its own date is.
+        # The target's date is compared with the target's clock.
         base = _instant(date or "")
         seconds = until - (now if base is None else base)
     return seconds if 0 < seconds < math.inf else None

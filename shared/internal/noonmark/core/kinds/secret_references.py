@@ -1,4 +1,4 @@
-"""References to secrets in documents: where one stands, and where none may. Pure."""
+"""Finds references to secrets in documents. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SCHEME: Final = "secret://"
 
 
 def has_references(value: Any) -> bool:
-    """Tell whether a string anywhere in the value refers to a secret, well formed or not."""
+    """Return whether any string in the value refers to a secret, well formed or not."""
     if isinstance(value, str):
         return SCHEME in value and (value.startswith(SCHEME) or "${secret://" in value)
     if isinstance(value, Mapping):

@@ -19,7 +19,7 @@ _NAME: Final = re.compile(
 
 
 def check_pem(text: object) -> str:
-    """Return a PEM text, or a reference to one. What it holds is not quoted.
+    """Return a PEM text, or a reference to one. Its content is not quoted.
 
     Raises:
         BadRequestError: it is neither.
@@ -35,7 +35,7 @@ def check_server_name(text: object) -> str:
     """Return the name that a certificate must have.
 
     Raises:
-        BadRequestError: it is no host name.
+        BadRequestError: it is not a host name.
     """
     if not isinstance(text, str) or _NAME.fullmatch(text.lower()) is None:
         raise BadRequestError("is not a host name")

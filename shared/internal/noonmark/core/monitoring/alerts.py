@@ -1,4 +1,4 @@
-"""What an alert is, and the rules that say when one is due: pure arithmetic over what was observed."""
+"""Alerts, and the rules for raising them: pure arithmetic over what was observed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 USUAL_WEIGHT: Final = 0.2
-"""Share of the newest duration in the usual one: after ten runs nine tenths of it are new."""
+"""Weight of the newest duration in the usual one: after ten runs, nine tenths of it are new."""
 
 
 class AlertKind(StrEnum):
@@ -20,17 +20,17 @@ class AlertKind(StrEnum):
     LATE = "late"
     """A run was not started in time after its instant."""
     STUCK = "stuck"
-    """Workers hold many runs, and nothing is heard of those workers."""
+    """Workers own many runs, but send no heartbeats."""
     FAILING = "failing"
     """The last attempts of a job failed in the same way."""
     DEAD = "dead"
     """Attempts are used up."""
     SILENT = "silent"
-    """No outcome is heard of, although instants were due."""
+    """No outcome was recorded, although instants were due."""
 
 
 class Severity(StrEnum):
-    """How soon somebody must look."""
+    """How soon a person must react."""
 
     WARNING = "warning"
     CRITICAL = "critical"
@@ -47,14 +47,14 @@ SEVERITIES: Final = {
 
 
 class AlertChange(StrEnum):
-    """What is told of an alert."""
+    """The kind of an alert event."""
 
     RAISED = "raised"
     RESOLVED = "resolved"
 
 
 class AlertChannel(StrEnum):
-    """Where alerts are sent to, beside their topic."""
+    """Where alerts are sent, in addition to their topic."""
 
     WEBHOOK = "webhook"
     ALERTMANAGER = "alertmanager"
@@ -62,16 +62,16 @@ class AlertChannel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundAlert:
-    """Something that is wrong at this moment.
+    """A problem that exists now.
 
     Attributes:
-        kind: what.
-        fingerprint: equal for findings of one thing that is wrong: at most one alert of it is open.
+        kind: the kind of problem.
+        fingerprint: equal for findings of one problem: at most one alert about it is open.
         summary: one sentence for people.
-        namespace: whose; None: the installation's.
+        namespace: of the problem; None: it affects the installation.
         job_id: of the job, where there is one.
-        run_id: an example, or the one run that is meant.
-        details: figures and texts beside it, as JSON takes them.
+        run_id: an example, or the affected run.
+        details: figures and texts, as JSON values.
     """
 
     kind: AlertKind
@@ -84,12 +84,12 @@ class FoundAlert:
 
     @property
     def severity(self) -> Severity:
-        """How soon somebody must look."""
+        """How soon a person must react."""
         return SEVERITIES[self.kind]
 
 
 def fingerprint_of(kind: AlertKind, *parts: object) -> str:
-    """Return the fingerprint of an alert about what `parts` name, such as a job's id."""
+    """Return the fingerprint of an alert about the object that `parts` identify, such as a job's id."""
     return ":".join([kind.value, *(str(part) for part in parts)])
 
 

@@ -1,6 +1,6 @@
-"""What the observer makes of outcomes: how each job does, and counts by windows of time.
+"""Statistics of the observer over outcomes: figures per job, and counts per time window.
 
-Pure, and the same however the stream is cut into batches: all depends on the outcomes and their order alone.
+Pure, and independent of how the stream is cut into batches: only the outcomes and their order matter.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ BOUNDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 6
 """Upper bounds of the buckets of durations, in seconds; one more bucket holds what is longer."""
 
 ONE_TIME: Final = UUID(int=0)
-"""Stands for all one-time jobs of a kind, each of which has one run and no history."""
+"""Represents all one-time jobs of a kind, which have one run and no history."""
 
 UNKNOWN_KIND: Final = "unknown"
-"""Of runs whose job is gone."""
+"""For runs whose job was deleted."""
 
 _LONGEST_ERROR: Final = 1000
 _FAILED: Final = (RunState.RETRYING, RunState.DEAD)
 
 
 class JobFacts(NamedTuple):
-    """What an outcome does not say about its job."""
+    """Facts about a job that its outcomes do not have."""
 
     kind: str
     recurring: bool
@@ -42,7 +42,7 @@ GONE: Final = JobFacts(UNKNOWN_KIND, recurring=False)
 
 
 class Outcome(NamedTuple):
-    """One outcome of a lifecycle event; `at` is when it ended, or was told where that is not said."""
+    """One outcome of a lifecycle event; `at` is when it ended, or else when it was announced."""
 
     run_id: UUID
     job_id: UUID
@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """How long the attempt took, where both ends are known."""
+        """The duration of the attempt, if both its ends are known."""
         if self.started_at is None or self.finished_at is None:
             return None
         return max(0.0, (self.finished_at - self.started_at).total_seconds())
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
 
 @dataclass(slots=True)
 class JobStats:
-    """How a recurring job does; the columns of `job_stats`."""
+    """Figures of a recurring job; the columns of `job_stats`."""
 
     job_id: UUID
     namespace: str
@@ -79,7 +79,7 @@ class JobStats:
     last_success_at: datetime | None = None
 
     def add(self, outcome: Outcome) -> None:
-        """Take the next outcome of the job."""
+        """Add the next outcome of the job."""
         if outcome.state == RunState.SUCCEEDED:
             self.failures, self.failure_cause = 0, None
             self.last_success_at = outcome.at
@@ -95,7 +95,7 @@ class JobStats:
 
 
 class WindowKey(NamedTuple):
-    """Which counts an outcome belongs to."""
+    """The key of the counts that an outcome belongs to."""
 
     window_at: datetime
     job_id: UUID
@@ -130,22 +130,22 @@ class Counts:
 
 
 def failed(outcome: Outcome) -> bool:
-    """Tell whether an attempt failed: it is tried again for an error, or the run is dead of it."""
+    """Return whether an attempt failed: it is retried after an error, or the run died of it."""
     return outcome.state == RunState.DEAD or (outcome.state in _FAILED and bool(outcome.error))
 
 
 def fold(
     outcomes: Iterable[Outcome], jobs: Mapping[UUID, JobFacts], stats: dict[UUID, JobStats]
 ) -> dict[WindowKey, Counts]:
-    """Take outcomes in their order into the stats of their jobs, and count them.
+    """Add outcomes, in order, to the stats of their jobs, and count them.
 
     Args:
         outcomes: the oldest of each job first.
-        jobs: facts of the jobs that are known.
-        stats: of recurring jobs; changed, and added to for those seen for the first time.
+        jobs: facts about the known jobs.
+        stats: of recurring jobs; changed in place, with new entries for new jobs.
 
     Returns:
-        What is to be added to the counts of windows.
+        The numbers to add to the counts of windows.
     """
     counts: dict[WindowKey, Counts] = {}
     for outcome in outcomes:
@@ -167,13 +167,13 @@ def fold(
 
 
 def window_of(at: datetime) -> datetime:
-    """Return when the window began that an instant lies in."""
+    """Return the start of the window that contains an instant."""
     seconds = int(at.timestamp())
     return datetime.fromtimestamp(seconds - seconds % WINDOW_SECONDS, UTC)
 
 
 def percentile(buckets: Sequence[int], share: float) -> float | None:
-    """Return the bound that `share` of the durations do not exceed; None: there are none, or it is open.
+    """Return the bound that `share` of the durations do not exceed; None: no durations, or no upper bound.
 
     Args:
         buckets: counts by `BOUNDS`, and one more.

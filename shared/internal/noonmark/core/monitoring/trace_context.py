@@ -1,7 +1,7 @@
-"""Trace contexts: W3C `traceparent` read and written, and the ids of a run's spans, made of the run alone.
+"""Trace contexts: W3C `traceparent`, and the ids of a run's spans, which are computed from the run.
 
-A span's id is made of the run, the hop and the fence. So a process can name the span of another one as its
-parent without having been told of it, and a hop that is repeated after a crash is the same span again.
+A span's id is computed from the run, the hop and the fence. So a process can use another process's span as
+its parent without receiving its id, and a hop that is repeated after a crash is the same span again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _RANDOM_BITS: Final = 56
 """The last seven bytes of a uuid7 are random, as those of a trace id should be."""
 
 MAX_CHARS: Final = 512
-"""A longer `traceparent`, of a version to come, is not read."""
+"""A longer `traceparent`, of a future version, is ignored."""
 
 
 class Hop(StrEnum):
-    """What a span of a run stands for; its name."""
+    """The step of a run that a span covers; its name."""
 
     SUBMIT = "submit"
     CLAIM = "claim"
@@ -43,14 +43,14 @@ class TraceContext(NamedTuple):
 
     @property
     def traceparent(self) -> str:
-        """As it stands in headers and events."""
+        """The form in headers and events."""
         return f"00-{self.trace_id}-{self.span_id}-{int(self.sampled):02x}"
 
 
 def parse_traceparent(text: str) -> TraceContext | None:
     """Read a `traceparent`, as W3C Trace Context says; None for what must be ignored.
 
-    Of a version to come the known part is read, and what follows it is left alone.
+    Of a future version, the known part is read and the rest is ignored.
     """
     if len(text) > MAX_CHARS or (found := _FORM.fullmatch(text)) is None:
         return None
@@ -63,12 +63,12 @@ def parse_traceparent(text: str) -> TraceContext | None:
 
 
 class SubmitTrace(NamedTuple):
-    """A submission that a client wants to be traced.
+    """A submission that its client traces.
 
     Attributes:
         context: of our span about it.
         parent: id of the client's span.
-        began: when it came, in seconds since 1970.
+        began: when it was received, in seconds since 1970.
     """
 
     context: TraceContext
@@ -77,7 +77,7 @@ class SubmitTrace(NamedTuple):
 
     @classmethod
     def begin(cls, traceparent: str | None, began: float) -> SubmitTrace | None:
-        """Begin the span of a submission; None where its client sent no trace along, or keeps none of it."""
+        """Start the span of a submission; None if its client sent no trace, or does not sample it."""
         given = parse_traceparent(traceparent) if traceparent else None
         if given is None or not given.sampled:
             return None
@@ -92,15 +92,15 @@ def span_id_of(run_id: UUID, hop: Hop, fence: int) -> str:
 
 
 def root_span_id(run_id: UUID) -> str:
-    """Return the id of the span that the others of a run hang on: its first claim."""
+    """Return the id of a run's root span: its first claim."""
     return span_id_of(run_id, Hop.CLAIM, 1)
 
 
 def trace_id_of(run_id: UUID) -> str:
-    """Return the trace of a run that nobody asked to be traced: the run's id."""
+    """Return the trace id of a run whose client sent no trace: the run's id."""
     return run_id.hex
 
 
 def is_chosen(run_id: UUID, share: float) -> bool:
-    """Tell whether a run is among the share that is traced; every process says the same of it."""
+    """Return whether a run is in the sampled share; every process decides the same."""
     return (run_id.int & ((1 << _RANDOM_BITS) - 1)) < share * (1 << _RANDOM_BITS)

@@ -1,5 +1,5 @@
 """What happens to each due instant, and which waiting runs are promoted.
 
-May import: `core.schedules` and what is below it. Start with `plan.py`; `promotion.py` decides about limits
-and slots.
+May import: `core.schedules` and everything below it. Start with `plan.py`; `promotion.py` decides about
+limits and slots.
 """

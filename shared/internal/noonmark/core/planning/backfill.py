@@ -1,4 +1,4 @@
-"""Backfill: which past instants of a schedule are asked to run after all. Pure; the store works it off.
+"""Backfill: which past instants of a schedule run after all. Pure; the store queues the runs.
 
 A range is [`from_at`, `until_at`): the end is excluded, so that two ranges in succession share no instant.
 """
@@ -15,7 +15,7 @@ from noonmark.core.schedules.schedule import TICK, Schedule
 from noonmark.core.vocabulary import BackfillMode, RunState
 
 MOST_INSTANTS: Final = 100_000
-"""Instants of one backfill: more are a range that was not meant, or several backfills."""
+"""The most instants of one backfill; for more, the range is a mistake, or needs several backfills."""
 
 _COURTESY: Final = timedelta(seconds=5)
 _COURTESY_SHARE: Final = 10
@@ -24,7 +24,7 @@ _FAILED: Final = frozenset({RunState.DEAD, RunState.UNKNOWN, RunState.CANCELLED}
 
 
 class BackfillError(ValueError):
-    """A backfill that is refused; the message says what is wrong and what is right."""
+    """A backfill is refused; the message says what is wrong and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BackfillRange:
     """The range [from_at, until_at), in UTC.
 
     Raises:
-        BackfillError: it holds no instant at all: the end is not after the beginning.
+        BackfillError: the end is not after the beginning.
     """
 
     from_at: datetime
@@ -48,15 +48,15 @@ class BackfillRange:
             )
 
     def check(self, *, now: datetime, floor: datetime) -> None:
-        """Refuse what lies beyond the ledger's memory, and what is still to come.
+        """Refuse a range that the ledger no longer covers, or that reaches into the future.
 
         Raises:
             BackfillError: it begins below the ledger's floor, or ends after `now`.
         """
         if self.from_at < floor:
             raise BackfillError(
-                f"the range begins at {format_instant(self.from_at)}, but the ledger no longer has the"
-                f" outcomes of instants before {format_instant(floor)} (its floor): begin there or later"
+                f"the range begins at {format_instant(self.from_at)}, but outcomes of instants before"
+                f" {format_instant(floor)} (the ledger's floor) are no longer stored: begin there or later"
             )
         if self.until_at > now:
             raise BackfillError(
@@ -71,7 +71,7 @@ class BackfillRange:
             BackfillError: more than `most`.
         """
         if schedule.walks:
-            # Counting would be walking, and however many there are must not take minutes.
+            # Counting means walking, which must not take minutes if there are many.
             count = len(self.instants(schedule, self.from_at, most + 1))
             shown = f"more than {most:,}"
         else:
@@ -105,8 +105,8 @@ def to_run(
 
 
 def courtesy(period_seconds: float) -> timedelta:
-    """Return how long before the next instant of its schedule a job's slot is left to that.
+    """Return how long before its next scheduled instant a job's slot is kept free for that instant.
 
-    A tenth of the period and at most 5 s: a run of a backfill that is shorter does not cost the schedule one.
+    A tenth of the period, at most 5 s: backfill runs that are shorter do not make the schedule miss one.
     """
     return min(_COURTESY, timedelta(seconds=period_seconds / _COURTESY_SHARE))

@@ -1,6 +1,6 @@
 """The instants between the last planned one and now: counted by arithmetic where a schedule allows it.
 
-Ranges are [low, high). Time of day is nominal throughout; only `fired_before` knows of jitter.
+Ranges are [low, high). Time of day is nominal throughout; only `fired_before` includes jitter.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from noonmark.core.planning.jitter import Jitter
 from noonmark.core.schedules.kinds import TICK, Schedule
 
 WALK_CAP: Final = 2_000
-"""Instants of one step where a schedule can only be walked: the rest is for the next step."""
+"""The most instants of one step if a schedule can only be walked: the next step handles the rest."""
 
 WALK_SECONDS: Final = 0.2
-"""How long such a step walks at most; any instant will do to end one, so what it decides is the same."""
+"""The longest time of such a step. It may end at any instant without changing what is decided."""
 
 
 _STRIDE: Final = 50
@@ -30,8 +30,8 @@ class Gap(ABC):
     """The instants from `due` to `now`: `due` itself, then those of the schedule.
 
     Attributes:
-        stop: the end of what one step looks at, excluded: just after the last instant that may fire.
-        latest: the last instant that may fire, also where it lies beyond `stop`.
+        stop: the end of one step, excluded: just after the last instant that may fire.
+        latest: the last instant that may fire, even if it is after `stop`.
     """
 
     schedule: Schedule
@@ -51,12 +51,12 @@ class Gap(ABC):
 
     @abstractmethod
     def last_before(self, high: datetime) -> datetime:
-        """Return the last instant before `high`; `due` where there is none."""
+        """Return the last instant before `high`; `due` if there is none."""
 
     def fired_before(self, seconds: float | None) -> datetime:
         """Return the end, excluded, of the instants that fired more than `seconds` before now.
 
-        `due`, which makes an empty range, where no number of seconds is set.
+        If `seconds` is None, it is `due`, which makes an empty range.
         """
         # Compared in seconds first: a limit of a million years is legal and has no datetime.
         if seconds is None or seconds >= (self.now - self.due).total_seconds():
@@ -76,7 +76,7 @@ class Gap(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _CountedGap(Gap):
-    """Asks the schedule, which answers without walking."""
+    """Asks a schedule that can count without walking."""
 
     def count(self, low: datetime, high: datetime) -> int:
         return (low <= self.due < high) + self.schedule.count(max(low - TICK, self.due), high - TICK)

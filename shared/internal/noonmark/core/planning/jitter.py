@@ -17,12 +17,12 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 class Jitter:
     """Maps an instant to the moment from which its run may start.
 
-    Nothing is remembered: a restarted or second trigger computes the same. The delay stays below the time to
+    Nothing is stored: a restarted or second trigger computes the same. The delay stays below the time to
     the next instant, so runs keep the order of their instants, and never passes the schedule's `end`.
 
     Attributes:
         schedule: whose instants.
-        key: tells jobs apart: the job's id.
+        key: distinguishes jobs: the job's id.
     """
 
     schedule: Schedule

@@ -1,8 +1,8 @@
-"""What becomes of the due instants of a job: which run, which are skipped and why, and when to look again.
+"""Decides about the due instants of a job: which run, which are skipped and why, and when to plan again.
 
 `plan` is pure: the trigger calls it inside its claim transaction and writes what it returns. However long
 the gap, the work is bounded: counts are computed, rows are capped, and what is left over is planned in a next
-step from `Plan.next_at`, which then still lies in the past. Over all steps each due instant gets one verdict.
+step from `Plan.next_at`, which is then still in the past. Over all steps each due instant gets one verdict.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class Misfire:
     Attributes:
         policy: for instants within the look-back that are later than the grace.
         grace_seconds: an instant up to this late is on time.
-        look_back_seconds: an instant older than this never runs. None is 1 h, the grace or one period of the
-            schedule, whichever is longest: the latest instant of a recurring job is then always inside. For
+        look_back_seconds: an instant older than this never runs. None means 1 h, the grace or one period of
+            the schedule, whichever is longest: the latest instant of a recurring job is then always inside.
+                For
             a one-time job None is no limit.
     """
 
@@ -74,9 +75,9 @@ class PauseWindow:
     """A pause that has ended.
 
     Attributes:
-        until: the resume: instants that would have fired before it, as far as they have no verdict yet, were
-            held by the pause.
-        choice: what becomes of them.
+        until: the resume: instants that would have fired before it and have no verdict yet were deferred by
+                the pause.
+        choice: what happens to them.
     """
 
     until: datetime
@@ -90,7 +91,7 @@ class PlannedInstant:
     Attributes:
         scheduled_for: the nominal instant.
         skipped: the reason it is skipped, or None if it runs.
-        patient: it is caught up, and rather waits for the job's run under way than be skipped for it.
+        patient: it is caught up: it waits for the job's current run instead of being skipped.
     """
 
     scheduled_for: datetime
@@ -113,10 +114,10 @@ class Plan:
     """The outcome of one planning step.
 
     Attributes:
-        runs: instants that get a ledger row of their own, oldest first, skipped ones included.
+        runs: instants that get their own ledger row, oldest first, including skipped ones.
         summary: ranges of skipped instants, oldest first; they overlap neither each other nor `runs`.
-        next_at: where the timer goes: the first instant that is not planned yet. In the past: plan again,
-            soon. None: the job has no further instant.
+        next_at: the timer's next instant: the first that is not planned yet. In the past: plan again,
+                soon. None: the job has no further instant.
         planned_to: every instant up to here has its verdict; None if this step gave none.
     """
 
@@ -128,7 +129,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How much one step of planning does at most.
+    """The limits of one planning step.
 
     Attributes:
         runs: of one job: a long gap under `fire_all` must not delay other jobs.
@@ -166,7 +167,7 @@ def plan(
         misfire: the job's misfire rule.
         due: the timer's nominal instant: it gets a verdict even if the schedule no longer names it.
         now: the database's time. If `due` may not fire yet, nothing is planned and the timer stays.
-        held: the pause that the job was resumed from last.
+        held: the pause that the job was last resumed from.
         jitter: of the job, where it has one. Lateness counts from the jittered moment.
         start_deadline_seconds: an instant later than this at `now` does not run.
         runs_left: runs that the job still has under its `max_runs`.
@@ -185,7 +186,7 @@ def plan(
         age = (now - fires_at).total_seconds()
         if age <= misfire.grace_seconds and not _expired(age, start_deadline_seconds):
             return Plan([PlannedInstant(due)], [], following, due)  # nearly every claim ends here
-    # What a pause held is a step of its own: what came due since the resume follows the job's own rules.
+    # The instants of a pause are a separate step: those since the resume follow the job's own rules.
     gap = gap_of(schedule, due, now, jitter, before=held.until if held is not None else None)
     if held is None:
         cuts = _cuts(gap, misfire, start_deadline_seconds, one_at_a_time=one_at_a_time)
@@ -204,7 +205,7 @@ def plan(
 def plan_skips(
     schedule: Schedule, reason: SkipReason, *, due: datetime, now: datetime, caps: Caps = _CAPS
 ) -> Plan:
-    """Skip the instants from `due` to `now` for one reason: what a cancelled or replaced job still owed.
+    """Skip the instants from `due` to `now` for one reason: those left of a cancelled or replaced job.
 
     As with `plan`, `next_at` in the past means that a further step is needed.
     """
@@ -221,7 +222,7 @@ def _cuts(
 ) -> list[tuple[datetime, SkipReason]]:
     """Return, in order of precedence, up to which instant (excluded) each reason to skip holds.
 
-    An instant is skipped for the first reason whose cut lies after it, and runs if there is none.
+    An instant is skipped for the first reason whose cut is after it, and runs if there is none.
     """
     deadline = (gap.fired_before(start_deadline_seconds), SkipReason.START_DEADLINE)
     on_time = gap.fired_before(misfire.grace_seconds)
@@ -239,9 +240,9 @@ def _cuts(
 def _cuts_of_pause(
     gap: Gap, misfire: Misfire, start_deadline_seconds: float | None, choice: ResumeChoice
 ) -> list[tuple[datetime, SkipReason]]:
-    """Return the cuts, as `_cuts` does, for instants that a pause held.
+    """Return the cuts, as `_cuts` does, for instants that a pause deferred.
 
-    Whoever resumes has said what is to become of them; only limits of the job's own stand above.
+    The user who resumed the job chose what happens to them; only the job's own limits take precedence.
     """
     if choice is ResumeChoice.SKIP:
         return [(gap.stop, SkipReason.PAUSED)]

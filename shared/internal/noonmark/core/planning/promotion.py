@@ -1,8 +1,8 @@
-"""Who of the waiting runs may be queued now: pure arithmetic over limits, slots and tokens.
+"""Which waiting runs may be queued now: pure arithmetic over limits, slots and tokens.
 
-A gate is what a run must pass: its job's overlap slot, a limit, its namespace's cap. A run waits in the line
-of one gate at a time, the first that has no room for it, so that it never stands in the way of runs that wait
-for something else.
+A gate is a limit that a run must pass: its job's overlap slot, a limit, its namespace's cap. A run waits in
+the queue of one gate at a time, the first without capacity for it, so that it never blocks runs that wait for
+something else.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from uuid import UUID
 from noonmark.core.vocabulary import Lane, Overlap, WaitReason
 
 UNCHECKED_QUEUE: Final = UUID(int=0)
-"""Key of the line of runs whose gates nobody has looked at yet; it has room for everybody."""
+"""Key of the queue of runs whose gates have not been checked yet; its capacity is unlimited."""
 
 QUEUEING_OVERLAPS: Final = frozenset({Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING})
 """Overlap rules under which a run waits for the slot of its job."""
 
 Limits = Sequence[tuple[str, str | None]]
-"""Limits that a job names: name, and the key that its runs are counted by."""
+"""Limits of a job: their name, and the key that its runs are counted by."""
 
 
 class Gate(NamedTuple):
-    """Something that has room for so many runs.
+    """A limit on the number of runs.
 
     Attributes:
-        key: what its slots, its bucket and its line are found by.
-        reason: what a run that waits for it shows.
+        key: the key of its slots, its bucket and its queue.
+        reason: the wait reason of runs that wait for it.
         namespace: whose limit, or cap, it is.
         name: of the limit.
         part: the key that the limit is counted by, as the job names it.
@@ -46,7 +46,7 @@ class Gate(NamedTuple):
 
 
 class GateLimit(NamedTuple):
-    """How much a gate lets through: runs at a time, and runs by time. None: it does not care."""
+    """What a gate admits: runs at a time, and starts per second. None: no such limit."""
 
     max_running: int | None = None
     rate_per_second: float | None = None
@@ -55,23 +55,23 @@ class GateLimit(NamedTuple):
 
 @dataclass(slots=True)
 class GateCapacity:
-    """What a gate has left.
+    """The free capacity of a gate.
 
     Attributes:
         rule: of the gate.
-        taken: numbers of the slots that runs hold.
-        tokens: in its bucket now.
+        taken: the numbers of the slots in use.
+        tokens: the tokens in its bucket now.
     """
 
     rule: GateLimit
     taken: set[int] = field(default_factory=set)
     tokens: float = 0.0
     _lowest: int = field(default=0, init=False, repr=False, compare=False)
-    """Below this number every slot is taken: none of them is looked at twice."""
+    """Below this number every slot is taken, so that none is checked twice."""
 
     @property
     def left(self) -> int | None:
-        """How many runs may pass now; None: any number. Runs that hold a slot already may be more."""
+        """The number of runs that it admits now, besides runs that already hold a slot; None: unlimited."""
         rule = self.rule
         slots = None if rule.max_running is None else max(0, rule.max_running - len(self.taken))
         if rule.rate_per_second is None:
@@ -81,21 +81,21 @@ class GateCapacity:
 
     @property
     def next_token_seconds(self) -> float | None:
-        """Seconds to the next token; None where tokens are not what is missing."""
+        """Seconds to the next token; None if no token is missing."""
         rate = self.rule.rate_per_second
         if rate is None or self.tokens + _ROUNDING >= 1.0:
             return None
         return (1.0 - self.tokens) / rate
 
     def admits(self, *, holding: bool) -> bool:
-        """Whether one more run passes; one that holds a slot needs no other."""
+        """Whether it admits one more run; a run that holds a slot needs no other."""
         rule = self.rule
         if rule.rate_per_second is not None and self.tokens + _ROUNDING < 1.0:
             return False
         return holding or rule.max_running is None or len(self.taken) < rule.max_running
 
     def admit(self, *, holding: bool) -> int | None:
-        """Let one run pass; return the number of the slot that it takes, where it takes one."""
+        """Admit one run; return the number of its slot, if it takes one."""
         if self.rule.rate_per_second is not None:
             self.tokens = max(0.0, self.tokens - 1.0)
         if holding or self.rule.max_running is None:
@@ -107,7 +107,7 @@ class GateCapacity:
 
 
 class Candidate(NamedTuple):
-    """A run that waits, with the gates that it must pass, in their order, and the keys it has slots of."""
+    """A waiting run, with the gates that it must pass, in order, and the keys of the slots that it holds."""
 
     run_id: UUID
     namespace: str
@@ -119,14 +119,14 @@ class Candidate(NamedTuple):
 
 @dataclass(slots=True)
 class Decision:
-    """What becomes of a candidate.
+    """The decision about a candidate.
 
     Attributes:
         candidate: the run.
         blocked_by: the gate that it waits for from now on; None: it is queued.
-        overlap: it takes the overlap slot of its job, also where it has to go on waiting.
-        slots: of limits and caps, that it takes when it is queued.
-        tokens: keys of the buckets that it takes one of.
+        overlap: it takes the overlap slot of its job, even if it has to continue waiting.
+        slots: the slots of limits and caps that it takes when it is queued.
+        tokens: keys of the buckets from which it takes a token.
     """
 
     candidate: Candidate
@@ -137,11 +137,11 @@ class Decision:
 
 
 _ROUNDING: Final = 1e-9
-"""A bucket that fills by fractions may lack a hair of its next token."""
+"""Rounding may leave a bucket slightly below its next token."""
 
 
 def overlap_gate(job_id: UUID, namespace: str) -> Gate:
-    """Return the gate before the one slot of a job whose runs must not overlap."""
+    """Return the gate of the overlap slot of a job whose runs must not overlap."""
     return Gate(job_id, WaitReason.OVERLAP, namespace)
 
 
@@ -158,8 +158,8 @@ def fairness_gate(namespace: str, lane: int) -> Gate:
 def gates_of(
     job_id: UUID, namespace: str, lane: int, limits: Limits, overlap: str, *, capped: bool
 ) -> list[Gate]:
-    """Return the gates that a run of a job must pass, in the order in which it does."""
-    # Under `skip` too: a run that lined up under another rule must not run beside one that holds the slot.
+    """Return the gates that a run of a job must pass, in order."""
+    # Also under `skip`: a run that was queued under another rule must not overlap the holder of the slot.
     gates = [overlap_gate(job_id, namespace)] if overlap != Overlap.ALLOW else []
     # Each once: a run takes one slot of a limit, however often its job names it.
     gates += [limit_gate(namespace, name, part) for name, part in dict.fromkeys((n, p) for n, p in limits)]
@@ -169,14 +169,14 @@ def gates_of(
 
 
 def filled(tokens: float | None, seconds: float, rule: GateLimit) -> float:
-    """Return the tokens of a bucket after so many seconds; None: it was never used, and is full."""
+    """Return the tokens of a bucket after a number of seconds; `tokens` None: never used, so it is full."""
     if rule.rate_per_second is None or tokens is None:
         return rule.burst
     return min(rule.burst, tokens + max(0.0, seconds) * rule.rate_per_second)
 
 
 def grant(candidates: Iterable[Candidate], capacities: Mapping[UUID, GateCapacity]) -> list[Decision]:
-    """Decide over runs that wait, in the order in which they are to be queued.
+    """Decide about waiting runs, in the order in which they must be queued.
 
     Args:
         candidates: each once.
@@ -216,7 +216,8 @@ def _decide(candidate: Candidate, capacities: Mapping[UUID, GateCapacity]) -> De
             decision.blocked_by = gate
             return decision
         if gate.reason is WaitReason.OVERLAP:
-            # Taken although a limit may hold the run up: it is the next of its job, whatever comes due now.
+            # Taken although the run may have to wait for a limit: it is the next of its job, before later
+            # instants.
             decision.overlap = capacity.admit(holding=holding) is not None
     for gate, capacity, holding in gates:
         if gate.reason is WaitReason.OVERLAP:

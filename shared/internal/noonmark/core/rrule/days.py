@@ -1,4 +1,4 @@
-"""Which days of a year a recurrence rule admits, as bit sets.
+"""Which days of a year a recurrence rule allows, as bit sets.
 
 A year's set depends only on its kind: its length, the weekday of its first day and, for week numbers, the
 lengths of its neighbours. There are 20-odd kinds, so a search over centuries computes few sets.
@@ -23,7 +23,7 @@ _CACHED_YEARS: Final = 512
 
 
 class YearDays(NamedTuple):
-    """The admitted days of years of one kind: as bits (bit 0 is 1 January) and as ascending 0-based days."""
+    """The allowed days of years of one kind: as bits (bit 0 is 1 January) and as ascending 0-based days."""
 
     bits: int
     days: tuple[int, ...]
@@ -50,7 +50,7 @@ class DayFilter:
         self._by_year: dict[int, YearDays] = {}
 
     def year(self, year: int) -> YearDays:
-        """Return the days of the year that every part admits."""
+        """Return the days of the year that all parts allow."""
         found = self._by_year.get(year)
         if found is None:
             weekday = (date(year, 1, 1).toordinal() - 1) % 7
@@ -99,7 +99,7 @@ def _month_days(parts: RuleParts, starts: tuple[int, ...]) -> Iterator[int]:
 
 
 def _weekdays(parts: RuleParts, kind: _Kind, starts: tuple[int, ...]) -> Iterator[int]:
-    """Yield the days that BYDAY admits: a numbered weekday counts within its month, or within the year."""
+    """Yield the days that BYDAY allows: a numbered weekday counts within its month, or within the year."""
     by_month = parts.freq is Freq.MONTHLY or bool(parts.bymonth)
     spans = [*pairwise(starts)] if by_month else [(0, starts[12])]
     for ordinal, weekday in parts.byday:
@@ -112,7 +112,7 @@ def _weekdays(parts: RuleParts, kind: _Kind, starts: tuple[int, ...]) -> Iterato
 
 
 def _week_days(parts: RuleParts, kind: _Kind, length: int) -> Iterator[int]:
-    """Yield the days of this calendar year whose week has an asked-for number in the year where it counts.
+    """Yield the days of this calendar year whose week has a requested number in the year that it belongs to.
 
     Week 1 is the first with four days in its year (ISO 8601, with WKST for Monday).
     """

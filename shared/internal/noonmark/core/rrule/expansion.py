@@ -1,8 +1,8 @@
 """The times of a recurrence rule, found by arithmetic on days and on sets of times of day.
 
 A clock is an int: the seconds of wall-clock time since the day before 1 January of year 1. A search jumps to
-the period about a clock; it never walks there from DTSTART. It looks at candidate days only, and at no more
-than `SEARCH_STEPS` of them in a row in vain.
+the period around a clock; it never walks there from DTSTART. It checks only candidate days, and gives up
+after `SEARCH_STEPS` of them in a row without a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from noonmark.core.rrule.days import DayFilter, month_start
 from noonmark.core.rrule.parts import Freq, RuleParts
 
 SEARCH_STEPS: Final = 146_097
-"""Days in a row that a search looks at in vain: those of 400 years, after which the calendar repeats.
+"""Days in a row without a time after which a search gives up: those of 400 years, after which the calendar
+repeats.
 
 A year, month or week counts with all its days; in shorter periods only days count that the rule's day parts
 admit (of a daily rule: and its INTERVAL). At the latest a search ends with year 9999.
@@ -107,7 +108,7 @@ class DayTimes:
 
 
 class Expansion:
-    """The instances of one rule, without regard to where DTSTART, COUNT and UNTIL cut it off."""
+    """The instances of one rule, ignoring DTSTART, COUNT and UNTIL."""
 
     def __init__(self, parts: RuleParts, dtstart: datetime, search_steps: int = SEARCH_STEPS) -> None:
         self._parts = parts = completed(parts, dtstart)
@@ -125,7 +126,7 @@ class Expansion:
         self._weight = _WEIGHTS.get(parts.freq)
 
     def next(self, after: int, last: int) -> int | None:
-        """Return the first clock in (after, last], or None; also None if the search bound is met."""
+        """Return the first clock in (after, last], or None; also None if the search gives up."""
         for day, times in self._walk(max(1, (after + 1) // DAY), last // DAY):
             found = times.after(after - day * DAY)
             if found is not None:
@@ -134,7 +135,7 @@ class Expansion:
         return None
 
     def previous(self, at: int, first: int) -> int | None:
-        """Return the last clock in [first, at], or None; also None if the search bound is met."""
+        """Return the last clock in [first, at], or None; also None if the search gives up."""
         for day, times in self._walk(max(1, first // DAY), at // DAY, backwards=True):
             found = times.last(at - day * DAY)
             if found is not None:
@@ -159,7 +160,7 @@ class Expansion:
         return total, None
 
     def _walk(self, first: int, last: int, *, backwards: bool = False) -> Iterator[tuple[int, DayTimes]]:
-        """Yield (day, times) for the days in [first, last] that have times, until the search bound is met."""
+        """Yield (day, times) for the days in [first, last] that have times, until the search gives up."""
         steps = 0
         for index in self._periods(first, last, backwards=backwards):
             days = self._days(index)
@@ -190,7 +191,7 @@ class Expansion:
         return moment.year * 12 + moment.month - 1 if self._parts.freq is Freq.MONTHLY else moment.year
 
     def _days(self, index: int) -> list[int]:
-        """Return the days of the period that the day-level parts admit, ascending."""
+        """Return the days of the period that the day-level parts allow, ascending."""
         if self._parts.freq is Freq.WEEKLY:
             return self._week(index * 7 + 1 + self._parts.wkst)
         year, month = divmod(index, 12) if self._parts.freq is Freq.MONTHLY else (index, 0)
@@ -209,7 +210,7 @@ class Expansion:
         return [before + day for day in days]
 
     def _week(self, start: int) -> list[int]:
-        """Return the days of the week that the day-level parts admit; it may lie in two years."""
+        """Return the days of the week that the day-level parts allow; the week may be in two years."""
         year = date.fromordinal(max(1, start)).year
         before = date(year, 1, 1).toordinal()
         ahead, length = start - before, month_start(year, 13)
@@ -248,7 +249,7 @@ class Expansion:
     def _picked(
         self, days: list[int], first: int, last: int, *, backwards: bool
     ) -> Iterable[tuple[int, DayTimes | None]]:
-        """Return the days of a week, month or year with the times that BYSETPOS picks out of the period."""
+        """Return the days of a week, month or year with the times that BYSETPOS selects from the period."""
         inner = self._inner
         by_day: dict[int, list[int]] = {}
         for place in sorted(_places(self._parts.bysetpos, len(days) * len(inner))):
@@ -258,13 +259,13 @@ class Expansion:
 
 
 class CountedEnd:
-    """Where COUNT ends a rule: counted no further than it is asked about, and never twice."""
+    """Where COUNT ends a rule: counted only as far as needed, and never twice."""
 
     def __init__(self, expansion: Expansion, number: int, start: int) -> None:
         self._expansion = expansion
         self._number = number
-        # A clock, how many instances lie up to it, and the last one if it is among them. In one tuple, so
-        # that threads that share a rule see whole states.
+        # A clock, the number of instances up to it, and the last one if it is among them. In one tuple, so
+        #         # that threads that share a rule see consistent states.
         self._state: tuple[int, int, int | None] = (start - 1, 0, None)
 
     def limit(self, clock: int) -> int:
@@ -277,12 +278,12 @@ class CountedEnd:
 
 
 def _places(positions: tuple[int, ...], size: int) -> set[int]:
-    """Return the 0-based places that BYSETPOS names in a set of that size."""
+    """Return the 0-based positions that BYSETPOS names in a set of this size."""
     return {place - 1 if place > 0 else size + place for place in positions if abs(place) <= size}
 
 
 def completed(parts: RuleParts, dtstart: datetime) -> RuleParts:
-    """Return the parts with what they leave open taken from DTSTART (RFC 5545 3.3.10)."""
+    """Return the parts, completed from DTSTART (RFC 5545 3.3.10)."""
     freq = parts.freq
     if not (parts.byweekno or parts.byyearday or parts.bymonthday or parts.byday):
         if freq is Freq.YEARLY:
@@ -302,7 +303,7 @@ def completed(parts: RuleParts, dtstart: datetime) -> RuleParts:
 
 
 def _inner_seconds(parts: RuleParts) -> tuple[int, ...]:
-    """Return the seconds within a unit (day, hour, minute or second), as BYSETPOS leaves them there."""
+    """Return the seconds within a unit (day, hour, minute or second), after BYSETPOS."""
     hours = parts.byhour if parts.freq <= Freq.DAILY else (0,)
     minutes = parts.byminute if parts.freq <= Freq.HOURLY else (0,)
     seconds = parts.bysecond if parts.freq <= Freq.MINUTELY else (0,)
@@ -315,7 +316,7 @@ def _inner_seconds(parts: RuleParts) -> tuple[int, ...]:
 
 
 def _flags(parts: RuleParts) -> bytes:
-    """Return one byte per unit of a day: 1 where BYHOUR, BYMINUTE and BYSECOND admit the unit."""
+    """Return one byte per unit of a day: 1 where BYHOUR, BYMINUTE and BYSECOND allow the unit."""
     flags = b"\x01"
     for freq, size, admitted in (
         (Freq.SECONDLY, 60, parts.bysecond),
@@ -329,7 +330,7 @@ def _flags(parts: RuleParts) -> bytes:
 
 
 def _reachable(flags: bytes, interval: int, origin: int) -> bytes:
-    """Return the flags without the units that the interval never meets on any day."""
+    """Return the flags without the units that the interval never reaches on any day."""
     step = gcd(interval, len(flags))
     kept = bytearray(len(flags))
     kept[origin % step :: step] = flags[origin % step :: step]

@@ -33,11 +33,12 @@ class Freq(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RuleParts:
-    """What an RRULE says. An empty tuple: it has no such part. Numbers are sorted, without repeats.
+    """The parts of an RRULE. An empty tuple: it has no such part. Numbers are sorted and unique.
 
     Attributes:
         until: the last wall-clock time, included, or None.
-        until_utc: the last instant (aware), included, or None; at most one of both and of `count` is there.
+        until_utc: the last instant (aware), included, or None; at most one of `until`, `until_utc` and
+            `count` is set.
         byday: (ordinal, weekday) pairs; ordinal 0 is every such weekday, Monday is weekday 0.
         wkst: the weekday on which a week starts.
     """
@@ -88,7 +89,7 @@ _PARTS: Final = ("FREQ", "INTERVAL", "COUNT", "UNTIL", *_LISTS, "BYDAY", "WKST")
 _SIGNED: Final = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 _PLAIN: Final = re.compile(r"\d{1,12}", re.ASCII)
 _DAY: Final = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
-# RFC 5545's table of parts: in these periods such a part has no meaning.
+# RFC 5545's table of parts: such a part has no meaning in other periods.
 _NOT_IN: Final[dict[str, tuple[Freq, ...]]] = {
     "BYWEEKNO": tuple(freq for freq in Freq if freq is not Freq.YEARLY),
     "BYYEARDAY": (Freq.MONTHLY, Freq.WEEKLY, Freq.DAILY),
@@ -100,7 +101,7 @@ def read_rule(value: Piece) -> RuleParts:
     """Read the value of an RRULE property.
 
     Raises:
-        RRuleError: a part is unknown, repeated, out of range, or has no meaning beside the others.
+        RRuleError: a part is unknown, repeated, out of range, or cannot be combined with the others.
     """
     pieces = _split(value)
     if "FREQ" not in pieces:

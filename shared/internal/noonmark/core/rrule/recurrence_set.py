@@ -1,11 +1,11 @@
-"""RFC 5545 recurrence sets on the wall clock, before any time zone is asked.
+"""RFC 5545 recurrence sets in local time, before any time zone.
 
-A set is what its rules and RDATEs name, without what its EXDATEs name. Steps under a day go on the wall
-clock. DTSTART gives the phase and what a rule leaves open; it is an instance only if the rule names it. COUNT
-counts from DTSTART what BYSETPOS leaves, and EXDATEs are taken away after that.
+A set has the times of its rules and RDATEs, without its EXDATEs. Steps under a day are in local time. DTSTART
+gives the phase and completes the rule; it is an instance only if the rule has it. COUNT counts from DTSTART
+what BYSETPOS leaves, and EXDATEs are removed after that.
 
-What is written in UTC (UNTIL, RDATE, EXDATE with a Z) cannot be judged on the wall clock: it is handed on, as
-`until_utc`, `instants` and `excluded_instants`, to who maps the set to instants.
+What is written in UTC (UNTIL, RDATE, EXDATE with a Z) cannot be applied in local time: it is passed on, as
+`until_utc`, `instants` and `excluded_instants`, to the code that maps the set to instants.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from noonmark.core.rrule.text import (
 __all__ = ["MAX_RULES", "DateList", "RRuleError", "Recurrence", "RecurrenceSet", "parse_rrule"]
 
 MAX_RULES: Final = 20
-"""RRULE lines in one set."""
+"""The most RRULE lines in one set."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Recurrence:
     """One RRULE as a `LocalRule`: naive datetimes of whole seconds.
 
     Attributes:
-        excluded: EXDATEs on the wall clock, ascending; those that are no instances change nothing.
+        excluded: EXDATEs on the wall clock, ascending; those that are not instances change nothing.
         search_steps: the search bound, see `noonmark.core.rrule.expansion.SEARCH_STEPS`.
     """
 
@@ -61,7 +61,7 @@ class Recurrence:
     def until_utc(self) -> datetime | None:
         """The last instant (aware UTC, included) if UNTIL is written in UTC.
 
-        The rule itself ends a day later on the wall clock, so that no zone's instances are missing.
+        The rule itself ends a day later in local time, so that no zone lacks instances.
         """
         return self.parts.until_utc
 
@@ -88,7 +88,7 @@ class Recurrence:
         return self._expansion.count(low, high) - gone
 
     def names(self, moment: datetime) -> bool:
-        """Tell whether the rule itself, its EXDATEs left aside, has the time as an instance."""
+        """Return whether the rule, without its EXDATEs, has the time as an instance."""
         return moment.microsecond == 0 and self._is_instance(clock_of(moment))
 
     @cached_property
@@ -125,7 +125,7 @@ class Recurrence:
         return named and self._limit(clock) == clock
 
     def fires(self) -> bool:
-        """Tell whether the rule has any instance at all, its EXDATEs left aside."""
+        """Return whether the rule, without its EXDATEs, has any instance."""
         return self._expansion.next(self._start - 1, self._until) is not None
 
     def _next(self, clock: int) -> int | None:
@@ -164,12 +164,12 @@ class RecurrenceSet:
     Attributes:
         text: the properties in normal form, one a line; `parse_rrule` reads it to an equal set.
         dtstart: naive, whole seconds.
-        rules: one LocalRule per RRULE, already without the wall-clock EXDATEs; to be cut at its `until_utc`.
+        rules: one LocalRule per RRULE, without the local EXDATEs; to be cut at its `until_utc`.
         dates: RDATEs on the wall clock, without the EXDATEs.
         instants: RDATEs in UTC, aware, ascending.
-        excluded_instants: EXDATEs in UTC, aware: taken away from everything above.
+        excluded_instants: EXDATEs in UTC, aware: removed from everything above.
         tzids: every zone that a property names ("UTC" for a DTSTART with Z): the schedule's own, or an error.
-        warnings: what is allowed but perhaps not meant, as sentences.
+        warnings: sentences about what is allowed but perhaps not intended.
     """
 
     text: str
@@ -188,11 +188,11 @@ def parse_rrule(text: str, *, dtstart: datetime | None = None) -> RecurrenceSet:
 
     Args:
         text: the lines, separated by line ends (or a written backslash-n); folded lines are joined.
-        dtstart: where the recurrence starts on the wall clock (naive, whole seconds). A DTSTART line may
-            stand instead of it, or beside it with the same value.
+        dtstart: where the recurrence starts in local time (naive, whole seconds). Instead, or also with
+                the same value, the text may have a DTSTART line.
 
     Raises:
-        RRuleError: something cannot be read, has no meaning, or never fires.
+        RRuleError: a line cannot be read or has no meaning, or the set never fires.
     """
     properties = read_properties(text)
     start, tzids = _read_start(properties, dtstart)
@@ -309,7 +309,7 @@ def _read_recurrence(line: Property, dtstart: datetime, excluded: tuple[datetime
 
 
 def _why_never(rule: Recurrence) -> tuple[str, str]:
-    """Return the reason and the part that stands in the way: the first without which the rule would fire."""
+    """Return the reason and the part that causes it: the first without which the rule would fire."""
     parts, start = rule.parts, rule.dtstart.isoformat()
     endless = replace(parts, until=None, until_utc=None)
     if endless != parts and replace(rule, parts=endless).fires():

@@ -1,6 +1,6 @@
-"""The lines of an RFC 5545 recurrence: unfolded, split into properties, every character's place remembered.
+"""The lines of an RFC 5545 recurrence: unfolded and split into properties, with character positions.
 
-What stands in an RRULE's value is read by `noonmark.core.rrule.parts`.
+`noonmark.core.rrule.parts` reads the value of an RRULE.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 MAX_LENGTH: Final = 20_000
-"""Characters of the longest text that is read: about 1,200 dates."""
+"""The most characters of a text: about 1,200 dates."""
 
 PROPERTIES: Final = ("RRULE", "RDATE", "EXDATE", "DTSTART")
 
@@ -30,7 +30,7 @@ class RRuleError(ValueError):
 
     Attributes:
         message: what is wrong, where, and what is allowed there.
-        position: 1-based character of the text where the trouble is, or None if it is not in the text.
+        position: 1-based character of the text where the problem is, or None if it is not in the text.
         field: the property or the part of the rule, such as "EXDATE" or "BYDAY", or None.
     """
 
@@ -43,25 +43,25 @@ class RRuleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of the text. `places` holds the 1-based place of each character, and of the end."""
+    """A part of the text. `places` has the 1-based position of each character, and of the end."""
 
     text: str
     places: Sequence[int]
 
     @property
     def at(self) -> int:
-        """The 1-based place of the first character (of the end, if there is none)."""
+        """The 1-based position of the first character (of the end, if there is none)."""
         return self.places[0]
 
     def cut(self, start: int, stop: int) -> Piece:
-        """Return the characters from `start` to before `stop`, without blanks about them."""
+        """Return the characters from `start` to before `stop`, without surrounding spaces."""
         body = self.text[start:stop]
         start += len(body) - len(body.lstrip(" \t"))
         stop = max(start, stop - (len(body) - len(body.rstrip(" \t"))))
         return Piece(self.text[start:stop], self.places[start : stop + 1])
 
     def split(self, separator: str) -> Iterator[Piece]:
-        """Yield the pieces between the separators, one at least."""
+        """Yield the pieces between the separators, at least one."""
         start = 0
         for part in self.text.split(separator):
             yield self.cut(start, start + len(part))
@@ -79,12 +79,12 @@ class Property:
 
     @property
     def head(self) -> str:
-        """Name and parameters as they are written in normal form."""
+        """Name and parameters in normal form."""
         return self.name if self.tzid is None else f"{self.name};TZID={self.tzid}"
 
 
 def quoted(text: str) -> str:
-    """Return text of the user fit for a message: short, in quotes."""
+    """Return the user's text for a message: short, in quotes."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
@@ -92,7 +92,7 @@ def read_properties(text: str) -> list[Property]:
     """Split the text into properties; a line that starts with `FREQ=` or another part is an RRULE's value.
 
     Raises:
-        RRuleError: a line is no property, has a parameter, or is of a kind, that is not read.
+        RRuleError: a line is not a property, or has a name or parameter that is not supported.
     """
     if len(text) > MAX_LENGTH:
         raise RRuleError(f"rrule text has {len(text)} characters; at most {MAX_LENGTH} are allowed")
@@ -187,7 +187,7 @@ def read_date_time(piece: Piece, name: str) -> datetime:
     """Read `20260308T023000` (naive: wall clock) or `20260308T073000Z` (aware UTC).
 
     Raises:
-        RRuleError: it is something else, also a date without a time of day.
+        RRuleError: it is something else, such as a date without a time of day.
     """
     text, at = piece.text, piece.at
     match = _DATE_TIME.fullmatch(text.upper())

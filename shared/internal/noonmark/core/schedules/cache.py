@@ -1,4 +1,4 @@
-"""Parts of a schedule that remember their last answers.
+"""Parts of a schedule that cache their last results.
 
 A union asks each of its parts for every instant of all: a part that fires once a year, or whose days are all
 closed, would search as often as the densest one fires.
@@ -13,11 +13,11 @@ from itertools import groupby
 from typing import Final, Protocol
 
 _NONE_HOLDS: Final = timedelta(days=366)
-"""How long "none" is believed: searches end after some decades, so a later one may find what lies beyond."""
+"""How long "none" is cached: searches end after some decades, so a later search may find more."""
 
 
 class Part(Protocol):
-    """What is remembered: instants in order."""
+    """A part whose results are cached: instants in order."""
 
     def next(self, after: datetime) -> datetime | None:
         """Return the first instant strictly after `after`."""
@@ -27,13 +27,13 @@ class Part(Protocol):
 
 
 class CachedPart:
-    """Asks a part anew only if its last answer does not cover the question. Threads may share it."""
+    """Asks its part again only if the last result does not answer the query. Threads may share it."""
 
     __slots__ = ("_ahead", "_behind", "part")
 
     def __init__(self, part: Part) -> None:
         self.part = part
-        # Each is one tuple, replaced as a whole: question and answer.
+        # Each is one tuple, replaced as a whole: query and result.
         self._ahead: tuple[datetime, datetime | None] | None = None
         self._behind: tuple[datetime, datetime | None] | None = None
 
@@ -61,7 +61,7 @@ class CachedPart:
 def united(parts: Iterable[Part], after: datetime, until: datetime) -> Iterator[datetime]:
     """Yield the instants of all parts in (after, until], in order, each once.
 
-    Merged: a part is asked once for each of its own instants, not once for each of all.
+    Merged: each part is asked once per own instant, not once per instant of all parts.
     """
 
     def instants(part: Part) -> Iterator[datetime]:

@@ -1,7 +1,7 @@
 """Schedules as text: what users write in a job document, and what the store keeps.
 
-The document form is a cron string, an object, a list of objects (their union), or `{"any": [...]}` with what
-the members share beside it. docs/schedules.md tells users about it.
+The document form is a cron string, an object, a list of objects (their union), or `{"any": [...]}` with the
+shared fields next to it. docs/schedules.md describes it for users.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ SCHEDULE_FIELDS: Final = (*_KINDS[:3], "any", *(key for key in _MEMBER[4:7]), *_
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a document is read with.
+    """The context that a document is read in.
 
     Attributes:
-        created_at: when the job was made: the anchor of an interval without `start`.
+        created_at: when the job was created: the anchor of an interval without `start`.
         default_zone: of a document without `timezone`.
         seed: what `H` is hashed from: the job's name.
         calendars: those of the job's namespace, by name.
@@ -196,7 +196,7 @@ def _any(members: object, pointer: str, value: Mapping[str, Any], context: Conte
             "'rrule', 'every', 'at'"
         )  # fmt: skip
     shared, shape = _shared(value, context), read_shape(value)
-    # What members leave open they take from the union.
+    # Members inherit from the union what they leave out.
     context = replace(context, start=shape.get("start"))
     found: list[Schedule] = []
     rules = 0
@@ -205,7 +205,7 @@ def _any(members: object, pointer: str, value: Mapping[str, Any], context: Conte
         try:
             found.append(_of_union(member, at, context, shared))
         except ScheduleError as error:
-            # A member that is a string has no field of its own to point at.
+            # A member that is a string has no field to point at.
             shown = at if isinstance(member, str) and error.pointer == f"{at}/cron" else error.pointer
             raise ScheduleError(shown, error.message, error.position, error.field) from None
         if isinstance(found[-1], RRule):
@@ -213,7 +213,7 @@ def _any(members: object, pointer: str, value: Mapping[str, Any], context: Conte
             if rules > MAX_RULES:
                 raise ScheduleError(at, f"has too many RRULEs; allowed: {MAX_RULES} in one schedule")
     if len(found) == 1 and isinstance(found[0], Recurring) and not value.keys() & {"start", "end"}:
-        # One member is no union: it then costs what it would cost alone.
+        # One member is not a union: it then costs what it would cost alone.
         return replace(found[0], **{key: item for key, item in shape.items() if key not in {"start", "end"}})
     return AnyOf(members_of(found), **shape)
 
@@ -336,7 +336,7 @@ def _check_keys(value: Mapping[str, Any], allowed: tuple[str, ...], pointer: str
         if key not in allowed:
             at = pointer + "/" + str(key)[:80].replace("~", "~0").replace("/", "~1")
             hint = "; for a list, put it next to 'any'" if key in _SHARED else ""
-            # What the top takes besides: a union; what only a union's members take: a single instant.
+            # Only the top level allows `any`, and only members of a union allow `at`.
             names = ", ".join(
                 dict.fromkeys(allowed if pointer else ("any", *(k for k in allowed if k != "at")))
             )

@@ -44,13 +44,13 @@ def read_zone(name: object) -> Zone:
 
 
 def read_word(value: Mapping[str, Any], key: str, words: type[Word]) -> Word:
-    """Read one of the words of an enumeration that has `auto`, its default."""
+    """Read a word of an enumeration whose default is `auto`."""
     given = read_choice(value, key, tuple(word.value for word in words), "")
     return words(given or "auto")
 
 
 def read_choice(value: Mapping[str, Any], key: str, allowed: tuple[str, ...], pointer: str) -> str | None:
-    """Read one of several words; None where the field is absent."""
+    """Read one of several words; None if the field is absent."""
     given = value.get(key)
     if given is None or given in allowed:
         return given
@@ -102,7 +102,7 @@ def read_duration(value: object, pointer: str) -> timedelta:
 
 
 def read_instant(document: Mapping[str, Any], key: str, pointer: str) -> datetime | None:
-    """Return the document's instant under `key`, or None where it has none."""
+    """Return the document's instant under `key`, or None if it has none."""
     if document.get(key) is None:
         return None
     try:
@@ -112,7 +112,7 @@ def read_instant(document: Mapping[str, Any], key: str, pointer: str) -> datetim
 
 
 def read_shape(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return bounds, jitter and number of runs as arguments of the kinds."""
+    """Return bounds, jitter and number of runs as arguments of the schedule classes."""
     shape = read_bounds(value, "")
     if value.get("jitter_seconds") is not None:
         shape["jitter_seconds"] = read_seconds(value, "jitter_seconds", 0, 86_400 * 31)
@@ -126,6 +126,6 @@ def read_shape(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_bounds(value: Mapping[str, Any], pointer: str) -> dict[str, Any]:
-    """Read `start` and `end`; what is absent is left out."""
+    """Read `start` and `end`; absent ones are left out."""
     bounds = {key: read_instant(value, key, pointer) for key in ("start", "end")}
     return {key: at for key, at in bounds.items() if at is not None}

@@ -25,17 +25,17 @@ TICK: Final = timedelta(microseconds=1)
 MIN_EVERY: Final = timedelta(seconds=1)
 MAX_EVERY: Final = timedelta(days=36_525)
 MAX_CLOSED_DAYS: Final = 3660
-"""How many days on end a calendar may keep an interval from firing before the search gives up."""
+"""The most consecutive closed days before the search for an interval's next instant gives up."""
 
 
 class Schedule(ABC):
     """The due instants of a job, in order. Values are immutable and hashable; every datetime is aware.
 
     Attributes:
-        kind: the word for it.
-        start: no instant is before it; None: no bound. So is `end`: none is after it.
-        jitter_seconds: runs start up to so much later than their instant (`noonmark.core.planning.jitter`).
-        max_runs: the job is complete after so many runs.
+        kind: its name.
+        start: no instant is before it; None: no bound. In the same way, none is after `end`.
+        jitter_seconds: how much later than their instant runs may start (`noonmark.core.planning.jitter`).
+        max_runs: the job is complete after this number of runs.
         walks: counting means walking through the instants, so callers count in bounded steps.
     """
 
@@ -55,7 +55,7 @@ class Schedule(ABC):
 
     @abstractmethod
     def next(self, after: datetime) -> datetime | None:
-        """Return the first instant strictly after `after`, or None if there is none ever again."""
+        """Return the first instant strictly after `after`, or None if there is none."""
 
     @abstractmethod
     def previous(self, at: datetime) -> datetime | None:
@@ -67,7 +67,7 @@ class Schedule(ABC):
 
     @abstractmethod
     def period_seconds(self, at: datetime) -> float:
-        """Return the length in seconds of the period about `at`; 0 where nothing recurs."""
+        """Return the length in seconds of the period around `at`; 0 if nothing recurs."""
 
     @abstractmethod
     def spec(self) -> dict[str, object]:
@@ -75,20 +75,20 @@ class Schedule(ABC):
 
     @property
     def zone(self) -> Zone | None:
-        """The zone whose data the instants depend on; None where they need no zone data."""
+        """The zone whose data the instants depend on; None if they need no zone data."""
         return None
 
     @property
     def calendars(self) -> HolidayRule | None:
-        """The calendars that keep instants off, or move them."""
+        """The calendars that skip or move instants."""
         return None
 
     def note(self, at: datetime) -> str | None:
-        """Return what the clocks or a calendar did to the fire at `at`; None for an ordinary one."""
+        """Return how a clock change or a calendar affected the fire at `at`; None: not at all."""
         return None
 
     def removed(self, after: datetime, until: datetime, limit: int) -> list[tuple[datetime, str]]:
-        """Return wall-clock times in (after, until] that fire nothing, naive, each with the reason."""
+        """Return the naive local times in (after, until] that do not fire, each with the reason."""
         return []
 
     def between(self, after: datetime, until: datetime, limit: int) -> list[datetime]:
@@ -101,7 +101,7 @@ class Schedule(ABC):
         return found
 
     def first(self, created_at: datetime) -> datetime | None:
-        """Return the first due instant of a job made at `created_at`.
+        """Return the first due instant of a job created at `created_at`.
 
         Nothing recurring is due before its job exists: a `start` that has passed only sets the rhythm.
         """
@@ -110,7 +110,7 @@ class Schedule(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Once(Schedule):
-    """One instant. A `run_at` before the job's creation is due all the same: late, under its misfire rule."""
+    """One instant. A `run_at` before the job's creation is also due: late, under its misfire rule."""
 
     kind: ClassVar[str] = "once"
     start: ClassVar[datetime | None] = None
@@ -199,7 +199,7 @@ class Recurring(Schedule):
         return (after - before).total_seconds() if before and after else 0.0
 
     def shape(self) -> dict[str, object]:
-        """Return what `spec` tells of the fields that all kinds share."""
+        """Return the part of `spec` that all kinds share."""
         shape: dict[str, object] = {
             key: format_instant(at) for key, at in (("start", self.start), ("end", self.end)) if at
         }
@@ -251,7 +251,7 @@ class Interval(Recurring):
         for _ in range(MAX_CLOSED_DAYS):
             if found is None or self._is_open(found):
                 return found
-            # The whole day is closed: go on from its last moment, as the wall clock has it.
+                # The whole day is closed: continue from its last moment in local time.
             found = self._step_after(self._day_edge(found, timedelta(days=1)) - TICK)
         return None
 
@@ -364,17 +364,17 @@ class AnyOf(Recurring):
 
 
 def members_of(members: Iterable[Schedule]) -> tuple[Recurring | Once, ...]:
-    """Return what a union is made of; unions themselves are not nested."""
+    """Return the members of a union; nested unions are flattened."""
     return tuple(member for member in members if isinstance(member, Recurring | Once))
 
 
 def plain_number(value: float) -> float:
-    """Return the number without a fraction where it has none, as documents show it."""
+    """Return the number as documents show it: an int if it has no fraction."""
     return int(value) if float(value).is_integer() else value
 
 
 def next_memo(schedule: Schedule, after: datetime) -> datetime | None:
-    """Return `schedule.next(after)`, remembered where evaluation costs more than looking it up.
+    """Return `schedule.next(after)`, cached if evaluation costs more than a lookup.
 
     Nearly all rules of the wall clock fire on whole minutes, so all instants of one minute have the same
     next one: a thousand jobs with one expression cost one evaluation.

@@ -1,4 +1,4 @@
-"""What a schedule will do: its next fires, what the clocks take away, and how two schedules differ."""
+"""What a schedule will do: its next fires, the times that do not fire, and how two schedules differ."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from noonmark.core.schedules.schedule import Cron, Schedule, document_of
 from noonmark.core.zones.zones import MAX_AT, UTC_ZONE, Zone
 
 MAX_COMPARED: Final = 200_000
-"""Instants that `diff` walks through at most: a schedule of every second has as many in two days."""
+"""The most instants that `diff` walks through: what a schedule of every second has in two days."""
 
 MOST_REMOVED: Final = 1000
-"""Times that are listed as removed at most, or as many as there may be fires."""
+"""The most times that are listed as removed, unless more fires are requested."""
 
 _ABSENT: Final[tuple[object, ...]] = (None, 0, [], "auto", "UTC")
 
@@ -31,7 +31,7 @@ class Fire:
     Attributes:
         at: the instant, UTC.
         local: the same on the wall clock, with the zone's offset at that moment.
-        note: what the clocks or a calendar did to it; None for an ordinary one.
+        note: how a clock change or a calendar affected it; None: not at all.
     """
 
     at: datetime
@@ -41,7 +41,7 @@ class Fire:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A time on the wall clock, naive, that fires nothing, and why."""
+    """A naive local time that does not fire, and why."""
 
     local: datetime
     note: str
@@ -53,8 +53,8 @@ class Preview:
 
     Attributes:
         fires: oldest first.
-        complete: no fire can follow the last one, or there is none at all.
-        removed: what a change of the clocks or a calendar took away among them.
+        complete: no fire follows the last one, or there are none.
+        removed: times among them that a clock change or a calendar removed.
     """
 
     fires: list[Fire]
@@ -64,13 +64,13 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What changes when one schedule takes the place of another.
+    """What changes when one schedule replaces another.
 
     Attributes:
         added: fires of the new one that the old one does not have, oldest first.
         removed: fires of the old one that the new one does not have, oldest first.
-        until: how far both were compared.
-        complete: that is all up to the end that was asked for; False where a limit was reached before.
+        until: the end of the comparison.
+        complete: whether the requested end was reached; False if a limit was reached before.
     """
 
     added: list[Fire]
@@ -82,14 +82,14 @@ class Difference:
 def preview(
     schedule: Schedule, after: datetime, until: datetime | None, count: int, *, zone: Zone | None = None
 ) -> Preview:
-    """Return the fires strictly after `after`, as a job would have them that is made at `after`.
+    """Return the fires strictly after `after`, as for a job that is created at `after`.
 
     Args:
         schedule: of the job.
         after: aware.
         until: the last instant that may be among them; None: no bound.
-        count: how many fires at most.
-        zone: whose clock is shown; the schedule's own where it has one, or UTC.
+        count: the most fires that are returned.
+        zone: the zone of the shown times; by default the schedule's own, or UTC if it has none.
     """
     after = as_utc(after)
     most = count if schedule.max_runs is None else min(count, schedule.max_runs)
@@ -98,7 +98,7 @@ def preview(
     used_up = schedule.max_runs is not None and len(found) >= schedule.max_runs
     complete = used_up or schedule.next(last) is None
     show = _Fires(schedule, zone)
-    # Looked for as far as the list goes: to its last fire where it was cut, else to the end that was given.
+    # Searched as far as the list goes: to its last fire if it was cut, else to the given end.
     horizon = last if until is None or len(found) >= most else as_utc(until)
     taken = schedule.removed(after, horizon, max(count, MOST_REMOVED)) if after < horizon else []
     removed = [Removed(local, note) for local, note in taken]
@@ -117,12 +117,12 @@ def diff(
     """Return the fires in (after, until] that only one of two schedules has, at most `limit` of each kind.
 
     Args:
-        old: as a job would have it that is made at `after`: its `max_runs` counts from there.
-        new: the same of what takes its place.
+        old: as for a job that is created at `after`: its `max_runs` counts from there.
+        new: the same for the schedule that replaces it.
         after: aware.
         until: aware.
-        limit: how many fires of each kind.
-        zones: whose clocks the fires of the old and of the new one are shown on; as `preview` does for None.
+        limit: the most fires of each kind.
+        zones: the zones that fires of the old and the new one are shown in; None: as in `preview`.
     """
     after, until = as_utc(after), as_utc(until)
     show_old, show_new = _Fires(old, zones[0]), _Fires(new, zones[1])
@@ -134,7 +134,7 @@ def diff(
         at = min((at for at in (left, right) if at is not None and at <= until), default=None)
         if at is None:
             return Difference(added, removed, until, complete=True)
-        # Asked before the fire is taken: a list that is just full is still complete.
+        # Checked before the fire is added: a list that is exactly full is still complete.
         if (left != at and len(added) >= limit) or (right != at and len(removed) >= limit):
             break
         if left != at:
@@ -148,7 +148,7 @@ def diff(
 
 
 def _counted(schedule: Schedule) -> Callable[[datetime], datetime | None]:
-    """Return `schedule.next` that ends after as many instants as the job may have runs."""
+    """Return `schedule.next`, limited to the job's `max_runs`."""
     if schedule.max_runs is None:
         return schedule.next
     left = counting(schedule.max_runs, -1)
@@ -162,18 +162,18 @@ def differing_fields(old: Schedule, new: Schedule) -> list[str]:
 
 
 def _given(schedule: Schedule) -> dict[str, object]:
-    """Return the document form without what is as good as absent."""
+    """Return the document form without fields that have no effect."""
     document = document_of(schedule)
     if schedule.start is None:
-        document.pop("start", None)  # where an interval counts from that nobody gave a start
+        document.pop("start", None)  # the anchor of an interval without a given start
     seeds = {rule.seed for rule in getattr(schedule, "members", (schedule,)) if isinstance(rule, Cron)}
     document["name"] = sorted(seeds - {""})
     return {key: value for key, value in document.items() if value not in _ABSENT}
 
 
-def shortest_gap(schedule: Schedule, after: datetime, looked_at: int = 50) -> timedelta | None:
-    """Return the shortest time between the next few fires; None where there are fewer than two."""
-    instants = schedule.between(after, MAX_AT, looked_at)
+def shortest_gap(schedule: Schedule, after: datetime, most_gaps: int = 50) -> timedelta | None:
+    """Return the shortest time between the next few fires; None if there are fewer than two."""
+    instants = schedule.between(after, MAX_AT, most_gaps)
     return min((later - sooner for sooner, later in pairwise(instants)), default=None)
 
 
@@ -191,7 +191,7 @@ class _Fires:
         return Fire(at, in_zone(at, self._zone), note)
 
     def _near_a_change(self, at: datetime) -> bool:
-        """Whether a change of the clocks can have touched this instant: asking costs more than knowing."""
+        """Whether a clock change may affect this instant; if not, an expensive query is avoided."""
         if self._clocks is None:
             return False
         segment = self._clocks.segment(at)

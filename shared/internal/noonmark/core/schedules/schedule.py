@@ -1,7 +1,7 @@
 """Schedules: when a job is due. The one place to import them from.
 
-`schedule_kinds` has what all kinds share, single instants, intervals and unions; `wall_clock` cron and RRULE
-in time zones; `schedule_documents` reads what users write, `schedule_forms` what the store keeps.
+`kinds` has what all kinds share, single instants, intervals and unions; `wall_clock` has cron and RRULE in
+time zones; `documents` reads what users write, `stored_form` what the store keeps.
 """
 
 from noonmark.core.schedule_error import ScheduleError

@@ -1,4 +1,4 @@
-"""The stored form of schedules, read back, and the document form that is shown of them."""
+"""Reads the stored form of schedules, and returns their document form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load_schedule(spec: Mapping[str, Any], by_digest: ByDigest | None = None) ->
 
     Args:
         spec: the stored form.
-        by_digest: gives the contents of the calendars that it names.
+        by_digest: returns the contents of the calendars that it names.
 
     Raises:
         ScheduleError: the stored form is damaged, or a calendar's content is gone.
@@ -62,7 +62,7 @@ def load_schedule(spec: Mapping[str, Any], by_digest: ByDigest | None = None) ->
 
 
 def document_of(schedule: Schedule) -> dict[str, object]:
-    """Return the document form of a schedule, every default spelt out: `parse_schedule` takes it back."""
+    """Return the document form of a schedule with all defaults; `parse_schedule` reads it back."""
     document = _document(schedule)
     document.setdefault("max_runs", schedule.max_runs)
     document.setdefault("jitter_seconds", plain_number(schedule.jitter_seconds))
@@ -86,7 +86,7 @@ def _document(schedule: Schedule) -> dict[str, object]:
         document |= {"dst_gap": schedule.dst_gap.value, "dst_overlap": schedule.dst_overlap.value}
     anchor = document.pop("anchor", None)
     if isinstance(schedule, Interval) and schedule.start is None:
-        document["start"] = anchor  # the rhythm of a submitted interval, spelt out
+        document["start"] = anchor  # the anchor of a submitted interval, written out
     if schedule.calendars is not None:
         rule = schedule.calendars
         named = {"exclude": rule.days.exclude, "include": rule.days.include}

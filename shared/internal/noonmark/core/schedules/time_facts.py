@@ -1,4 +1,4 @@
-"""What an installation has settled that documents of jobs are read with."""
+"""The settings of an installation that job documents are read with."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class TimeFacts:
     """Default zones, calendars, pauses and limits of namespaces.
 
     Attributes:
-        number: raised by every change.
-        zones: default zone of the namespaces that have another than UTC.
-        paused: namespaces whose jobs are held.
+        number: increases with every change.
+        zones: default zones of the namespaces whose default is not UTC.
+        paused: paused namespaces.
         calendars: by namespace and name.
         limits: names of limits, by namespace.
         capped: namespaces with a cap on their runs in flight.
@@ -51,7 +51,7 @@ class TimeFacts:
         return self.zones.get(namespace, "UTC")
 
     def anywhere(self) -> TimeFacts:
-        """Return facts by which a document can be checked whose namespace is not known yet."""
+        """Return facts to check a document whose namespace is not known yet."""
         every = {name: calendar for named in self.calendars.values() for name, calendar in named.items()}
         return replace(self, calendars=_Same(every))
 

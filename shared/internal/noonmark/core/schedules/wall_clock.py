@@ -84,7 +84,7 @@ class WallClock(Recurring):
 
     @property
     def _moves(self) -> bool:
-        """Whether calendars move fires, which counts only by walking."""
+        """Whether calendars move fires: then counting means walking."""
         return self.holidays is not None and self.holidays.on_holiday is not OnHoliday.SKIP
 
     @property
@@ -94,7 +94,7 @@ class WallClock(Recurring):
 
     @property
     def local_rules(self) -> list[LocalRule]:
-        """The schedule's times on the wall clock, calendars applied, before any zone is asked."""
+        """The schedule's local times with calendars applied, before any time zone."""
         raise NotImplementedError
 
     def _under_calendars(self, rule: LocalRule) -> LocalRule:
@@ -118,14 +118,15 @@ class WallClock(Recurring):
     def _closed(
         self, rule: LocalRule, low: datetime, high: datetime, limit: int
     ) -> list[tuple[datetime, str]]:
-        """Return the times of a rule that calendars keep off."""
+        """Return the times of a rule that calendars exclude."""
         if self.holidays is None or high <= low:
             return []
         zone = self.timezone
         return self.holidays.over(rule).skipped(zone.local(low), zone.local(high), limit)
 
     def shape(self) -> dict[str, object]:
-        # Not `super()`: a class with slots is made anew by its decorator, and the first one is asked.
+        # Not `super()`: the decorator of a class with slots creates a second class, and `super()` uses the
+        # first.
         shape: dict[str, object] = {"timezone": self.timezone.name, **Recurring.shape(self)}
         if self.dst_gap is not DstGap.AUTO:
             shape["dst_gap"] = self.dst_gap.value
@@ -143,11 +144,11 @@ class Cron(WallClock):
     Attributes:
         expression: as the user wrote it.
         dialect: "unix" or "quartz".
-        seconds_field: where the seconds of a unix expression with six fields stand; None: first.
-        seed: what `H` is hashed from; "" where the expression has none.
+        seconds_field: where a unix expression with six fields has its seconds; None: first.
+        seed: what `H` is hashed from; "" if the expression has no `H`.
 
     Raises:
-        ScheduleError: on construction, where the expression is refused.
+        ScheduleError: on construction, if the expression is refused.
     """
 
     kind: ClassVar[str] = "cron"
@@ -225,7 +226,7 @@ class RRule(WallClock):
     """A recurrence set of RFC 5545, 3.8.5. `dtstart` is naive, in the schedule's zone.
 
     Raises:
-        ScheduleError: on construction, where the text is refused or names another zone.
+        ScheduleError: on construction, if the text is refused or names another zone.
     """
 
     kind: ClassVar[str] = "rrule"
@@ -252,7 +253,7 @@ class RRule(WallClock):
         object.__setattr__(self, "text", recurrence.text)
         object.__setattr__(self, "dtstart", recurrence.dtstart)
         mapped = tuple(self._map(rule) for rule in self.local_rules)
-        # Single dates, which stand behind the rules, have no UNTIL.
+        # Single dates, which follow the rules, have no UNTIL.
         untils = [*(rule.until_utc for rule in recurrence.rules), None]
         parts = tuple((CachedPart(part), until) for part, until in zip(mapped, untils, strict=False))
         object.__setattr__(self, "_parts", parts)

@@ -1,4 +1,4 @@
-"""Carrying a schedule over to other zone data: no local time fires twice, none is lost.
+"""Moves a schedule to other zone data: no local time fires twice, none is lost.
 
 What is known of a job is the last instant that has its verdict, and how far the wall clock was from UTC
 then. Together they name a local time, and a local time means the same on any zone data: up to there all is
@@ -20,14 +20,15 @@ def next_open(
 ) -> datetime | None:
     """Return the first instant whose local time has no verdict yet; None if there is none.
 
-    It may lie before `at`: where the clock turns out to be ahead of what it was taken for, some local times
-    have passed without a run, and are late now.
+    It may be before `at`: if the clock is ahead of what the old zone data said, some local times have passed
+        without a run, and are late now.
 
-    Schedules that go by elapsed time (intervals, and cron with `*` in the minute or the hour) go on after
-    `at` whatever the clock shows: as on the night of a change, they repeat an hour that comes twice.
+    Schedules that go by elapsed time (intervals, and cron with `*` in the minute or the hour) continue
+        after `at` whatever the clock shows: as on the night of a change, they repeat an hour that comes
+        twice.
 
     Args:
-        schedule: on the zone data that hold now.
+        schedule: on the current zone data.
         at: the last instant with a verdict: what was due up to it, on the zone data of that time, is done.
         offset: of the wall clock from UTC at `at`, on the zone data of that time.
         planned: the instant that was found after `at` on other zone data, if one was.
@@ -61,7 +62,7 @@ def _next_of(
 
 def _is_done(schedule: WallClock, zone: Zone, found: datetime, at: datetime, local: datetime) -> bool:
     if found == at:
-        return True  # It has its run; where it is another local time now, that one shares it.
+        return True  # It has its run; if its local time is another one now, that one shares the run.
     if isinstance(schedule, RRule) and found in schedule.recurrence.instants:
         return found < at  # written in UTC
     return _latest_local(schedule, zone, found) <= local
@@ -74,7 +75,7 @@ def _by_elapsed_time(schedule: WallClock) -> bool:
 def _next_in_step(schedule: WallClock, zone: Zone, at: datetime, local: datetime) -> datetime | None:
     """Return the next instant where the clock showed at `at` what it shows now.
 
-    Only an overlap that has come up since can bring back a local time that has fired.
+    Only a new overlap can repeat a local time that has fired.
     """
     found = schedule.next(at)
     while found is not None and zone.local(found) <= local:
@@ -88,7 +89,7 @@ def _next_in_step(schedule: WallClock, zone: Zone, at: datetime, local: datetime
 def _overtaken(
     schedule: WallClock, zone: Zone, at: datetime, offset: timedelta, planned: datetime | None
 ) -> datetime | None:
-    """Return where the local time of `planned` has passed, if an overlap that has come up took it along."""
+    """Return the past instant of the local time of `planned`, if a new overlap contains it."""
     if planned is None or planned <= at:
         return None
     images = zone.images(plus(planned.replace(tzinfo=None), offset))
@@ -140,7 +141,7 @@ def _last(schedule: WallClock, local: datetime) -> datetime | None:
 
 
 def _within(schedule: Schedule, found: datetime | None) -> datetime | None:
-    """Hold an instant of a member against the bounds of the whole."""
+    """Apply the bounds of the union to an instant of a member."""
     if found is None or (schedule.end is not None and found > schedule.end):
         return None
     if schedule.start is not None and found < schedule.start:

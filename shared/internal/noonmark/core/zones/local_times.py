@@ -1,4 +1,4 @@
-"""A rule on the wall clock of a zone, as instants, also where local times are missing or come twice.
+"""A rule in the local time of a zone, as instants, also where local times are missing or occur twice.
 
 Within a segment of constant offset, local time and UTC run in step, so a rule is asked once per segment and
 not once per instant. What happens at a segment's ends is decided by a `GapRule` and an `OverlapRule`.
@@ -30,13 +30,13 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class GapRule:
-    """What becomes of a local time in a gap: `how` (not `auto`), or `skip` in a gap longer than `limit`."""
+    """What happens to a local time in a gap: `how` (not `auto`), or `skip` in a gap longer than `limit`."""
 
     how: DstGap
     limit: timedelta | None = None
 
     def for_size(self, size: timedelta) -> DstGap:
-        """Return what holds for a gap of this length."""
+        """Return the rule for a gap of this length."""
         return self.how if self.limit is None or size <= self.limit else DstGap.SKIP
 
 
@@ -48,7 +48,7 @@ class OverlapRule:
     limit: timedelta | None = None
 
     def for_size(self, size: timedelta) -> DstOverlap:
-        """Return what holds for an overlap of this length."""
+        """Return the rule for an overlap of this length."""
         return self.which if self.limit is None or size <= self.limit else DstOverlap.BOTH
 
 
@@ -78,7 +78,7 @@ def resolve_auto(
 
 
 class _Ahead:
-    """`rule.next`, asked anew only if the last answer does not cover the question."""
+    """`rule.next`, called again only if the last result does not answer the query."""
 
     __slots__ = ("asked", "found", "rule")
 
@@ -94,7 +94,7 @@ class _Ahead:
 
 
 class _Behind:
-    """`rule.previous`, asked anew only if the last answer does not cover the question."""
+    """`rule.previous`, called again only if the last result does not answer the query."""
 
     __slots__ = ("asked", "found", "rule")
 
@@ -158,7 +158,7 @@ class Zoned:
         return total
 
     def note(self, at: datetime) -> str | None:
-        """Return what a change of the clocks did to the fire at `at`; None for an ordinary one or no fire."""
+        """Return how a clock change affected the fire at `at`; None: not at all, or no fire."""
         at = as_utc(at)
         segment = self.zone.segment(at)
         local = plus(at.replace(tzinfo=None), segment.offset)
@@ -174,7 +174,7 @@ class Zoned:
         return self._pass_note(segment, local) if regular else None
 
     def removed(self, after: datetime, until: datetime, limit: int) -> list[tuple[datetime, str]]:
-        """Return the first `limit` naive local times that fire nothing for a gap in (after, until], noted.
+        """Return the first `limit` naive local times that a gap in (after, until] removes, each with a note.
 
         The pass of an overlap that does not fire is not among them.
         """
@@ -200,7 +200,7 @@ class Zoned:
             return DstGap.SKIP, low, high
         how = self.gap.for_size(size)
         if how is DstGap.SHIFT:
-            # Keeps instants in order where zone data are absurd: see the head of this module.
+            # Keeps instants in order even with absurd zone data: see the docstring of this module.
             high = min(high, segment.local_end - size)
         return how, low - size, high
 
@@ -334,7 +334,7 @@ class Zoned:
         return [], 0
 
     def _pass_note(self, segment: Segment, local: datetime) -> str | None:
-        """Return the note on a regular fire whose local time comes twice."""
+        """Return the note on a regular fire whose local time occurs twice."""
         clock = _clock(local, local)
         back = segment.before - segment.offset
         if back > _ZERO and local < segment.local_start + back:

@@ -1,7 +1,7 @@
-"""Time zones: stretches of constant offset, read from zone data that the project pins, never from the host.
+"""Time zones: periods of constant offset, read from zone data that the project pins, never from the host.
 
-The data are those of the `tzdata` package, or of a directory that the operator names (`use_zone_data`). What
-a zone says about one year is found when it is first asked for and kept.
+The data come from the `tzdata` package, or from a directory that the operator names (`use_zone_data`). Each
+year of a zone is computed on first use and cached.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _MAX_NAME: Final = 64
 
 
 class ZoneError(ValueError):
-    """A zone's name or the zone data are refused.
+    """A zone name is unknown, or the zone data cannot be used.
 
     Attributes:
-        near: known names that look like the refused one; empty for any other trouble.
+        near: known names that are similar to the refused one; empty for other problems.
     """
 
     def __init__(self, message: str, near: tuple[str, ...] = ()) -> None:
@@ -66,7 +66,7 @@ def plus(at: datetime, delta: timedelta) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch [start, end) of UTC in which local time is UTC + `offset`.
+    """A period [start, end) of UTC in which local time is UTC + `offset`.
 
     A segment may be cut where nothing changes; `before` or `after` then equals `offset`. A cut lies at least
     `REACH` from every change.
@@ -99,7 +99,7 @@ class Zone:
 
     Attributes:
         name: the IANA name as asked for; links keep their own name.
-        version: the version of the zone data, "" for `UTC_ZONE`.
+        version: the version of the zone data; "" for `UTC_ZONE`.
         is_utc: the name says UTC: no zone data matter.
     """
 
@@ -201,7 +201,7 @@ UTC_ZONE: Final = Zone("UTC", "", None)
 
 
 class ZoneData:
-    """One version of the zone data. Several may be held at once: the old and the new, when planning again.
+    """One version of the zone data. Old and new versions may be loaded at once, when planning again.
 
     Attributes:
         version: the IANA version, such as "2026f".
@@ -242,7 +242,7 @@ class ZoneData:
         the file `version`.
 
         Raises:
-            ZoneError: the directory cannot be read or does not tell its version.
+            ZoneError: the directory cannot be read or has no version.
         """
         for name in ("tzdata.zi", "version"):
             try:
@@ -268,11 +268,11 @@ class ZoneData:
         """Return the zone of that name, always the same object.
 
         Raises:
-            ZoneError: no such zone in these data, or its file is broken. The message offers near names.
+            ZoneError: the data have no such zone, or its file is broken. The message suggests similar names.
         """
         zone = self._zones.get(name)
         if zone is None:
-            # The list of names guards the path: nothing that is not in it is ever opened.
+            # The list of names protects the path: only files in it are ever opened.
             if name not in self.names:
                 raise self._unknown(name)
             zone = self._zones.setdefault(name, self._load(name))
@@ -304,7 +304,7 @@ class ZoneData:
         return ZoneError(f"time zone {shortened(name)} is not in zone data {self.version}; {hint}", near)
 
     def _near(self, name: str) -> tuple[str, ...]:
-        """Return up to three names: the same but for case, the same city, or similar letters."""
+        """Return up to three similar names: another case, the same city, or similar letters."""
         wanted = name.strip().replace(" ", "_").casefold()
         if not wanted or len(wanted) > _MAX_NAME:
             return ()
@@ -333,7 +333,7 @@ def _names_below(root: Path) -> frozenset[str]:
 
 
 class _Active:
-    """What the process uses: the packaged data until somebody names others."""
+    """The zone data of this process: the packaged data until others are set."""
 
     data: ZoneData | None = None
 
@@ -348,7 +348,7 @@ def zone_data() -> ZoneData:
 def use_zone_data(directory: Path | None) -> None:
     """Use the data in `directory` from now on, or those of the `tzdata` package for None.
 
-    Zones handed out before keep the old data. On an error nothing changes.
+    Zones returned before keep the old data. On an error nothing changes.
 
     Raises:
         ZoneError: see `ZoneData.from_directory` and `ZoneData.packaged`.
@@ -365,6 +365,6 @@ def load_zone(name: str) -> Zone:
     """Return the zone of that IANA name from the data that this process uses.
 
     Raises:
-        ZoneError: no such zone; the message offers names that are near.
+        ZoneError: no such zone; the message suggests similar names.
     """
     return zone_data().zone(name)

@@ -1,1 +1,1 @@
-"""The calls of the API, one module per kind of thing; each method only says which request it is."""
+"""The calls of the API, one module per kind of resource; each method only describes its request."""

@@ -1,4 +1,4 @@
-"""Jobs: made, read, changed, and asked about."""
+"""Jobs: create, read, change and explain them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from noonmark.client.types.runs import RunSummary
 from noonmark.client.types.why import Why
 
 Document = Mapping[str, Any]
-"""A job document; docs/job-document.md names its fields."""
+"""A job document; docs/job-document.md lists its fields."""
 
 Id = UUID | str
 
@@ -35,12 +35,12 @@ class Jobs(Group[D]):
 
     @operation
     def create(self, job: Document, *, idempotency_key: str | None = None) -> Call[JobMade]:
-        """Make a job; it is kept when this returns.
+        """Create a job; it is stored when this returns.
 
         Args:
-            job: the job document; its namespace is the client's where it names none.
-            idempotency_key: a second call with the same key and document makes nothing new and gets the first
-                answer. One is made up where none is given, so that the call can be repeated safely.
+            job: the job document; if it names no namespace, the client's is used.
+            idempotency_key: a second call with the same key and document creates nothing new and returns the
+                        first result. By default a new key, so that the client can retry the call safely.
 
         Raises:
             ApiError: it was refused; `errors` names each wrong field.
@@ -50,7 +50,7 @@ class Jobs(Group[D]):
 
     @operation
     def bulk_create(self, jobs: Sequence[Document], *, idempotency_key: str | None = None) -> Call[JobsMade]:
-        """Make up to 10,000 jobs at once; each is accepted or rejected by itself.
+        """Create up to 10,000 jobs at once; each is accepted or rejected separately.
 
         Returns:
             `accepted` and `rejected` count them, `items` says for each of them its `status`, and its `id` or
@@ -62,7 +62,7 @@ class Jobs(Group[D]):
 
     @operation
     def get(self, job_id: Id) -> Call[Job]:
-        """Read a job with every default spelt out, its next and its last run."""
+        """Read a job with all its defaults, its next and its last run."""
         return Call("GET", path("jobs", job_id), document)
 
     @listing
@@ -82,21 +82,21 @@ class Jobs(Group[D]):
         recurring: bool | None = None,
         limit: int | None = None,
     ) -> Call[Page[Job]]:
-        """List jobs: iterate over all, or take a `page()` of them.
+        """List jobs: iterate over all of them, or get a `page()`.
 
         Args:
-            namespace: where to look.
-            name: exactly this.
+            namespace: only of this namespace.
+            name: exactly this name.
             search: part of a name or of a label.
             state: one of, or several of, active, paused, completed, cancelled, broken.
-            type: of what kind.
-            handler: of Python jobs.
-            owner: exactly this.
+            type: the type of the job.
+            handler: the handler of Python jobs.
+            owner: exactly this owner.
             priority: high, normal or low; one or several.
-            pool: exactly this.
-            labels: all of these.
+            pool: exactly this pool.
+            labels: all of these labels.
             recurring: those with a schedule, or those without.
-            limit: of one page, 1 to 200.
+            limit: the size of a page, 1 to 200.
         """
         params = {
             "namespace": namespace or self.namespace,
@@ -116,45 +116,46 @@ class Jobs(Group[D]):
 
     @operation
     def replace(self, job_id: Id, job: Document, *, if_match: str | None = None) -> Call[Job]:
-        """Give a job another document, whole: what is left out returns to its default.
+        """Replace a job's whole document: fields that are left out return to their defaults.
 
         Args:
-            job_id: which one.
+            job_id: the job's id.
             job: the new document.
-            if_match: the job's `etag` as it was read; the change is refused (412) if it is another by now.
+            if_match: the job's `etag` as it was read; if the job has changed since, the call is refused
+                (412).
         """
         return Call("PUT", path("jobs", job_id), document, json=dict(job), headers={"If-Match": if_match})
 
     @operation
     def patch(self, job_id: Id, changes: Document, *, if_match: str | None = None) -> Call[Job]:
-        """Change some fields of a job (RFC 7396: null takes a field away); claimed runs keep theirs."""
+        """Change some fields of a job (RFC 7396: null removes a field); claimed runs keep the old values."""
         headers = {"If-Match": if_match, "Content-Type": "application/merge-patch+json"}
         return Call("PATCH", path("jobs", job_id), document, json=dict(changes), headers=headers)
 
     @operation
     def delete(self, job_id: Id, *, if_match: str | None = None) -> Call[Job]:
-        """End a job: nothing of it is due any more, and what is not yet running is cancelled."""
+        """Delete a job: it is never due again, and runs that are not running yet are cancelled."""
         return Call("DELETE", path("jobs", job_id), document, headers={"If-Match": if_match})
 
     @operation
     def cancel(self, job_id: Id, reason: str | None = None, *, if_match: str | None = None) -> Call[Job]:
-        """End a job, and cancel its unfinished runs."""
+        """Cancel a job and its unfinished runs."""
         return self._order(job_id, "cancel", {"reason": reason}, if_match)
 
     @operation
     def pause(self, job_id: Id, reason: str | None = None, *, if_match: str | None = None) -> Call[Job]:
-        """Hold a job until it is resumed."""
+        """Pause a job until it is resumed."""
         return self._order(job_id, "pause", {"reason": reason}, if_match)
 
     @operation
     def resume(
         self, job_id: Id, missed: Literal["skip", "latest", "all"], *, if_match: str | None = None
     ) -> Call[Job]:
-        """Let a paused job go on.
+        """Resume a paused job.
 
         Args:
-            job_id: which one.
-            missed: what becomes of the instants that came due in the pause.
+            job_id: the job's id.
+            missed: what happens to the instants that came due during the pause.
             if_match: the job's `etag` as it was read.
         """
         return self._order(job_id, "resume", {"missed": missed}, if_match)
@@ -168,12 +169,12 @@ class Jobs(Group[D]):
         priority: str | int | None = None,
         idempotency_key: str | None = None,
     ) -> Call[JobTriggered]:
-        """Run a job once now, beside its schedule; returns the `run_id`.
+        """Run a job once now, in addition to its schedule; returns the `run_id`.
 
         Args:
-            job_id: which one.
-            payload: in place of the job's own.
-            priority: in place of the job's own.
+            job_id: the job's id.
+            payload: replaces the job's own.
+            priority: replaces the job's own.
             idempotency_key: see `create`.
         """
         given = {"payload": payload, "priority": priority}
@@ -190,13 +191,13 @@ class Jobs(Group[D]):
         start: datetime | None = None,
         end: datetime | None = None,
     ) -> Call[PreviewAnswer]:
-        """Show the next fires of a job, or of a document that no job was made of yet.
+        """Show the next fires of a job, or of a document that is not submitted yet.
 
         Args:
             job: an id, or a job document.
-            count: how many fires.
-            start: those after this instant; now by default.
-            end: none after this instant.
+            count: the number of fires.
+            start: only fires after this instant; now by default.
+            end: no fires after this instant.
         """
         since, until = start.isoformat() if start else None, end.isoformat() if end else None
         bounds = {"count": count, "from": since, "until": until}
@@ -218,17 +219,17 @@ class Jobs(Group[D]):
 
     @operation
     def diff(self, job_id: Id, since: int, until: int) -> Call[JobDiff]:
-        """Say what changed between two versions of a job."""
+        """Return what changed between two versions of a job."""
         return Call("GET", path("jobs", job_id, "diff"), document, {"from": since, "to": until})
 
     @operation
     def why(self, job_id: Id) -> Call[Why]:
-        """Say why a job has not run."""
+        """Explain why a job has not run."""
         return Call("GET", path("jobs", job_id, "why"), document)
 
     @operation
     def stats(self, job_id: Id) -> Call[JobStats]:
-        """Say what is usual for a job, and how its last hour was."""
+        """Return a job's usual figures and those of its last hour."""
         return Call("GET", path("jobs", job_id, "stats"), document)
 
     @listing
@@ -255,14 +256,14 @@ class Jobs(Group[D]):
         dry_run: bool = False,
         idempotency_key: str | None = None,
     ) -> Call[BackfillPlan]:
-        """Run a job for the instants of a time that has passed.
+        """Run a job for the instants of a period in the past.
 
         Args:
-            job_id: which one.
-            start: the first instant that is meant.
-            end: the instant before which it ends; now by default.
-            mode: missing (the default: what never ran), missing_and_failed, or all.
-            dry_run: only say what would be made.
+            job_id: the job's id.
+            start: the first instant of the period.
+            end: the end of the period, excluded; now by default.
+            mode: missing (the default: instants that never ran), missing_and_failed, or all.
+            dry_run: only return what would be created.
             idempotency_key: see `create`.
         """
         until = end.isoformat() if end else None
@@ -272,7 +273,7 @@ class Jobs(Group[D]):
         return Call("POST", path("jobs", job_id, "backfills"), document, json=body, headers=headers)
 
     def _placed(self, job: Document) -> dict[str, Any]:
-        """Return a document that names the client's namespace where it names none."""
+        """Return the document, with the client's namespace if it names none."""
         return {**({"namespace": self.namespace} if self.namespace else {}), **job}
 
     def _order(self, job_id: Id, order: str, body: Mapping[str, Any], if_match: str | None) -> Call[Job]:

@@ -1,4 +1,4 @@
-"""Runs: read, waited for, followed, cancelled, retried; and those that are dead letters."""
+"""Runs: read, wait for, follow, cancel and retry them; and dead letters."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from noonmark.client.types.why import Why
 Id = UUID | str
 
 ENDED: Final = frozenset({"succeeded", "dead", "unknown", "cancelled", "skipped", "discarded"})
-"""States in which nothing more happens to a run by itself."""
+"""States that a run does not leave automatically."""
 
-_FIRST_LOOK_SECONDS: Final = 0.1
-_SLOWEST_LOOK_SECONDS: Final = 5.0
+_FIRST_POLL_SECONDS: Final = 0.1
+_SLOWEST_POLL_SECONDS: Final = 5.0
 
 
 class Runs(Group[D]):
@@ -55,20 +55,20 @@ class Runs(Group[D]):
         until: datetime | None = None,
         limit: int | None = None,
     ) -> Call[Page[RunSummary]]:
-        """List runs, the newest first: iterate over all, or take a `page()` of them.
+        """List runs, the newest first: iterate over all of them, or get a `page()`.
 
         Args:
-            namespace: where to look.
-            job_id: of this job alone.
-            job_name: of the recurring job of this name, else of one-time jobs of it.
+            namespace: only of this namespace.
+            job_id: only of this job.
+            job_name: of the recurring job with this name, else of one-time jobs with it.
             state: one of, or several of, the states of a run.
             reason: why a run waits, was skipped, is dead or was cancelled; one or several.
             priority: high, normal or low; one or several.
-            pool: exactly this.
-            origin: what asked for it: schedule, manual, backfill or event.
+            pool: exactly this pool.
+            origin: what created the run: schedule, manual, backfill or event.
             since: the earliest due instant.
-            until: the due instant before which they end.
-            limit: of one page, 1 to 200.
+            until: only due before this instant.
+            limit: the size of a page, 1 to 200.
         """
         params = {
             "namespace": namespace or self.namespace,
@@ -94,7 +94,7 @@ class Runs(Group[D]):
     def cancel(
         self, run_id: Id, reason: str | None = None, *, if_match: str | None = None
     ) -> Call[RunChange]:
-        """Cancel a run: at once where no worker has it, else its worker is asked to stop."""
+        """Cancel a run: at once if no worker has it, else its worker is asked to stop."""
         body = {"reason": reason} if reason else {}
         headers = {"If-Match": if_match, IDEMPOTENCY_KEY: str(uuid4())}
         return Call("POST", path("runs", run_id, "cancel"), document, json=body, headers=headers)
@@ -112,32 +112,32 @@ class Runs(Group[D]):
         """Cancel unfinished runs, at most 1,000 in one call.
 
         Args:
-            chosen: the filter; nothing in it means all of the namespace.
-            reason: for people.
+            chosen: the filter; an empty one means the whole namespace.
+            reason: a text for people.
             dry_run: only count them.
-            after: `next_after` of the call before, to go on there.
-            limit: runs that this call cancels.
+            after: `next_after` of the previous call, to continue there.
+            limit: the most runs that this call cancels.
         """
         more = {"reason": reason, "dry_run": dry_run, "after": after, "limit": limit}
         return _over(self, path("runs", "cancel"), chosen, more)
 
     @operation
     def retry(self, run_id: Id, *, if_match: str | None = None) -> Call[RunChange]:
-        """Give a dead run another life."""
+        """Queue a dead run again."""
         headers = {"If-Match": if_match, IDEMPOTENCY_KEY: str(uuid4())}
         return Call("POST", path("runs", run_id, "retry"), document, json={}, headers=headers)
 
     @operation
     def why(self, run_id: Id) -> Call[Why]:
-        """Say why a run has not been executed."""
+        """Explain why a run has not been executed."""
         return Call("GET", path("runs", run_id, "why"), document)
 
     @operation
     def wait(self, run_id: Id, timeout: float = 300.0) -> Steps[Run]:
-        """Wait until a run has ended, however it ended; returns the run.
+        """Wait until a run has ended with any outcome; returns the run.
 
         Args:
-            run_id: which one.
+            run_id: the run's id.
             timeout: seconds.
 
         Raises:
@@ -145,25 +145,25 @@ class Runs(Group[D]):
         """
         retries = self.driver.retries
         end = retries.monotonic() + timeout
-        pause = _FIRST_LOOK_SECONDS
+        pause = _FIRST_POLL_SECONDS
         while True:
-            look: Call[Run] = Call("GET", path("runs", run_id), document)
-            run = yield from execute(look, retries, self.driver.timeout)
+            query: Call[Run] = Call("GET", path("runs", run_id), document)
+            run = yield from execute(query, retries, self.driver.timeout)
             if run["state"] in ENDED:
                 return run
             left = end - retries.monotonic()
             if left <= 0:
                 raise WaitTimeoutError(f"run {run_id} is still {run['state']} after {timeout:g} s")
             yield Wait(min(pause, left))
-            pause = min(pause * 1.5, _SLOWEST_LOOK_SECONDS)
+            pause = min(pause * 1.5, _SLOWEST_POLL_SECONDS)
 
     @streaming
     def events(self, *, namespace: str | None = None, job_id: Id | None = None) -> Call[Any]:
-        """Follow what becomes of runs, as it happens; the stream is taken up again where it breaks.
+        """Follow the lifecycle events of runs; a broken stream is resumed.
 
         Args:
-            namespace: where.
-            job_id: of this job alone.
+            namespace: only of this namespace.
+            job_id: only of this job.
         """
         params = {"namespace": namespace or self.namespace, "job": job_id}
         return Call("GET", path("events"), document, params)
@@ -184,16 +184,16 @@ class DeadLetters(Group[D]):
         since: datetime | None = None,
         limit: int | None = None,
     ) -> Call[Page[DeadLetter]]:
-        """List dead letters, the newest death first: iterate over all, or take a `page()` of them.
+        """List dead letters, the newest death first: iterate over all of them, or get a `page()`.
 
         Args:
-            namespace: where to look.
-            job_id: of this job alone.
-            job_name: of jobs of this name.
-            fingerprint: of the same failure.
-            reason: of the death.
+            namespace: only of this namespace.
+            job_id: only of this job.
+            job_name: of jobs with this name.
+            fingerprint: with this failure fingerprint.
+            reason: the reason of the death.
             since: died at or after this instant.
-            limit: of one page, 1 to 200.
+            limit: the size of a page, 1 to 200.
         """
         params = {
             "namespace": namespace or self.namespace,
@@ -245,13 +245,13 @@ class DeadLetters(Group[D]):
         after: Id | None = None,
         limit: int | None = None,
     ) -> Call[DeadLetterChange]:
-        """Have dead runs tried again, at most 1,000 in one call.
+        """Queue dead runs again, at most 1,000 in one call.
 
         Args:
-            chosen: the filter; nothing in it means all of the namespace.
+            chosen: the filter; an empty one means the whole namespace.
             dry_run: only count them.
-            after: `next_after` of the call before, to go on there.
-            limit: runs that this call looks at.
+            after: `next_after` of the previous call, to continue there.
+            limit: the most runs that this call checks.
         """
         more = {"dry_run": dry_run, "after": after, "limit": limit}
         return _over(self, path("dead-letters", "redrive"), chosen, more)
@@ -266,21 +266,21 @@ class DeadLetters(Group[D]):
         after: Id | None = None,
         limit: int | None = None,
     ) -> Call[DeadLetterChange]:
-        """Give dead runs up for good, at most 1,000 in one call.
+        """Discard dead runs permanently, at most 1,000 in one call.
 
         Args:
-            chosen: the filter; nothing in it means all of the namespace.
-            reason: for people.
+            chosen: the filter; an empty one means the whole namespace.
+            reason: a text for people.
             dry_run: only count them.
-            after: `next_after` of the call before, to go on there.
-            limit: runs that this call looks at.
+            after: `next_after` of the previous call, to continue there.
+            limit: the most runs that this call checks.
         """
         more = {"dry_run": dry_run, "after": after, "limit": limit, "reason": reason}
         return _over(self, path("dead-letters", "discard"), chosen, more)
 
 
 def _over(group: Group[D], where: str, chosen: Mapping[str, Any], more: Mapping[str, Any]) -> Call[Any]:
-    """Make the call of an order about all that a filter means."""
+    """Make the call of an action on all runs of a filter."""
     place = {"namespace": group.namespace} if group.namespace else {}
     given = {
         name: str(value) if name == "after" else value for name, value in more.items() if value is not None

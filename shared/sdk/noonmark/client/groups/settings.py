@@ -1,4 +1,4 @@
-"""What jobs and runs depend on: namespaces, calendars, limits, workers, keys; and who did what."""
+"""What jobs and runs depend on: namespaces, calendars, limits, workers and keys; and the audit log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Namespaces(Group[D]):
 
     @operation
     def put(self, name: str, body: Mapping[str, Any], *, if_match: str | None = None) -> Call[Namespace]:
-        """Make a namespace, or change it: what is left out returns to its default."""
+        """Create or change a namespace: fields that are left out return to their defaults."""
         headers = {"If-Match": if_match}
         return Call("PUT", path("namespaces", name), document, json=dict(body), headers=headers)
 
@@ -47,20 +47,20 @@ class Namespaces(Group[D]):
 
     @operation
     def pause(self, name: str, reason: str | None = None) -> Call[NamespaceChange]:
-        """Hold all jobs of a namespace."""
+        """Pause all jobs of a namespace."""
         body = {"reason": reason} if reason else {}
         headers = {IDEMPOTENCY_KEY: str(uuid4())}
         return Call("POST", path("namespaces", name, "pause"), document, json=body, headers=headers)
 
     @operation
     def resume(self, name: str, missed: Literal["skip", "latest", "all"]) -> Call[NamespaceChange]:
-        """Let the jobs of a namespace go on; `missed` as for `jobs.resume`."""
+        """Resume the jobs of a namespace; `missed` as for `jobs.resume`."""
         headers, body = {IDEMPOTENCY_KEY: str(uuid4())}, {"missed": missed}
         return Call("POST", path("namespaces", name, "resume"), document, json=body, headers=headers)
 
 
 class Named(Group[D]):
-    """Things of a namespace that have a name: calendars and limits."""
+    """Named resources of a namespace: calendars and limits."""
 
     KIND: str
 
@@ -83,7 +83,7 @@ class Named(Group[D]):
         namespace: str | None = None,
         if_match: str | None = None,
     ) -> Call[dict[str, Any]]:
-        """Make one, or change it."""
+        """Create or change one."""
         place, headers = self._place(namespace), {"If-Match": if_match}
         return Call("PUT", path(self.KIND, name), document, place, json=dict(body), headers=headers)
 
@@ -98,13 +98,13 @@ class Named(Group[D]):
 
 
 class Calendars(Named[D]):
-    """`client.calendars`: days on which jobs run, or do not."""
+    """`client.calendars`: days on which jobs run or do not run."""
 
     KIND = "calendars"
 
 
 class Limits(Named[D]):
-    """`client.limits`: how many runs there may be at once, and how fast they may start."""
+    """`client.limits`: how many runs may be in flight at once, and how fast they may start."""
 
     KIND = "limits"
 
@@ -142,21 +142,21 @@ class Lanes(Group[D]):
 
 
 class Rejections(Group[D]):
-    """`client.rejections`: events on Kafka that were not taken."""
+    """`client.rejections`: events on Kafka that were rejected."""
 
     @listing
     def list(self, *, source: str | None = None, limit: int | None = None) -> Call[Page[Rejection]]:
-        """List them, the newest first: iterate over all, or take a `page()` of them.
+        """List them, the newest first: iterate over all of them, or get a `page()`.
 
         Args:
             source: only events of this source.
-            limit: of one page, 1 to 200.
+            limit: the size of a page, 1 to 200.
         """
         return Call("GET", path("rejections"), page, {"source": source, "limit": limit})
 
     @operation
     def get(self, rejection_id: str) -> Call[RejectionDetail]:
-        """Read one with its problems and the bytes that came."""
+        """Read one with its problems and the received bytes."""
         return Call("GET", path("rejections", rejection_id), document)
 
 
@@ -183,7 +183,7 @@ class Backfills(Group[D]):
 
     @operation
     def get(self, backfill_id: str) -> Call[Backfill]:
-        """Read how far a backfill is."""
+        """Read the progress of a backfill."""
         return Call("GET", path("backfills", backfill_id), document)
 
     @operation
@@ -193,9 +193,9 @@ class Backfills(Group[D]):
         """Stop a backfill.
 
         Args:
-            backfill_id: which one.
-            reason: for people.
-            runs: also end what it has queued; else that runs.
+            backfill_id: the backfill's id.
+            reason: a text for people.
+            runs: also cancel the runs that it has queued; by default they run.
         """
         body = {"runs": runs, **({"reason": reason} if reason else {})}
         headers = {IDEMPOTENCY_KEY: str(uuid4())}
@@ -207,7 +207,7 @@ class Keys(Group[D]):
 
     @operation
     def create(self, body: Mapping[str, Any]) -> Call[NewKey]:
-        """Make a key; its secret is in this answer and nowhere else, so the call is never repeated."""
+        """Create a key; its secret is only in this response, so the call is never retried."""
         return Call("POST", path("keys"), document, json=dict(body))
 
     @listing
@@ -217,16 +217,16 @@ class Keys(Group[D]):
         """List keys without their secrets.
 
         Args:
-            namespace: those with a role there.
-            ended: revoked and expired ones too.
-            limit: of one page, 1 to 200.
+            namespace: only keys with a role in it.
+            ended: also revoked and expired ones.
+            limit: the size of a page, 1 to 200.
         """
         params = {"namespace": namespace or self.namespace, "ended": ended, "limit": limit}
         return Call("GET", path("keys"), page, params)
 
     @operation
     def me(self) -> Call[Me]:
-        """Say whose the client's own key is, and what it may do."""
+        """Return the owner of the client's key, and what it may do."""
         return Call("GET", path("me"), document)
 
     @operation
@@ -253,14 +253,14 @@ class Alerts(Group[D]):
         job_id: UUID | str | None = None,
         limit: int | None = None,
     ) -> Call[Page[AlertItem]]:
-        """List them, the newest first: iterate over all, or take a `page()` of them.
+        """List them, the newest first: iterate over all of them, or get a `page()`.
 
         Args:
             state: open ones by default.
             kind: runaway, late, stuck, failing, dead or silent.
-            namespace: where; by default everywhere that the key may read.
+            namespace: only of this namespace; by default of all that the key may read.
             job_id: only about this job.
-            limit: of one page, 1 to 200.
+            limit: the size of a page, 1 to 200.
         """
         params = {
             "state": state,
@@ -273,12 +273,12 @@ class Alerts(Group[D]):
 
     @operation
     def get(self, alert_id: UUID | str) -> Call[AlertDetail]:
-        """Read one with its figures, and how far each channel was told."""
+        """Read one with its figures, and what was sent to each channel."""
         return Call("GET", path("alerts", alert_id), document)
 
 
 class Audit(Group[D]):
-    """`client.audit`: who changed what, and who was not allowed to."""
+    """`client.audit`: who changed what, and who was denied."""
 
     @listing
     def list(
@@ -293,17 +293,17 @@ class Audit(Group[D]):
         until: datetime | None = None,
         limit: int | None = None,
     ) -> Call[Page[AuditItem]]:
-        """List entries, the newest first: iterate over all, or take a `page()` of them.
+        """List entries, the newest first: iterate over all of them, or get a `page()`.
 
         Args:
-            namespace: where it was done.
-            actor: id of who did it, such as `key:<key id>`.
-            action: what was done, such as `job.pause`.
-            object: what it was done to, such as `job:<id>`.
-            outcome: whether it was done, denied or has failed.
+            namespace: the namespace of the action.
+            actor: id of the user, such as `key:<key id>`.
+            action: the action, such as `job.pause`.
+            object: the changed object, such as `job:<id>`.
+            outcome: done, denied or failed.
             since: the earliest time.
-            until: the time before which they end.
-            limit: of one page, 1 to 200.
+            until: only before this time.
+            limit: the size of a page, 1 to 200.
         """
         params = {
             "namespace": namespace or self.namespace,

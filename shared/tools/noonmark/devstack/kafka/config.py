@@ -1,4 +1,4 @@
-"""The files that a single KRaft node is started with."""
+"""The configuration files of a single KRaft node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
     "group.consumer.session.timeout.ms": "10000",
     "group.consumer.min.heartbeat.interval.ms": "1000",
     "group.consumer.heartbeat.interval.ms": "2000",
-    # A crashed node is let in again only when its last session has run out: 9 s by default.
+    # A crashed node may rejoin only when its last session has expired: 9 s by default.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     # The default buffer of 128 MB would be a quarter of the heap.
@@ -69,7 +69,7 @@ def server_properties(
         port: For clients.
         controller_port: For the node's own controller.
         settings: Settings above `DEFAULT_SETTINGS`.
-        advertised_port: Where clients are sent to, such as a proxy's; None: `port`.
+        advertised_port: The port that clients connect to, such as a proxy's; None: `port`.
     """
     fixed = {
         "process.roles": "broker,controller",

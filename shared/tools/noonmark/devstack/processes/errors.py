@@ -1,4 +1,4 @@
-"""Errors of the development stack: what went wrong, and what the reader can do about it."""
+"""Errors of the development stack: what went wrong, and what you can do about it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class DevStackError(Exception):
 
     Attributes:
         what: One sentence that says what went wrong and where.
-        remedy: What to do about it, or an empty string where nothing more is known.
-        detail: Lines that help to find the cause (the end of a log), or an empty string.
+        remedy: What to do about it; empty if nothing more is known.
+        detail: Lines that help to find the cause (the end of a log); empty if there are none.
     """
 
     def __init__(self, what: str, *, remedy: str = "", detail: str = "") -> None:
@@ -34,17 +34,17 @@ def explain_os_error(error: OSError, doing: str) -> DevStackError:
         return disk_full(f"while {doing}{where}")
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return DevStackError(
-            f"Permission was refused while {doing}{where}: {error.strerror}.",
-            remedy="Choose a folder you may write to with --state-dir.",
+            f"Permission denied while {doing}{where}: {error.strerror}.",
+            remedy="Use --state-dir to choose a folder that you may write to.",
         )
-    return DevStackError(f"The system refused while {doing}{where}: {error.strerror or error}.")
+    return DevStackError(f"System error while {doing}{where}: {error.strerror or error}.")
 
 
 def disk_full(when: str) -> DevStackError:
-    """The one sentence for a full disk, whoever met it."""
+    """The error for a full disk."""
     return DevStackError(
         f"The disk is full {when}.",
-        remedy="Free some space (the stack needs about 1 GB), or put its data elsewhere with --state-dir.",
+        remedy="Free some space (the stack needs about 1 GB), or use --state-dir to put its data elsewhere.",
     )
 
 
@@ -53,18 +53,18 @@ def explain_log(log_tail: str, *, name: str, port_option: str) -> DevStackError 
 
     Args:
         log_tail: The last lines of the log.
-        name: The server's name as people know it, such as `Kafka`.
+        name: The server's name, such as `Kafka`.
         port_option: The command line option that chooses its port.
 
     Returns:
-        The explained error, or None where the log names no cause known here.
+        The explained error, or None if the log has no cause that is known here.
     """
     lowered = log_tail.lower()
     if "no space left on device" in lowered or "disk quota exceeded" in lowered:
         return disk_full(f"while starting {name}")
     if "address already in use" in lowered or "could not create any tcp/ip sockets" in lowered:
         return DevStackError(
-            f"The port of {name} is taken by another program.",
-            remedy=f"Choose another with {port_option}, or leave the option out and a free one is taken.",
+            f"The port of {name} is in use by another program.",
+            remedy=f"Choose another with {port_option}, or leave the option out to use a free one.",
         )
     return None

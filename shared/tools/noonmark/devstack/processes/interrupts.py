@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as an exception that arrives only where it is welcome."""
+"""Ctrl-C and SIGTERM as an exception that is raised only where it is allowed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequested(BaseException):
-    """Somebody asked this process to end."""
+    """This process was asked to stop."""
 
 
 class Interrupts:
-    """Turns the first signal into `StopRequested` inside `welcome()`, and remembers it elsewhere."""
+    """Turns the first signal into `StopRequested` inside `welcome()`, and stores it elsewhere."""
 
     def __init__(self) -> None:
         """Starts with nothing requested."""
@@ -25,8 +25,8 @@ class Interrupts:
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
-        """Handles the signals while inside; the handlers before are put back afterwards."""
-        # nohup has the terminal's end ignored; that wish is kept.
+        """Handles the signals inside the block; the previous handlers are restored afterwards."""
+        # nohup ignores the end of the terminal; that stays so.
         ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         wanted = [number for number in _SIGNALS if not (ignored and number is signal.SIGHUP)]
         before = {number: signal.signal(number, self._handle) for number in wanted}
@@ -38,7 +38,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def welcome(self) -> Iterator[None]:
-        """Raises `StopRequested` in here, also for a signal that came before."""
+        """Raises `StopRequested` inside the block, also for a signal that came before it."""
         self._welcome = True
         try:
             if self.requested:

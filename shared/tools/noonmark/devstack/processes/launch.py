@@ -1,4 +1,4 @@
-"""Runs a command so that it ends when its parent dies, and as another user where that is asked.
+"""Runs a command that stops when its parent dies, as another user if requested.
 
 Started as a script (`python -I -S launch.py …`), it prepares the process and then replaces itself
 by the command, so the process id stays. It imports the standard library only, and is a program of
@@ -33,8 +33,8 @@ def _become(uid: int, gid: int) -> None:
 def main(arguments: list[str]) -> None:
     """Prepares this process and replaces it by the command; does not return."""
     parser = argparse.ArgumentParser(prog="launch")
-    parser.add_argument("--parent", type=int, default=0, help="end with this process; 0: live on")
-    parser.add_argument("--death-signal", default="SIGTERM", help="what the command gets then")
+    parser.add_argument("--parent", type=int, default=0, help="stop with this process; 0: keep running")
+    parser.add_argument("--death-signal", default="SIGTERM", help="the signal that the command gets then")
     parser.add_argument("--uid", type=int)
     parser.add_argument("--gid", type=int)
     parser.add_argument("command", nargs=argparse.REMAINDER)
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
         death_signal = signal.Signals[options.death_signal]
         _check(libc.prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
         if os.getppid() != options.parent:
-            # The parent died before the setting took hold, so its death will not be told any more.
+            # The parent died before the setting took effect, so its death will not be signalled.
             sys.exit(0)
     try:
         os.execvp(command[0], command)  # noqa: S606 - the caller's own command

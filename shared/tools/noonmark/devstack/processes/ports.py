@@ -1,4 +1,4 @@
-"""Free loopback ports for servers that are started, killed and started again on the same one."""
+"""Free loopback ports for servers that are killed and restarted on the same port."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _lowest_ephemeral_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Says whether a server could listen on this loopback port now."""
+    """Whether a server could listen on this loopback port now."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
         # As servers do: a port whose last connections linger in TIME_WAIT is free for them.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -35,7 +35,7 @@ def is_free(port: int) -> bool:
 
 
 def answers(port: int) -> bool:
-    """Says whether something accepts connections on this loopback port."""
+    """Whether something accepts connections on this loopback port."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
         probe.settimeout(1.0)
         return probe.connect_ex((LOOPBACK, port)) == 0
@@ -49,7 +49,7 @@ def free_port(preferred: int | None = None) -> int:
     take the port away from the server.
 
     Args:
-        preferred: Taken when it is free, so that addresses stay the same over restarts.
+        preferred: Used if it is free, so that addresses stay the same across restarts.
 
     Raises:
         DevStackError: No free port was found.
@@ -63,12 +63,12 @@ def free_port(preferred: int | None = None) -> int:
             return candidate
     raise DevStackError(
         f"No free port was found on {LOOPBACK} between {_LOWEST} and {upper}.",
-        remedy="Stop programs that hold many ports, and try again.",
+        remedy="Stop programs that use many ports, and try again.",
     )
 
 
 def require_free(port: int, *, name: str, option: str) -> int:
-    """Checks a port that somebody chose.
+    """Checks a port that the user chose.
 
     Raises:
         DevStackError: Another program listens there.
@@ -76,6 +76,6 @@ def require_free(port: int, *, name: str, option: str) -> int:
     if is_free(port):
         return port
     raise DevStackError(
-        f"Port {port} on {LOOPBACK}, chosen for {name}, is taken by another program.",
-        remedy=f"Choose another with {option}, or leave the option out and a free one is taken.",
+        f"Port {port} on {LOOPBACK}, chosen for {name}, is in use by another program.",
+        remedy=f"Choose another with {option}, or leave the option out to use a free one.",
     )

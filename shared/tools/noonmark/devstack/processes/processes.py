@@ -1,4 +1,4 @@
-"""Child processes: started in a group of their own, named by pid and start time, ended for sure."""
+"""Child processes: started in their own group, identified by pid and start time, always stopped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Process = subprocess.Popen[bytes]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The operating system user that a server runs as, where it may not run as root.
+    """The operating system user that a server runs as if it may not run as root.
 
     Attributes:
         uid: User id.
@@ -36,12 +36,12 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """A process that cannot be mistaken for a later one which got the same number.
+    """A process, distinguished from a later one with the same process id.
 
     Attributes:
         pid: The process id.
-        started: When it started: boot id and clock ticks since boot where /proc shows them (they do
-            not move when the clock is set), else psutil's creation time.
+        started: When it started: boot id and clock ticks since boot if /proc shows them (they do
+                not change when the clock is set), else psutil's creation time.
     """
 
     pid: int
@@ -49,7 +49,7 @@ class ProcessId:
 
     @classmethod
     def of(cls, pid: int) -> ProcessId:
-        """Names a running process.
+        """Identifies a running process.
 
         Raises:
             ProcessLookupError: No such process.
@@ -65,7 +65,7 @@ class ProcessId:
             return False
 
     def send(self, number: signal.Signals) -> bool:
-        """Sends a signal to this very process; False when it no longer runs."""
+        """Sends a signal to this very process; False if it no longer runs."""
         if not self.is_running():
             return False
         try:
@@ -75,7 +75,7 @@ class ProcessId:
         return True
 
     def send_to_group(self, number: signal.Signals) -> None:
-        """Sends a signal to its whole process group, when it leads one and still runs."""
+        """Sends a signal to its whole process group, if it leads one and still runs."""
         if not self.is_running():
             return
         try:
@@ -117,7 +117,7 @@ def spawn(
     Args:
         command: Program and arguments.
         log_file: Takes stdout and stderr.
-        env: The whole environment; the current one where None.
+        env: The whole environment; the current one if None.
         cwd: Working folder.
         account: Another user to run as (only root can).
         pass_fds: Open files that the command inherits under the same numbers.
@@ -156,7 +156,7 @@ def run(
     cwd: Path | None = None,
     pass_fds: Sequence[int] = (),
 ) -> int:
-    """Runs a command to its end and returns its exit code; it never outlives the caller.
+    """Runs a command until it exits and returns its exit code; it never outlives the caller.
 
     Raises:
         subprocess.TimeoutExpired: It took longer than `timeout_seconds`, and was killed.
@@ -169,7 +169,7 @@ def run(
 
 
 def has_ended(process: Process) -> bool:
-    """Whether a child has ended; it is left unreaped, so that its group id cannot be given away yet."""
+    """Whether a child has stopped; it is not reaped, so that its group id cannot be reused yet."""
     if process.returncode is not None:
         return True
     try:
@@ -184,9 +184,9 @@ def is_alive(process: Process) -> bool:
 
 
 def stop(process: Process, *, number: signal.Signals = signal.SIGTERM, grace_seconds: float) -> bool:
-    """Asks a child to end, waits, and kills its group when it does not; True if it ended when asked.
+    """Asks a child to stop, waits, and kills its group if it does not; True if it stopped when asked.
 
-    What the child left behind in its process group ends with it.
+    Other processes in the child's group are killed, too.
     """
     if process.returncode is not None:
         return True
@@ -198,7 +198,7 @@ def stop(process: Process, *, number: signal.Signals = signal.SIGTERM, grace_sec
 
 
 def kill(process: Process) -> None:
-    """Kills what is left of a child's process group and reaps the child; harmless when it has ended."""
+    """Kills what is left of a child's process group and reaps the child; harmless if it has stopped."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -208,7 +208,7 @@ def kill(process: Process) -> None:
 def wait_until(
     condition: Callable[[], bool], *, timeout_seconds: float, interval_seconds: float = 0.05
 ) -> bool:
-    """Polls until the condition holds; False when time ran out."""
+    """Polls until the condition holds; False if time ran out."""
     give_up_at = time.monotonic() + timeout_seconds
     while not condition():
         if time.monotonic() >= give_up_at:
@@ -218,7 +218,7 @@ def wait_until(
 
 
 def tail(log_file: Path, *, lines: int = 15) -> str:
-    """The last lines of a log, or an empty string when there is none."""
+    """The last lines of a log; empty if there is no log."""
     try:
         with log_file.open("rb") as log:
             log.seek(0, os.SEEK_END)
@@ -230,12 +230,12 @@ def tail(log_file: Path, *, lines: int = 15) -> str:
 
 
 def log_size(log_file: Path) -> int:
-    """Bytes in the log now: where the next start's own lines begin."""
+    """Bytes in the log now: where the lines of the next start begin."""
     return log_file.stat().st_size if log_file.exists() else 0
 
 
 def tail_since(log_file: Path, offset: int, *, lines: int = 15) -> str:
-    """The last lines that were written after `offset`, so that an old cause is not taken for a new one."""
+    """The last lines that were written after `offset`, so that an old cause is not reported again."""
     if not log_file.exists():
         return ""
     with log_file.open("rb") as log:
@@ -245,6 +245,6 @@ def tail_since(log_file: Path, offset: int, *, lines: int = 15) -> str:
 
 
 def rotate(log_file: Path) -> None:
-    """Moves a log that has grown large aside (`.1`), before a process opens it again."""
+    """Renames a large log (to `.1`) before a process opens it again."""
     if log_size(log_file) > _KEEP_LOG_BYTES:
         log_file.replace(log_file.with_name(log_file.name + ".1"))
