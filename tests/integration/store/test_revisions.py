@@ -42,7 +42,9 @@ def test_its_own_schema_and_a_later_one_are_worked_with(database_url: str, revis
 def test_an_earlier_schema_is_refused_with_what_to_do(database_url: str):
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("update alembic_version set version_num = '0001_pre_baseline'")
-    with pytest.raises(StartError, match=r"is at revision 0001_pre_baseline.*needs 0002_pre_observing.*db migrate"):
+    with pytest.raises(
+        StartError, match=r"is at revision 0001_pre_baseline.*needs 0002_pre_observing.*db migrate"
+    ):
         await_install(service(database_url))
 
 
