@@ -508,13 +508,13 @@ def test_places_are_forgotten_when_nobody_uses_them_or_there_are_too_many():
             ).state is RunState.SUCCEEDED
             for number in range(300):
                 await grpc_kind.run(job(server.port, host=f"grpc://refused-{number}.test"))
-            assert len(channels._places) < 260
-            assert any("first.test" in key[0] for key in channels._places)
+            assert len(channels._targets) < 260
+            assert any("first.test" in key[0] for key in channels._targets)
             now[0] += 121
             assert (
                 await grpc_kind.run(job(server.port, host="grpc://second.test"))
             ).state is RunState.SUCCEEDED
-            assert [key[0] for key in channels._places] == [f"second.test:{server.port}"]
+            assert [key[0] for key in channels._targets] == [f"second.test:{server.port}"]
             await grpc_kind.close()
 
     run(scenario)

@@ -265,13 +265,13 @@ class World:
     def worker(self, *, lease_seconds: float = 15.0, pool: str = "default") -> Identity:
         return worker_lease.register(self.db, pool=pool, host="here", pid=1, lease_seconds=lease_seconds)
 
-    def start_request(self, run_id: UUID, *, fence: int | None = None) -> StartRequest:
+    def ticket(self, run_id: UUID, *, fence: int | None = None) -> StartRequest:
         row = self.run(run_id)
         return StartRequest(run_id, row["scheduled_for"], row["fence"] if fence is None else fence)
 
     def start(self, worker: Identity, run_ids: Iterable[UUID]) -> list[StartedRun]:
         started, refused = starts.start(
-            self.db, worker, "default", [self.start_request(run_id) for run_id in run_ids]
+            self.db, worker, "default", [self.ticket(run_id) for run_id in run_ids]
         )
         assert not refused
         return started
