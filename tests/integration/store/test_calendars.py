@@ -217,7 +217,7 @@ def test_a_calendar_in_use_is_not_deleted_and_five_of_its_jobs_are_named(world):
     with pytest.raises(CalendarInUseError, match=f"calendar us is used by the job {jobs[0]}; remove it from"):
         calendars.delete_calendar(world.db, "tests", "us")
     jobs += [job_with(world, include=[("us", XMAS)]) for _ in range(5)]
-    with pytest.raises(CalendarInUseError, match=r"is used by the jobs .* and others; take") as caught:
+    with pytest.raises(CalendarInUseError, match=r"is used by the jobs .* and others; remove") as caught:
         calendars.delete_calendar(world.db, "tests", "us")
     assert caught.value.jobs == [str(job) for job in jobs[:5]]
     assert calendars.get_calendar(world.db, "tests", "us").jobs == 6
