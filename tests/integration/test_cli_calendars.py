@@ -231,7 +231,7 @@ def test_holidays_are_imported_from_an_icalendar_file(noonmark, tmp_path):
 def test_a_calendar_in_use_is_not_deleted(noonmark, emptied_database):
     digest = json.loads(noonmark("set", "us", "--date", "2026-12-25", "--json"))["digest"]
     add_job(emptied_database, digest)
-    with pytest.raises(CliError, match="calendar us is used by the job billing; take it out") as caught:
+    with pytest.raises(CliError, match="calendar us is used by the job billing; remove it from") as caught:
         noonmark("delete", "us")
     assert caught.value.code is ExitCode.PROBLEM
     noonmark("set", "de", "--yearly", "10-03")

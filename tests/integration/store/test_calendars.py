@@ -195,7 +195,7 @@ def test_a_change_that_fails_changes_nothing(world):
     set_calendar(world.db, "tests", "us", XMAS)
     job = job_with(world, exclude=[("us", XMAS)])
     world.db.execute("update timers set after_at = null")
-    with pytest.raises(AssertionError, match="do not know their last settled instant"):
+    with pytest.raises(AssertionError, match="have no last settled instant"):
         set_calendar(world.db, "tests", "us", LONGER)
     assert stored(world, job)["exclude"] == [["us", XMAS.digest()]]
     assert timer_of(world, job)["scheduled_for"] == NEXT
@@ -214,10 +214,10 @@ def test_many_jobs_are_planned_anew_in_a_few_statements(world):
 def test_a_calendar_in_use_is_not_deleted_and_five_of_its_jobs_are_named(world):
     set_calendar(world.db, "tests", "us", XMAS)
     jobs = [job_with(world, exclude=[("us", XMAS)])]
-    with pytest.raises(CalendarInUseError, match=f"calendar us is used by the job {jobs[0]}; take it out"):
+    with pytest.raises(CalendarInUseError, match=f"calendar us is used by the job {jobs[0]}; remove it from"):
         calendars.delete_calendar(world.db, "tests", "us")
     jobs += [job_with(world, include=[("us", XMAS)]) for _ in range(5)]
-    with pytest.raises(CalendarInUseError, match=r"is used by the jobs .* and others; take") as caught:
+    with pytest.raises(CalendarInUseError, match=r"is used by the jobs .* and others; remove") as caught:
         calendars.delete_calendar(world.db, "tests", "us")
     assert caught.value.jobs == [str(job) for job in jobs[:5]]
     assert calendars.get_calendar(world.db, "tests", "us").jobs == 6

@@ -61,7 +61,7 @@ class Zoned:
             schedule = parse_schedule(document, created_at=utc(after))
             job_id = self.world.job(schedule=schedule.spec(), recurring=True, state=state)
             due = recurring_due(schedule, job_id, utc(after), zone_data_is_active=active)
-        due = due.held() if held else due
+        due = due.when_paused() if held else due
         self.world.db.execute(
             """insert into timers (fire_at, scheduled_for, after_at, after_offset, runs_left, job_id, job_version, shard,
                                    lane, kind, namespace, pool)
