@@ -127,7 +127,7 @@ def test_a_run_that_is_not_dead_is_not_retried_and_the_answer_says_what_can_be_d
         "succeeded": "trigger its job",
         "cancelled": "trigger its job, or run a backfill",
         "skipped": "run a backfill",
-        "unknown": "nobody knows",
+        "unknown": "its outcome is unknown",
         "discarded": "trigger its job",
         "waiting": "it waits",
     }.items():
