@@ -288,7 +288,7 @@ def test_a_large_body_of_very_many_parts_is_refused_before_it_is_read(scene: Sce
     body = b'{"jobs": [' + b",".join([b"[]"] * 1_000_001) + b"]}"
     answer = scene.call("POST", "/v1/jobs/bulk", key=scene.keys["editor"], body=body)
     assert answer.status == 413
-    assert "in parts" in answer.json()["detail"]
+    assert "into several requests" in answer.json()["detail"]
 
 
 def test_a_large_body_is_read_beside_the_event_loop(scene: Scene, monkeypatch: pytest.MonkeyPatch):

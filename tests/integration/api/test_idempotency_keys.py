@@ -109,7 +109,7 @@ def test_a_refused_request_and_a_dry_run_leave_their_key_free(api, world):
 def test_an_answer_with_a_secret_is_not_kept_so_the_header_is_refused(api, world):
     body = {"name": "ci", "grants": {"tests": "viewer"}}
     problem = api("POST", "/v1/keys", 400, headers=KEY, json=body).json()
-    assert "Idempotency-Key is not taken here" in problem["detail"]
+    assert "Idempotency-Key is not supported here" in problem["detail"]
     assert world.count("idempotency") == world.count("api_keys", "name = 'ci'") == 0
 
 

@@ -174,7 +174,7 @@ def test_who_has_no_valid_key_is_not_let_try_for_ever(call, key, monkeypatch):
     assert {answer.status for answer in answers[:10]} == {401}
     assert answers[0].headers["www-authenticate"] == 'Bearer realm="noonmark"'
     told = problem(answers[-1], 429, "too-many-requests")
-    assert "without valid ones" in told["detail"]
+    assert "without valid credentials" in told["detail"]
     assert call("GET", "/schemas/job", key=key).status == 200, "a valid key works from there all the same"
 
 

@@ -119,7 +119,7 @@ def test_a_dead_run_gets_another_life(api, world, database):
     assert len(world.messages(run.id)) == 1
     assert [row[0] for row in audited(database, "run.retry")] == ["done"]
     problem = api("POST", f"/v1/runs/{run.id}/retry", 409).json()
-    assert problem["detail"] == f"run {run.id} is queued, not dead: it is queued already"
+    assert problem["detail"] == f"run {run.id} is queued, not dead: it is already queued"
 
 
 def test_a_run_that_is_not_dead_is_not_retried_and_the_answer_says_what_can_be_done(api, world):
@@ -127,7 +127,7 @@ def test_a_run_that_is_not_dead_is_not_retried_and_the_answer_says_what_can_be_d
         "succeeded": "trigger its job",
         "cancelled": "trigger its job, or run a backfill",
         "skipped": "run a backfill",
-        "unknown": "nobody knows",
+        "unknown": "its outcome is unknown",
         "discarded": "trigger its job",
         "waiting": "it waits",
     }.items():
