@@ -62,7 +62,7 @@ def test_letters_are_listed_grouped_and_shown_with_their_history(world):
     assert [(made["attempt"], made["outcome"]) for made in one["history"]] == [(1, "failed")]
     assert one["logs"] == []
     text = call("dead", "show", str(runs[2])).stdout
-    assert "attempts that did not succeed" in text
+    assert "failed attempts" in text
     assert "KeyError" in text
 
 
@@ -88,7 +88,7 @@ def test_a_run_that_is_named_and_not_dead_is_a_problem(world):
     done = shown("dead", "redrive", str(run), "--yes", code=1)
 
     assert done["refused_runs"] == [{"run_id": str(run), "reason": "not_dead"}]
-    assert "no id" in call("dead", "redrive", "x", "--yes", code=2).stderr
+    assert "is not an id" in call("dead", "redrive", "x", "--yes", code=2).stderr
 
 
 def test_at_most_so_many_and_so_many_a_second(world, monkeypatch):
@@ -116,13 +116,13 @@ def test_discarded_ones_say_why(world):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("list", "--fingerprint", "xyz"), "16 hexadecimal digits"),
+        (("list", "--fingerprint", "xyz"), "is not a fingerprint"),
         (
             ("list", "--reason", "rejectd"),
             "'rejectd' is not a reason; use one of retries_exhausted",
         ),
-        (("redrive", "--died-of", "lots", "--yes"), "nothing dies of 'lots'"),
-        (("discard", "--job", "invoices", "--reason", "rejected", "--yes"), "meant by --died-of rejected"),
+        (("redrive", "--died-of", "lots", "--yes"), "'lots' is not a reason"),
+        (("discard", "--job", "invoices", "--reason", "rejected", "--yes"), "use --died-of rejected"),
     ],
 )
 def test_a_filter_that_is_misspelt_is_told_and_changes_nothing(world, words, told):

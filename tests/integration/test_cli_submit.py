@@ -58,7 +58,7 @@ def test_every_problem_is_told_with_its_pointer_and_the_exit_code_is_1(check):
     text = "name: a\ntype: python\nhandler: a.b\n---\nname: b\nhandler: a.b\nnmae: x\nschedule: 0 25 * * *\n"
     lines = check(text=text, code=1, json_form=False).splitlines()
     assert lines[0].split() == ["#", "REQUEST", "JOB", "RESULT", "NEXT", "FIRE", "NOTE"]
-    assert lines[1].split() == ["1", "create", "a", "ok", "-", "at", "once"]
+    assert lines[1].split() == ["1", "create", "a", "ok", "-", "now"]
     assert lines[2].split() == ["2", "create", "b", "refused", "-", "-"]
     assert lines[3] == "document 2 (b)"
     assert {line.split()[0] for line in lines[4:7]} == {"/type:", "/nmae:", "/schedule:"}
@@ -107,4 +107,4 @@ def test_a_document_that_is_too_large_is_refused(check, monkeypatch):
 
 
 def test_a_file_that_cannot_be_read_is_wrong_usage(command_line):
-    assert "cannot be read" in call("submit", "--dry-run", "none.yaml", code=2).stderr
+    assert "cannot read" in call("submit", "--dry-run", "none.yaml", code=2).stderr

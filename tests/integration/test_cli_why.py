@@ -65,5 +65,5 @@ def test_a_name_that_several_jobs_share_asks_for_an_id(noonmark: Callable[..., s
 
     told = noonmark("why", "mail", code=1)
 
-    assert "several jobs are called 'mail'" in told
+    assert "several jobs have the name 'mail'" in told
     assert all(str(job) in told for job in jobs)
