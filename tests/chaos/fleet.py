@@ -95,7 +95,7 @@ class Fleet:
 
     def fill(self) -> None:
         """Start what is missing, without waiting for it."""
-        self.poll()
+        self.look()
         for service, wanted in WANTED.items():
             for _ in range(wanted - len(self.alive(service))):
                 self.noonmark.launch(service)
@@ -115,12 +115,12 @@ class Fleet:
                 self.exits.append(
                     Exit(node.name, f"is not ready {READY_SECONDS:g} s later: {node.log(4)[-600:]}")
                 )
-        self.poll()
+        self.look()
 
     def await_leaving(self) -> None:
         """Wait until those that drain have ended."""
         while self.leaving:
-            self.poll()
+            self.look()
             time.sleep(0.05)
 
     def owners(self) -> list[Owners]:

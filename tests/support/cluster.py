@@ -182,7 +182,7 @@ class Cluster:
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run a query."""
-        return self.poll(query, values or None)
+        return self.look(query, values or None)
 
     def look(self, query: str, values: Any) -> list[tuple[Any, ...]]:
         """Run a query; once more where the server went away since the last one."""
@@ -288,7 +288,7 @@ class Cluster:
 
     def unsettled(self, load: Load) -> dict[str, int]:
         """What keeps a load from being settled; empty when nothing does."""
-        (row,) = self.poll(
+        (row,) = self.look(
             "select %(jobs)s - (select count(*) from jobs where namespace = %(ns)s),"
             " %(refused)s - (select count(*) from rejections where event_source = %(source)s),"
             " (select count(*) from timers where namespace = %(ns)s),"

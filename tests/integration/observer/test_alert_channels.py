@@ -112,10 +112,10 @@ def test_a_change_is_told_once_signed_and_its_end_after_its_beginning(desk, rece
     alert = desk.raised()
     desk.resolved()
 
-    desk.send()
+    desk.tell()
     assert told(receiver) == [f"{alert}-raised"]
-    desk.send()
-    desk.send()
+    desk.tell()
+    desk.tell()
 
     assert told(receiver) == [f"{alert}-raised", f"{alert}-resolved"]
     assert desk.row("raised") == desk.row("resolved") == (1, None, True, False)
@@ -126,18 +126,18 @@ def test_what_a_dead_receiver_missed_it_hears_when_it_is_back(desk, receiver):
     desk.resolved()
     receiver.close()
 
-    desk.send()
+    desk.tell()
     attempts, error, sent, waits = desk.row()
     assert (attempts, sent, waits) == (1, False, True)
     assert "cannot be reached" in error
     assert ALERT_DELIVERIES_WAITING.labels("webhook")._value.get() == 2
-    desk.send()
+    desk.tell()
     assert desk.row()[0] == 1, "it waits before it tries again"
 
     receiver.open()
     desk.let_pass(6)
-    desk.send()
-    desk.send()
+    desk.tell()
+    desk.tell()
     assert told(receiver) == [f"{alert}-raised", f"{alert}-resolved"]
     assert desk.row() == (2, None, True, False)
 
@@ -151,11 +151,11 @@ def test_what_is_refused_for_long_is_given_up_and_shown_and_holds_up_no_end(desk
     )
     before = ALERT_DELIVERIES.labels("webhook", "given_up")._value.get()
 
-    desk.send()
+    desk.tell()
     assert desk.row() == (deliveries.MOST_ATTEMPTS, "answered 401", False, False)
     assert ALERT_DELIVERIES.labels("webhook", "given_up")._value.get() == before + 1
     receiver.status = 200
-    desk.send()
+    desk.tell()
 
     assert told(receiver) == [f"{alert}-raised", f"{alert}-resolved"]
     assert desk.row("resolved") == (1, None, True, False)
@@ -168,8 +168,8 @@ def test_a_channel_that_is_turned_on_later_is_told_what_is_open(desk, receiver):
 
     for _ in range(2):
         assert alerts.raise_alerts(desk.world.db, [one], channels=("webhook",), **SIDE) == []
-    desk.send()
-    desk.send()
+    desk.tell()
+    desk.tell()
 
     assert told(receiver) == [f"{alert.id}-raised"]
 
@@ -179,7 +179,7 @@ def test_what_was_put_off_by_a_clock_that_was_set_back_since_is_told(desk, recei
     desk.raised()
     desk.world.db.execute("update alert_deliveries set due_at = noonmark_now() + %s", [ahead])
 
-    desk.send()
+    desk.tell()
 
     assert len(told(receiver)) == heard
 
@@ -187,7 +187,7 @@ def test_what_was_put_off_by_a_clock_that_was_set_back_since_is_told(desk, recei
 def test_an_alert_of_a_job_that_is_gone_keeps_the_name_of_the_job(desk, receiver):
     desk.raised(job_id=uuid7(), details={"job_name": "invoices"})
 
-    desk.send()
+    desk.tell()
 
     ((_, body),) = receiver.got
     assert json.loads(body)["data"]["job_name"] == "invoices"
@@ -244,10 +244,10 @@ def test_one_that_dies_between_sending_and_noting_leads_to_the_same_id_again(des
     assert died.returncode == -9
     assert told(receiver) == [f"{alert}-raised"]
 
-    desk.send()
+    desk.tell()
     assert len(receiver.got) == 1, "it is the dead one's until its lease is over"
     desk.let_pass(91)
-    desk.send()
+    desk.tell()
 
     assert told(receiver) == [f"{alert}-raised"] * 2
     assert desk.row() == (2, None, True, False)
@@ -344,7 +344,7 @@ def test_alertmanager_shows_what_is_open_and_is_reminded_and_told_the_end(emptie
         desk.raised("late:1", job_id=job)
         desk.raised("late:2")
 
-        desk.send("alertmanager")
+        desk.tell("alertmanager")
         shown = alertmanager.active()
         assert {one["labels"].get("job") for one in shown} == {"invoices", None}
         assert {one["labels"]["alertname"] for one in shown} == {"NoonmarkLate"}
@@ -352,17 +352,17 @@ def test_alertmanager_shows_what_is_open_and_is_reminded_and_told_the_end(emptie
         # It lost its memory; the next reminder gives it back.
         alertmanager.stop()
         desk.let_pass(61)
-        desk.send("alertmanager")
+        desk.tell("alertmanager")
         alertmanager.start()
         assert alertmanager.active() == []
         desk.let_pass(61)
-        desk.send("alertmanager")
+        desk.tell("alertmanager")
         assert len(alertmanager.active()) == 2
 
         desk.resolved("late:1")
-        desk.send("alertmanager")
+        desk.tell("alertmanager")
         desk.let_pass(61)
-        desk.send("alertmanager")
+        desk.tell("alertmanager")
         (left,) = alertmanager.active()
         assert "job" not in left["labels"]
         assert world.value("select count(*) from alert_deliveries where isfinite(due_at)") == 1
@@ -373,11 +373,11 @@ def test_alertmanager_does_not_hear_that_one_is_over_while_the_next_of_its_label
 ):
     with open_desk(emptied_database, alertmanager_url=receiver.url) as desk:
         desk.raised()
-        desk.send("alertmanager")
+        desk.tell("alertmanager")
         desk.resolved()
         desk.raised()
 
-        desk.send("alertmanager")
+        desk.tell("alertmanager")
 
         ends = [json.loads(body)[0]["endsAt"] for _, body in receiver.got]
         assert len(ends) == 2

@@ -46,7 +46,7 @@ def test_outcomes_are_counted_with_their_job_and_kind(world, desk):
     (other,) = world.started(worker)
     world.record(worker, [outcome(run), outcome(other, RunState.DEAD, error="x")], [run.batch_id])
 
-    desk.observe()
+    desk.hear()
 
     (stats,) = world.rows("select * from job_stats")
     assert (stats["job_id"], stats["runs"], stats["kind"], stats["failures"]) == (job, 1, "python", 0)
@@ -59,7 +59,7 @@ def test_outcomes_are_counted_with_their_job_and_kind(world, desk):
 
 def test_a_record_that_is_read_again_counts_no_more(world, desk):
     fill(world, desk)
-    desk.observe(batch=7)
+    desk.hear(batch=7)
     once = desk.state()
 
     assert desk.take(range(10)) == []
@@ -70,11 +70,11 @@ def test_a_record_that_is_read_again_counts_no_more(world, desk):
 
 def test_an_event_that_was_sent_twice_counts_once(world, desk):
     fill(world, desk, 6)
-    desk.observe()
+    desk.hear()
     once = desk.state()
 
     desk.values += desk.values[2:5]
-    desk.observe()
+    desk.hear()
 
     assert desk.state() == once
     assert world.value("select next_offset from observer_offsets") == 9
@@ -82,7 +82,7 @@ def test_an_event_that_was_sent_twice_counts_once(world, desk):
 
 def test_of_a_gap_nothing_is_taken_before_what_lies_in_it(world, desk):
     fill(world, desk, 12)
-    desk.observe(batch=100)
+    desk.hear(batch=100)
     whole = desk.state()
     statistics.forget(world.db)
     desk.place()
@@ -97,7 +97,7 @@ def test_of_a_gap_nothing_is_taken_before_what_lies_in_it(world, desk):
 def test_an_observer_that_goes_on_while_all_is_forgotten_begins_again(world, desk):
     """Of two observers one rebuilds: the other, far into the topic, must not go on from there."""
     fill(world, desk, 12)
-    desk.observe()
+    desk.hear()
     whole = desk.state()
     fill(world, desk, 1)
     statistics.forget(world.db)
@@ -111,7 +111,7 @@ def test_an_observer_that_goes_on_while_all_is_forgotten_begins_again(world, des
 
 def test_two_observers_that_read_the_same_count_once(world, desk, emptied_database):
     fill(world, desk)
-    desk.observe()
+    desk.hear()
     once = desk.state()
     statistics.forget(world.db)
     other = WatchDesk(world, emptied_database)
@@ -130,7 +130,7 @@ def test_two_observers_that_read_the_same_count_once(world, desk, emptied_databa
 def test_dying_anywhere_and_beginning_again_comes_to_the_same(world, desk, emptied_database, seed):
     """A crash is a transaction that did not commit; the next process begins where the last one that did ends."""
     fill(world, desk)
-    desk.observe(batch=1000)
+    desk.hear(batch=1000)
     clean = desk.state()
     statistics.forget(world.db)
     chance = random.Random(seed)
@@ -211,14 +211,14 @@ def test_a_record_that_is_no_event_stops_nothing(world, desk):
     fill(world, desk, 3)
     desk.values[1:1] = [b"{", b"", b'{"type": "other"}']
 
-    desk.observe()
+    desk.hear()
 
     assert world.value("select sum(succeeded + failed + other + skipped) from outcome_windows") == 3
 
 
 def test_what_is_old_goes(world, desk):
     fill(world, desk, 12)
-    desk.observe()
+    desk.hear()
     assert world.count("observer_events") == 12
     world.db.execute("delete from jobs where id = (select job_id from job_stats order by job_id limit 1)")
 

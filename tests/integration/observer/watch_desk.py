@@ -81,7 +81,7 @@ class WatchDesk:
 
     def look(self) -> dict[str, list[dict[str, Any]]]:
         """Look once; return the open alerts by kind."""
-        self.loop.poll(self.world.db)
+        self.loop.check_all(self.world.db)
         rows = self.world.rows("select * from alerts where resolved_at is null order by fingerprint")
         found: dict[str, list[dict[str, Any]]] = {}
         for row in rows:

@@ -37,7 +37,7 @@ def test_a_start_deadline_passes_by_the_databases_clock(world):
     run_id = world.put_run(start_by=world.now() + timedelta(hours=1))
     world.turn_clock(timedelta(hours=2))
 
-    started, refused = starts.start(world.db, world.worker(), "default", [world.start_request(run_id)])
+    started, refused = starts.start(world.db, world.worker(), "default", [world.ticket(run_id)])
 
     assert started == []
     assert starts.expire(world.db, TOPICS, refused, shards=SHARDS) == {Lane.NORMAL: 1}

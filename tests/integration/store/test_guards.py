@@ -341,7 +341,7 @@ def test_an_expired_run_is_told_with_its_reason(world):
         [job_id, run_id],
     )
 
-    assert starts.expire(world.db, TOPICS, [world.start_request(run_id)], shards=SHARDS) == {Lane.NORMAL: 1}
+    assert starts.expire(world.db, TOPICS, [world.ticket(run_id)], shards=SHARDS) == {Lane.NORMAL: 1}
 
     (told,) = world.told()
     assert (told["run_id"], told["state"]) == (str(run_id), "skipped")

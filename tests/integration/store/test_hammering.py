@@ -31,6 +31,7 @@ from noonmark.schemas.events.submissions import (
 )
 from noonmark.store.claims import claims
 from noonmark.store.claims.planner import Planner
+from noonmark.store.database.row_types import StartedRun
 from noonmark.store.jobs.submit import FactCache, Request, accept
 from noonmark.store.limits import promotion
 from noonmark.store.limits.limits import Figures, set_limit
@@ -39,7 +40,7 @@ from noonmark.store.outbox.relay import Parked
 from noonmark.store.outcomes.callback_rows import Expected, NewCallback, open_callbacks
 from noonmark.store.outcomes.extras import OutcomeExtras
 from noonmark.store.runs import cancel as run_cancel
-from noonmark.store.runs import dead_letters, held_runs, leases, work
+from noonmark.store.runs import dead_letters, finish, held_runs, leases, starts
 from noonmark.store.runs.dead_letters import DeadSelection
 from noonmark.store.runs.finish import Outcome
 from noonmark.store.runs.starts import StartRequest
@@ -101,7 +102,7 @@ class Session:
         self.known = FactCache()
         self.planner = Planner(catch_up_cap=3, ledger_cap=20)
         self.worker = self.world.worker(lease_seconds=1000)
-        self.held: dict[UUID, tuple[work.StartedRun, int]] = {}
+        self.held: dict[UUID, tuple[StartedRun, int]] = {}
         self.acts: list[Callable[[], object]] = (
             [self.claim] * 3
             + [self.promote] * 5
@@ -164,7 +165,7 @@ class Session:
         tickets = [t for t in self.fleet.receive(self.rng) if t.run_id not in self.held]
         if tickets:
             fences = {ticket.run_id: ticket.fence for ticket in tickets}
-            started, _ = work.start(self.db, self.worker, "default", tickets)
+            started, _ = starts.start(self.db, self.worker, "default", tickets)
             for run in started:
                 # Of two messages of a run in one batch, only that of the fence it has was taken.
                 self.held[run.id] = run, self.fence_of(run.id) or fences[run.id]
@@ -172,11 +173,11 @@ class Session:
     def fence_of(self, run_id: UUID) -> int:
         return self.world.value("select fence from runs where id = %s", run_id)
 
-    def some_held(self) -> list[tuple[work.StartedRun, int]]:
+    def some_held(self) -> list[tuple[StartedRun, int]]:
         ids = self.rng.sample(sorted(self.held), min(len(self.held), self.rng.randint(1, 4)))
         return [self.held[run_id] for run_id in ids]
 
-    def let_go(self, runs: list[tuple[work.StartedRun, int]]) -> None:
+    def let_go(self, runs: list[tuple[StartedRun, int]]) -> None:
         for run, _ in runs:
             del self.held[run.id]
 
@@ -185,10 +186,10 @@ class Session:
         if runs:
             with self.db.transaction():
                 outcomes = [self.outcome(run, fence) for run, fence in runs]
-                work.record(self.db, self.worker, TOPICS, outcomes, [], shards=SHARDS)
-            self.forget(runs)
+                finish.record(self.db, self.worker, TOPICS, outcomes, [], shards=SHARDS)
+            self.let_go(runs)
 
-    def outcome(self, run: work.StartedRun, fence: int) -> Outcome:
+    def outcome(self, run: StartedRun, fence: int) -> Outcome:
         state, how, reason = self.rng.choice(
             [(RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED, None)] * 4
             + [(RunState.RETRYING, AttemptOutcome.FAILED, None)] * 3
@@ -212,7 +213,7 @@ class Session:
     def hand_back(self) -> None:
         runs = self.some_held()
         held_runs.requeue_unfinished(self.db, self.worker, [(run.id, run.scheduled_for) for run, _ in runs])
-        self.forget(runs)
+        self.let_go(runs)
 
     def reconcile(self) -> None:
         """Compare with Postgres: forget what is not ours, end what was cancelled, give back what is not known."""
@@ -237,7 +238,7 @@ class Session:
     def expire(self) -> None:
         with self.fleet.lock:
             tickets = self.fleet.messages[:3]
-        work.expire(self.db, TOPICS, tickets, shards=SHARDS)
+        starts.expire(self.db, TOPICS, tickets, shards=SHARDS)
 
     # people and their events
 

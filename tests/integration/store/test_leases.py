@@ -43,7 +43,7 @@ class Watch:
 @pytest.fixture
 def watch(world):
     watch = Watch(world)
-    watch.poll()
+    watch.look()
     return watch
 
 
@@ -99,7 +99,7 @@ def test_an_outage_longer_than_every_lease_loses_nobody(world, watch):
     worker = world.worker(lease_seconds=LEASE)
     (run,) = world.started(worker)
 
-    after = watch.poll(after=30)
+    after = watch.look(after=30)
 
     assert (after.lapsed, after.lost, after.watched_seconds) == (0, [], 0)
     assert lapsed(watch.keep_looking(LEASE, worker)) == 0
@@ -136,7 +136,7 @@ def test_nothing_that_the_lapsed_worker_still_sends_is_taken(world, watch):
 
     assert len(world.record(worker, [outcome(run)]).fenced) == 1
     assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for)]) == 0
-    assert starts.start(world.db, worker, "default", [world.start_request(queued)])[0] == []
+    assert starts.start(world.db, worker, "default", [world.ticket(queued)])[0] == []
     assert world.run(run.id)["state"] == "queued"
 
 
@@ -175,7 +175,7 @@ def test_a_worker_that_left_in_good_order_is_waited_for_by_nobody(world, watch):
     (run,) = world.started(worker)
     worker_lease.leave(world.db, worker)
 
-    done = watch.poll()
+    done = watch.look()
 
     assert (done.lapsed, [run.id for run in done.lost]) == (0, [run.id])
     assert world.run(run.id)["state"] == "queued"
@@ -214,7 +214,7 @@ def test_an_overdue_batch_does_not_take_a_run_that_its_worker_has_started_anew(w
 def test_a_start_that_commits_after_the_lapse_is_found_by_the_next_pass(world, watch):
     worker = world.worker(lease_seconds=LEASE)
     run_id = world.put_run()
-    ticket = world.start_request(run_id)
+    ticket = world.ticket(run_id)
     slow = world.another()
     slow.execute("begin")
     # The start sees a worker that lives; its commit comes when the worker is gone.
@@ -224,10 +224,10 @@ def test_a_start_that_commits_after_the_lapse_is_found_by_the_next_pass(world, w
     assert lapsed(passes) == 1
     started, _ = starts.start(slow, worker, "default", [ticket])
     assert [run.id for run in started] == [run_id]
-    assert watch.poll(1).lost == []
+    assert watch.look(1).lost == []
     slow.execute("commit")
 
-    (lost,) = watch.poll(1).lost
+    (lost,) = watch.look(1).lost
 
     assert lost.id == run_id
     assert (world.run(run_id)["state"], world.run(run_id)["fence"]) == ("queued", 2)
@@ -238,7 +238,7 @@ def test_batches_of_a_worker_whose_row_is_gone_are_taken_up(world, watch):
     (run,) = world.started(worker)
     world.db.execute("delete from workers")
 
-    assert [lost.id for lost in watch.poll().lost] == [run.id]
+    assert [lost.id for lost in watch.look().lost] == [run.id]
 
 
 def test_a_great_many_batches_are_taken_up_pass_by_pass(world, watch):
@@ -247,7 +247,7 @@ def test_a_great_many_batches_are_taken_up_pass_by_pass(world, watch):
         world.started(worker)
     worker_lease.leave(world.db, worker)
 
-    taken = [len(watch.poll().lost) for _ in range(4)]
+    taken = [len(watch.look().lost) for _ in range(4)]
 
     assert taken == [20, 20, 5, 0]
 
@@ -260,7 +260,7 @@ def test_two_triggers_that_look_at_once_take_up_each_run_once(world, watch):
     other = world.another()
     with other.transaction():
         first = leases._requeue_lost(other, TOPICS, shards=SHARDS, batches=6)
-        second = watch.poll().lost
+        second = watch.look().lost
 
     assert len(first) == 6
     assert len(second) == 4
@@ -293,4 +293,4 @@ def test_a_restarted_worker_gets_back_by_lease_what_it_lost(world, watch):
 
     assert (again.attempt, again.losses) == (1, 1)
     assert world.record(new, [outcome(again, fence=2)]).states == {run.id: "succeeded"}
-    assert isinstance(world.start_request(run.id), StartRequest)
+    assert isinstance(world.ticket(run.id), StartRequest)

@@ -222,8 +222,8 @@ class Filled:
             "read_traces": {"ids": jobs},
             "claim_once named": {**due, "lane": 0, "named": True},
             "lock_planned_timers": {**due, "lane": 1, "kind": 1, "zone_data": "none"},
-            "lock_planned zoned": {**due, "lane": 1, "kind": 3, "zone_data": zone_data_version()},
-            "take_run_timers retries": {**due, "lane": 2, "kind": 2},
+            "lock_planned_timers zoned": {**due, "lane": 1, "kind": 3, "zone_data": zone_data_version()},
+            "claim_run_timers retries": {**due, "lane": 2, "kind": 2},
             "read_next_timers": {"shards": list(EVERY_SHARD)},
             **self.cases_of_looks(jobs),
             "list_missing_days": due,
@@ -248,7 +248,7 @@ class Filled:
                 "places": [row[0] for row in self.outbox],
                 "seqs": [row[1] for row in self.outbox],
             },
-            "pressure": {"slices": list(EVERY_SHARD), "cap": BATCH // 4},
+            "measure_relay_lag": {"slices": list(EVERY_SHARD), "cap": BATCH // 4},
             "read_due_heads": {},
             "read_outbox_heads": {},
             "claim_deliveries": {"channel": "webhook", "most": 16, "lease_seconds": 90.0},
@@ -336,7 +336,11 @@ class Filled:
             "explain_recent_runs": {"job_id": waiting[0][2], "most": 20},
             "explain_timer": {"job_id": waiting[0][2]},
             "explain_runs": span(waiting),
-            "why_runs of any day": {**span(waiting), "first": NEVER - timedelta(days=9999), "last": NEVER},
+            "explain_runs of any day": {
+                **span(waiting),
+                "first": NEVER - timedelta(days=9999),
+                "last": NEVER,
+            },
             # Of each line, its slots and those before the run are counted.
             "explain_gates": {"run_ids": [waiting[0][0]], "keys": keys[:1]},
             "explain_slot_holders": {"keys": keys, "most": 5},
@@ -360,7 +364,7 @@ class Filled:
                 "job_ids": [row[2] for row in self.running],
                 "fences": json.dumps({str(one): 1 for one in ids}),
             },
-            "take_run_timers deadlines": {
+            "claim_run_timers deadlines": {
                 "shards": list(EVERY_SHARD),
                 "lane": 1,
                 "kind": 4,

@@ -8,7 +8,7 @@ from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 from noonmark.core.vocabulary import RunState
 from noonmark.store.claims import claims
 from noonmark.store.runs import cancel as run_cancel
-from noonmark.store.runs import dead_letters, held_runs, work
+from noonmark.store.runs import dead_letters, finish, held_runs
 from noonmark.store.runs.cancel import CANCELLABLE, RunKey
 
 
@@ -127,7 +127,7 @@ def test_of_cancel_and_outcome_the_one_that_locks_first_wins_and_the_other_sees_
 
     def record(connection):
         with connection.transaction():
-            work.record(connection, worker, TOPICS, [outcome(run, how, **more)], [], shards=SHARDS)
+            finish.record(connection, worker, TOPICS, [outcome(run, how, **more)], [], shards=SHARDS)
 
     def stop(connection):
         keys = [RunKey(run.id, run.scheduled_for)]

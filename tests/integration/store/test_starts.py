@@ -40,7 +40,7 @@ def test_a_start_makes_the_run_this_workers_and_brings_its_work(world):
 @pytest.mark.parametrize("fence", [1, 3])
 def test_a_start_with_another_fence_than_the_runs_is_refused(world, fence):
     run_id = world.put_run(fence=2)
-    ticket = world.start_request(run_id, fence=fence)
+    ticket = world.ticket(run_id, fence=fence)
 
     started, refused = starts.start(world.db, world.worker(), "default", [ticket])
 
@@ -52,7 +52,7 @@ def test_a_start_with_another_fence_than_the_runs_is_refused(world, fence):
 def test_a_start_for_another_pool_is_refused(world):
     run_id = world.put_run(pool="gpu")
 
-    started, refused = starts.start(world.db, world.worker(), "default", [world.start_request(run_id)])
+    started, refused = starts.start(world.db, world.worker(), "default", [world.ticket(run_id)])
 
     assert started == []
     assert len(refused) == 1
@@ -67,10 +67,10 @@ def test_a_start_under_another_epoch_or_by_a_worker_that_lapsed_or_left_is_refus
     nobody = Identity(99, 1)
 
     for who in (Identity(worker.worker, 2), lapsed, left, Identity(left.worker, 2), nobody):
-        assert starts.start(world.db, who, "default", [world.start_request(run_id)])[0] == []
+        assert starts.start(world.db, who, "default", [world.ticket(run_id)])[0] == []
 
     assert world.run(run_id)["state"] == "queued"
-    assert len(starts.start(world.db, worker, "default", [world.start_request(run_id)])[0]) == 1
+    assert len(starts.start(world.db, worker, "default", [world.ticket(run_id)])[0]) == 1
 
 
 def test_a_run_that_another_worker_has_is_not_started_again(world):
@@ -78,14 +78,14 @@ def test_a_run_that_another_worker_has_is_not_started_again(world):
     run_id = world.put_run()
     world.start(first, [run_id])
 
-    started, refused = starts.start(world.db, second, "default", [world.start_request(run_id)])
+    started, refused = starts.start(world.db, second, "default", [world.ticket(run_id)])
 
     assert (started, len(refused)) == ([], 1)
     assert world.run(run_id)["owner"] == first.worker
 
 
 def test_two_workers_that_start_the_same_runs_at_once_share_them_out(world):
-    tickets = [world.start_request(world.put_run()) for _ in range(50)]
+    tickets = [world.ticket(world.put_run()) for _ in range(50)]
     together = threading.Barrier(4)
 
     def start(session, worker):
@@ -116,7 +116,7 @@ def test_a_start_of_one_run_in_two_copies_starts_it_once(world):
     worker = world.worker()
     run_id = world.put_run()
 
-    started, refused = starts.start(world.db, worker, "default", [world.start_request(run_id)] * 2)
+    started, refused = starts.start(world.db, worker, "default", [world.ticket(run_id)] * 2)
 
     assert [run.id for run in started] == [run_id]
     assert refused == []
@@ -137,7 +137,7 @@ def test_a_run_whose_start_deadline_has_passed_is_refused_and_then_skipped(world
     worker = world.worker()
     late = world.put_run(start_by=world.now() - timedelta(milliseconds=1))
     early = world.put_run(start_by=world.now() + timedelta(hours=1))
-    tickets = [world.start_request(late), world.start_request(early)]
+    tickets = [world.ticket(late), world.ticket(early)]
 
     started, refused = starts.start(world.db, worker, "default", tickets)
     ended = starts.expire(world.db, TOPICS, refused, shards=SHARDS)

@@ -271,7 +271,7 @@ class World:
 
     def start(self, worker: Identity, run_ids: Iterable[UUID]) -> list[StartedRun]:
         started, refused = starts.start(
-            self.db, worker, "default", [self.start_request(run_id) for run_id in run_ids]
+            self.db, worker, "default", [self.ticket(run_id) for run_id in run_ids]
         )
         assert not refused
         return started

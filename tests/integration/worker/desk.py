@@ -113,5 +113,5 @@ class Desk:
 
     def _of(self, run: StartedRun) -> RunningAttempt:
         return RunningAttempt.of(
-            run, Delivery(self.world.start_request(run.id), record(), Lane(run.lane)), "default"
+            run, Delivery(self.world.ticket(run.id), record(), Lane(run.lane)), "default"
         )

@@ -52,7 +52,7 @@ class Sender:
             "update jobs set kind = 'http', handler = null, work = %s where id = %s", [Json(spec), job_id]
         )
         (run,) = self.world.started(self.worker, job_id=job_id)
-        ticket = self.world.start_request(run.id)
+        ticket = self.world.ticket(run.id)
         hand = RunningAttempt.of(run, Delivery(ticket, record(), Lane.NORMAL), "default")
         hand.began_at = time.monotonic()
         return hand

@@ -289,7 +289,7 @@ def test_a_keeper_that_dies_takes_its_children_along_and_the_next_run_has_anothe
     scripts.wait(
         lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the script to begin"
     )
-    (launcher,) = [p for p in below() if "keeper.py" in " ".join(p.cmdline())]
+    (launcher,) = [p for p in below() if "supervisor.py" in " ".join(p.cmdline())]
     launcher.kill()
     assert scripts.end(held).error == "the script was lost: the keeper of child processes has ended"
     pid = int((tmp_path / "pid").read_text())
