@@ -117,16 +117,22 @@ def test_a_run_that_was_isolated_ends_with_its_killed_worker(noonmark: Cluster, 
     load.now(3, "chaos.blocking_gate", payload={"gate": str(tmp_path / "gate")})
     noonmark.publish(load)
     noonmark.wait(lambda: noonmark.states(load.namespace) == {"queued": 3}, "the runs to be queued")
-    # As if two workers had vanished with them: from now on each runs in a process of its own.
-    noonmark.database.execute("update runs set losses = 2")
+    for lost in (1, 2):
+        worker = noonmark.start("worker")[0]
+        noonmark.wait(
+            lambda lost=lost: len(noonmark.calls(load.namespace)) == 3 * lost, "every handler to begin", 30
+        )
+        worker.kill()
+    # Two workers were lost with them: from now on each runs in a separate process.
+    before = len(noonmark.calls(load.namespace))
     victim = noonmark.start("worker", worker_processes="3")[0]
-    noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 3, "every handler to begin")
-    children = {call["pid"] for call in noonmark.calls(load.namespace)}
+    noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 9, "every handler to begin", 30)
+    children = {call["pid"] for call in noonmark.calls(load.namespace)[before:]}
     assert len(children - {victim.pid}) == 3
     victim.kill()
     noonmark.wait(lambda: not any(map(psutil.pid_exists, children)), "its children to end")
     noonmark.start("worker", worker_processes="3")
-    noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 6, "the runs to be retaken", 30)
+    noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 12, "the runs to be retaken", 30)
     (tmp_path / "gate").touch()
     noonmark.assert_clean(load)
-    assert runs(noonmark, load) == [("succeeded", 1, 3, 2, 3)]
+    assert runs(noonmark, load) == [("succeeded", 1, 3, 4, 3)]

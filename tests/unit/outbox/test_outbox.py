@@ -34,7 +34,7 @@ def test_bindings_are_read_whatever_stands_in_the_url():
         ("shop=postgresql://u:hunter2@h/d", "binding 1 is not valid"),
         ("shop=postgresql://u:hunter2@h/d=Not-One", "binding shop has no namespace at its end"),
         ("a=postgresql://u:hunter2@h/d=x a=postgresql://u:hunter2@h/e=x", "two bindings are named a"),
-        ("a=postgresql://u:hunter2@h:99999/d=x", "the URL of binding a has a port that is no number"),
+        ("a=postgresql://u:hunter2@h:99999/d=x", "the URL of binding a has a port that is not a number"),
     ],
 )
 def test_a_setting_that_cannot_be_read_is_told_without_any_of_its_passwords(text, told, monkeypatch):

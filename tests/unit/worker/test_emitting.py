@@ -185,7 +185,7 @@ def test_a_kafka_job_for_a_topic_that_is_not_listed_is_not_tried_again():
 def test_an_operators_list_is_checked_when_it_is_read():
     check_allow_list(["a", "a.*", "*"])
     for bad in ("", "a b", "a*b", "**"):
-        with pytest.raises(ValueError, match="is neither a topic nor the beginning of one"):
+        with pytest.raises(ValueError, match="is neither a topic nor a topic prefix"):
             check_allow_list([bad])
 
 

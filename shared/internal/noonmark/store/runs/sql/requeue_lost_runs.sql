@@ -10,7 +10,7 @@ set (state, reason, error, finished_at, queued_at, losses, attempt, fence, owner
            case when runs.state = 'cancelling' then runs.reason
                 when once or runs.losses >= %(loss_budget)s then 'lost' end,
            case when runs.state = 'cancelling' then null
-                when once then 'the worker vanished while it ran this; nobody knows how far it came'
+                when once then 'the worker was lost while it ran this; how far the run got is unknown'
                 when runs.losses >= %(loss_budget)s
                 then 'the worker vanished ' || runs.losses + 1 || ' times while it ran this' end,
            case when runs.state = 'cancelling' or once or runs.losses >= %(loss_budget)s then noonmark_now() end,
