@@ -58,6 +58,9 @@ _plain = st.tuples(_numbers(0, 59), _numbers(0, 23), _days, _months, _weekdays)
 def crons(draw: st.DrawFn) -> Document:
     """Cron documents of both dialects, with zones and rules."""
     fields = list(draw(_plain))
+    if fields[2].startswith("*") and any(mark in fields[4] for mark in "L#"):
+        # Both fields must match, and a step may leave no day for a weekday that comes once a month: '*/11' has no last Friday.
+        fields[2] = "*"
     document: Document = {}
     form = draw(st.sampled_from(("five", "five", "five", "first", "last", "quartz", "nickname", "hashed")))
     second = draw(st.sampled_from(("0", "30", "*/20", "5,59")))
