@@ -9,10 +9,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from noonmark.devstack import installation
-from noonmark.devstack.installation import reachable_binaries
+from noonmark.devstack.postgres import installation
 from noonmark.devstack.postgres import server as postgres_server
 from noonmark.devstack.postgres.accounts import server_account
+from noonmark.devstack.postgres.installation import reachable_binaries
 from noonmark.devstack.postgres.server import bundled_binaries, start_postgres
 from noonmark.devstack.processes.errors import DevStackError
 

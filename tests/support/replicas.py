@@ -12,9 +12,9 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from tests.support.proxy import Network, Proxy
 
-from noonmark.devstack.installation import reachable_binaries
 from noonmark.devstack.kafka.java import quiet
 from noonmark.devstack.postgres.accounts import server_account
+from noonmark.devstack.postgres.installation import reachable_binaries
 from noonmark.devstack.postgres.server import PostgresServer, find_binaries, start_postgres
 from noonmark.devstack.processes import processes
 

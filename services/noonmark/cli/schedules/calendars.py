@@ -259,7 +259,7 @@ def _change_contents(
 def _put(
     api: Client, namespace: str | None, name: str, edit: Edit, *, dry_run: bool
 ) -> calendar_edits.Change:
-    """Replace a calendar by its edited contents, if nobody else changed it meanwhile.
+    """Replace a calendar by its edited contents, if no one else changed it in the meantime.
 
     Raises:
         CliError: other users keep changing it.

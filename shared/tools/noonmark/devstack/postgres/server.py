@@ -20,9 +20,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from noonmark.devstack.installation import BIN_VARIABLE, reachable_binaries
 from noonmark.devstack.kafka.java import Say, quiet
 from noonmark.devstack.postgres.accounts import hand_over, is_open, let_pass, server_account
+from noonmark.devstack.postgres.installation import BIN_VARIABLE, reachable_binaries
 from noonmark.devstack.processes import processes
 from noonmark.devstack.processes.errors import DevStackError, explain_log, explain_os_error
 from noonmark.devstack.processes.ports import LOOPBACK, free_port, require_free
