@@ -113,7 +113,7 @@ def test_orders_and_settings_by_a_context_reach_its_server_and_the_audit_log_nam
     call("limit", "set", "mail", "--rate", "5/s")
     assert "limit 'post' does not exist in namespace 'shop'" in call("limit", "delete", "post", code=1).stderr
     call("calendar", "set", "days", "--date", "2026-12-25")
-    assert "'gone' in namespace shop" in call("calendar", "show", "gone", code=1).stderr
+    assert "'gone' does not exist in namespace shop" in call("calendar", "show", "gone", code=1).stderr
     call("namespace", "set", "shop", "--max-jobs", "9")
     call("namespace", "pause", "shop", "--reason", "moving")
     call("job", "apply", "-f", "jobs.yaml")

@@ -414,7 +414,7 @@ def test_an_answer_that_the_descriptors_do_not_describe_is_no_failure():
             assert orjson.loads(outcome.result) == {
                 "status": "OK",
                 "answer_bytes": 3,
-                "unreadable": "is no billing.v1.Invoice as the descriptor set has it",
+                "unreadable": "is not a billing.v1.Invoice as the descriptor set defines it",
             }
             await grpc_kind.close()
 

@@ -104,7 +104,7 @@ def test_a_backfill_is_planned_started_and_cancelled(
     again = api("POST", f"{path}/backfills", 202, json=body, headers=headers)
     assert (again.json(), again.headers["idempotent-replayed"]) == (started.json(), "true")
     taken = api("POST", f"{path}/backfills", 409, json=body)
-    assert "under way" in taken.json()["detail"]
+    assert "is running in a part of this range" in taken.json()["detail"]
 
     shown = api("GET", started.headers["location"], 200).json()
     assert (shown["state"], shown["total"], shown["runs"]) == ("running", 3, {})

@@ -678,7 +678,7 @@ def test_two_who_pause_and_resume_at_once_end_in_one_state(pauses: Pauses) -> No
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(namespace_batches, "BATCH", 1)
-        with pytest.raises(NamespaceError, match="namespace default was resumed by somebody else"):
+        with pytest.raises(NamespaceError, match="another user has resumed namespace default"):
             pause_namespace(world.connection, "default", progress=resume_meanwhile)
     assert {row["state"] for row in world.rows("select state from jobs")} == {"active"}
 

@@ -403,7 +403,7 @@ def test_a_range_below_the_ledgers_floor_is_refused_also_where_the_floor_rises_l
 def test_what_cannot_be_backfilled_is_refused_with_what_is_right(world, begin):
     job_id = hourly(world, begin)
 
-    with pytest.raises(BackfillError, match=r"in the future.*end there or before"):
+    with pytest.raises(BackfillError, match=r"in the future.*end there or earlier"):
         order(world, job_id, begin, 24 * 4)
     with pytest.raises(BackfillError, match=r"which is not after its beginning"):
         BackfillRange(begin, begin)

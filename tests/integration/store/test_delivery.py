@@ -39,7 +39,7 @@ def test_a_lost_run_that_is_done_at_most_once_ends_as_unknown_and_is_told(world)
     assert (row["state"], row["reason"], row["fence"], row["owner"]) == ("unknown", "lost", 2, None)
     assert row["attempt"] == 1, "it may have run: that attempt counts"
     assert row["finished_at"] is not None
-    assert "nobody knows" in row["error"]
+    assert "how far the run got is unknown" in row["error"]
     (told,) = world.told()
     assert (told["run_id"], told["state"], told["reason"]) == (str(run_id), "unknown", "lost")
     assert world.messages(run_id) == []

@@ -23,7 +23,7 @@ def test_fences_rise_and_never_fall(store, database_url):
     with psycopg.connect(database_url) as connection:
         assert store.accept(connection, "run-1", 2) is Verdict.NEW
         assert store.accept(connection, "run-1", 2) is Verdict.REPEATED
-        with pytest.raises(StaleFence, match="fence 1 of run-1 is stale: 2 was here"):
+        with pytest.raises(StaleFence, match="fence 1 of run-1 is stale: fence 2 was accepted"):
             store.accept(connection, "run-1", 1)
         connection.rollback()
         assert store.accept(connection, "run-1", 1) is Verdict.NEW

@@ -179,7 +179,7 @@ def test_a_calendar_whose_content_is_gone_breaks_its_job_and_no_other(world):
     result = claim(world)
 
     assert [job_id for job_id, _ in result.broken] == [broken]
-    assert "calendar closed has no content gone" in result.broken[0][1]
+    assert "the content gone of calendar closed" in result.broken[0][1]
     assert verdicts(world, sound) == [("queued", None)]
 
 

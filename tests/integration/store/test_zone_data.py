@@ -557,7 +557,7 @@ def test_a_dry_run_that_would_break_jobs_counts_them_and_exits_1(zoned, command)
 
 
 def test_the_command_asks_nobody_who_is_not_there(command):
-    with pytest.raises(CliError, match="add --yes") as refused:
+    with pytest.raises(CliError, match="pass --yes") as refused:
         command("activate")
     assert refused.value.code is ExitCode.USAGE
 

@@ -32,7 +32,7 @@ from noonmark.schemas.events.envelope import STRUCTURED_HEADERS, render_binary, 
 from noonmark.schemas.events.submissions import CREATE
 from noonmark.settings import Settings
 
-_LOOK_SECONDS: Final = 0.4
+_POLL_SECONDS: Final = 0.4
 _AFTER_THE_MINUTE_SECONDS: Final = 15.0
 _LAG_SECONDS: Final = 15.0
 
@@ -156,7 +156,7 @@ def _follow(stage: _Stage, sent: Sequence[Sent]) -> list[Account]:
                 stage.display.update(accounts, max(left, 0))
                 if left <= 0 or all(account.is_settled for account in accounts):
                     return accounts
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_POLL_SECONDS)
     finally:
         probe.close()
 
@@ -183,7 +183,7 @@ def _drained(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
         is_drained = not failed and not any(row["start_backlog"] or row["commit_lag"] for row in rows)
         if is_drained or time.monotonic() > deadline:
             return rows, failed
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def _options(state_dir: Path, examples: Path, namespace: str) -> StackOptions:

@@ -19,7 +19,7 @@ from noonmark.cli.terminal.output import as_json_line, printable, show_json
 if TYPE_CHECKING:
     from noonmark.client import Client
 
-_LOOK_SECONDS: Final = 0.5
+_POLL_SECONDS: Final = 0.5
 
 Stream = StrEnum("Stream", {"LOG": "log", "STDOUT": "stdout", "STDERR": "stderr"})
 
@@ -89,7 +89,7 @@ def _follow(api: Client, run_id: UUID, attempt: int | None, stream: Stream | Non
             if not as_json and stream is None:
                 print(f"== run is {state}")
             return
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def _print_stream(attempts: Sequence[Mapping[str, Any]], stream: Stream) -> None:

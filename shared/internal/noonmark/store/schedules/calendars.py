@@ -27,7 +27,7 @@ from noonmark.store.schedules.time_facts import change_time_facts
 MAX_NAMED_JOBS: Final = 5
 """Maximum number of jobs that an error names."""
 
-MAX_LOOKED_AT: Final = 1_000
+MAX_CHECKED: Final = 1_000
 """Maximum number of jobs of a calendar whose next instants are checked after a change."""
 
 
@@ -165,9 +165,9 @@ def calendar_users(
     """
     rows = connection.execute(
         statement("list_calendar_jobs"),
-        {"namespace": namespace, "pair": _pair(name), "limit": MAX_LOOKED_AT + 1},
+        {"namespace": namespace, "pair": _pair(name), "limit": MAX_CHECKED + 1},
     ).fetchall()
-    users = rows[:MAX_LOOKED_AT]
+    users = rows[:MAX_CHECKED]
     pattern, pair = re.compile(_pair(name)), f'["{name}", "{calendar.digest()}"]'
     texts = [pattern.sub(pair, schedule) for _, _, _, schedule in users]
     schedules = ScheduleTexts([calendar])
@@ -184,7 +184,7 @@ def calendar_users(
             ends[text] = _has_no_next(schedules, text, row[0])
         if ends[text]:
             without.append(str(job_name or job_id))
-    return CalendarUsers([str(row[1] or row[0]) for row in users], without, len(rows) > MAX_LOOKED_AT)
+    return CalendarUsers([str(row[1] or row[0]) for row in users], without, len(rows) > MAX_CHECKED)
 
 
 def _has_no_next(schedules: ScheduleTexts, text: str, now: datetime) -> bool:
