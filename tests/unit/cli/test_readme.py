@@ -57,3 +57,7 @@ def test_every_make_target_that_is_shown_exists(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     shown = set(re.findall(r"(?:`|\$ )make ([a-z-]+)", (ROOT / page).read_text()))
     assert shown <= targets
+
+
+def test_the_readme_stays_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
