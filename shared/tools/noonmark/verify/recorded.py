@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Final
 
 from noonmark.core.transitions import VERDICTS
@@ -24,6 +25,8 @@ _EXPLAINED: Final = frozenset(
     {AttemptOutcome.FAILED, AttemptOutcome.TIMED_OUT, AttemptOutcome.LOST, AttemptOutcome.REJECTED}
 )
 """Outcomes that always have an error."""
+_CLOCK_STEP: Final = timedelta(milliseconds=200)
+"""The clock of a virtual machine is corrected by steps of some milliseconds; a time may be earlier by no more than that."""
 _COMPARED: Final = 100
 """Characters of an error that are compared: events and dead letters may shorten it."""
 
@@ -103,18 +106,18 @@ def _newest_row_fits(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[
 def times_go_forwards(case: Case) -> Iterator[Violation]:
     """S16: queued, started, finished, in this order, by the database's clock."""
     for run in case.history.runs:
-        if run.started_at and run.finished_at and run.finished_at < run.started_at:
+        if run.started_at and run.finished_at and run.finished_at < run.started_at - _CLOCK_STEP:
             what = f"{case.title(run)} finished at {run.finished_at}, before its start at {run.started_at}"
             yield offence("S16", "backwards", what, run)
         # A run that was queued again keeps the start of its last attempt.
         current = run.state in _HOLDING or run.state == RunState.RETRYING
-        if current and run.queued_at and run.started_at and run.started_at < run.queued_at:
+        if current and run.queued_at and run.started_at and run.started_at < run.queued_at - _CLOCK_STEP:
             what = f"{case.title(run)} started at {run.started_at}, before it was queued at {run.queued_at}"
             yield offence("S16", "backwards", what, run)
         if (run.finished_at is not None) != (RunState(run.state) in VERDICTS):
             yield offence("S16", "undated", f"{case.title(run)} is {run.state}, end: {run.finished_at}", run)
     for attempt in case.history.attempts:
-        if attempt.started_at is not None and attempt.finished_at < attempt.started_at:
+        if attempt.started_at is not None and attempt.finished_at < attempt.started_at - _CLOCK_STEP:
             what = f"run {attempt.run}: the attempt of fence {attempt.fence} finished before its start"
             yield offence("S16", "backwards", what, attempt)
 
