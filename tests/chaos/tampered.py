@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from tests.chaos.edits import edit, edit_attempt, forget
 from tests.chaos.good_history import NOON, NS, STEP, after
 
@@ -76,16 +78,16 @@ def hand_back_the_attempt_of_the_dead(h: History) -> None:
 
 
 def finish_before_start(h: History) -> None:
-    edit(h, "runs", "once", finished_at=NOON)
-    edit(h, "lifecycle", "once", finished_at=NOON)
+    edit(h, "runs", "once", finished_at=NOON - timedelta(seconds=5))
+    edit(h, "lifecycle", "once", finished_at=NOON - timedelta(seconds=5))
 
 
 def finish_an_attempt_before_its_start(h: History) -> None:
-    edit_attempt(h, "flaky", 1, finished_at=NOON - STEP)
+    edit_attempt(h, "flaky", 1, finished_at=NOON - timedelta(seconds=5))
 
 
 def start_before_queueing(h: History) -> None:
-    edit(h, "runs", "once", queued_at=NOON + 2 * STEP)
+    edit(h, "runs", "once", queued_at=NOON + timedelta(seconds=5))
 
 
 def end_without_a_date(h: History) -> None:

@@ -26,7 +26,7 @@ _EXPLAINED: Final = frozenset(
 )
 """Outcomes that always have an error."""
 _CLOCK_STEP: Final = timedelta(milliseconds=200)
-"""The clock of a virtual machine is corrected by steps of some milliseconds; a time may be earlier by no more than that."""
+"""Virtual machines correct their clocks in steps of some milliseconds, so a time may be a little earlier."""
 _COMPARED: Final = 100
 """Characters of an error that are compared: events and dead letters may shorten it."""
 
