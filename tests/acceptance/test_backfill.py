@@ -37,7 +37,7 @@ def test_missed_instants_run_once_each_though_a_trigger_is_killed_between_two_st
     told = backfill("start", *asked, code=2)
     assert "start with --yes" in told
     started = backfill("start", *asked, "--yes", "--json")
-    assert "is under way" in backfill("start", *asked, "--yes", code=1)
+    assert "is running in a part of this range" in backfill("start", *asked, "--yes", code=1)
 
     # Two runs a step: the first step commits, the second one dies with its trigger before it does.
     (doomed,) = noonmark.start("trigger", fault="trigger.before_commit=2", backfill_runs_per_second="10")

@@ -140,7 +140,7 @@ def test_keys_are_rotated_under_load_and_nothing_is_lost(
     keys = json.loads(command("pool", "keys", "default", "--json").stdout)["items"]
     assert [key["key_id"] for key in keys] == [new, old]
     assert "secret" not in json.dumps(keys)
-    assert "no older valid key" in command("pool", "retire-key", "default", new, code=1).stderr
+    assert "is not an older valid key" in command("pool", "retire-key", "default", new, code=1).stderr
     command("pool", "retire-key", "default", old)
     assert [key.key_id for key in read_keys(noonmark.database, "default")] == [new]
     assert "pool 'nowhere' does not exist" in command("pool", "rotate-key", "nowhere", code=1).stderr

@@ -1,4 +1,5 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,13 @@ def test_the_preferred_port_is_taken_while_it_is_free(monkeypatch: pytest.Monkey
     monkeypatch.setattr(ports, "is_free", lambda port: port != 20_001)
     assert ports.free_port(20_000) == 20_000
     assert ports.free_port(20_001) != 20_001
+
+
+def test_a_second_port_is_never_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter((20_000, 20_000, 20_001))
+    monkeypatch.setattr(ports, "is_free", lambda _port: True)
+    monkeypatch.setattr(ports, "_RANDOM", SimpleNamespace(randrange=lambda *_range: next(drawn)))
+    assert ports.free_port(other_than=20_000) == 20_001
 
 
 def test_a_chosen_port_that_is_taken_is_an_error_that_names_the_option(

@@ -161,7 +161,7 @@ def _write_configuration(
     text = server_properties(
         log_dir=data_dir / "data",
         port=port,
-        controller_port=free_port(),
+        controller_port=free_port(other_than=port),
         settings=settings,
         advertised_port=advertised_port,
     )

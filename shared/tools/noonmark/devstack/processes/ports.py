@@ -13,6 +13,8 @@ LOOPBACK = "127.0.0.1"
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 10_240
 _TRIES = 200
+_RANDOM = random.SystemRandom()
+"""Not seeded: test processes that seed `random` alike would all try the same ports."""
 
 
 def _lowest_ephemeral_port() -> int:
@@ -41,7 +43,7 @@ def answers(port: int) -> bool:
         return probe.connect_ex((LOOPBACK, port)) == 0
 
 
-def free_port(preferred: int | None = None) -> int:
+def free_port(preferred: int | None = None, *, other_than: int | None = None) -> int:
     """Finds a free port below the range the system hands out for outgoing connections.
 
     A port from that range is a trap for a server that is killed and started again: a client which
@@ -50,6 +52,7 @@ def free_port(preferred: int | None = None) -> int:
 
     Args:
         preferred: Used if it is free, so that addresses stay the same across restarts.
+        other_than: A port that the caller has chosen, but does not listen on yet.
 
     Raises:
         DevStackError: No free port was found.
@@ -58,8 +61,8 @@ def free_port(preferred: int | None = None) -> int:
         return preferred
     upper = max(_lowest_ephemeral_port(), _LOWEST + 1_000)
     for _ in range(_TRIES):
-        candidate = random.randrange(_LOWEST, upper)
-        if is_free(candidate):
+        candidate = _RANDOM.randrange(_LOWEST, upper)
+        if candidate != other_than and is_free(candidate):
             return candidate
     raise DevStackError(
         f"No free port was found on {LOOPBACK} between {_LOWEST} and {upper}.",
