@@ -260,7 +260,7 @@ def test_a_secret_that_is_missing_or_lacks_its_key_is_told_at_once(cluster: Clus
     absent = cluster.helm(*common, "--set", "database.existingSecret=nowhere")
     assert absent.returncode != 0
     assert (
-        "the Secret nowhere (database.existingSecret) is not in namespace missing: make it first"
+        "the Secret nowhere (database.existingSecret) does not exist in namespace missing: create it first"
         in absent.stderr
     )
     keyless = cluster.helm(
