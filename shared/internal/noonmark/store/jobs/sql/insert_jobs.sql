@@ -1,5 +1,5 @@
 -- Inserts new jobs. A row that conflicts with one of the two unique keys (idempotency key; name of a recurring job) is
--- left out, even if another client wrote the other one; the caller looks up why. The ids of the inserted rows are returned as one string
+-- left out, whichever client wrote the other; the caller finds out why. The ids of the inserted rows are returned as one string
 -- of 16 bytes each, and only if some were left out. A column with equal values is passed as one value. This is a function,
 -- because its plan is cached: planning costs more than inserting a few rows.
 select written, kept
