@@ -12,7 +12,7 @@ import psycopg
 
 from benchmarks.figures import Claim
 from benchmarks.stack import BenchmarkError, Stack
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.store.claims import claims
 from noonmark.store.database.connect import connect
 from noonmark.store.migrations.migrate import DEFAULT_SHARDS, migrate

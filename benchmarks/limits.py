@@ -22,7 +22,7 @@ from psycopg.types.json import Json
 
 from benchmarks.claim_backlog import cpu_seconds
 from noonmark.core.ids import shard_of, uuid7_batch
-from noonmark.core.vocabulary import AttemptOutcome, Lane, Overlap, RunState, TimerKind
+from noonmark.core.states import AttemptOutcome, Lane, Overlap, RunState, TimerKind
 from noonmark.devstack.postgres.server import start_postgres
 from noonmark.store.claims import claims
 from noonmark.store.claims.planner import Planner

@@ -13,7 +13,7 @@ import psycopg
 
 from benchmarks.stack import BenchmarkError
 from noonmark.core.ids import shard_of, uuid7_batch
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.schemas.jobs.job import JobSpec, parse_job
 from noonmark.store.documents.columns import Due, first_due, once_due, policy_text, work_text
 

@@ -23,7 +23,7 @@ from typing import Final
 from benchmarks.load import Load, evenly, load
 from benchmarks.monitoring import Alert, Alertmanager, Prometheus
 from benchmarks.stack import BenchmarkError, Stack
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.devstack.processes.errors import DevStackError
 from noonmark.telemetry.dashboards.files import DASHBOARDS
 

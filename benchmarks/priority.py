@@ -12,7 +12,7 @@ from benchmarks.burst import SETTLED
 from benchmarks.figures import Priority, Spread
 from benchmarks.load import Load, evenly, load, sleep_until
 from benchmarks.stack import Stack, states_of, wait_for
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 
 HIGH_RATE: Final = 50.0
 _BEFORE_SECONDS: Final = 10.0

@@ -23,7 +23,7 @@ import psycopg
 from noonmark.core.ids import shard_of, uuid7_batch
 from noonmark.core.schedules.preview import preview
 from noonmark.core.schedules.schedule import Schedule, load_schedule, parse_schedule
-from noonmark.core.vocabulary import Lane, TimerKind
+from noonmark.core.states import Lane, TimerKind
 from noonmark.devstack.postgres.server import start_postgres
 from noonmark.store.claims import claims
 from noonmark.store.claims.planned_runs import TimerPlan

@@ -19,7 +19,7 @@ import psycopg
 
 from benchmarks.handlers import STAMPS_VARIABLE
 from benchmarks.meter import Meter
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.devstack.kafka.server import KafkaServer, start_kafka
 from noonmark.devstack.options import CLI, default_services
 from noonmark.devstack.parts import ServicePart

@@ -5,7 +5,7 @@ from confluent_kafka.admin import AdminClient
 from tests.support.cluster import Cluster
 from tests.support.publish import Load
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.store.cluster.pools import register_pool
 
 THREE_HOURS = 3 * 3600.0

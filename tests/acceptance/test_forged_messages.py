@@ -13,7 +13,7 @@ from tests.support.cli import Called
 from tests.support.cluster import SERVICES, Cluster
 from tests.support.publish import Load
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.kafka.messages import Signer, encode_run
 from noonmark.store.cluster.pools import read_keys
 

@@ -18,7 +18,7 @@ from tests.support.cluster import Cluster
 from tests.support.node import Node
 
 from noonmark.core.ids import uuid7
-from noonmark.core.vocabulary import TimerKind
+from noonmark.core.states import TimerKind
 from noonmark.schemas.events.lifecycle import SettledRun, settled_event
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.slow]

@@ -6,7 +6,7 @@ import pytest
 from tests.support import chart
 from tests.support.chart import environment, of_kind
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.telemetry.metrics import REGISTRY
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 
 S = RunState
 Move = tuple[RunState, RunState]

@@ -7,7 +7,7 @@ import pytest
 
 from noonmark.core.calendars.calendar import OnHoliday
 from noonmark.core.planning.plan import MisfirePolicy
-from noonmark.core.vocabulary import (
+from noonmark.core.states import (
     AttemptOutcome,
     BackfillMode,
     BackfillState,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tests.contract.moves import NOT_YET, STATEMENT_BIRTHS, STATEMENT_MOVES
 
+from noonmark.core.states import RunState
 from noonmark.core.transitions import INITIAL, MOVES, TERMINAL, VERDICTS
-from noonmark.core.vocabulary import RunState
 from noonmark.store.database import statements
 
 PAGE = (Path(__file__).parents[2] / "docs" / "state-machine.md").read_text()

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.store.world import TOPICS, World, open_world, outcome
 
 from noonmark.cli.terminal.problems import CliError
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.store.access import audit
 from noonmark.store.runs import finish

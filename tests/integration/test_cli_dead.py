@@ -10,7 +10,7 @@ import pytest
 from tests.integration.store.world import TOPICS, World, open_world, outcome
 from tests.support.cli import Called, call
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.store.runs import finish
 
 HERE = ("--namespace", "tests")

@@ -19,7 +19,7 @@ from tests.unit.worker.hands import hand
 
 from noonmark.attempts.secrets import SecretError, SecretResolver
 from noonmark.core.access.webhook_signature import read_secret, verify
-from noonmark.core.vocabulary import AttemptOutcome, DeliverySemantics, RunState
+from noonmark.core.states import AttemptOutcome, DeliverySemantics, RunState
 from noonmark.worker.grpc.channels import MAX_ANSWER_BYTES, GrpcChannels
 from noonmark.worker.grpc.kind import GrpcKind
 from noonmark.worker.handlers.coroutines import LoopExecutor

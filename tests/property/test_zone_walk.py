@@ -10,7 +10,7 @@ import pytest
 from tests.support.local_times import COMBINATIONS, MINUTE, RULES, Daily, wall
 from tests.support.time_oracle import counts
 
-from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.states import DstGap, DstOverlap
 from noonmark.core.zones.local_times import GapRule, OverlapRule, Zoned
 from noonmark.core.zones.zones import load_zone
 

@@ -10,7 +10,7 @@ from importlib import resources
 from itertools import product
 from zoneinfo import ZoneInfo
 
-from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.states import DstGap, DstOverlap
 from noonmark.core.zones.local_times import GapRule, OverlapRule, resolve_auto
 
 MINUTE = timedelta(minutes=1)

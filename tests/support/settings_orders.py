@@ -8,7 +8,7 @@ from typing import NamedTuple
 import psycopg
 
 from noonmark.core.calendars.calendar import Calendar
-from noonmark.core.vocabulary import ResumeChoice
+from noonmark.core.states import ResumeChoice
 from noonmark.store.namespaces.batches import TO_PAUSE, TO_PLAN, TO_RESUME, batches
 from noonmark.store.namespaces.namespaces import mark_cap, plan_some
 from noonmark.store.namespaces.pauses import mark_paused, mark_resumed, pause_some, resume_some

@@ -14,7 +14,7 @@ from tests.virtual.instants import Member, Shape, due
 from tests.virtual.system import NAMESPACE, System, job_document, utc
 from tests.virtual.verdicts import Clerk, Policy, Row
 
-from noonmark.core.vocabulary import ResumeChoice
+from noonmark.core.states import ResumeChoice
 
 NEW_YORK = "America/New_York"
 DTSTART = datetime(2026, 1, 1, 2, 30)  # noqa: DTZ001 - local

@@ -9,7 +9,7 @@ from datetime import datetime
 import psycopg
 
 from noonmark.core.access.topic_bindings import read_bindings
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.kafka.lag.lag import LagProbe, LagReport, PartitionLag
 from noonmark.kafka.lag.marks import TopicMarks
 from noonmark.kafka.topics import Topics

@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 
 from noonmark.core.faults import hit
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.dispatcher.refused_events import RefusedRound
 from noonmark.kafka.messages import Signer, encode_run
 from noonmark.kafka.producers.delivery import (

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.vocabulary import BackfillState, Lane
+from noonmark.core.states import BackfillState, Lane
 from noonmark.service.database_loop import DatabaseLoop
 from noonmark.service.runner import Service
 from noonmark.store.backfills import steps as backfill_steps

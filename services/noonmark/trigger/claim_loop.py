@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import psycopg
 
-from noonmark.core.vocabulary import Lane, TimerKind
+from noonmark.core.states import Lane, TimerKind
 from noonmark.service.database_loop import DatabaseLoop, Pace
 from noonmark.service.runner import Service
 from noonmark.store.claims import claims

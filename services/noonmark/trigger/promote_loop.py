@@ -7,7 +7,7 @@ import time
 import psycopg
 
 from noonmark.core.planning.promotion import UNCHECKED_QUEUE
-from noonmark.core.vocabulary import Lane, WaitReason
+from noonmark.core.states import Lane, WaitReason
 from noonmark.service.database_loop import DatabaseLoop, Pace
 from noonmark.service.runner import Service
 from noonmark.store.cluster.members import Membership

@@ -12,7 +12,7 @@ from noonmark.attempts.context import Services
 from noonmark.attempts.emitter import Emitter
 from noonmark.attempts.notes import NoteWriter
 from noonmark.attempts.secrets import SecretResolver
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.handlers import HandlerLoadError, Registry, load_handlers
 from noonmark.kafka.topics import Topics
 from noonmark.service.runner import Loop, Service, StartError, run_service

@@ -16,7 +16,7 @@ from tests.support.keys import make_token
 from noonmark.api.app import build_api
 from noonmark.api.http.route_list import routes_of
 from noonmark.core.access.roles import Permission
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.store.runs import finish
 
 HOME = "tests"

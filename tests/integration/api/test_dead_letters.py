@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from tests.integration.store.world import TOPICS, outcome
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.store.runs import finish
 
 pytestmark = pytest.mark.postgres

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from noonmark.api.routes.runs import events
 from noonmark.auth.key_cache import KeyCache
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.topics import PartitionCounts, Topics

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection
 
 from noonmark.api.backend.context import ApiContext
-from noonmark.core.vocabulary import JobState, Lane
+from noonmark.core.states import JobState, Lane
 from noonmark.store.views import jobs as job_views
 from noonmark.store.views.jobs import JobsWanted
 

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.api.test_runs import failed
 from tests.integration.store.world import outcome
 
-from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.store.outcomes.callback_rows import Expected, NewCallback, open_callbacks
 from noonmark.store.outcomes.extras import OutcomeExtras
 

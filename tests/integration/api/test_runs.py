@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from tests.integration.store.world import TOPICS, outcome
 
-from noonmark.core.vocabulary import Lane, RunState
+from noonmark.core.states import Lane, RunState
 from noonmark.store.outcomes.attempt_logs import AttemptLog
 from noonmark.store.outcomes.extras import OutcomeExtras
 from noonmark.store.runs import finish

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.store.world import minute
 
 from noonmark.api.backend import lag
-from noonmark.core.vocabulary import TimerKind
+from noonmark.core.states import TimerKind
 
 pytestmark = pytest.mark.postgres
 

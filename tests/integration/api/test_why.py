@@ -12,7 +12,7 @@ from tests.integration.intake.world import open_world
 from tests.integration.why.scene import Scene
 from tests.support.settings_orders import pause_namespace
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.kafka.lag import backlog
 from noonmark.store.access.audit import AuditEntry, Outcome, write_entries
 

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer
 from tests.integration.store.world import World, open_world
 from tests.support.stack import Kafka
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.dispatcher import refused_events
 from noonmark.dispatcher.relay_loop import RelayLoop
 from noonmark.kafka.admin import ensure_topics

@@ -13,7 +13,7 @@ from tests.support.settings_orders import set_calendar, set_max_in_flight
 
 from noonmark.core.calendars.calendar import Calendar
 from noonmark.core.planning.backfill import BackfillMode, BackfillRange
-from noonmark.core.vocabulary import ResumeChoice, RunState
+from noonmark.core.states import ResumeChoice, RunState
 from noonmark.schemas.events.envelope import parse_event, render_structured
 from noonmark.schemas.events.submissions import parse_submission
 from noonmark.store.backfills import requests as backfill_requests

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from tests.integration.intake.world import World, create, event
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.schemas.events.envelope import parse_event, render_structured
 from noonmark.schemas.events.submissions import parse_submission
 from noonmark.schemas.problems.refusal import Refused

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.intake.world import LATER, SHARDS, World, create, event, nightly
 
 from noonmark.core.ids import uuid7
-from noonmark.core.vocabulary import Lane, RunState
+from noonmark.core.states import Lane, RunState
 from noonmark.store.claims import claims
 from noonmark.store.jobs.submit import Reason, Request, Status
 from noonmark.store.outbox.relay import Parked, park, read

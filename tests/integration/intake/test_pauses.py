@@ -14,7 +14,7 @@ import pytest
 from tests.integration.intake.world import SHARDS, TOPICS, World, create, event, nightly
 from tests.support.settings_orders import pause_namespace, resume_namespace
 
-from noonmark.core.vocabulary import Lane, ResumeChoice, RunState, TimerKind
+from noonmark.core.states import Lane, ResumeChoice, RunState, TimerKind
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.store.claims import claims
 from noonmark.store.claims.planned_runs import ClaimResult

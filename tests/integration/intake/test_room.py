@@ -13,7 +13,7 @@ from tests.integration.intake.world import SHARDS, TOPICS, World, create, event,
 from tests.support.settings_orders import pause_namespace, resume_namespace, set_max_in_flight
 
 from noonmark.core.planning.backfill import BackfillRange
-from noonmark.core.vocabulary import BackfillMode, Lane, RunState, TimerKind
+from noonmark.core.states import BackfillMode, Lane, RunState, TimerKind
 from noonmark.store.backfills import requests as backfill_requests
 from noonmark.store.backfills import steps as backfill_steps
 from noonmark.store.backfills.steps import StepLimits

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from tests.integration.intake.world import World, create
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.schemas.events.envelope import parse_event, render_structured
 from noonmark.schemas.events.submissions import parse_submission
 from noonmark.store.jobs.submit import EventRef, Reason, Request, Status

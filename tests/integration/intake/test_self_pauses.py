@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from tests.integration.intake.world import SHARDS, TOPICS, World, event, nightly
 
-from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.store.jobs import self_pauses
 from noonmark.store.jobs.fact_cache import FactCache
 from noonmark.store.runs import finish, starts, worker_lease

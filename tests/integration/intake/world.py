@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg.rows import dict_row
 
-from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.schemas.events.envelope import parse_event, render_structured
 from noonmark.schemas.events.submissions import parse_submission
 from noonmark.store.database.connect import connect

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.core.why.facts import KafkaAway, LaneBacklog
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.lag import backlog

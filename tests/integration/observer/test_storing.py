@@ -11,7 +11,7 @@ import pytest
 from tests.integration.observer.watch_desk import WatchDesk
 from tests.integration.store.world import World, outcome
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.observer import outcome_store
 from noonmark.store.alerts import statistics
 from noonmark.store.alerts.statistics import Place

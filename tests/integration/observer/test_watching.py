@@ -10,7 +10,7 @@ import pytest
 from tests.integration.observer.watch_desk import WatchDesk
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
-from noonmark.core.vocabulary import RunState, TimerKind
+from noonmark.core.states import RunState, TimerKind
 from noonmark.store.alerts import alerts
 from noonmark.store.runs import dead_letters
 from noonmark.store.runs.dead_letters import DeadRun

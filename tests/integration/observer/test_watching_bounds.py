@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from tests.integration.store.world import World
 
-from noonmark.core.vocabulary import TimerKind
+from noonmark.core.states import TimerKind
 from noonmark.observer import watch_loop as watched
 from noonmark.store.alerts import queries, statistics
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, World, outcome
 
-from noonmark.core.vocabulary import Lane, RunState, TimerKind
+from noonmark.core.states import Lane, RunState, TimerKind
 from noonmark.store.claims import claims
 from noonmark.store.claims.planner import Planner
 from noonmark.store.limits import promotion

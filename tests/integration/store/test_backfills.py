@@ -11,7 +11,7 @@ from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS
 
 from noonmark.core.ids import shard_of, uuid7
 from noonmark.core.planning.backfill import BackfillError, BackfillRange
-from noonmark.core.vocabulary import BackfillMode, BackfillState, Lane, Origin, TimerKind
+from noonmark.core.states import BackfillMode, BackfillState, Lane, Origin, TimerKind
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.store.backfills import requests as backfill_requests
 from noonmark.store.backfills import steps as backfill_steps

@@ -7,7 +7,7 @@ import pytest
 from tests.integration.store.test_planned_claims import claim, recurring, verdicts
 from tests.integration.store.world import Planned
 
-from noonmark.core.vocabulary import RunState, TimerKind
+from noonmark.core.states import RunState, TimerKind
 from noonmark.store.claims import claims
 from noonmark.store.claims.planned_runs import PlannedRun, TimerPlan
 from noonmark.store.documents.schedules import ScheduleTexts

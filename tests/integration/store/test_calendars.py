@@ -8,7 +8,7 @@ import pytest
 from tests.support.settings_orders import set_calendar
 
 from noonmark.core.calendars.calendar import Calendar, CalendarError
-from noonmark.core.vocabulary import TimerKind
+from noonmark.core.states import TimerKind
 from noonmark.store.database.connect import connect
 from noonmark.store.schedules import calendars
 from noonmark.store.schedules.calendars import CalendarInUseError, Change

@@ -10,7 +10,7 @@ from psycopg.types.json import Json
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, outcome
 
 from noonmark.core.ids import uuid7
-from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState
+from noonmark.core.states import AttemptOutcome, Lane, RunState
 from noonmark.schemas.events.submissions import CompleteRun
 from noonmark.settings import Settings
 from noonmark.store.claims import claims

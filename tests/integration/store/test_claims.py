@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from tests.integration.store.world import EVERY_SHARD
 
-from noonmark.core.vocabulary import Lane, RunState, TimerKind
+from noonmark.core.states import Lane, RunState, TimerKind
 from noonmark.store.claims import claims
 from noonmark.store.database.statements import statement
 

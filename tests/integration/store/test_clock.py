@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, outcome
 
-from noonmark.core.vocabulary import Lane, RunState
+from noonmark.core.states import Lane, RunState
 from noonmark.store.claims import claims
 from noonmark.store.database import statements
 from noonmark.store.runs import leases, starts

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.store.jobs import pauses as job_pauses
 from noonmark.store.limits import promotion
 from noonmark.store.runs import dead_letters, leases

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
-from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.store.runs import leases
 
 ONCE = '{"delivery": "at_most_once", "timeout_seconds": 60}'

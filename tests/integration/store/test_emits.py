@@ -3,7 +3,7 @@
 import pytest
 from tests.integration.store.world import EVERY_SHARD, outcome
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.store.outbox import relay
 from noonmark.store.outcomes.emitted_events import EmittedEvent, headers_of
 from noonmark.store.outcomes.extras import OutcomeExtras

@@ -8,8 +8,8 @@ from psycopg import errors
 from tests.contract.moves import STATEMENT_BIRTHS, STATEMENT_MOVES
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
+from noonmark.core.states import AttemptOutcome, Lane, RunState, SkipReason
 from noonmark.core.transitions import INITIAL, MOVES
-from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState, SkipReason
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.wait_queue import enqueue_gated

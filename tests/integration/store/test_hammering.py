@@ -20,7 +20,7 @@ from tests.integration.store.ledger import adds_up, verdicts_add_up
 from tests.integration.store.room import limit
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, World
 
-from noonmark.core.vocabulary import AttemptOutcome, Lane, ResumeChoice, RunState, TimerKind
+from noonmark.core.states import AttemptOutcome, Lane, ResumeChoice, RunState, TimerKind
 from noonmark.schemas.events.submissions import (
     CancelRuns,
     CompleteRun,

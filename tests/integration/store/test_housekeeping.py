@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS
 
-from noonmark.core.vocabulary import Lane, RunState
+from noonmark.core.states import Lane, RunState
 from noonmark.settings import Settings
 from noonmark.store.maintenance import housekeeping
 from noonmark.store.outbox import progress

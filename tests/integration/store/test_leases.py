@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.store.runs import held_runs, leases, starts, worker_lease
 from noonmark.store.runs.starts import StartRequest
 

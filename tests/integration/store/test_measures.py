@@ -5,7 +5,7 @@ from datetime import timedelta
 from tests.integration.store.world import SHARDS, outcome
 
 from noonmark.core.ids import uuid7
-from noonmark.core.vocabulary import Lane, RunState, TimerKind
+from noonmark.core.states import Lane, RunState, TimerKind
 from noonmark.store.documents.columns import NEVER
 from noonmark.store.maintenance import measures
 from noonmark.store.maintenance.measures import PoolMeasures

@@ -7,7 +7,7 @@ import pytest
 from tests.support.settings_orders import PauseResult, pause_namespace, resume_namespace
 
 from noonmark.core.ids import uuid7
-from noonmark.core.vocabulary import Lane, ResumeChoice, RunState, TimerKind
+from noonmark.core.states import Lane, ResumeChoice, RunState, TimerKind
 from noonmark.core.zones.zones import ZoneError
 from noonmark.store.claims import claims
 from noonmark.store.database.connect import connect

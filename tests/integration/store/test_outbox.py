@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, Planned, outcome
 
-from noonmark.core.vocabulary import Lane, RunState, TimerKind
+from noonmark.core.states import Lane, RunState, TimerKind
 from noonmark.store.claims import claims
 from noonmark.store.claims.planned_runs import PlannedRun, TimerPlan
 from noonmark.store.outbox import relay

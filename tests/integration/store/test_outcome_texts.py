@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from tests.integration.store.world import outcome
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from tests.integration.store.world import TOPICS, outcome
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.store.runs import finish
 from noonmark.store.runs.worker_lease import Identity
 

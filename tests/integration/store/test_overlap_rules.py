@@ -8,7 +8,7 @@ from tests.integration.store.test_planned_claims import recurring
 from tests.integration.store.world import outcome
 
 from noonmark.core.planning.promotion import limit_gate
-from noonmark.core.vocabulary import Overlap, RunState
+from noonmark.core.states import Overlap, RunState
 from noonmark.store.limits.wait_queue import reset_waits
 
 QUEUE_ONE = {"overlap": Overlap.QUEUE_ONE.value}

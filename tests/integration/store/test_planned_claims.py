@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, Planned, minute, outcome
 
-from noonmark.core.vocabulary import Lane, RunState, SkipReason, TimerKind
+from noonmark.core.states import Lane, RunState, SkipReason, TimerKind
 from noonmark.store.claims import claims
 from noonmark.store.claims.planned_runs import PlannedRun, TimerPlan
 from noonmark.store.claims.planner import Planner

@@ -5,7 +5,7 @@ import threading
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings

@@ -18,7 +18,7 @@ from tests.integration.store.room import (
 from tests.integration.store.world import TOPICS, outcome
 from tests.support.settings_orders import set_max_in_flight
 
-from noonmark.core.vocabulary import Lane, RunState
+from noonmark.core.states import Lane, RunState
 from noonmark.store.claims import claims
 from noonmark.store.limits import promotion
 from noonmark.store.limits.wait_queue import reset_waits

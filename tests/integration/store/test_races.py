@@ -11,7 +11,7 @@ from tests.integration.store.test_overlap_rules import CANCEL_RUNNING, minutely,
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, outcome
 
 from noonmark.core.planning.promotion import limit_gate, overlap_gate
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.store.database.statements import statement
 from noonmark.store.jobs import pauses as job_pauses
 from noonmark.store.runs import cancel as run_cancel

@@ -5,7 +5,7 @@ import threading
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.store.claims import claims
 from noonmark.store.runs import cancel as run_cancel
 from noonmark.store.runs import dead_letters, finish, held_runs

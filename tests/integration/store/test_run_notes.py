@@ -11,7 +11,7 @@ from tests.integration.store.world import World, outcome
 from tests.unit.worker.hands import hand
 
 from noonmark.attempts.notes import NoteWriter
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.handlers import Fenced
 from noonmark.service.health import Health
 from noonmark.service.runner import Service

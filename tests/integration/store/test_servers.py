@@ -10,7 +10,7 @@ import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, open_world, outcome
 
 from noonmark.core.ids import uuid7
-from noonmark.core.vocabulary import Lane, RunState
+from noonmark.core.states import Lane, RunState
 from noonmark.devstack.postgres.server import BIN_VARIABLE, start_postgres
 from noonmark.settings import Settings
 from noonmark.store.claims import claims

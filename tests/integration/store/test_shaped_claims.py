@@ -8,7 +8,7 @@ from tests.integration.store.test_planned_claims import claim, every, next_at, r
 
 from noonmark.core.planning.jitter import Jitter
 from noonmark.core.schedules.schedule import load_schedule, parse_schedule
-from noonmark.core.vocabulary import NO_NEXT_INSTANT, TimerKind
+from noonmark.core.states import NO_NEXT_INSTANT, TimerKind
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.store.claims.planner import Planner
 from noonmark.store.documents.columns import NEVER

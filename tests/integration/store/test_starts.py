@@ -9,7 +9,7 @@ import pytest
 from psycopg.types.json import Json
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
-from noonmark.core.vocabulary import AttemptOutcome, Lane
+from noonmark.core.states import AttemptOutcome, Lane
 from noonmark.store.runs import held_runs, starts, worker_lease
 from noonmark.store.runs.starts import StartRequest
 from noonmark.store.runs.worker_lease import Identity

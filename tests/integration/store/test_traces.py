@@ -5,7 +5,7 @@ from datetime import timedelta
 from tests.integration.store.test_planned_claims import PLANNER, claim, recurring
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS
 
-from noonmark.core.vocabulary import Lane, TimerKind
+from noonmark.core.states import Lane, TimerKind
 from noonmark.store.claims import claims
 from noonmark.store.jobs import traces
 

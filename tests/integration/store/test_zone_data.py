@@ -21,7 +21,7 @@ from noonmark.cli.terminal.problems import CliError, ExitCode, explain
 from noonmark.core.ids import shard_of
 from noonmark.core.planning.jitter import Jitter
 from noonmark.core.schedules.schedule import load_schedule, parse_schedule
-from noonmark.core.vocabulary import Lane, TimerKind
+from noonmark.core.states import Lane, TimerKind
 from noonmark.core.zones.zones import ZoneData, zone_data_version
 from noonmark.store.claims import claims
 from noonmark.store.claims.planner import Planner

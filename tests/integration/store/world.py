@@ -16,7 +16,7 @@ from psycopg.types.json import Json
 from tests.support.emptying import turn_clock
 
 from noonmark.core.ids import shard_of, uuid7, uuid7_batch
-from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState, TimerKind
+from noonmark.core.states import AttemptOutcome, Lane, RunState, TimerKind
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.store.claims.planned_runs import TimerPlan
 from noonmark.store.database.connect import connect

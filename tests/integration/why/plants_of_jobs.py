@@ -8,7 +8,7 @@ from tests.integration.why.scene import Scene
 from tests.support.settings_orders import pause_namespace, set_calendar, set_max_in_flight
 
 from noonmark.core.calendars.calendar import Calendar
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.core.why.answers import Blocker
 from noonmark.store.jobs import self_pauses
 from noonmark.store.jobs.fact_cache import FactCache

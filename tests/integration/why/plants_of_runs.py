@@ -7,7 +7,7 @@ from tests.integration.why.planting import Planted, plant
 from tests.integration.why.scene import SHARD_LIST, Scene
 from tests.support.zone_data import OLD_VERSION, old_zone_data, planning_with
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.core.why.answers import Blocker
 from noonmark.store.cluster.pools import register_pool
 from noonmark.store.outbox import progress, relay

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import psycopg
 from tests.integration.intake.world import SHARDS, TOPICS, World, event
 
-from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState, TimerKind
+from noonmark.core.states import AttemptOutcome, Lane, RunState, TimerKind
 from noonmark.core.why.answers import Answer
 from noonmark.core.why.facts import Facts, KafkaAway, LaneBacklog
 from noonmark.core.why.jobs import explain

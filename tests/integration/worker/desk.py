@@ -15,7 +15,7 @@ from noonmark.attempts.emitter import Emitter
 from noonmark.attempts.notes import NoteWriter
 from noonmark.attempts.running_attempt import Delivery, RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.handlers import Registry
 from noonmark.service.health import Health
 from noonmark.service.runner import Service

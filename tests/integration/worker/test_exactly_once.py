@@ -12,7 +12,7 @@ from tests.integration.store.world import World
 from tests.integration.worker.desk import PATIENCE, Desk
 from tests.support.commit_proxy import CommitProxy
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.handlers import Snooze
 from noonmark.store.runs import held_runs
 from noonmark.telemetry.metrics import FENCED_WRITES

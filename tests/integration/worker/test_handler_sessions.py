@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 from psycopg.types.string import TextLoader
 from tests.integration.store.world import World
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 
 ONCE = {"delivery": "exactly_once"}
 

@@ -19,7 +19,7 @@ from tests.unit.worker.test_http_executor import Target, answer
 from noonmark.attempts.running_attempt import Delivery, RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
 from noonmark.core.access.webhook_signature import SignatureError, verify
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.schemas.events.submissions import CompleteRun
 from noonmark.store.access.signing_keys import retire_signing_keys, rotate_signing_key, signing_keys
 from noonmark.store.runs import callbacks

@@ -11,7 +11,7 @@ from tests.support import child_handlers
 from tests.support.cluster import wait_until
 from tests.unit.worker.bench import Bench
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.handlers import REGISTRY
 
 

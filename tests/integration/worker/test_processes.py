@@ -17,7 +17,7 @@ from tests.support.cluster import ROOT, wait_until
 from tests.unit.worker.bench import PATIENCE, Bench
 
 from noonmark.attempts.running_attempt import RunningAttempt
-from noonmark.core.vocabulary import AttemptOutcome, DeliverySemantics, RunState
+from noonmark.core.states import AttemptOutcome, DeliverySemantics, RunState
 from noonmark.handlers import REGISTRY
 
 

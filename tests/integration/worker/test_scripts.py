@@ -16,7 +16,7 @@ from tests.unit.worker.bench import Bench
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
-from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.schemas.jobs.script_payload import ScriptPayload
 from noonmark.store.runs.finish import Outcome
 from noonmark.worker.kinds.script import ScriptKind

@@ -7,7 +7,7 @@ The rest is found by public routes: the five packages that users import, the con
 from __future__ import annotations
 
 from noonmark.cli.terminal.problems import ExitCode
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.devstack.postgres.server import start_postgres
 from noonmark.kafka.topics import Topics
 from noonmark.schemas.problems.types import PROBLEM_TYPES

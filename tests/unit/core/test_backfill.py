@@ -6,7 +6,7 @@ import pytest
 
 from noonmark.core.planning.backfill import BackfillError, BackfillRange, courtesy, to_run
 from noonmark.core.schedules.schedule import parse_schedule
-from noonmark.core.vocabulary import BackfillMode
+from noonmark.core.states import BackfillMode
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 HOURLY = parse_schedule({"every": 3600, "start": "2026-03-01T00:00:00Z"}, created_at=DAY)

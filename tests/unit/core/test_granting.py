@@ -23,7 +23,7 @@ from noonmark.core.planning.promotion import (
     overlap_gate,
     round_robin,
 )
-from noonmark.core.vocabulary import WaitReason
+from noonmark.core.states import WaitReason
 
 T0 = datetime(2026, 5, 4, tzinfo=UTC)
 JOB = UUID(int=77)

@@ -8,7 +8,7 @@ import pytest
 from noonmark.core.failures import Failure, FailureRules, exception_names
 from noonmark.core.next_state import NextState, after_failure
 from noonmark.core.retry import Age, Dead, DeadReason, Jitter, RetryIn, RetryPolicy
-from noonmark.core.vocabulary import AttemptOutcome, DeliverySemantics, RunState
+from noonmark.core.states import AttemptOutcome, DeliverySemantics, RunState
 
 FAILED, TIMED_OUT = AttemptOutcome.FAILED, AttemptOutcome.TIMED_OUT
 LOST, REJECTED = AttemptOutcome.LOST, AttemptOutcome.REJECTED

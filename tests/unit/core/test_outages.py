@@ -8,7 +8,7 @@ import pytest
 
 from noonmark.core.planning.plan import Caps, Misfire, MisfirePolicy, PauseWindow, plan
 from noonmark.core.schedules.schedule import parse_schedule
-from noonmark.core.vocabulary import ResumeChoice
+from noonmark.core.states import ResumeChoice
 
 
 def utc(text):

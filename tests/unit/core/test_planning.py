@@ -20,7 +20,7 @@ from noonmark.core.planning.plan import (
     plan_skips,
 )
 from noonmark.core.schedules.schedule import AnyOf, Cron, Interval, Once, RRule, Schedule
-from noonmark.core.vocabulary import ResumeChoice, SkipReason
+from noonmark.core.states import ResumeChoice, SkipReason
 
 T0 = datetime(2026, 5, 4, tzinfo=UTC)
 MINUTELY = Cron("* * * * *")

@@ -7,7 +7,7 @@ import pytest
 
 from noonmark.core.schedules.schedule import AnyOf, Cron, Interval, Once, RRule
 from noonmark.core.schedules.zone_change import next_open
-from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.states import DstGap, DstOverlap
 from noonmark.core.zones.zones import Zone
 
 HOUR = timedelta(hours=1)

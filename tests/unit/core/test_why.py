@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 
 from noonmark.core.planning.promotion import GateLimit
+from noonmark.core.states import Lane, RunState, SkipReason, WaitReason
 from noonmark.core.transitions import TERMINAL
-from noonmark.core.vocabulary import Lane, RunState, SkipReason, WaitReason
 from noonmark.core.why.answers import (
     REMEDIES,
     WITHOUT_WORKER,

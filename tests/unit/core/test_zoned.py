@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from tests.support.local_times import COMBINATIONS, MINUTE, RULES, Times, at_minutes, every, wall
 
-from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.states import DstGap, DstOverlap
 from noonmark.core.zones.local_times import CLOCK_CHANGE, GapRule, OverlapRule, Zoned, resolve_auto
 from noonmark.core.zones.zones import MAX_AT, MIN_AT, UTC_ZONE, Zone, ZoneData, load_zone
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from noonmark.core.vocabulary import TimerKind
+from noonmark.core.states import TimerKind
 from noonmark.schemas.jobs.job import JobSpec, parse_job
 from noonmark.store.database.columns import folded
 from noonmark.store.documents.columns import NEVER, Due, first_due, labels_text, policy_text, work_text

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noonmark.core.instants import format_instant
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.kafka.messages import (
     BadSignature,
     MalformedMessage,

@@ -1,6 +1,6 @@
 import pytest
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.kafka.topics import PartitionCounts, Topics
 
 WEEK_MS = str(7 * 24 * 3600 * 1000)

@@ -28,7 +28,7 @@ from noonmark.core.failures import FailureRules
 from noonmark.core.planning.plan import Misfire, MisfirePolicy
 from noonmark.core.retry import Jitter, RetryPolicy
 from noonmark.core.schedules.schedule import Interval, parse_schedule
-from noonmark.core.vocabulary import Lane, Overlap
+from noonmark.core.states import Lane, Overlap
 from noonmark.schemas.jobs.documents import JobDocument
 from noonmark.schemas.jobs.job import JobSpec, effective, parse_job
 from noonmark.schemas.problems.refusal import Refused

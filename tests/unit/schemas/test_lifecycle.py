@@ -12,7 +12,7 @@ import jsonschema
 import orjson
 import pytest
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.kafka import messages
 from noonmark.schemas.events import lifecycle
 from noonmark.schemas.events.envelope import Event, parse_event

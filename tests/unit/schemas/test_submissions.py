@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from noonmark.core.calendars.calendar import Calendar
 from noonmark.core.schedules.time_facts import TimeFacts
-from noonmark.core.vocabulary import Lane, ResumeChoice
+from noonmark.core.states import Lane, ResumeChoice
 from noonmark.schemas.events import submissions as sub
 from noonmark.schemas.events.envelope import Event, parse_event, render_binary, render_structured
 from noonmark.schemas.jobs.job import parse_job

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tests.unit.worker.hands import hand, services
 
 from noonmark.attempts.running_attempt import RunningAttempt
-from noonmark.core.vocabulary import DeliverySemantics
+from noonmark.core.states import DeliverySemantics
 from noonmark.handlers import Registry
 from noonmark.store.runs.finish import Outcome
 from noonmark.worker.handlers.executors import Executors, Kind

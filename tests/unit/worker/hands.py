@@ -13,7 +13,7 @@ from noonmark.attempts.notes import NoteWriter
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
 from noonmark.core.ids import uuid7
-from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState
+from noonmark.core.states import AttemptOutcome, Lane, RunState
 from noonmark.kafka.consumers.records import Record
 from noonmark.service.health import Health
 from noonmark.service.runner import Service

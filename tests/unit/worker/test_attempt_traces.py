@@ -8,7 +8,7 @@ from tests.unit.worker.hands import hand
 from noonmark.attempts.context import context_of
 from noonmark.attempts.running_attempt import AttemptTrace
 from noonmark.core.monitoring.trace_context import TraceContext
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.kafka.messages import Signer, encode_run
 from noonmark.worker.http.signing import trace_headers
 from noonmark.worker.kinds.script import _about

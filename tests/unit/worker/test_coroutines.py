@@ -10,7 +10,7 @@ import pytest
 from tests.unit.worker.hands import hand, success
 
 from noonmark.attempts.running_attempt import RunningAttempt
-from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.store.runs.finish import Outcome
 from noonmark.worker.handlers.coroutines import LoopExecutor
 

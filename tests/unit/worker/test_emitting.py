@@ -19,7 +19,7 @@ from noonmark.core.kinds.emitted_event import (
     event_from_wire,
     event_to_wire,
 )
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.dispatcher.refused_events import RefusedRound
 from noonmark.handlers import Context
 from noonmark.store.database.row_types import OutboxRow

@@ -5,7 +5,7 @@ from tests.unit.worker.hands import hand, record, started
 
 from noonmark.attempts.running_attempt import Delivery, RunningAttempt
 from noonmark.core.retry import RetryPolicy
-from noonmark.core.vocabulary import DeliverySemantics, Lane
+from noonmark.core.states import DeliverySemantics, Lane
 from noonmark.store.runs.starts import StartRequest
 
 

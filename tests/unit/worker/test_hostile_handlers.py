@@ -11,7 +11,7 @@ import pytest
 from tests.unit.worker.bench import Bench
 
 from noonmark.attempts.outcomes import describe
-from noonmark.core.vocabulary import DeliverySemantics, RunState
+from noonmark.core.states import DeliverySemantics, RunState
 from noonmark.handlers import Snooze
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.worker.bench import Bench
 
-from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 
 VALUE = "hunter2-hunter2"
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.worker.bench import PATIENCE, Bench
 
 from noonmark.attempts.running_attempt import RunningAttempt
-from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 
 
 class Doors:

@@ -10,7 +10,7 @@ from tests.unit.worker.hands import NOW, hand
 
 from noonmark.attempts import outcomes
 from noonmark.core.failures import Failure
-from noonmark.core.vocabulary import AttemptOutcome, DeliverySemantics, RunState
+from noonmark.core.states import AttemptOutcome, DeliverySemantics, RunState
 from noonmark.handlers import Cancel, Discard, Retry, Snooze
 from noonmark.handlers.exceptions import from_wire, to_wire
 

@@ -6,7 +6,7 @@ from tests.unit.worker.hands import hand
 from noonmark.attempts.outcomes import raised
 from noonmark.attempts.secrets import SecretError, SecretResolver, refuse_references, variable_of
 from noonmark.core.kinds.secret_references import has_references
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.settings import Settings
 
 VALUE = "s3cr3t-v4lue/+="

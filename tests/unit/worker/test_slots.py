@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.worker.hands import NOW, record, started
 
 from noonmark.attempts.running_attempt import Delivery
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.settings import Settings
 from noonmark.store.runs.starts import StartRequest
 from noonmark.worker.engine.slots import _WINDOW_SECONDS, SlotPlanner

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from tests.unit.worker.hands import NOW, hand
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.telemetry.metrics import REGISTRY
 from noonmark.worker.engine.starter import measure_starts
 

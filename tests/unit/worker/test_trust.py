@@ -10,7 +10,7 @@ from tests.unit.worker.hands import hand, record, started
 
 from noonmark.attempts.context import context_of
 from noonmark.attempts.running_attempt import Delivery
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.kafka.messages import RunMessage
 from noonmark.store.runs.starts import StartRequest
 from noonmark.store.runs.worker_lease import Identity

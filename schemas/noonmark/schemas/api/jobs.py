@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.schemas.api.common import Answer, JsonObject, Problem, ProblemField
 from noonmark.schemas.jobs.documents import PRIORITY_SCHEMA, optional_lane
 from noonmark.schemas.jobs.requests import Reason

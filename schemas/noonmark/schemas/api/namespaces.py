@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from noonmark.core.vocabulary import ResumeChoice
+from noonmark.core.states import ResumeChoice
 from noonmark.schemas.api.common import Answer
 from noonmark.schemas.jobs.requests import Reason
 from noonmark.schemas.problems.pydantic_errors import Document

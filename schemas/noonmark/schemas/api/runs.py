@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.schemas.api.common import Answer, Instant
 from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
 from noonmark.schemas.jobs.requests import Reason

@@ -18,8 +18,8 @@ from uuid import UUID
 from pydantic import Field, ValidationError
 
 from noonmark.core.ids import uuid7
+from noonmark.core.states import Lane, Origin, RunState
 from noonmark.core.transitions import VERDICTS
-from noonmark.core.vocabulary import Lane, Origin, RunState
 from noonmark.schemas.events import alerts
 from noonmark.schemas.events.envelope import Event, render_structured
 from noonmark.schemas.events.published import SOURCE, Published, open_enum

@@ -12,7 +12,7 @@ import orjson
 from pydantic import ConfigDict, Field, ValidationError
 
 from noonmark.core.schedules.time_facts import TimeFacts
-from noonmark.core.vocabulary import Lane, ResumeChoice
+from noonmark.core.states import Lane, ResumeChoice
 from noonmark.schemas.events.envelope import Event
 from noonmark.schemas.jobs.completion import RunCompletion
 from noonmark.schemas.jobs.documents import JobDocument, field_rules

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, SkipValidation, WithJsonSchema
 from pydantic.config import JsonDict
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.schemas.jobs.http_payload import wrong
 from noonmark.schemas.jobs.payloads import PAYLOADS
 from noonmark.schemas.jobs.policies import (

@@ -16,7 +16,7 @@ from noonmark.core.retry import RetryPolicy
 from noonmark.core.schedules.schedule import Schedule
 from noonmark.core.schedules.stored_form import document_of
 from noonmark.core.schedules.time_facts import TimeFacts
-from noonmark.core.vocabulary import DeliverySemantics, Lane, Overlap
+from noonmark.core.states import DeliverySemantics, Lane, Overlap
 from noonmark.schemas.jobs.documents import (
     KINDS,
     NO_TRANSACTION,

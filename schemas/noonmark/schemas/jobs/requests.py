@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic.config import JsonDict
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.schemas.jobs.documents import PRIORITY_SCHEMA, Namespace, optional_lane
 from noonmark.schemas.jobs.policies import Line
 from noonmark.schemas.problems.pydantic_errors import Document, Expected

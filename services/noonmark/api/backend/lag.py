@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaException
 
 from noonmark.core.access.topic_bindings import read_bindings
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.lag.backlog import summed
 from noonmark.kafka.lag.lag import LagProbe, LagReport, PartitionLag

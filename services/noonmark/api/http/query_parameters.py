@@ -9,7 +9,7 @@ from fastapi import Query
 from pydantic import AfterValidator, StringConstraints
 
 from noonmark.api.http.problems import ProblemError
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.schemas.api import common
 from noonmark.schemas.jobs.documents import POOL_PATTERN
 from noonmark.schemas.problems.types import MALFORMED

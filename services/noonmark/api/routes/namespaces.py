@@ -15,7 +15,7 @@ from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.requests.idempotency import store_response
 from noonmark.api.requests.routing import Caller, IdempotencyKey, IfMatch, needs, resource
 from noonmark.core.access.roles import Permission
-from noonmark.core.vocabulary import ResumeChoice
+from noonmark.core.states import ResumeChoice
 from noonmark.core.zones.zones import ZoneError
 from noonmark.schemas.api.namespaces import (
     Namespace,

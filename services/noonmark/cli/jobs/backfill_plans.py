@@ -13,7 +13,7 @@ from noonmark.cli.terminal.problems import CliError, ExitCode
 
 if TYPE_CHECKING:
     from noonmark.client import Client
-    from noonmark.core.vocabulary import BackfillMode
+    from noonmark.core.states import BackfillMode
 
 _CONFLICT: Final = 409
 

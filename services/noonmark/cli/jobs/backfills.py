@@ -27,7 +27,7 @@ from noonmark.cli.terminal.output import (
     with_instants,
 )
 from noonmark.cli.terminal.problems import CliError, ExitCode
-from noonmark.core.vocabulary import BackfillMode, BackfillState
+from noonmark.core.states import BackfillMode, BackfillState
 
 if TYPE_CHECKING:
     from noonmark.client import Client

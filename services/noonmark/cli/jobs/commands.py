@@ -25,7 +25,7 @@ from noonmark.cli.terminal.options import (
     OutputOption,
 )
 from noonmark.cli.terminal.output import Column, field, shortened, show_fields, show_json, show_list, text
-from noonmark.core.vocabulary import NO_NEXT_INSTANT, JobState
+from noonmark.core.states import NO_NEXT_INSTANT, JobState
 
 app = typer.Typer(
     help="Manage jobs: create, apply, show, edit, pause, resume, trigger, cancel."

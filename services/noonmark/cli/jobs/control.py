@@ -14,7 +14,7 @@ from noonmark.cli.runs.retry import finish
 from noonmark.cli.terminal.options import AsJson, LaneName, Missed
 from noonmark.cli.terminal.output import printable, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode
-from noonmark.core.vocabulary import ResumeChoice
+from noonmark.core.states import ResumeChoice
 
 if TYPE_CHECKING:
     from noonmark.client import Client

@@ -22,7 +22,7 @@ from noonmark.cli.terminal.output import (
     with_instants,
 )
 from noonmark.cli.terminal.problems import CliError, ExitCode
-from noonmark.core.vocabulary import ResumeChoice
+from noonmark.core.states import ResumeChoice
 
 if TYPE_CHECKING:
     from noonmark.client import Client

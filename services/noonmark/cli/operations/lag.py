@@ -88,7 +88,7 @@ def measure(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
         CliError: cannot connect to the database or to Kafka.
     """
     from noonmark.core.access.topic_bindings import read_bindings  # noqa: PLC0415
-    from noonmark.core.vocabulary import Lane  # noqa: PLC0415
+    from noonmark.core.states import Lane  # noqa: PLC0415
     from noonmark.kafka.lag.lag import LagProbe  # noqa: PLC0415
     from noonmark.kafka.topics import Topics  # noqa: PLC0415
     from noonmark.store.cluster.pools import pool_names  # noqa: PLC0415

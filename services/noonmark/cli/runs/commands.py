@@ -40,7 +40,7 @@ from noonmark.cli.terminal.output import (
     show_list,
     text,
 )
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 
 app = typer.Typer(help="Manage runs: list, show, cancel, retry; read their logs.", no_args_is_help=True)
 app.command()(run_cancel.cancel)

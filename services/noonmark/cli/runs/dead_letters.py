@@ -26,7 +26,7 @@ from noonmark.cli.terminal.output import (
 )
 from noonmark.cli.terminal.problems import CliError, ExitCode
 from noonmark.core.retry import DeadReason
-from noonmark.core.vocabulary import AttemptOutcome
+from noonmark.core.states import AttemptOutcome
 
 if TYPE_CHECKING:
     from noonmark.client import Client

@@ -12,7 +12,7 @@ from uuid import UUID
 import typer
 
 from noonmark.cli.terminal.problems import CliError, ExitCode
-from noonmark.core.vocabulary import ResumeChoice
+from noonmark.core.states import ResumeChoice
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SHORT: Final = re.compile(r"(\d{1,6})([smhdw])(?: ago)?")

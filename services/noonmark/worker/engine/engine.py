@@ -12,7 +12,7 @@ import psycopg
 
 from noonmark.attempts.outcomes import unfinished
 from noonmark.attempts.running_attempt import RunningAttempt
-from noonmark.core.vocabulary import DeliverySemantics
+from noonmark.core.states import DeliverySemantics
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify
 from noonmark.service.runner import Service

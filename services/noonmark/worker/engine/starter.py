@@ -12,7 +12,7 @@ import psycopg
 
 from noonmark.attempts.running_attempt import AttemptTrace, Delivery, RunningAttempt
 from noonmark.core.faults import hit
-from noonmark.core.vocabulary import Lane, Origin
+from noonmark.core.states import Lane, Origin
 from noonmark.service.database_loop import Pace
 from noonmark.service.runner import Service
 from noonmark.store.database.row_types import StartedRun

@@ -21,7 +21,7 @@ from noonmark.core.failures import Failure
 from noonmark.core.kinds.grpc_call import BadCallError, check_metadata, parse_target
 from noonmark.core.kinds.grpc_methods import GrpcMethod, method_of
 from noonmark.core.kinds.http_request import BadRequestError
-from noonmark.core.vocabulary import AttemptOutcome
+from noonmark.core.states import AttemptOutcome
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.runs.finish import Outcome
 from noonmark.worker.grpc.channels import GrpcChannels

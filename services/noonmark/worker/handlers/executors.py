@@ -11,7 +11,7 @@ from noonmark.attempts.context import Services, context_of
 from noonmark.attempts.outcomes import cancelled, raised, rejected, succeeded, timed_out, too_late
 from noonmark.attempts.redaction import cleaned
 from noonmark.attempts.running_attempt import RunningAttempt
-from noonmark.core.vocabulary import DeliverySemantics
+from noonmark.core.states import DeliverySemantics
 from noonmark.handlers import Handler, Registry
 from noonmark.store.runs.finish import Outcome
 from noonmark.telemetry.logs import get_logger

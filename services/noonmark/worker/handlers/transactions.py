@@ -21,7 +21,7 @@ from noonmark.attempts.outcomes import describe, failed, raised, succeeded
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.failures import Failure, exception_names
 from noonmark.core.faults import hit
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.handlers import Context
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import Connection
 
 from noonmark.attempts.running_attempt import Delivery, RunningAttempt
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.kafka.consumers.consumer import BatchConsumer
 from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.messages import RunMessage, RunMessageError, Signer, UnknownKey, lane_of, open_run

@@ -10,7 +10,7 @@ from noonmark.attempts.secrets import SecretError
 from noonmark.core.failures import NO_FACTS, Failure, exception_names
 from noonmark.core.next_state import NextState, after_failure
 from noonmark.core.retry import Dead, snooze, within_age
-from noonmark.core.vocabulary import BY_HANDLER, AttemptOutcome, RunState
+from noonmark.core.states import BY_HANDLER, AttemptOutcome, RunState
 from noonmark.handlers.exceptions import Cancel, Discard, Retry, RunSignal, Snooze
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.runs.finish import Outcome

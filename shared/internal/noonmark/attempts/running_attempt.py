@@ -14,7 +14,7 @@ import orjson
 from noonmark.attempts.redaction import Redactor
 from noonmark.core.monitoring.trace_context import Hop, TraceContext, parse_traceparent, span_id_of
 from noonmark.core.retry import Age, RetryPolicy
-from noonmark.core.vocabulary import DeliverySemantics, Lane, Origin
+from noonmark.core.states import DeliverySemantics, Lane, Origin
 from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.messages import RunMessage, traceparent_of
 from noonmark.store.database.row_types import StartedRun

@@ -13,7 +13,7 @@ from typing import Final
 
 from noonmark.core.failures import Failure
 from noonmark.core.retry import NEW, Age, Dead, RetryIn, RetryPolicy, decide
-from noonmark.core.vocabulary import AttemptOutcome, DeliverySemantics, RunState
+from noonmark.core.states import AttemptOutcome, DeliverySemantics, RunState
 
 REJECTED: Final = "rejected"
 """Reason of a `dead` run that no worker could execute."""

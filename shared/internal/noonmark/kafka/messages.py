@@ -22,7 +22,7 @@ from uuid import UUID
 
 import msgspec
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 
 if TYPE_CHECKING:
     from hashlib import _Hash

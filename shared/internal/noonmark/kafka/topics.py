@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 
 POOL_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 """A pool's name. It has no dots, so that the name of a runs topic can be parsed."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from noonmark.core.access.issuer_urls import issuer_url_problem
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.outbox.bindings import parse_bindings
 
 _URL_FORM: Final = "postgresql://user:password@host:port/database"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from noonmark.core.vocabulary import Lane, RunState, SkipReason
+from noonmark.core.states import Lane, RunState, SkipReason
 from noonmark.telemetry.metrics import DEAD_RUNS, RETRIES, RUNS_SETTLED, SKIPPED
 
 UNKNOWN_KIND = "unknown"

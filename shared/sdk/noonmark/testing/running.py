@@ -26,7 +26,7 @@ from noonmark.attempts.redaction import cleaned
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretError, SecretResolver
 from noonmark.core.retry import RetryPolicy
-from noonmark.core.vocabulary import DeliverySemantics, Lane
+from noonmark.core.states import DeliverySemantics, Lane
 from noonmark.handlers import Context, Handler, Registry, Saved
 from noonmark.handlers.registry import REGISTRY
 from noonmark.kafka.consumers.records import Record

@@ -14,7 +14,7 @@ from noonmark.core.planning.jitter import Jitter
 from noonmark.core.planning.plan import plan
 from noonmark.core.schedules.schedule import Once, Schedule
 from noonmark.core.schedules.time_facts import TimeFacts
-from noonmark.core.vocabulary import Overlap
+from noonmark.core.states import Overlap
 from noonmark.schemas.jobs.job import JobSpec, parse_job
 
 MOST_INSTANTS: Final = 100_000

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
 
 from noonmark.core.schedules.schedule import Once, Schedule, load_schedule
+from noonmark.core.states import Origin
 from noonmark.core.transitions import VERDICTS
-from noonmark.core.vocabulary import Origin
 from noonmark.verify.history import Attempt, Call, Expected, History, Job, LifecycleRecord, Run, Version
 
 EDGE: Final = timedelta(seconds=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.verify.case import Case, Judging, Violation
 from noonmark.verify.history import Expected, History
 from noonmark.verify.invariants import INVARIANTS

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.verify.case import Case, Violation, offence
 from noonmark.verify.history import Run
 

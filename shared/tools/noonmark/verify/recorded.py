@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
+from noonmark.core.states import BY_HANDLER, AttemptOutcome, RunState
 from noonmark.core.transitions import VERDICTS
-from noonmark.core.vocabulary import BY_HANDLER, AttemptOutcome, RunState
 from noonmark.verify.case import Case, Violation, offence
 from noonmark.verify.history import Attempt, LifecycleRecord, Run
 

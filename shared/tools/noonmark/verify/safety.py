@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Final
 
 from noonmark.core.schedules.schedule import TICK
+from noonmark.core.states import RunState
 from noonmark.core.transitions import TERMINAL, VERDICTS
-from noonmark.core.vocabulary import RunState
 from noonmark.verify.case import EDGE, Case, Violation, Window, offence
 from noonmark.verify.history import Call, DeadLetter, LifecycleRecord, Message, Run
 

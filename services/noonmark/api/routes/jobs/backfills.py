@@ -27,7 +27,7 @@ from noonmark.core.access.roles import Permission
 from noonmark.core.instants import parse_instant
 from noonmark.core.planning.backfill import BackfillError, BackfillRange
 from noonmark.core.schedules.preview import in_zone
-from noonmark.core.vocabulary import BackfillMode, BackfillState
+from noonmark.core.states import BackfillMode, BackfillState
 from noonmark.core.zones.zones import UTC_ZONE
 from noonmark.schemas.api.backfills import (
     Backfill,

@@ -39,7 +39,7 @@ from noonmark.api.routes.jobs.actions import (
 )
 from noonmark.api.routes.jobs.bulk import create_many
 from noonmark.core.access.roles import Permission
-from noonmark.core.vocabulary import JobState, Lane
+from noonmark.core.states import JobState, Lane
 from noonmark.schemas.api.common import Page
 from noonmark.schemas.api.jobs import BulkBody, Job, JobMade, JobsMade
 from noonmark.schemas.events.submissions import CANCEL, UPDATE

@@ -11,7 +11,7 @@ from noonmark.api.requests.idempotency import run_idempotent
 from noonmark.api.requests.routing import AuditedChange, Caller, IdempotencyKey, needs, resource
 from noonmark.api.routes.runs.runs import also_executions
 from noonmark.core.access.roles import Permission
-from noonmark.core.vocabulary import Lane, RunState
+from noonmark.core.states import Lane, RunState
 from noonmark.schemas.api.runs import RunFilter, RunsCancel, RunsCancelled
 from noonmark.store.runs.cancel import CANCELLABLE, RunKey, because, cancel
 from noonmark.store.views.runs import WINDOW, Found, RunSearch, search_runs

@@ -18,7 +18,7 @@ from noonmark.api.requests.routing import AuditedChange, Caller, IdempotencyKey,
 from noonmark.api.routes.runs.runs import also_executions, missing_run
 from noonmark.api.routes.runs.views import run_etag
 from noonmark.core.access.roles import Permission
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.schemas.api.runs import RunCancel, RunChange, RunReport
 from noonmark.schemas.events.submissions import COMPLETE_RUN, CancelRuns
 from noonmark.schemas.problems.types import CONFLICT, TOO_MANY_REQUESTS

@@ -15,7 +15,7 @@ from noonmark.api.http.query_parameters import PoolName, PriorityWords, Since, T
 from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
 from noonmark.api.routes.runs.views import logs_of, logs_text, run_etag, run_of, summary_of
 from noonmark.core.access.roles import Permission
-from noonmark.core.vocabulary import Origin, RunState
+from noonmark.core.states import Origin, RunState
 from noonmark.schemas.api.common import Page
 from noonmark.schemas.api.runs import Run, RunLogs, RunSummary
 from noonmark.schemas.problems.types import NOT_FOUND

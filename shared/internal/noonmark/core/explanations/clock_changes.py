@@ -8,7 +8,7 @@ from typing import Final
 
 from noonmark.core.explanations.english import day, joined
 from noonmark.core.schedules.wall_clock import Cron, WallClock
-from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.states import DstGap, DstOverlap
 from noonmark.core.zones.zones import MAX_AT, Segment
 
 _MOST: Final = 4

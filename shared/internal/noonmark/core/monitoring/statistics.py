@@ -14,7 +14,7 @@ from uuid import UUID
 
 from noonmark.core.fingerprints import fingerprint
 from noonmark.core.monitoring.alerts import Streak, usual
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 
 WINDOW_SECONDS: Final = 300
 

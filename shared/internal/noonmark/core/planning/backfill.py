@@ -12,7 +12,7 @@ from typing import Final
 
 from noonmark.core.instants import as_utc, format_instant
 from noonmark.core.schedules.schedule import TICK, Schedule
-from noonmark.core.vocabulary import BackfillMode, RunState
+from noonmark.core.states import BackfillMode, RunState
 
 MOST_INSTANTS: Final = 100_000
 """The most instants of one backfill; for more, the range is a mistake, or needs several backfills."""

@@ -16,7 +16,7 @@ from typing import Final
 from noonmark.core.planning.gaps import Gap, gap_of
 from noonmark.core.planning.jitter import Jitter
 from noonmark.core.schedules.schedule import TICK, Once, Schedule, next_memo
-from noonmark.core.vocabulary import ResumeChoice, SkipReason
+from noonmark.core.states import ResumeChoice, SkipReason
 
 CATCH_UP_CAP: Final = 100
 """Runs of one job in one step: a long gap under `fire_all` must not delay other jobs."""

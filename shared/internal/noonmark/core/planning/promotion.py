@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from noonmark.core.vocabulary import Lane, Overlap, WaitReason
+from noonmark.core.states import Lane, Overlap, WaitReason
 
 UNCHECKED_QUEUE: Final = UUID(int=0)
 """Key of the queue of runs whose gates have not been checked yet; its capacity is unlimited."""

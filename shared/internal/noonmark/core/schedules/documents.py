@@ -37,7 +37,7 @@ from noonmark.core.schedules.kinds import (
     members_of,
 )
 from noonmark.core.schedules.wall_clock import Cron, RRule
-from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.states import DstGap, DstOverlap
 from noonmark.core.zones.zones import Zone
 
 MAX_MEMBERS: Final = 20

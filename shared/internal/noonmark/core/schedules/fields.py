@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from noonmark.core.instants import parse_duration, parse_instant, shortened, type_name
 from noonmark.core.schedule_error import ScheduleError
 from noonmark.core.schedules.kinds import MAX_EVERY, MIN_EVERY
-from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.states import DstGap, DstOverlap
 from noonmark.core.zones.zones import UTC_ZONE, Zone, ZoneError, load_zone
 
 Word = TypeVar("Word", DstGap, DstOverlap)

@@ -16,7 +16,7 @@ from noonmark.core.schedules.fields import (
 )
 from noonmark.core.schedules.kinds import AnyOf, Interval, Once, Schedule, members_of, plain_number
 from noonmark.core.schedules.wall_clock import Cron, RRule
-from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.states import DstGap, DstOverlap
 
 
 def load_schedule(spec: Mapping[str, Any], by_digest: ByDigest | None = None) -> Schedule:

@@ -20,7 +20,7 @@ from noonmark.core.rrule.recurrence_set import RecurrenceSet, RRuleError, parse_
 from noonmark.core.schedule_error import ScheduleError
 from noonmark.core.schedules.cache import CachedPart
 from noonmark.core.schedules.kinds import TICK, Recurring
-from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.states import DstGap, DstOverlap
 from noonmark.core.zones.local_times import GapRule, OverlapRule, Zoned, resolve_auto
 from noonmark.core.zones.zones import UTC_ZONE, Zone
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from noonmark.core.schedules.schedule import TICK, AnyOf, Cron, RRule, Schedule, WallClock
-from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.states import DstGap, DstOverlap
 from noonmark.core.zones.zones import MAX_AT, REACH, Segment, Zone, plus
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from noonmark.core.planning.promotion import GateLimit
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 
 UNFINISHED: Final = frozenset(
     {RunState.WAITING, RunState.QUEUED, RunState.RUNNING, RunState.RETRYING, RunState.CANCELLING}

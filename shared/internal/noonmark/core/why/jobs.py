@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
 
-from noonmark.core.vocabulary import JobState, Lane, RunState, WaitReason
+from noonmark.core.states import JobState, Lane, RunState, WaitReason
 from noonmark.core.why.answers import (
     About,
     Answer,

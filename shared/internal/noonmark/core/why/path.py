@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.core.why.answers import About, Answer, Blocker, Weight, answer, at, counted, lasting
 from noonmark.core.why.facts import Facts, KafkaAway, LaneBacklog, RoleFacts, RunFacts
 

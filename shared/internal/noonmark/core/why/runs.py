@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from noonmark.core.vocabulary import RunState, SkipReason, WaitReason
+from noonmark.core.states import RunState, SkipReason, WaitReason
 from noonmark.core.why.answers import About, Answer, Blocker, Weight, answer, at, counted, lasting
 from noonmark.core.why.facts import Facts, GateFacts, RunFacts
 from noonmark.core.why.path import of_message, of_overdue, of_unsent, of_workers, stopped

@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from noonmark.core.calendars.local_rule import LocalRule
 from noonmark.core.instants import as_utc
-from noonmark.core.vocabulary import DstGap, DstOverlap
+from noonmark.core.states import DstGap, DstOverlap
 from noonmark.core.zones.zones import MAX_AT, MIN_AT, REACH, Segment, Zone, plus
 
 CLOCK_CHANGE: Final = timedelta(hours=3)

@@ -9,7 +9,7 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.core.why.facts import KafkaAway, LaneBacklog
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.lag.lag import LagProbe, LagUnavailable, PartitionLag

@@ -14,7 +14,7 @@ import psycopg
 from noonmark.core.ids import uuid7
 from noonmark.core.planning.backfill import MOST_INSTANTS, BackfillError, BackfillRange, to_run
 from noonmark.core.schedules.schedule import TICK, Schedule, ScheduleError
-from noonmark.core.vocabulary import BackfillMode, JobState, RunState
+from noonmark.core.states import BackfillMode, JobState, RunState
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.schemas.events.submissions import JobRef
 from noonmark.store.database.row_types import ChangedRun, row_of

@@ -21,7 +21,7 @@ from noonmark.core.instants import format_instant
 from noonmark.core.planning.backfill import BackfillRange, courtesy, to_run
 from noonmark.core.planning.promotion import Gate, gates_of
 from noonmark.core.schedules.schedule import TICK, Schedule
-from noonmark.core.vocabulary import BackfillMode, BackfillState, JobState, Lane, Origin, Overlap, RunState
+from noonmark.core.states import BackfillMode, BackfillState, JobState, Lane, Origin, Overlap, RunState
 from noonmark.store.backfills.requests import BackfillBounds, read_bounds, read_ledger, zone_data_problem
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import psycopg
 
 from noonmark.core.faults import hit
-from noonmark.core.vocabulary import Lane, TimerKind
+from noonmark.core.states import Lane, TimerKind
 from noonmark.store.claims.planned_runs import ClaimResult, Planning, TimerPlan, carry_out
 from noonmark.store.database.row_types import DueTimer, row_of
 from noonmark.store.database.statements import statement

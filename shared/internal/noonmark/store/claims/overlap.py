@@ -17,7 +17,7 @@ from uuid import UUID
 import psycopg
 
 from noonmark.core.planning.promotion import QUEUEING_OVERLAPS
-from noonmark.core.vocabulary import Overlap, RunState, SkipReason
+from noonmark.core.states import Overlap, RunState, SkipReason
 from noonmark.store.database.columns import span
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement

@@ -17,7 +17,7 @@ from noonmark.core.planning.plan import Caps, Misfire, MisfirePolicy, PauseWindo
 from noonmark.core.planning.promotion import Limits
 from noonmark.core.schedules.schedule import TICK, Once, Schedule
 from noonmark.core.schedules.zone_change import next_open
-from noonmark.core.vocabulary import JobState, Overlap, ResumeChoice, RunState, SkipReason, WaitReason
+from noonmark.core.states import JobState, Overlap, ResumeChoice, RunState, SkipReason, WaitReason
 from noonmark.core.zones.zones import Zone, zone_data_version
 from noonmark.store.claims.planned_runs import PlannedRun, TimerPlan
 from noonmark.store.database.row_types import DueTimer

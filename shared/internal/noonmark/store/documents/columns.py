@@ -14,7 +14,7 @@ from noonmark.core.planning.jitter import Jitter
 from noonmark.core.planning.plan import Misfire, MisfirePolicy
 from noonmark.core.retry import RetryPolicy
 from noonmark.core.schedules.schedule import Schedule, next_memo
-from noonmark.core.vocabulary import DeliverySemantics, Overlap, TimerKind
+from noonmark.core.states import DeliverySemantics, Overlap, TimerKind
 from noonmark.schemas.jobs.job import JobSpec
 
 NEVER: Final = datetime(9999, 12, 31, tzinfo=UTC)

@@ -11,7 +11,7 @@ from noonmark.core.instants import format_instant, parse_instant
 from noonmark.core.planning.plan import Misfire
 from noonmark.core.retry import RetryPolicy
 from noonmark.core.schedules.schedule import Schedule
-from noonmark.core.vocabulary import DeliverySemantics, Lane, Overlap
+from noonmark.core.states import DeliverySemantics, Lane, Overlap
 from noonmark.schemas.jobs.job import JobSpec, effective
 
 FIRST_ONE_OFF: Final = 1_000_000_000

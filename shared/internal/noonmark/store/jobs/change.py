@@ -13,7 +13,7 @@ from noonmark.core.instants import parse_instant
 from noonmark.core.planning.promotion import Gate, gates_of
 from noonmark.core.schedules.kinds import members_of, plain_number
 from noonmark.core.schedules.schedule import AnyOf, Interval, Schedule
-from noonmark.core.vocabulary import JobState, Origin, Overlap, RunState, SkipReason, WaitReason
+from noonmark.core.states import JobState, Origin, Overlap, RunState, SkipReason, WaitReason
 from noonmark.schemas.events.submissions import TriggerJob, UpdateJob
 from noonmark.schemas.jobs.job import JobSpec, payload_for
 from noonmark.schemas.jobs.schedule import schedule_of

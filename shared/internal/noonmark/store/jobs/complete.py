@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.schemas.events.submissions import CompleteRun
 from noonmark.store.jobs.requests import UNFIT, Batch, Reason, Result, Status, rejected, unplannable
 from noonmark.store.runs.callbacks import complete_runs

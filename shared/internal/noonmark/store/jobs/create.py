@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from noonmark.core.ids import shard_of, uuid7_batch
-from noonmark.core.vocabulary import JobState
+from noonmark.core.states import JobState
 from noonmark.schemas.jobs.job import JobSpec
 from noonmark.store.database.columns import folded
 from noonmark.store.database.statements import statement

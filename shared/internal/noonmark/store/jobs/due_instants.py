@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from noonmark.core.planning.plan import CATCH_UP_CAP, LEDGER_CAP
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.store.claims.planned_runs import carry_out
 from noonmark.store.claims.planner import Planner
 from noonmark.store.database.row_types import DueTimer, row_of

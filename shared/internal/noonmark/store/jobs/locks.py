@@ -9,7 +9,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.vocabulary import JobState, ResumeChoice
+from noonmark.core.states import JobState, ResumeChoice
 from noonmark.schemas.events.submissions import JobRef
 from noonmark.schemas.jobs.documents import JobType
 from noonmark.schemas.problems.refusal import printable

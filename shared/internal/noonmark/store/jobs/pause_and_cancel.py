@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noonmark.core.vocabulary import JobState, RunState
+from noonmark.core.states import JobState, RunState
 from noonmark.schemas.events.submissions import CancelJob, PauseJob, ResumeJob
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.vocabulary import RunState, WaitReason
+from noonmark.core.states import RunState, WaitReason
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.columns import NEVER
 from noonmark.store.jobs.locks import LiveRun, lock_runs, span

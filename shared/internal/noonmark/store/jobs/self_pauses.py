@@ -12,7 +12,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.vocabulary import JobState
+from noonmark.core.states import JobState
 from noonmark.schemas.events.submissions import JobRef, PauseJob
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement

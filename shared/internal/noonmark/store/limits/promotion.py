@@ -28,7 +28,7 @@ from noonmark.core.planning.promotion import (
     gates_of,
     grant,
 )
-from noonmark.core.vocabulary import Overlap, SkipReason, WaitReason
+from noonmark.core.states import Overlap, SkipReason, WaitReason
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import acquire_slots, release_slots

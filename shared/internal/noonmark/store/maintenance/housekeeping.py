@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 import psycopg
 from psycopg import sql
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.settings import Settings
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.jobs import FIRST_ONE_OFF

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import psycopg
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.store.database.statements import statement
 
 DUE_CAP: Final = 1_000

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.vocabulary import JobState, ResumeChoice
+from noonmark.core.states import JobState, ResumeChoice
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.columns import NEVER

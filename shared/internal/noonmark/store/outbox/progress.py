@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.store.database.statements import statement
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 import psycopg
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.store.database.row_types import OutboxRow, row_of
 from noonmark.store.database.statements import statement
 

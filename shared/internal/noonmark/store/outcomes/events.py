@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from noonmark.core.vocabulary import Lane, RunState
+from noonmark.core.states import Lane, RunState
 from noonmark.schemas.events.lifecycle import SettledRun, settled_events
 from noonmark.store.database.row_types import ChangedRun
 from noonmark.store.database.statements import statement

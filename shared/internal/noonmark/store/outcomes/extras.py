@@ -13,7 +13,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.outcomes.attempt_logs import AttemptLog, write_logs
 from noonmark.store.outcomes.callback_rows import Expected, close_callbacks

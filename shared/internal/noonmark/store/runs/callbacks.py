@@ -21,7 +21,7 @@ import psycopg
 from noonmark.core.failures import Failure, exception_names
 from noonmark.core.next_state import after_failure
 from noonmark.core.retry import Age, RetryPolicy
-from noonmark.core.vocabulary import AttemptOutcome, DeliverySemantics, Origin, RunState
+from noonmark.core.states import AttemptOutcome, DeliverySemantics, Origin, RunState
 from noonmark.schemas.events.submissions import CompleteRun
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.database.statements import statement

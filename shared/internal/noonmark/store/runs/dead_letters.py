@@ -17,7 +17,7 @@ import orjson
 import psycopg
 
 from noonmark.core.planning.promotion import UNCHECKED_QUEUE
-from noonmark.core.vocabulary import JobState, Overlap, RunState, WaitReason
+from noonmark.core.states import JobState, Overlap, RunState, WaitReason
 from noonmark.store.database.columns import span
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement

@@ -15,7 +15,7 @@ from uuid import UUID
 import orjson
 import psycopg
 
-from noonmark.core.vocabulary import AttemptOutcome, Lane, RunState
+from noonmark.core.states import AttemptOutcome, Lane, RunState
 from noonmark.schemas.events.lifecycle import SettledRun
 from noonmark.store.database.columns import clean_text, span
 from noonmark.store.database.row_types import StartedRun

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.vocabulary import RunState
+from noonmark.core.states import RunState
 from noonmark.store.database.columns import span
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots

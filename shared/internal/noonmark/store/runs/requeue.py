@@ -8,7 +8,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.vocabulary import JobState
+from noonmark.core.states import JobState
 from noonmark.store.database.columns import span
 from noonmark.store.database.statements import statement
 

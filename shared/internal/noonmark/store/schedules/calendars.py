@@ -18,7 +18,7 @@ import psycopg
 
 from noonmark.core.calendars.calendar import NAME_PATTERN, NAME_RULE, Calendar, CalendarError
 from noonmark.core.schedules.schedule import ScheduleError
-from noonmark.core.vocabulary import JobState
+from noonmark.core.states import JobState
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.schedules import ScheduleTexts

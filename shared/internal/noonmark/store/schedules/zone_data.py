@@ -13,7 +13,7 @@ import psycopg
 from noonmark.core.planning.jitter import Jitter
 from noonmark.core.schedules.schedule import Schedule
 from noonmark.core.schedules.zone_change import next_open
-from noonmark.core.vocabulary import JobState
+from noonmark.core.states import JobState
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement

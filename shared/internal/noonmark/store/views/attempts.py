@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, func, select
 
-from noonmark.core.vocabulary import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.store.tables import tables as t
 from noonmark.store.views.paging import Row
 

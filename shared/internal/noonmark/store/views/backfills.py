@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from noonmark.core.vocabulary import Origin
+from noonmark.core.states import Origin
 from noonmark.store.tables import tables as t
 from noonmark.store.views.paging import Page, Row
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, and_, case, exists, func, literal, null, or_, select
 
-from noonmark.core.vocabulary import NO_NEXT_INSTANT, JobState, TimerKind
+from noonmark.core.states import NO_NEXT_INSTANT, JobState, TimerKind
 from noonmark.store.documents.columns import NEVER
 from noonmark.store.tables import tables as t
 

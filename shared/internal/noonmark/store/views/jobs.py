@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy import cast as as_type
 from sqlalchemy.dialects.postgresql import JSONB
 
-from noonmark.core.vocabulary import JobState, Lane
+from noonmark.core.states import JobState, Lane
 from noonmark.store.tables import tables as t
 from noonmark.store.views.job_columns import job_columns, last_run, one_time, shown_state
 from noonmark.store.views.paging import Page, Row, with_lane

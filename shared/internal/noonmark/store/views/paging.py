@@ -24,7 +24,7 @@ from sqlalchemy import (
     select,
 )
 
-from noonmark.core.vocabulary import Lane, TimerKind
+from noonmark.core.states import Lane, TimerKind
 from noonmark.store.database.connect import connect
 from noonmark.store.tables import tables as t
 from noonmark.store.views.job_columns import job_columns

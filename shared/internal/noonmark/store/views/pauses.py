@@ -14,7 +14,7 @@ import psycopg
 from sqlalchemy import Connection
 
 from noonmark.core.schedules.schedule import TICK, Schedule, ScheduleError
-from noonmark.core.vocabulary import JobState
+from noonmark.core.states import JobState
 from noonmark.store.documents.schedules import ScheduleTexts
 
 _MOST_WALKED: Final = 10_000

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, func, or_, select, tuple_
 
-from noonmark.core.vocabulary import JobState, Lane, RunState
+from noonmark.core.states import JobState, Lane, RunState
 from noonmark.store.tables import tables as t
 from noonmark.store.views.paging import Row, run_summary, waits_for, with_lane
 

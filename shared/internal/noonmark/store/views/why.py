@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 
 from noonmark.core.planning.promotion import GateLimit, filled
 from noonmark.core.schedules.schedule import TICK, Interval, Once, Schedule, ScheduleError
-from noonmark.core.vocabulary import Lane, Overlap, RunState, TimerKind, WaitReason
+from noonmark.core.states import Lane, Overlap, RunState, TimerKind, WaitReason
 from noonmark.core.why.facts import (
     DEFAULT_BOUNDS,
     Bounds,

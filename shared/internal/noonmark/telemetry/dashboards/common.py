@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from noonmark.core.vocabulary import Lane
+from noonmark.core.states import Lane
 from noonmark.telemetry.dashboards.parts import Panel, Query, Threshold, Variable
 
 _DOCS: Final = "https://github.com/noonmark/noonmark/blob/main/docs"

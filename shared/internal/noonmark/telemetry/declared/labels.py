@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from noonmark.core.vocabulary import AttemptOutcome, Lane, SkipReason, WaitReason
+from noonmark.core.states import AttemptOutcome, Lane, SkipReason, WaitReason
 
 REJECTION_REASONS: Final = (
     "malformed",

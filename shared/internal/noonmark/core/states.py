@@ -1,4 +1,4 @@
-"""The vocabulary of the domain: lanes, states, reasons. docs/glossary.md explains each word."""
+"""The states of jobs and runs, their reasons, and lanes. docs/glossary.md explains each word."""
 
 from __future__ import annotations
 
