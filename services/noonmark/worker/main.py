@@ -56,6 +56,7 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
     events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
     hints = HintSender(settings.dsn)
     lease = Lease(service, settings.pool)
+    lease.start_heartbeat()
     wake = threading.Event()
     keyring = Keyring(service, settings.pool)
     refused = RefusedMessages(service)

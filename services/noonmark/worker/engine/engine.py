@@ -126,11 +126,14 @@ class Engine:
             if self._lease.identity.worker == 0 or self._lease.lost.is_set():
                 self._renew(connection)
             self._progress.beat()
-            started = self._starter.start_batch(connection)
+            problem = self._lease.problem()
+            # A worker that cannot keep a lease would only lose what it starts.
+            started = not problem and self._starter.start_batch(connection)
             if backoff.failures:
                 backoff.reset()
-            self._service.health.set_ready("lease", ready=True)
-            self._supervise(connection)
+            self._service.health.set_ready("lease", ready=not problem, missing=problem)
+            if self._lease.identity.worker:
+                self._supervise(connection)
             if not started:
                 self._wake.wait(_TEND_SECONDS if self._executors.threads.waiting else _IDLE_SECONDS)
                 self._wake.clear()
@@ -203,11 +206,10 @@ class Engine:
             self._executors.abandon()
             self._recorder.forget()
             self._in_flight.clear()
-        else:
-            dropped = []
+            self._lease.forget()
+            # Their offsets can move: the lapse of the lease requeues these runs from their start batches.
+            settle_records(self._readers, dropped)
         self._lease.take(connection, self._catalogue)
-        # Their offsets can move: the lapse of the old lease requeues these runs from their start batches.
-        settle_records(self._readers, dropped)
 
     def _drain(self, connection: psycopg.Connection) -> bool:
         """Finish what fits into the drain time, hand back the rest, and release the lease."""

@@ -114,7 +114,7 @@ class Starter:
         started = self._request(connection, fresh)
         if started.lapsed:
             # The messages are good: they wait for the next lease.
-            self._lease.lost.set()
+            self._lease.lapse(self._lease.identity.worker)
             self._put_back(fresh)
             return False
         hit("worker.after_start")

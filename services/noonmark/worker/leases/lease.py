@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -9,41 +10,82 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
+from typing import Any, Final
 
 import psycopg
 
 from noonmark.service.runner import Service
+from noonmark.store.database.connect import connect
 from noonmark.store.runs import worker_lease
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import HEARTBEAT_AGE
 
+_RESTART_SECONDS: Final = 1.0
+_LATE_SHARE: Final = 2 / 3
+"""Nothing is started when the last heartbeat is older than this share of the lease."""
+
+_LAPSES: Final = 2
+_LAPSE_WINDOW_LEASES: Final = 10
+"""After this many lapses within this many leases, nothing is started until the next one was kept in full."""
+
 
 class Lease:
-    """The identity (worker id and epoch) of this worker, and whether its lease is still live."""
+    """The identity (worker id and epoch) of this worker, and whether its lease is still live.
+
+    One heartbeat process renews all leases of this process. A lease is taken only when the process is ready,
+    and nothing may be started before its first heartbeat (`problem`): on a loaded machine the process takes
+    longer to start than a lease lasts. If it ends, a thread renews the lease until the next one is ready.
+    """
 
     def __init__(self, service: Service, pool: str) -> None:
-        """Prepare the lease; `take` registers the worker."""
+        """Prepare the lease: `start_heartbeat` starts the process, `take` registers the worker."""
         self._service = service
         self._log = service.log.bind(loop="lease")
         self._pool = pool
+        self._lock = threading.Lock()
         self._helper: subprocess.Popen[str] | None = None
+        self._is_ready = False
         self._closing = False
         self._beaten_at = time.monotonic()
+        self._is_renewed = False
+        self._lapses: deque[float] = deque(maxlen=_LAPSES)
+        self._keep_until = 0.0
         self.identity = Identity(0, 0)
         self.lost = threading.Event()
         """Set when the lease has lapsed: all runs in flight must be dropped, and a new lease taken."""
         service.health.require("lease", "no lease yet")
 
-    def take(self, connection: psycopg.Connection, catalogue: str) -> Identity:
-        """Register as a new worker and start the heartbeat.
+    def start_heartbeat(self) -> None:
+        """Start the heartbeat process; it gets ready while the other parts of the worker are created.
+
+        Raises:
+            OSError: the system cannot start a process now.
+        """
+        helper = subprocess.Popen(
+            [sys.executable, "-m", "noonmark.worker.leases.heartbeat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        settings = self._service.settings
+        with self._lock:
+            self._helper = helper
+            # The database URL can contain a password: it goes through a pipe, never into argv.
+            self._send({"dsn": settings.dsn, "beat_seconds": settings.beat_seconds})
+        threading.Thread(target=self._listen, args=(helper,), name="lease", daemon=True).start()
+
+    def take(self, connection: psycopg.Connection, catalogue: str) -> bool:
+        """Register as a new worker; False if the heartbeat process is not ready yet.
 
         Args:
             connection: autocommit.
             catalogue: what the worker can run (`noonmark.store.cluster.catalogues`).
         """
+        if not self._is_ready:
+            return False
         settings = self._service.settings
-        self._end_helper()
-        self.identity = worker_lease.register(
+        identity = worker_lease.register(
             connection,
             pool=self._pool,
             host=socket.gethostname(),
@@ -52,11 +94,41 @@ class Lease:
             catalogue=catalogue,
             slots=settings.worker_slots,
         )
-        self.lost.clear()
-        self._beaten_at = time.monotonic()
-        self._start_helper()
-        self._log.info("lease_taken", worker=self.identity.worker, epoch=self.identity.epoch)
-        return self.identity
+        with self._lock:
+            self.identity = identity
+            self._beaten_at = time.monotonic()
+            self._is_renewed = False
+            self._keep_until = self._beaten_at + self._probation_seconds()
+            self.lost.clear()
+            self._send(identity._asdict())
+        self._log.info("lease_taken", worker=identity.worker, epoch=identity.epoch)
+        return True
+
+    def problem(self) -> str:
+        """Return why nothing may be started under this lease, as a fixed phrase; "" if it may."""
+        if not self.identity.worker:
+            return "no lease yet" if self._is_ready else "the heartbeat process has not started yet"
+        if not self._is_renewed:
+            return "the lease has no heartbeat yet"
+        if self.age_seconds() > self._service.settings.lease_seconds * _LATE_SHARE:
+            return "the heartbeats of the lease are late"
+        if time.monotonic() < self._keep_until:
+            return "the lease was lost repeatedly; a new one must be kept for its whole length first"
+        return ""
+
+    def forget(self) -> None:
+        """Drop a lease that has lapsed, with all of its runs, before another one is taken."""
+        with self._lock:
+            self.identity = Identity(0, 0)
+
+    def lapse(self, worker: int) -> None:
+        """Record that the lease of this worker id has lapsed; callable repeatedly and from any thread."""
+        with self._lock:
+            if worker != self.identity.worker or self.lost.is_set():
+                return
+            self.lost.set()
+            self._lapses.append(time.monotonic())
+        self._log.error("lease_lapsed", worker=worker)
 
     def leave(self, connection: psycopg.Connection) -> None:
         """Release the lease, then stop the heartbeat."""
@@ -65,48 +137,9 @@ class Lease:
 
     def close(self) -> None:
         """Stop the heartbeat."""
-        self._closing = True
-        self._end_helper()
-
-    def age_seconds(self) -> float:
-        """Return the seconds since the last successful heartbeat."""
-        return time.monotonic() - self._beaten_at
-
-    def _start_helper(self) -> None:
-        helper = subprocess.Popen(
-            [sys.executable, "-m", "noonmark.worker.leases.heartbeat"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert helper.stdin is not None
-        settings = self._service.settings
-        # The database URL can contain a password: it goes through a pipe, never into argv.
-        config = {**self.identity._asdict(), "dsn": settings.dsn, "beat_seconds": settings.beat_seconds}
-        helper.stdin.write(json.dumps(config) + "\n")
-        helper.stdin.flush()
-        self._helper = helper
-        threading.Thread(target=self._listen, args=(helper,), name="lease", daemon=True).start()
-
-    def _listen(self, helper: subprocess.Popen[str]) -> None:
-        assert helper.stdout is not None
-        for line in helper.stdout:
-            report = json.loads(line)
-            if report["event"] == "beat":
-                self._beaten_at = time.monotonic()
-                HEARTBEAT_AGE.set(0)
-            elif report["event"] == "away":
-                self._log.warning("heartbeat_cannot_reach_database", reason=report["reason"])
-                HEARTBEAT_AGE.set(self.age_seconds())
-            elif report["event"] == "lapsed" and helper is self._helper:
-                self._log.error("lease_lapsed", worker=self.identity.worker)
-                self.lost.set()
-        if helper is self._helper and not self._closing and not self.lost.is_set():
-            self._log.error("heartbeat_ended", exit_code=helper.wait())
-            self._start_helper()
-
-    def _end_helper(self) -> None:
-        helper, self._helper = self._helper, None
+        with self._lock:
+            self._closing = True
+            helper, self._helper = self._helper, None
         if helper is None:
             return
         assert helper.stdin is not None
@@ -116,3 +149,98 @@ class Lease:
         except subprocess.TimeoutExpired:
             helper.kill()
             helper.wait()
+
+    def age_seconds(self) -> float:
+        """Return the seconds since the last successful heartbeat."""
+        return time.monotonic() - self._beaten_at
+
+    def _probation_seconds(self) -> float:
+        """Return how long the new lease must be kept before it counts: its length, after repeated lapses."""
+        lease = self._service.settings.lease_seconds
+        is_unsteady = (
+            len(self._lapses) == _LAPSES and time.monotonic() - self._lapses[0] < _LAPSE_WINDOW_LEASES * lease
+        )
+        return lease if is_unsteady else 0.0
+
+    def _send(self, command: dict[str, str | int | float]) -> None:
+        """Send a line to the heartbeat process; one that has just ended is replaced by `_listen`."""
+        assert self._helper is not None
+        assert self._helper.stdin is not None
+        try:
+            self._helper.stdin.write(json.dumps(command) + "\n")
+            self._helper.stdin.flush()
+        except (OSError, ValueError):  # ended, or closed because it has ended
+            self._is_ready = False
+
+    def _listen(self, helper: subprocess.Popen[str]) -> None:
+        """Receive the reports of one heartbeat process, and replace it when it ends."""
+        assert helper.stdout is not None
+        with helper.stdout as reports:
+            for line in reports:
+                self._take_report(json.loads(line))
+        with self._lock:
+            was_ready, self._is_ready = self._is_ready, False
+        if not self._closing:
+            self._log.error("heartbeat_ended", exit_code=helper.wait())
+            assert helper.stdin is not None
+            with contextlib.suppress(OSError):
+                helper.stdin.close()
+            threading.Thread(target=self._restart, args=(was_ready,), name="lease", daemon=True).start()
+            self._renew_meanwhile()
+
+    def _take_report(self, report: dict[str, Any]) -> None:
+        if report["event"] == "ready":
+            with self._lock:
+                self._is_ready = True
+                if self.identity.worker and not self.lost.is_set():
+                    self._send(self.identity._asdict())
+        elif report["event"] == "beat":
+            self._renewed(report["worker"])
+        elif report["event"] == "lapsed":
+            self.lapse(report["worker"])
+        else:
+            self._log.warning("heartbeat_cannot_reach_database", reason=report["reason"])
+            HEARTBEAT_AGE.set(self.age_seconds())
+
+    def _restart(self, at_once: bool) -> None:
+        """Start the next heartbeat process; wait first if the last one did not get ready."""
+        if not at_once:
+            time.sleep(_RESTART_SECONDS)
+        while not self._closing:
+            try:
+                self.start_heartbeat()
+            except OSError as error:
+                self._log.warning("heartbeat_not_started", error=str(error))
+                time.sleep(_RESTART_SECONDS)
+            else:
+                return
+
+    def _renew_meanwhile(self) -> None:
+        """Renew the lease in this thread until the new heartbeat process is ready."""
+        beat_seconds = self._service.settings.beat_seconds
+        while not (self._is_ready or self._closing or self.lost.is_set()):
+            try:
+                with connect(
+                    self._service.settings.dsn,
+                    application="beat",
+                    autocommit=True,
+                    statement_timeout_seconds=5,
+                ) as connection:
+                    while not (self._is_ready or self._closing or self.lost.is_set()):
+                        identity = self.identity
+                        if not worker_lease.beat(connection, identity):
+                            self.lapse(identity.worker)
+                            return
+                        self._renewed(identity.worker)
+                        time.sleep(min(beat_seconds, 0.5))
+            except psycopg.Error as error:
+                self._log.warning("heartbeat_cannot_reach_database", reason=str(error).strip())
+                time.sleep(0.5)
+
+    def _renewed(self, worker: int) -> None:
+        with self._lock:
+            if worker != self.identity.worker:
+                return
+            self._is_renewed = True
+            self._beaten_at = time.monotonic()
+        HEARTBEAT_AGE.set(0)
