@@ -6,8 +6,10 @@ and a kill never leaves half of one that counts.
 """
 
 import asyncio
+import ctypes
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -137,3 +139,13 @@ def kill_worker(ctx: Context) -> None:
     """Kill the process that it runs in: a worker at first, a child of its own once that was noticed."""
     note("start", ctx)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@handler("chaos.keep_lock")
+def keep_lock(ctx: Context) -> None:
+    """Keep the interpreter's lock in C for the payload's `seconds`, asleep or (`busy`) on a CPU."""
+    note("start", ctx)
+    if ctx.payload.get("busy"):
+        re.match("(a+)+$", "a" * 64 + "b")  # takes years
+    ctypes.PyDLL(None).usleep(int(ctx.payload["seconds"] * 1_000_000))
+    note("end", ctx)

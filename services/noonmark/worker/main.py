@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,10 +41,12 @@ from noonmark.worker.kinds.script import ScriptKind
 from noonmark.worker.lanes.reader import Keyring, LaneReader
 from noonmark.worker.lanes.rejected_messages import RefusedMessages
 from noonmark.worker.leases.lease import Lease
+from noonmark.worker.leases.shared_attempts import SharedAttempts
 from noonmark.worker.processes.executor import Processes
 from noonmark.worker.processes.spawning import ChildLauncher
 
 _BUFFER_PER_SLOT = 8
+_WATCHED_ATTEMPTS = 4096
 
 
 def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
@@ -55,7 +58,9 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
     topics = Topics(settings.topic_prefix)
     events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
     hints = HintSender(settings.dsn)
-    lease = Lease(service, settings.pool)
+    attempts = SharedAttempts(_WATCHED_ATTEMPTS, grace_seconds=settings.kill_grace_seconds)
+    attempts.start_pulse()
+    lease = Lease(service, settings.pool, attempts, events, shards=install.shards, signals_fd=_signals())
     lease.start_heartbeat()
     wake = threading.Event()
     keyring = Keyring(service, settings.pool)
@@ -73,7 +78,9 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         settled=SettledRuns(service, readers, slots, in_flight, wake.set),
     )
     parts = _services(service, lease)
-    executors = _executors(settings, registry, parts, recorder, lease, in_flight=in_flight, path=path)
+    executors = _executors(
+        settings, registry, parts, recorder, lease, in_flight=in_flight, watched=attempts, path=path
+    )
     engine = Engine(
         service,
         lease,
@@ -116,6 +123,7 @@ def _executors(
     lease: Lease,
     *,
     in_flight: RunsInFlight,
+    watched: SharedAttempts,
     path: Path | None,
 ) -> Executors:
     """Create the executors of all kinds of jobs; `path` is the folder of handler modules."""
@@ -135,6 +143,7 @@ def _executors(
         parts,
         threads=settings.worker_slots,
         in_flight=in_flight,
+        watched=watched,
         transactions=Transactions(settings.dsn, recorder, lambda: lease.identity),
     )
 
@@ -168,6 +177,14 @@ def _allow_many_files() -> None:
     """Raise the soft limit of open files to the hard limit: each HTTP call in flight uses a connection."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _signals() -> int:
+    """Return a pipe that gets the number of each signal at once, also while a handler keeps the GIL."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    return read_end
 
 
 def _handlers(settings: Settings, path: Path | None) -> Registry:

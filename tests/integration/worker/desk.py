@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 from tests.integration.store.world import SHARDS, TOPICS, World
-from tests.unit.worker.hands import record
+from tests.unit.worker.hands import UNWATCHED, record
 
 from noonmark.attempts.context import Services
 from noonmark.attempts.emitter import Emitter
@@ -68,6 +68,7 @@ class Desk:
             ),
             threads=4,
             in_flight=in_flight,
+            watched=UNWATCHED,
             transactions=Transactions(handlers_url or world.url, self.recorder, lambda: self.identity),
         )
         self._thread = threading.Thread(target=self.recorder.run, args=(threading.Event(),), daemon=True)

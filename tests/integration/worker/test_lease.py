@@ -20,6 +20,7 @@ from noonmark.store.database.connect import connect
 from noonmark.store.runs import leases
 from noonmark.telemetry.logs import get_logger
 from noonmark.worker.leases.lease import Lease
+from noonmark.worker.leases.shared_attempts import SharedAttempts
 
 LEASE_SECONDS = 2.0
 SLOW_START_SECONDS = 5.0
@@ -71,9 +72,13 @@ def fast_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.fixture
 def lease(world: World) -> Iterator[Lease]:
     settings = Settings(database_url=world.url, lease_seconds=LEASE_SECONDS, beat_seconds=0.2)
-    lease = Lease(Service("worker", settings, Health(), threading.Event(), get_logger()), "default")
+    service = Service("worker", settings, Health(), threading.Event(), get_logger())
+    signals, written = os.pipe()
+    lease = Lease(service, "default", SharedAttempts(8), TOPICS, shards=SHARDS, signals_fd=signals)
     yield lease
     lease.close()
+    os.close(signals)
+    os.close(written)
 
 
 def wait(condition: Callable[[], object], seconds: float = 40.0) -> None:

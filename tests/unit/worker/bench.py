@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from tests.unit.worker.hands import hand, services
+from tests.unit.worker.hands import UNWATCHED, hand, services
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.states import DeliverySemantics
@@ -47,6 +47,7 @@ class Bench:
             services(environment),
             threads=4,
             in_flight=RunsInFlight(),
+            watched=UNWATCHED,
         )
 
     def _take(self, outcomes: Sequence[Outcome]) -> None:

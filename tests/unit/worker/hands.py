@@ -22,8 +22,11 @@ from noonmark.store.database.row_types import StartedRun
 from noonmark.store.runs.finish import Outcome
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.logs import get_logger
+from noonmark.worker.leases.shared_attempts import SharedAttempts
 
 NOW = datetime(2026, 6, 1, 9, tzinfo=UTC)
+
+UNWATCHED = SharedAttempts(0)
 
 
 def started(*, batch_id: int = 1, **more: Any) -> StartedRun:

@@ -20,6 +20,7 @@ from noonmark.worker.handlers.event_loops import EventLoops
 from noonmark.worker.handlers.threads import ThreadExecutor
 from noonmark.worker.handlers.transactions import Transactions
 from noonmark.worker.in_flight import RunsInFlight
+from noonmark.worker.leases.shared_attempts import SharedAttempts
 from noonmark.worker.processes.executor import LOSSES_BEFORE_ISOLATION, Processes
 
 _log = get_logger()
@@ -67,6 +68,7 @@ class Executors:
         *,
         threads: int,
         in_flight: RunsInFlight,
+        watched: SharedAttempts,
         transactions: Transactions | None = None,
     ) -> None:
         """Create the executors.
@@ -80,6 +82,7 @@ class Executors:
             services: what the contexts of handlers use.
             threads: number of sync handlers that can run at once.
             in_flight: the runs in flight; the executors end each of them once.
+            watched: attempts on this interpreter, for the heartbeat process.
             transactions: executes `exactly_once` runs; without it they are rejected.
         """
         self._transactions = transactions
@@ -89,6 +92,7 @@ class Executors:
         self._sink = sink
         self._services = services
         self._in_flight = in_flight
+        self._watched = watched
         self.threads = ThreadExecutor(threads, self._run_sync, self._ended)
         self.handlers = EventLoops(self._await_handler, self._ended)
         # A separate loop: no handler can block the code that stops children and calls other systems.
@@ -261,6 +265,13 @@ class Executors:
         return None
 
     def _run_sync(self, attempt: RunningAttempt) -> Outcome | None:
+        slot = self._watched.enter(attempt)
+        try:
+            return self._call(attempt)
+        finally:
+            self._watched.leave(slot)
+
+    def _call(self, attempt: RunningAttempt) -> Outcome | None:
         assert attempt.run.handler is not None
         handler = self._registry.get(attempt.run.handler)
         assert handler is not None
@@ -281,6 +292,7 @@ class Executors:
         assert attempt.run.handler is not None
         handler = self._registry.get(attempt.run.handler)
         assert handler is not None
+        slot = self._watched.enter(attempt)
         try:
             outcome = succeeded(attempt, await handler.function(context_of(attempt, self._services)))
         except asyncio.CancelledError:
@@ -288,6 +300,8 @@ class Executors:
         except BaseException as error:  # noqa: BLE001 - see _run_sync
             # A TimeoutError here is the handler's own: the attempt's limit cancels instead.
             outcome = raised(attempt, error)
+        finally:
+            self._watched.leave(slot)
         return outcome
 
     async def _run_kind(self, attempt: RunningAttempt) -> Outcome:

@@ -5,6 +5,9 @@ lease only when the process is ready: on a loaded machine a start takes longer t
 JSON lines from standard input: first its configuration, then each lease that it is to renew. It writes its
 reports to standard output, one JSON line each. It exits with its parent, and sends no heartbeat for a parent
 that is stopped: a worker that is paused for longer than its lease must lose it.
+
+It also ends a worker that cannot end itself, because a handler keeps the interpreter's lock: once an attempt
+is past its timeout and grace, which is then recorded as timed out, or once a stop takes longer than it may.
 """
 
 from __future__ import annotations
@@ -15,26 +18,67 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from uuid import UUID
 
 import psycopg
 
 from noonmark.store.database.connect import connect
 from noonmark.store.runs import worker_lease
 from noonmark.store.runs.worker_lease import Identity
+from noonmark.worker.leases.shared_attempts import SharedAttempts
+from noonmark.worker.leases.stuck_worker import StuckWorker
 
 _RETRY_SECONDS = 0.5
+_LOOK_SECONDS = 0.5
 _INPUT = 0
 _CHUNK_BYTES = 65536
 
 
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the worker sends first.
+
+    Attributes:
+        dsn: of the database.
+        beat_seconds: between two heartbeats.
+        attempts_fd: of the shared table of attempts.
+        attempts: number of its slots.
+        signals_fd: receives the number of each signal that the worker gets, even while it cannot handle it.
+        stop_seconds: the longest that a stop may take after SIGTERM or SIGINT.
+        lifecycle: topic of verdicts.
+        dead: topic of dead runs.
+        shards: number of shards of the installation.
+        log_level: of the worker.
+        log_format: of the worker.
+    """
+
+    dsn: str
+    beat_seconds: float
+    attempts_fd: int
+    attempts: int
+    signals_fd: int
+    stop_seconds: float
+    lifecycle: str
+    dead: str
+    shards: int
+    log_level: Literal["debug", "info", "warning", "error"]
+    log_format: Literal["json", "console"]
+
+
 class Commands:
-    """The lines that the worker sends, read without blocking."""
+    """The lines that the worker sends, and the signals that it gets, read without blocking."""
 
     def __init__(self) -> None:
         self._unread = b""
-        self._parent = os.getppid()
+        self.parent = os.getppid()
+        self.signals_fd: int | None = None
+        self.signalled_at: float | None = None
+        """When the worker got its first signal to stop, in monotonic seconds."""
+
         self.is_closed = False
         """Whether the worker closed our input or is gone."""
 
@@ -45,48 +89,60 @@ class Commands:
             left = until - time.monotonic()
             if left <= 0:
                 break
-            ready, _, _ = select.select([_INPUT], [], [], left)
-            if ready:
+            fds = [_INPUT] if self.signals_fd is None else [_INPUT, self.signals_fd]
+            ready, _, _ = select.select(fds, [], [], left)
+            if self.signals_fd in ready:
+                self._read_signals()
+            if _INPUT in ready:
                 read = os.read(_INPUT, _CHUNK_BYTES)
                 self._unread += read
                 self.is_closed = not read
-        self.is_closed |= os.getppid() != self._parent
+        self.is_closed |= os.getppid() != self.parent
         if b"\n" not in self._unread:
             return None
         line, _, self._unread = self._unread.partition(b"\n")
         command: dict[str, Any] = json.loads(line)
         return command
 
+    def _read_signals(self) -> None:
+        assert self.signals_fd is not None
+        numbers = os.read(self.signals_fd, _CHUNK_BYTES)
+        if not numbers:
+            self.signals_fd = None
+        elif self.signalled_at is None and (signal.SIGTERM in numbers or signal.SIGINT in numbers):
+            self.signalled_at = time.monotonic()
+
     def is_parent_stopped(self) -> bool:
         """Return whether the worker is stopped (SIGSTOP, a debugger); False if that is unknown."""
         try:
-            stat = Path(f"/proc/{self._parent}/stat").read_text()
+            stat = Path(f"/proc/{self.parent}/stat").read_text()
         except OSError:
             return False
         return stat.rpartition(")")[2].split()[0] in {"T", "t", "Z", "X"}
 
 
 class Heartbeat:
-    """Renews the worker's current lease."""
+    """Renews the worker's current lease, and ends a worker that cannot end itself."""
 
-    def __init__(self, commands: Commands, dsn: str, beat_seconds: float) -> None:
+    def __init__(self, commands: Commands, config: Config) -> None:
         self._commands = commands
-        self._dsn = dsn
-        self._beat_seconds = beat_seconds
+        self._config = config
         self._lease: Identity | None = None
+        attempts = SharedAttempts(config.attempts, fd=config.attempts_fd)
+        self._stuck = StuckWorker(commands.parent, attempts)
 
     def run(self) -> None:
         """Send heartbeats until the worker closes our input or is gone."""
         while not self._commands.is_closed:
             try:
                 with connect(
-                    self._dsn, application="beat", autocommit=True, statement_timeout_seconds=5
+                    self._config.dsn, application="beat", autocommit=True, statement_timeout_seconds=5
                 ) as connection:
                     self._beat(connection)
             except psycopg.Error as error:
                 reason = str(error).strip().splitlines()[0] if str(error) else type(error).__name__
                 _report("away", reason=reason)
-                self._obey(_RETRY_SECONDS)
+                self._wait(_RETRY_SECONDS, None)
 
     def _beat(self, connection: psycopg.Connection) -> None:
         while not self._commands.is_closed:
@@ -97,13 +153,55 @@ class Heartbeat:
                 else:
                     _report("lapsed", worker=lease.worker)
                     self._lease = None
-            self._obey(self._beat_seconds)
+            self._wait(self._config.beat_seconds, connection)
 
-    def _obey(self, seconds: float) -> None:
-        """Wait for the next lease, so that its first heartbeat follows at once."""
-        command = self._commands.next(seconds)
-        if command is not None:
-            self._lease = Identity(command["worker"], command["epoch"])
+    def _wait(self, seconds: float, connection: psycopg.Connection | None) -> None:
+        """Wait until the next heartbeat is due or there is another lease, whose first one follows at once."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._commands.is_closed:
+            command = self._commands.next(min(left, _LOOK_SECONDS))
+            self._look(connection)
+            if command is not None:
+                self._lease = Identity(command["worker"], command["epoch"])
+                return
+
+    def _look(self, connection: psycopg.Connection | None) -> None:
+        """End the worker if it cannot end itself."""
+        now = time.monotonic()
+        signalled_at = self._commands.signalled_at
+        if stuck := self._stuck.find(now):
+            self._end_worker(connection, [attempt.run_id for attempt in stuck], "a handler keeps the GIL")
+        elif (
+            signalled_at is not None
+            and now - signalled_at > self._config.stop_seconds
+            and not self._commands.is_parent_stopped()
+        ):
+            self._end_worker(connection, [], "it did not stop in time")
+
+    def _end_worker(self, connection: psycopg.Connection | None, stuck: Sequence[UUID], why: str) -> None:
+        """Kill the worker: its stuck runs have timed out, the others are requeued at once."""
+        # Imported only now: the heartbeat must start fast, and a worker is killed about never.
+        from noonmark.store.outcomes.events import EventTopics  # noqa: PLC0415
+        from noonmark.store.runs import stuck_runs  # noqa: PLC0415
+        from noonmark.telemetry.logs import configure_logs, get_logger  # noqa: PLC0415
+
+        config, lease = self._config, self._lease
+        timed_out: Sequence[UUID] = []
+        try:
+            if connection is not None and lease is not None:
+                topics = EventTopics(lifecycle=config.lifecycle, dead=config.dead)
+                timed_out = stuck_runs.time_out(connection, lease, topics, stuck, shards=config.shards)
+                worker_lease.lapse(connection, lease)
+        finally:
+            os.kill(self._commands.parent, signal.SIGKILL)
+            # Logged here: the worker cannot read reports any more.
+            configure_logs("worker", config.log_level, config.log_format)
+            get_logger().error(
+                "worker_killed",
+                worker=lease.worker if lease is not None else 0,
+                why=why,
+                timed_out=[str(run_id) for run_id in timed_out],
+            )
 
 
 def main() -> int:
@@ -117,7 +215,8 @@ def main() -> int:
         config = commands.next(1.0)
     if config is not None:
         _report("ready")
-        Heartbeat(commands, config["dsn"], config["beat_seconds"]).run()
+        commands.signals_fd = config["signals_fd"]
+        Heartbeat(commands, Config(**config)).run()
     return 0
 
 

@@ -11,17 +11,23 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, Final
 
 import psycopg
 
 from noonmark.service.runner import Service
 from noonmark.store.database.connect import connect
+from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.runs import worker_lease
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import HEARTBEAT_AGE
+from noonmark.worker.leases.shared_attempts import SharedAttempts
 
 _RESTART_SECONDS: Final = 1.0
+_STOP_SECONDS: Final = 10.0
+"""For what follows drain and grace; then the heartbeat process ends a worker that was asked to stop."""
+
 _LATE_SHARE: Final = 2 / 3
 """Nothing is started when the last heartbeat is older than this share of the lease."""
 
@@ -38,8 +44,43 @@ class Lease:
     longer to start than a lease lasts. If it ends, a thread renews the lease until the next one is ready.
     """
 
-    def __init__(self, service: Service, pool: str) -> None:
-        """Prepare the lease: `start_heartbeat` starts the process, `take` registers the worker."""
+    def __init__(
+        self,
+        service: Service,
+        pool: str,
+        attempts: SharedAttempts,
+        topics: EventTopics,
+        *,
+        shards: int,
+        signals_fd: int,
+    ) -> None:
+        """Prepare the lease: `start_heartbeat` starts the process, `take` registers the worker.
+
+        Args:
+            service: the process.
+            pool: that it works for.
+            attempts: what the worker runs; the heartbeat process watches it.
+            topics: where verdicts are announced.
+            shards: number of shards of the installation.
+            signals_fd: the heartbeat process reads from it which signals the worker gets.
+        """
+        settings = service.settings
+        self._attempts = attempts
+        self._signals_fd = signals_fd
+        self._config: Mapping[str, str | int | float] = {
+            # The database URL can contain a password: it goes through a pipe, never into argv.
+            "dsn": settings.dsn,
+            "beat_seconds": settings.beat_seconds,
+            "attempts_fd": attempts.fd,
+            "attempts": attempts.slots,
+            "signals_fd": signals_fd,
+            "stop_seconds": settings.drain_seconds + settings.kill_grace_seconds + _STOP_SECONDS,
+            "lifecycle": topics.lifecycle,
+            "dead": topics.dead,
+            "shards": shards,
+            "log_level": settings.log_level,
+            "log_format": settings.log_format,
+        }
         self._service = service
         self._log = service.log.bind(loop="lease")
         self._pool = pool
@@ -67,12 +108,11 @@ class Lease:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            pass_fds=(self._attempts.fd, self._signals_fd),
         )
-        settings = self._service.settings
         with self._lock:
             self._helper = helper
-            # The database URL can contain a password: it goes through a pipe, never into argv.
-            self._send({"dsn": settings.dsn, "beat_seconds": settings.beat_seconds})
+            self._send(self._config)
         threading.Thread(target=self._listen, args=(helper,), name="lease", daemon=True).start()
 
     def take(self, connection: psycopg.Connection, catalogue: str) -> bool:
@@ -162,7 +202,7 @@ class Lease:
         )
         return lease if is_unsteady else 0.0
 
-    def _send(self, command: dict[str, str | int | float]) -> None:
+    def _send(self, command: Mapping[str, str | int | float]) -> None:
         """Send a line to the heartbeat process; one that has just ended is replaced by `_listen`."""
         assert self._helper is not None
         assert self._helper.stdin is not None

@@ -11,17 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from random import Random
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-import orjson
 import psycopg
 
 from noonmark.core.failures import Failure, exception_names
-from noonmark.core.next_state import after_failure
-from noonmark.core.retry import Age, RetryPolicy
-from noonmark.core.states import AttemptOutcome, DeliverySemantics, Origin, RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.schemas.events.submissions import CompleteRun
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.database.statements import statement
@@ -29,14 +25,13 @@ from noonmark.store.outcomes.callback_rows import Expected, token_hash
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.outcomes.extras import OutcomeExtras
 from noonmark.store.runs import finish
+from noonmark.store.runs.failed_attempts import LiveAttempt, failed_attempt
 from noonmark.store.runs.finish import Outcome
 from noonmark.store.runs.worker_lease import Identity
 
 _NO_HASH: Final = bytes(32)
 _TRIES: Final = 2
 """The owner of a run with an open callback changes at most once: when its worker releases it."""
-
-_rng = Random()
 
 
 @dataclass(slots=True)
@@ -188,26 +183,9 @@ def _overdue(open_run: OpenRun) -> Outcome:
 
 
 def _failed(open_run: OpenRun, error: str, attempt: AttemptOutcome, failure: Failure) -> Outcome:
-    run = open_run.run
-    spec: dict[str, Any] = orjson.loads(run.work) if run.work else {}
-    age = Age(
-        (open_run.now - run.scheduled_for).total_seconds(),
-        spec.get("deadline_seconds"),
-        counts=run.origin != Origin.BACKFILL,
-    )
-    next_state = after_failure(
-        attempt,
-        failure,
-        policy=RetryPolicy.of(spec.get("retry") or {}),
-        attempt=run.attempt,
-        delivery=DeliverySemantics(spec.get("delivery", DeliverySemantics.AT_LEAST_ONCE)),
-        rng=_rng,
-        age=age,
-        cancel_requested=open_run.cancel_requested,
-    )
-    outcome = _outcome(open_run, next_state.state, attempt)
-    outcome.reason, outcome.retry_seconds = next_state.reason, next_state.retry_seconds
-    outcome.error = error
+    live = LiveAttempt(open_run.run, open_run.fence, open_run.pool, open_run.cancel_requested, open_run.now)
+    outcome = failed_attempt(live, error, attempt, failure)
+    outcome.extras = OutcomeExtras(callback=Expected(0.0))
     return outcome
 
 

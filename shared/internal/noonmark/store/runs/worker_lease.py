@@ -60,3 +60,8 @@ def beat(connection: psycopg.Connection, identity: Identity) -> bool:
 def leave(connection: psycopg.Connection, identity: Identity) -> None:
     """End the lease of a worker that has no runs left."""
     connection.execute(statement("end_worker_lease"), identity._asdict())
+
+
+def lapse(connection: psycopg.Connection, identity: Identity) -> bool:
+    """End the lease of a worker that is about to be ended with its runs; False if it has lapsed already."""
+    return connection.execute(statement("lapse_worker"), identity._asdict()).fetchone() is not None

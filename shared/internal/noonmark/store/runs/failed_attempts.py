@@ -1,0 +1,68 @@
+"""Outcomes of attempts that their worker cannot judge: the retry rule applied to the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import Any, Final
+
+import orjson
+
+from noonmark.core.failures import Failure
+from noonmark.core.next_state import after_failure
+from noonmark.core.retry import Age, RetryPolicy
+from noonmark.core.states import AttemptOutcome, DeliverySemantics, Origin
+from noonmark.store.database.row_types import StartedRun
+from noonmark.store.runs.finish import Outcome
+
+_rng: Final = Random()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveAttempt:
+    """An attempt that has not ended, as the ledger has it.
+
+    Attributes:
+        run: its run.
+        fence: of the attempt.
+        pool: of the run.
+        cancel_requested: whether the run was asked to stop.
+        now: the time of the database when it was read.
+    """
+
+    run: StartedRun
+    fence: int
+    pool: str
+    cancel_requested: bool
+    now: datetime
+
+
+def failed_attempt(live: LiveAttempt, error: str, outcome: AttemptOutcome, failure: Failure) -> Outcome:
+    """Return the outcome of an attempt that failed, by the retry policy of its job.
+
+    Args:
+        live: the attempt.
+        error: what users read.
+        outcome: how the attempt ended: failed or timed out.
+        failure: what is known about the failure.
+    """
+    run = live.run
+    spec: dict[str, Any] = orjson.loads(run.work) if run.work else {}
+    next_state = after_failure(
+        outcome,
+        failure,
+        policy=RetryPolicy.of(spec.get("retry") or {}),
+        attempt=run.attempt,
+        delivery=DeliverySemantics(spec.get("delivery", DeliverySemantics.AT_LEAST_ONCE)),
+        rng=_rng,
+        age=Age(
+            (live.now - run.scheduled_for).total_seconds(),
+            spec.get("deadline_seconds"),
+            counts=run.origin != Origin.BACKFILL,
+        ),
+        cancel_requested=live.cancel_requested,
+    )
+    ended = Outcome(run, live.fence, next_state.state, outcome, pool=live.pool)
+    ended.reason, ended.retry_seconds, ended.error = next_state.reason, next_state.retry_seconds, error
+    return ended

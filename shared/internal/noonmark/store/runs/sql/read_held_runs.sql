@@ -1,0 +1,15 @@
+-- Runs that a worker owns, with what a verdict about them needs. Without locks: `finish_detailed` looks again when it writes.
+select run.state = 'cancelling' as cancel_requested, run.fence, run.pool, noonmark_now() as now,
+       run.id, run.scheduled_for, run.job_id, run.job_version, run.origin, run.request_id, run.namespace, run.lane,
+       run.attempt, run.losses, run.holds_slot, run.started_at, run.shard,
+       coalesce(job.kind, old.kind), coalesce(job.handler, old.handler), coalesce(job.work::text, old.work::text), 0
+from runs as run
+     left join lateral (
+         select kind, handler, work from jobs where id = run.job_id and version = run.job_version offset 0
+     ) as job on true
+     left join lateral (
+         select kind, handler, work from job_versions
+         where job_id = run.job_id and version = run.job_version offset 0
+     ) as old on true
+where run.id = any (%(ids)b::uuid[]) and run.scheduled_for between %(first)s and %(last)s
+  and run.owner = %(worker)s and run.epoch = %(epoch)s and run.state in ('running', 'cancelling')
