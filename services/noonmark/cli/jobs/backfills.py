@@ -221,9 +221,9 @@ def cancel(
     backfill: _Id,
     *,
     runs: Annotated[
-        bool, typer.Option("--runs", help="Also cancel its unfinished runs, running ones included.")
+        bool, typer.Option("--runs", help="Also cancel its unfinished runs, including running ones.")
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Reason, shown to people.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, shown to users.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Cancel a backfill: it queues no more runs. Queued runs still run, unless you pass --runs."""
@@ -241,7 +241,7 @@ def cancel(
         return
     print(f"backfill {backfill_id} {'is cancelled' if cancelled_now else 'had already finished'}")
     if runs:
-        print(f"{done['ended']} runs cancelled, {done['stopping']} running runs requested to stop")
+        print(f"{done['ended']} runs cancelled, {done['stopping']} running runs asked to stop")
 
 
 _FIRE_COLUMNS = (

@@ -14,7 +14,7 @@ from noonmark.cli.terminal.problems import CliError, ExitCode
 
 app = typer.Typer(help="Manage limits: maximum concurrent runs, and starts per time.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="1 to 63 of a-z, 0-9, '-' and '_'.")]
+Name = Annotated[str, typer.Argument(help="Name of the limit: 1 to 63 of a-z, 0-9, '-' and '_'.")]
 InNamespace = Annotated[
     str | None,
     typer.Option("--namespace", help="Namespace of the limit. (default: that of the context or key)"),
@@ -87,7 +87,7 @@ def set_(
 
 @app.command("list")
 def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
-    """List limits with slots in use and waiting runs, over all keys."""
+    """List limits with the slots in use and the waiting runs of all their keys."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:

@@ -196,7 +196,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
 @app.command()
 def pause(
     name: Name,
-    reason: Annotated[str | None, typer.Option(help="Reason, shown to people.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, shown to users.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Pause all jobs of a namespace, including new ones. Running runs continue.

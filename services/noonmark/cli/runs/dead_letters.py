@@ -52,7 +52,8 @@ _DeathReason = Annotated[
 _Since = Annotated[
     str | None,
     typer.Option(
-        "--since", help="Only runs that died since then: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
+        "--since",
+        help="Only runs that died since this time: 90s, 15m, 2h or 7d ago, a day (UTC) or an instant.",
     ),
 ]
 _All = Annotated[bool, typer.Option("--all", help="All dead runs of the namespace.")]
@@ -270,12 +271,12 @@ def discard(
     fingerprint: _Fingerprint = None,
     died_of: Annotated[
         str | None,
-        typer.Option("--died-of", help="Only runs that died of this reason, such as rejected or lost."),
+        typer.Option("--died-of", help="Only runs that died for this reason, such as rejected or lost."),
     ] = None,
     since: _Since = None,
     everything: _All = False,
     most: _Max = None,
-    reason: Annotated[str | None, typer.Option(help="Reason, shown to people; up to 500 characters.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, shown to users; up to 500 characters.")] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,

@@ -31,7 +31,7 @@ app = typer.Typer(help="Manage calendars (holidays and business days).", no_args
 _MAX_FILE_BYTES: Final = 2_000_000
 _TRIES: Final = 5
 
-Name = Annotated[str, typer.Argument(help="1 to 63 of a-z, 0-9, '.', '-' and '_'.")]
+Name = Annotated[str, typer.Argument(help="Name of the calendar: 1 to 63 of a-z, 0-9, '.', '-' and '_'.")]
 InNamespace = Annotated[
     str | None,
     typer.Option("--namespace", help="Namespace of the calendar. (default: that of the context or key)"),

@@ -44,8 +44,7 @@ class Misfire:
         grace_seconds: an instant up to this late is on time.
         look_back_seconds: an instant older than this never runs. None means 1 h, the grace or one period of
             the schedule, whichever is longest: the latest instant of a recurring job is then always inside.
-                For
-            a one-time job None is no limit.
+            For a one-time job, None means no limit.
     """
 
     policy: MisfirePolicy = MisfirePolicy.FIRE_LATEST
