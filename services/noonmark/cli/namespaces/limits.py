@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from noonmark.cli.connections.api_pages import with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import namespace_of
 from noonmark.cli.terminal.options import AsJson
-from noonmark.cli.terminal.output import Column, field, show_json, show_list, with_instants
+from noonmark.cli.terminal.output import Column, field, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
 app = typer.Typer(help="Manage limits: maximum concurrent runs, and starts per time.", no_args_is_help=True)
@@ -95,7 +96,7 @@ def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
     if as_json:
         show_json({"items": rows})
         return
-    show_list([with_instants(row, "updated_at") for row in rows], _COLUMNS)
+    show_list([with_instants(row) for row in rows], _COLUMNS)
 
 
 @app.command()
