@@ -120,7 +120,7 @@ def show(
         known = _read()
         shown = _row(known.named(name), known.current)
     else:
-        shown = in_force(operator_settings())
+        shown = current_target(operator_settings())
     if as_json:
         show_json(shown)
     else:
@@ -144,7 +144,7 @@ def remove(name: Name, as_json: AsJson = False) -> None:
         print(f"context {name} removed from {known.path}{note}")
 
 
-def in_force(settings: Settings) -> dict[str, Any]:
+def current_target(settings: Settings) -> dict[str, Any]:
     """Return the target of commands: an API or a database (`works_on`), and what decided that."""
     from noonmark.cli.connections.targets import target_of  # noqa: PLC0415
 

@@ -63,7 +63,7 @@ class Misfire:
             )
 
     def look_back_at(self, schedule: Schedule, now: datetime) -> float | None:
-        """Return the look-back in seconds that holds for `schedule` at `now`; None: no limit."""
+        """Return the look-back in seconds for `schedule` at `now`; None: no limit."""
         if self.look_back_seconds is not None or isinstance(schedule, Once):
             return self.look_back_seconds
         return max(MIN_LOOK_BACK_SECONDS, self.grace_seconds, schedule.period_seconds(now))
@@ -219,7 +219,7 @@ def plan_skips(
 def _cuts(
     gap: Gap, misfire: Misfire, start_deadline_seconds: float | None, *, one_at_a_time: bool
 ) -> list[tuple[datetime, SkipReason]]:
-    """Return, in order of precedence, up to which instant (excluded) each reason to skip holds.
+    """Return, in order of precedence, the instant (excluded) up to which each reason to skip applies.
 
     An instant is skipped for the first reason whose cut is after it, and runs if there is none.
     """
