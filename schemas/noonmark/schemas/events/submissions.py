@@ -96,7 +96,7 @@ class CancelJob:
     """Cancel a job: it is never due again, and its unfinished runs are cancelled.
 
     Attributes:
-        stops_running: True: started runs are requested to stop; False: they finish.
+        stops_running: True: started runs are asked to stop; False: they finish.
     """
 
     ref: JobRef
@@ -136,7 +136,7 @@ class TriggerJob:
 
 @dataclass(slots=True, frozen=True)
 class CancelRuns:
-    """Cancel runs: those without a worker at once; running ones are requested to stop."""
+    """Cancel runs: those without a worker at once; running ones are asked to stop."""
 
     run_ids: tuple[UUID, ...]
     reason: str | None = None

@@ -137,7 +137,7 @@ class RecorderLoop:
                 hit("worker.after_outcome")
             except psycopg.Error as error:
                 if classify(error) is DbFault.PERMANENT:
-                    outcomes = self._record_one_by_one(outcomes, error)
+                    outcomes = self._without_details(outcomes, error)
                     continue
                 unsure = True
                 self._log.warning("outcomes_not_recorded_yet", count=len(outcomes), error=str(error).strip())
@@ -195,7 +195,7 @@ class RecorderLoop:
         if recorded.freed:
             self._hints.freed()
 
-    def _record_one_by_one(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:
+    def _without_details(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:
         """Drop details that Postgres cannot store, such as results and error texts, and keep the verdicts."""
         self._log.error("outcome_details_dropped", count=len(outcomes), error=str(error).strip())
         extras = [o.extras for o in outcomes if o.extras is not None]

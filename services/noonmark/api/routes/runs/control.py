@@ -67,7 +67,7 @@ def cancel_run(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "run.cancel"),
 ) -> Response:
-    """Cancel a run: without a worker it is cancelled at once; a running one is requested to stop.
+    """Cancel a run: without a worker it is cancelled at once; a running one is asked to stop.
 
     The `reason` of the run contains who cancelled it and why. A run that is cancelled already, or being
     cancelled, does not change.
