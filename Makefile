@@ -13,7 +13,7 @@ ROUNDS ?= 10
 ARGS ?=
 PYTEST_ARGS ?=
 
-# Tests run in this many processes, each with a Postgres and a Kafka of its own; 0 runs them in one, as a debugger needs it.
+# Tests run in this many processes, each with its own Postgres and Kafka; 0 runs them in one, as a debugger needs it.
 WORKERS ?= 2
 # A file stays in one process, for what its tests share; in the order of their names the long tests come first,
 # and no process waits for another at the end.
@@ -89,7 +89,7 @@ clean: ## remove what was built, and the data of the development stack unless it
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	    echo "noonmark needs Python 3.11 or newer, and $(PYTHON) is none: make PYTHON=python3.12 ..." >&2; exit 1; }
+	    echo "noonmark needs Python 3.11 or newer, but $(PYTHON) is older or missing: run make PYTHON=python3.12 ..." >&2; exit 1; }
 	@[ -x $(BIN)/pip ] || { echo "making $(VENV) ..."; rm -rf $(VENV); $(PYTHON) -m venv $(VENV); } || { \
 	    echo "$(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv" >&2; exit 1; }
 	@echo "installing noonmark and what it needs into $(VENV) ..."

@@ -123,7 +123,7 @@ def _kafka(stack: Stack, topic: str, count: int) -> tuple[float, float]:
 
 
 def _consume(consumer: Consumer, count: int) -> float:
-    """Records per second from the first batch on: finding the partitions' leaders and ends is no rate."""
+    """Records per second from the first batch on: finding leaders and ends of partitions does not count."""
     received = head = 0
     began = 0.0
     give_up_at = time.monotonic() + _FLUSH_SECONDS

@@ -21,7 +21,7 @@ BIN = Path(sys.executable).parent
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.slow]
 
 INSTEAD = {
-    # The folder is no checkout, so that nothing of the reader's is touched; the targets do the same.
+    # The folder is not a checkout, so that nothing of the reader's is touched; the targets do the same.
     "make up ARGS=--detach": "noonmark dev up --detach",
     "make down": "noonmark dev down",
     "source .venv/bin/activate": "true",

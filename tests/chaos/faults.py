@@ -171,7 +171,7 @@ class Menu:
         self.fleet.done["rebalance storm"] += 1
 
     def poison(self) -> None:
-        """Bytes that are no event and no run message, in every topic that somebody reads."""
+        """Bytes that are neither an event nor a run message, in every topic that is read."""
         noonmark, dice = self.world.noonmark, self.dice
         topics = [noonmark.topics.submissions, noonmark.topics.submissions_bulk]
         topics += [f"{noonmark.prefix}.runs.default.{lane}" for lane in ("high", "normal", "low")]

@@ -108,7 +108,7 @@ def tell(of: Run) -> LifecycleRecord:
 def _runs() -> list[Run]:
     again = {"attempt": 2, "fence": 2, "started_at": after(3), "finished_at": after(3.1), "error": "no luck"}
     ended = {"result": None}
-    vanished = ended | {"losses": 1, "error": "the worker vanished"}
+    lost = ended | {"losses": 1, "error": "the worker was lost"}
     never = ended | {"attempt": 0, "started_at": None}
     return [
         run("now", "now", NOON),
@@ -123,9 +123,7 @@ def _runs() -> list[Run]:
         run("flaky", "flaky", NOON, **again),
         run("doomed", "doomed", NOON, **again, **ended, state="dead", reason="retries_exhausted"),
         run("stopped", "stopped", NOON, fence=2, state="cancelled", finished_at=after(1), **never),
-        run(
-            "maybe", "maybe", NOON, fence=2, state="unknown", reason="lost", finished_at=after(6), **vanished
-        ),
+        run("maybe", "maybe", NOON, fence=2, state="unknown", reason="lost", finished_at=after(6), **lost),
         # Died, and was redriven: its budget began again. One came back from a drain, and one snoozed.
         run("risen", "risen", NOON, attempt=1, fence=3, started_at=after(20), finished_at=after(20.1)),
         run("handed", "handed", NOON, fence=3, started_at=after(9), finished_at=after(9.1)),
@@ -137,11 +135,11 @@ def _runs() -> list[Run]:
 
 def _attempts() -> list[Attempt]:
     return [
-        Attempt("tock2", 1, 1, "lost", after(2) + STEP, after(8), "the worker vanished"),
+        Attempt("tock2", 1, 1, "lost", after(2) + STEP, after(8), "the worker was lost"),
         Attempt("flaky", 1, 1, "failed", NOON + STEP, after(0.1), "no luck"),
         Attempt("doomed", 1, 1, "failed", NOON + STEP, after(0.1), "no luck"),
         Attempt("doomed", 2, 2, "failed", after(3), after(3.1), "no luck"),
-        Attempt("maybe", 1, 1, "lost", NOON + STEP, after(6), "the worker vanished"),
+        Attempt("maybe", 1, 1, "lost", NOON + STEP, after(6), "the worker was lost"),
         Attempt("risen", 1, 1, "failed", NOON + STEP, after(0.1), "no luck"),
         Attempt("risen", 2, 2, "failed", after(3), after(3.1), "no luck"),
         Attempt("handed", 1, 1, "handed_back", NOON + STEP, after(1)),

@@ -3,12 +3,13 @@
 from datetime import timedelta
 
 import pytest
+from tests.chaos.edits import edit
 from tests.chaos.good_history import BOUND, END, NOON, NS, after, expected, good, run
 from tests.chaos.planted import PLANTED, Fault, drop, judged, table
 from tests.support.cluster import ROOT
 
 from noonmark.verify import INVARIANTS, Expected, judge, page
-from noonmark.verify.history import LifecycleRecord
+from noonmark.verify.history import History, LifecycleRecord, Message
 
 
 def test_a_sound_system_has_no_violation_and_its_duplicate_is_listed() -> None:
@@ -101,3 +102,34 @@ def test_partway_only_what_must_hold_at_every_moment_is_judged() -> None:
     report = judge(history, expected(), bound=BOUND, partway=True)
     assert report.violations == []
     assert report.unjudged["V3"] == "the system is still running"
+
+
+def test_a_dead_run_that_a_person_discards_has_no_second_verdict() -> None:
+    history = discarded("discarded")
+    assert judge(history, bound=BOUND).violations == []
+
+
+def test_a_discard_that_the_ledger_does_not_confirm_is_a_second_verdict() -> None:
+    history = discarded("dead")
+    assert {v.kind for v in judge(history, bound=BOUND).violations} == {"second_verdict"}
+
+
+def test_a_run_that_is_cancelled_while_it_waits_for_a_callback_needs_no_message_of_its_last_fence() -> None:
+    history = good()
+    edit(history, "runs", "stopped", attempt=1, started_at=after(0.1))
+    edit(history, "jobs", "j-stopped", changed_at=after(1))
+    history.messages.append(Message("shop.runs.default.normal", 99, "stopped", 1, NS))
+    assert judge(history, bound=BOUND).violations == []
+    history.messages.pop()
+    assert [v.invariant for v in judge(history, bound=BOUND).violations] == ["S6"]
+
+
+def discarded(state: str) -> History:
+    """The event of a discard follows the one of a death, under the same fence; the ledger has a state."""
+    history = good()
+    if state == "discarded":
+        history.dead_letters = [letter for letter in history.dead_letters if letter.run != "doomed"]
+        edit(history, "runs", "doomed", state=state)
+    dead = next(event for event in history.lifecycle if event.run == "doomed")
+    history.lifecycle.append(dead._replace(event="t-discard", state="discarded"))
+    return history

@@ -18,7 +18,7 @@ PACKAGES = (
 
 
 def read_at_run_time() -> set[str]:
-    """Names in the wheel of all that is no byte code in the packages."""
+    """Names in the wheel of everything in the packages that is not bytecode."""
     return {
         str(Path("noonmark") / path.relative_to(ROOT / package))
         for package in PACKAGES

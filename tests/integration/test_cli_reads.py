@@ -341,7 +341,7 @@ def test_a_name_of_several_one_time_jobs_is_answered_with_their_ids(noonmark, da
 
 
 def test_rejections_are_listed_with_position_pointer_and_excerpt(noonmark, database):
-    errors = [{"pointer": "/data/schedule", "message": "61 is no minute", "expected": "0 to 59"}]
+    errors = [{"pointer": "/data/schedule", "message": "61 is not a minute", "expected": "0 to 59"}]
     database.execute(
         """insert into rejections (topic, partition, record_offset, event_source, event_id, reason, errors, value,
                                    truncated, received_at)
@@ -353,7 +353,7 @@ def test_rejections_are_listed_with_position_pointer_and_excerpt(noonmark, datab
     shown = json.loads(noonmark("rejection", "list", "--json").stdout)
 
     assert "noonmark.submissions/3/17" in text
-    assert "/data/schedule: 61 is no minute; expected 0 to 59" in text
+    assert "/data/schedule: 61 is not a minute; expected 0 to 59" in text
     assert '{"name": "a"}' in text
     assert shown["items"][0]["errors"] == errors
 
@@ -362,7 +362,7 @@ def test_rejections_are_listed_with_position_pointer_and_excerpt(noonmark, datab
     for part in (
         "noonmark.submissions/3/17",
         "billing",
-        "/data/schedule: 61 is no minute; expected 0 to 59",
+        "/data/schedule: 61 is not a minute; expected 0 to 59",
         '{"name": "a"}',
     ):
         assert part in full

@@ -91,7 +91,7 @@ def kills_itself(ctx: Context) -> None:
 
 @handler("child.prints", run="process")
 def prints(ctx: Context) -> None:
-    """Print 10 MB in one line, and what is no UTF-8, and NUL."""
+    """Print 10 MB in one line, and what is not UTF-8, and NUL."""
     os.write(2, b"\xff\x00 no text")
     sys.stdout.write("y" * 10_000_000)
 
@@ -150,7 +150,7 @@ def on_a_thread(ctx: Context) -> int:
 
 @handler("child.tells_much", run="process")
 def tells_much(ctx: Context) -> list[str]:
-    """Say more than a message can hold, and what is no text."""
+    """Say more than a message can hold, and what is not text."""
     ctx.log("x" * 5_000_000 + "end")
     ctx.log("half \ud800")
     ctx.progress(0.5, "half \ud800")

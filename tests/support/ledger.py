@@ -80,7 +80,7 @@ def read_ledger(
             " where namespace = any (%(ns)s) and max_running is not null"
         )
     }
-    # What was refused on a topic may be anybody's, for bytes that are no event name nobody.
+    # What was refused on a topic may be anybody's, because bytes that are not an event have no sender.
     found.rejections = [
         Rejection(*row)
         for row in rows("select topic, partition, record_offset, event_id, reason from rejections")

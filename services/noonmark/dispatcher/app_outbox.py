@@ -21,11 +21,11 @@ from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of, prin
 from noonmark.schemas.problems.screening import parse_json
 from noonmark.service.acceptor import Acceptor
 from noonmark.service.backoff import Backoff
-from noonmark.service.database_clock import Moment
 from noonmark.service.runner import Service
 from noonmark.store.database.connect import connect
 from noonmark.store.database.hints import HintSender
 from noonmark.store.jobs.submit import EventRef, Request, Result, Status
+from noonmark.store.schedules.time_facts import Moment
 from noonmark.telemetry.metrics import (
     APP_OUTBOX_OLDEST,
     APP_OUTBOX_REACHABLE,

@@ -17,12 +17,11 @@ from noonmark.dispatcher.refused_events import RefusedRound
 from noonmark.kafka.messages import Signer, encode_run
 from noonmark.kafka.producers.delivery import (
     UNCONFIRMED_TOPIC,
-    BatchResult,
     DeliveryFailure,
     Header,
     OutboundMessage,
 )
-from noonmark.kafka.producers.producer import RelayProducer
+from noonmark.kafka.producers.producer import BatchResult, RelayProducer
 from noonmark.kafka.topics import Topics
 from noonmark.service.database_loop import DatabaseLoop
 from noonmark.service.run_traces import Root, relay_context
@@ -101,13 +100,13 @@ class RelayLoop(DatabaseLoop):
 
     def _send(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:
         """Send a batch; return the number of rows that were deleted, parked or refused."""
-        self._signers.refresh(connection, {row.pool for row in rows if row.pool is not None})
-        sendable = [row for row in rows if row.pool is None or self._signers.get(row.pool) is not None]
+        signers = self._signers.read(connection, {row.pool for row in rows if row.pool is not None})
+        sendable = [row for row in rows if row.pool is None or row.pool in signers]
         if len(sendable) < len(rows):
-            unsigned = [row for row in rows if row.pool is not None and self._signers.get(row.pool) is None]
+            unsigned = [row for row in rows if row.pool is not None and row.pool not in signers]
             self._park(connection, [(row, _NO_KEY.format(pool=row.pool)) for row in unsigned])
         traced = self._traced(connection, sendable) if self._service.traces is not None else {}
-        messages = [self._message(row, traced) for row in sendable]
+        messages = [self._message(row, signers, traced) for row in sendable]
         began = time.time()
         hit("dispatcher.before_produce")
         result = self._producer.send_batch(messages)
@@ -124,7 +123,9 @@ class RelayLoop(DatabaseLoop):
         self._service.health.set_ready("kafka", ready=not transient, missing="not accepting messages")
         return len(rows) - sum(not _is_settled(sendable[i], f) for i, f in result.failed.items())
 
-    def _message(self, row: OutboxRow, traced: Mapping[UUID, Root]) -> OutboundMessage:
+    def _message(
+        self, row: OutboxRow, signers: Mapping[str, Signer], traced: Mapping[UUID, Root]
+    ) -> OutboundMessage:
         if row.run_id is None:
             assert row.topic is not None
             assert row.value is not None
@@ -132,10 +133,14 @@ class RelayLoop(DatabaseLoop):
             return OutboundMessage(row.topic, row.key, row.value, headers)
         # The table's check constraint and the row's run guarantee that all of these are set.
         pool, job_id = cast("str", row.pool), cast("UUID", row.job_id)
-        topic, lane = self._route(pool, row.lane)
+        route = self._routes.get((pool, row.lane))
+        if route is None:
+            lane = Lane(row.lane)
+            route = self._routes[pool, row.lane] = (self._topics.runs(pool, lane), lane)
+        topic, lane = route
         root = traced.get(row.run_id) if traced else None
         value = encode_run(
-            cast("Signer", self._signers.get(pool)),
+            signers[pool],
             run_id=row.run_id,
             job_id=job_id,
             namespace=cast("str", row.namespace),
@@ -168,13 +173,6 @@ class RelayLoop(DatabaseLoop):
             began=began,
             ended=time.time(),
         )
-
-    def _route(self, pool: str, lane: int) -> tuple[str, Lane]:
-        """Return the topic of a pool's lane; cached."""
-        route = self._routes.get((pool, lane))
-        if route is None:
-            route = self._routes[pool, lane] = (self._topics.runs(pool, Lane(lane)), Lane(lane))
-        return route
 
     def _park(self, connection: psycopg.Connection, refused: Sequence[tuple[OutboxRow, str]]) -> None:
         """Let runs wait whose message cannot be sent at the moment."""
@@ -229,8 +227,11 @@ class PoolSigners:
         self._signers: dict[str, Signer] = {}
         self._read_at: dict[str, float] = {}
 
-    def refresh(self, connection: psycopg.Connection, pools: Iterable[str]) -> None:
-        """Read the keys of pools that are not cached or were read too long ago."""
+    def read(self, connection: psycopg.Connection, pools: Iterable[str]) -> Mapping[str, Signer]:
+        """Return the signers; a pool without one has no key, so nothing can be sent to it.
+
+        Reads the keys of those of the pools that are not cached or were read too long ago.
+        """
         now = time.monotonic()
         for pool in pools:
             if now - self._read_at.get(pool, -_KEYS_SECONDS) < _KEYS_SECONDS:
@@ -241,10 +242,7 @@ class PoolSigners:
                 self._signers[pool] = Signer({key.key_id: key.secret for key in keys}, keys[0].key_id)
             else:
                 self._signers.pop(pool, None)
-
-    def get(self, pool: str) -> Signer | None:
-        """Return the signer of a pool; None if it has no key, so that nothing can be sent to it."""
-        return self._signers.get(pool)
+        return self._signers
 
 
 def _any_slice_full(rows: Sequence[OutboxRow], most: int) -> bool:

@@ -16,9 +16,9 @@ from noonmark.kafka.consumers.records import UNREADABLE_HEADERS, Record
 from noonmark.schemas.events.envelope import Event, identify, parse_event
 from noonmark.schemas.events.submissions import TYPES, CancelRuns, parse_submission
 from noonmark.schemas.problems.refusal import FieldError, Refused
-from noonmark.service.database_clock import Moment
 from noonmark.store.jobs.rejections import RejectedRecord
 from noonmark.store.jobs.submit import EventRef, Request
+from noonmark.store.schedules.time_facts import Moment
 from noonmark.telemetry.logs import get_logger
 
 _WORDS: Final = {kind: "_".join(kind.split(".")[1:3]).removeprefix("job_") for kind in TYPES}

@@ -10,11 +10,11 @@ from noonmark.intake.authorization import Authorizer
 from noonmark.intake.read_loop import ReadLoop
 from noonmark.intake.write_loop import WriteLoop
 from noonmark.kafka.topics import Topics
-from noonmark.service.database_clock import DatabaseClock
 from noonmark.service.runner import Loop, Service, StartError, run_service
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
 from noonmark.store.database.hints import HintSender
+from noonmark.store.schedules.time_facts import DatabaseClock
 
 
 def build(service: Service) -> Sequence[Loop]:

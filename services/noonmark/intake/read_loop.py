@@ -9,13 +9,13 @@ import psycopg
 
 from noonmark.intake.authorization import Authorizer
 from noonmark.intake.batch_checks import check
-from noonmark.intake.batch_queue import BatchQueue
+from noonmark.intake.write_loop import BatchQueue
 from noonmark.kafka.consumers.consumer import BatchConsumer
 from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.topics import Topics
-from noonmark.service.database_clock import DatabaseClock, Moment
 from noonmark.service.runner import Service
 from noonmark.service.startup import kafka_config
+from noonmark.store.schedules.time_facts import DatabaseClock, Moment
 
 _WAIT_SECONDS = 0.1
 _LEAVE_SECONDS = 5.0

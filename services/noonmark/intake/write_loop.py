@@ -1,4 +1,4 @@
-"""The write loop: writes each batch in one transaction, then settles its records."""
+"""The write loop and its queue: it writes each checked batch in one transaction, then settles its records."""
 
 from __future__ import annotations
 
@@ -12,23 +12,77 @@ from noonmark.core.faults import hit
 from noonmark.intake.audit_entries import audit_entries
 from noonmark.intake.authorization import Authorizer
 from noonmark.intake.batch_checks import CheckedBatch, check, rejected_record
-from noonmark.intake.batch_queue import BatchQueue
 from noonmark.intake.event_traces import read_traces
 from noonmark.kafka.topics import Topics
 from noonmark.service.acceptor import Acceptor
-from noonmark.service.database_clock import DatabaseClock
 from noonmark.service.database_loop import DatabaseLoop
 from noonmark.service.runner import Service
 from noonmark.store.access.audit import write_entries
 from noonmark.store.database.hints import HintSender
-from noonmark.store.jobs.rejections import RejectedRecord, record_rejections
+from noonmark.store.jobs.rejections import Place, RejectedRecord, record_rejections
 from noonmark.store.jobs.submit import Status, Taken
-from noonmark.store.schedules.time_facts import facts_number, share_time_facts
+from noonmark.store.schedules.time_facts import DatabaseClock, facts_number, share_time_facts
 from noonmark.telemetry.metrics import REJECTIONS, SUBMISSIONS
 
 _REFRESH_SECONDS = 5.0
 _CHECK_VALID_SECONDS = 1.0
 """A signed batch whose check is older is checked again, because its key may have been revoked."""
+
+
+class BatchQueue:
+    """Passes checked batches from the reader to the writer: at most one being written and one waiting.
+
+    A batch being written stays until it is committed, through database outages.
+    """
+
+    def __init__(self, wake: threading.Event) -> None:
+        """Create an empty queue.
+
+        Args:
+            wake: the event to set when a batch is offered.
+        """
+        self._wake = wake
+        self._changed = threading.Condition()
+        self._waiting: CheckedBatch | None = None
+        self._writing: CheckedBatch | None = None
+        self._closed = False
+
+    def offer(self, batch: CheckedBatch) -> None:
+        """Add a batch. The waiting slot must be free, and only one thread may call this."""
+        with self._changed:
+            assert self._waiting is None, "a batch was offered while another one waits"
+            self._waiting = batch
+        self._wake.set()
+
+    def wait_for_slot(self, timeout_seconds: float) -> bool:
+        """Wait until the slot is free; return whether it is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._waiting is None, timeout_seconds)
+
+    def begin(self) -> CheckedBatch | None:
+        """Return the batch to write: the unfinished one, else the next one; None if there is neither."""
+        with self._changed:
+            if self._writing is None and not self._closed:
+                self._writing, self._waiting = self._waiting, None
+                self._changed.notify_all()
+            return self._writing
+
+    def done(self) -> None:
+        """Forget the batch being written, because it is committed."""
+        with self._changed:
+            self._writing = None
+            self._changed.notify_all()
+
+    def close(self, timeout_seconds: float) -> None:
+        """Stop handing out batches, and wait for the one being written."""
+        with self._changed:
+            self._closed = True
+            self._changed.wait_for(lambda: self._writing is None, timeout_seconds)
+
+    def abandon(self) -> None:
+        """Stop waiting for the batch being written, because the writer has stopped. Kafka redelivers it."""
+        self._closed = True
+        self.done()
 
 
 class WriteLoop(DatabaseLoop):
@@ -119,13 +173,15 @@ class WriteLoop(DatabaseLoop):
                 read_traces(batch)
             taken = self._acceptor.accept(connection, batch.requests, batch.moment.facts)
             rejected += _rejected_results(batch, taken)
-        new = record_rejections(
-            connection,
-            rejected,
-            topic=self._topics.rejections,
-            cap_bytes=self._service.settings.rejection_bytes,
-            shards=self._acceptor.shards,
-        )
+        new: set[Place] = set()
+        if rejected:
+            new = record_rejections(
+                connection,
+                rejected,
+                topic=self._topics.rejections,
+                cap_bytes=self._service.settings.rejection_bytes,
+                shards=self._acceptor.shards,
+            )
         if batch.signers or batch.denied:
             write_entries(connection, audit_entries(batch, taken, new))
         hit("intake.before_commit")

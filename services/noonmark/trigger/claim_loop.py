@@ -118,7 +118,7 @@ class ClaimLoop(DatabaseLoop):
             count_skipped(reason, lane, count)
         if result.settled:
             self._hints.freed()
-        count_ends({(state, lane, UNKNOWN_KIND): count for state, count in result.settled.items()})
+            count_ends({(state, lane, UNKNOWN_KIND): count for state, count in result.settled.items()})
         for job_id, reason in result.broken:
             PLANNING_BROKEN.inc()
             self._log.error("job_broken", job_id=str(job_id), reason=reason)

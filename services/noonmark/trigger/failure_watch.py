@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import psycopg
 
 from noonmark.store.jobs import self_pauses
-from noonmark.store.jobs.fact_cache import FactCache
+from noonmark.store.jobs.requests import FactCache
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import SELF_PAUSES

@@ -21,7 +21,6 @@ from noonmark.watchdog.process_checks import StalledHeads, process_problem
 POSTGRES = "postgres"
 KAFKA = "kafka"
 TRIGGER, DISPATCHER, OBSERVER = "trigger", "dispatcher", "observer"
-PARTS = (POSTGRES, KAFKA, TRIGGER, DISPATCHER, OBSERVER)
 
 
 def make_checks(settings: Settings, *, within_seconds: float) -> tuple[Check, ...]:

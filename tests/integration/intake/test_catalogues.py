@@ -85,7 +85,7 @@ def test_what_is_remembered_is_read_again_after_a_moment(world, monkeypatch):
     worker(world, "c.d")
     assert world.one(create(handler="a.b")).status is Status.ACCEPTED
 
-    monkeypatch.setattr(world.known.catalogues, "_read_at", -10.0)
+    monkeypatch.setattr(world.known, "_catalogues_until", 0.0)
     assert world.one(create(handler="a.b")).status is Status.REJECTED
 
 

@@ -168,7 +168,7 @@ def test_cancel_asks_a_running_run_to_stop_and_its_outcome_ends_it(world: World)
     run = world.start(job_id)
     world.one(by_id("cancel", job_id))
     assert (world.run(job_id)["state"], world.run(job_id)["fence"]) == ("cancelling", 1)
-    assert world.one(by_id("cancel", job_id)).status is Status.ACCEPTED, "asking twice is no error"
+    assert world.one(by_id("cancel", job_id)).status is Status.ACCEPTED, "asking twice is not an error"
 
     world.end(run)
     assert world.run(job_id)["state"] == "cancelled"

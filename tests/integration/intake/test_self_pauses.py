@@ -9,7 +9,7 @@ from tests.integration.intake.world import SHARDS, TOPICS, World, event, nightly
 
 from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.store.jobs import self_pauses
-from noonmark.store.jobs.fact_cache import FactCache
+from noonmark.store.jobs.requests import FactCache
 from noonmark.store.runs import finish, starts, worker_lease
 
 

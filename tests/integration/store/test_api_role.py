@@ -349,7 +349,7 @@ def test_a_user_that_may_not_make_roles_is_told_what_an_administrator_must_run(d
 
 @pytest.fixture
 def owned_by(postgres_server):
-    """Makes a database of a user who is no superuser; returns its URL as that user."""
+    """Makes a database of a user who is not a superuser; returns its URL as that user."""
     made = []
 
     def make(user: str, options: str) -> str:

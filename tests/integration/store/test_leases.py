@@ -149,7 +149,7 @@ def test_a_run_that_lost_its_worker_too_often_is_dead_and_told(world, watch):
 
     row = world.run(run.id)
     assert (row["state"], row["reason"], row["losses"]) == ("dead", "lost", leases.LOSS_BUDGET + 1)
-    assert "vanished" in row["error"]
+    assert row["error"] == f"the run lost its worker {leases.LOSS_BUDGET + 1} times"
     assert world.column("select reason from dead_letters") == ["lost"]
     assert world.count("slots") == 0
     assert world.messages(run.id) == []

@@ -11,7 +11,7 @@ from noonmark.core.calendars.calendar import Calendar
 from noonmark.core.states import RunState
 from noonmark.core.why.answers import Blocker
 from noonmark.store.jobs import self_pauses
-from noonmark.store.jobs.fact_cache import FactCache
+from noonmark.store.jobs.requests import FactCache
 from noonmark.store.limits.limits import Figures, set_limit
 
 # -- the job ---------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ def add(heading: str, **numbers: int) -> None:
 
 
 def top(heading: str, **numbers: int) -> None:
-    """Set counts of a heading that are no sums."""
+    """Set counts of a heading that are not sums."""
     for word, number in numbers.items():
         LINES.setdefault(heading, Counter())[word.replace("_", " ")] = number
 

@@ -66,14 +66,14 @@ def refused(status, **problem):
 
 def test_what_the_api_refuses_is_told_field_by_field():
     errors = [
-        {"pointer": "/schedule/cron", "message": "is no cron", "expected": "five fields"},
+        {"pointer": "/schedule/cron", "message": "is not a cron expression", "expected": "five fields"},
         {"pointer": "", "message": "is empty", "expected": ""},
     ]
     problem = refused(422, detail="2 problems, each in `errors`", errors=errors)
     assert problem.code is ExitCode.PROBLEM
     assert str(problem).splitlines() == [
         "Not taken: 2 problems, each in `errors`",
-        "  /schedule/cron: is no cron; expected five fields",
+        "  /schedule/cron: is not a cron expression; expected five fields",
         "  document: is empty",
     ]
 

@@ -21,7 +21,7 @@ PROBLEM = {
     "title": "The document is not valid",
     "status": 422,
     "detail": "2 problems",
-    "errors": [{"pointer": "/schedule", "message": "is no cron", "expected": "five fields"}],
+    "errors": [{"pointer": "/schedule", "message": "is not a cron expression", "expected": "five fields"}],
     "request_id": "r-1",
 }
 
@@ -224,17 +224,19 @@ def test_a_problem_document_becomes_an_error_that_says_what_it_says():
     assert (error.status, error.type, error.slug) == (422, "urn:noonmark:problem:invalid", "invalid")
     assert (error.title, error.detail, error.request_id) == ("The document is not valid", "2 problems", "r-2")
     assert error.errors[0]["expected"] == "five fields"
-    assert str(error) == ("422 The document is not valid: 2 problems: /schedule: is no cron (request r-2)")
+    assert str(error) == (
+        "422 The document is not valid: 2 problems: /schedule: is not a cron expression (request r-2)"
+    )
 
 
 def test_a_single_problem_is_told_once():
     error = ApiError(
         422,
         title="Not valid",
-        detail="/cron: is no cron",
-        errors=[{"pointer": "/cron", "message": "is no cron"}],
+        detail="/cron: is not a cron expression",
+        errors=[{"pointer": "/cron", "message": "is not a cron expression"}],
     )
-    assert str(error) == "422 Not valid: /cron: is no cron"
+    assert str(error) == "422 Not valid: /cron: is not a cron expression"
 
 
 def test_an_error_of_a_proxy_is_told_all_the_same():

@@ -90,7 +90,7 @@ def test_quartz_reads_years():
     assert rule.years == sum(1 << year for year in (2030, 2035, 2037, 2039))
     assert parse_cron("0 0 6 2 2 ? 2095/2", **QUARTZ).fields[-1].values == (2095, 2097, 2099)
     assert parse_cron("0 0 6 2 2 ?", dialect="quartz").years is None
-    # A year that is over is no mistake of the grammar.
+    # A year that is over is not a mistake of the grammar.
     assert parse_cron("0 0 6 2 2 ? 1999", dialect="quartz").next(T0) is None
 
 

@@ -159,7 +159,7 @@ def test_the_rules_of_a_union_are_numbered():
     ("document", "warning"),
     [
         ("0 0 29 2 *", "The next fire is more than a year away: 29 February 2028 at 00:00."),
-        ({"cron": "0 0 1 1 *", "end": "2026-05-01T00:00:00Z"}, "It never fires again."),
+        ({"cron": "0 0 1 1 *", "end": "2026-05-01T00:00:00Z"}, "No more fires."),
         ("*/20 * * * * *", "Fires more often than once a minute: every 20 seconds at its fastest."),
         ({"every": 5}, "Fires more often than once a minute: every 5 seconds at its fastest."),
         ({"rrule": "FREQ=WEEKLY;BYDAY=MO", "dtstart": "2026-01-07T09:00:00"}, "DTSTART 2026-01-07T09:00:00 is not one of the rule's times"),

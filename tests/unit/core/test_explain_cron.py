@@ -109,7 +109,7 @@ QUARTZ = {
     "0 0 6 2 2 ? 2030": "On 2 February 2030 at 06:00",
     "0 30 9 1 1 ? 2027-2029": "Every year on 1 January, from 2027 to 2029, at 09:30",
     "0 0 9 1 * ? 2027,2031": "On the 1st of the month, in 2027 and 2031, at 09:00",
-    "0 0 9 ? * MON 2026/2": "Every Monday, every 2nd year from 2026 on, at 09:00",
+    "0 0 9 ? * MON 2026/2": "Every Monday, every 2nd year from 2026, at 09:00",
 }
 
 
@@ -192,7 +192,7 @@ def test_hours_over_midnight_say_to_which_day_they_belong_where_that_matters():
     (told,) = details("0 22-2 * * MON")
     assert told == (
         "The hours cross midnight, but a fire's own date must match: such a day has the hours 00 to 02, and"
-        " then those from 22 on."
+        " then those from 22."
     )
     assert details("0 22-2 * * *") == details("0 9-17 * * MON") == []
 

@@ -29,8 +29,8 @@ from noonmark.schemas.events.submissions import (
     TRIGGER,
     UPDATE,
 )
-from noonmark.service.database_clock import Moment
 from noonmark.store.access.audit import Outcome
+from noonmark.store.schedules.time_facts import Moment
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 MOMENT = Moment(NOW, datetime(2026, 5, 1, tzinfo=UTC), TimeFacts())

@@ -15,8 +15,8 @@ from noonmark.kafka.consumers.consumer import BatchConsumer
 from noonmark.kafka.consumers.records import UNREADABLE_HEADERS, Record
 from noonmark.schemas.events.envelope import render_binary, render_structured
 from noonmark.schemas.events.submissions import CANCEL, CREATE, CreateJob
-from noonmark.service.database_clock import Moment
 from noonmark.store.jobs.submit import EventRef
+from noonmark.store.schedules.time_facts import Moment
 
 MOMENT = Moment(datetime(2026, 6, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC), TimeFacts())
 NOBODY = cast("BatchConsumer", None)

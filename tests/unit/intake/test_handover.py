@@ -7,9 +7,9 @@ from typing import cast
 
 from noonmark.intake.authorization import BatchContext
 from noonmark.intake.batch_checks import CheckedBatch
-from noonmark.intake.batch_queue import BatchQueue
+from noonmark.intake.write_loop import BatchQueue
 from noonmark.kafka.consumers.consumer import BatchConsumer
-from noonmark.service.database_clock import Moment
+from noonmark.store.schedules.time_facts import Moment
 
 
 def batch() -> CheckedBatch:

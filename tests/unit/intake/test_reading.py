@@ -11,17 +11,17 @@ import pytest
 
 from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.intake.authorization import Authorizer, CredentialStore
-from noonmark.intake.batch_queue import BatchQueue
 from noonmark.intake.read_loop import ReadLoop
+from noonmark.intake.write_loop import BatchQueue
 from noonmark.kafka.consumers.consumer import BatchConsumer
 from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.topics import Topics
 from noonmark.schemas.events.envelope import render_structured
 from noonmark.schemas.events.submissions import CREATE
-from noonmark.service.database_clock import DatabaseClock, Moment
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
+from noonmark.store.schedules.time_facts import DatabaseClock, Moment
 from noonmark.telemetry.logs import get_logger
 
 SIGNED = (

@@ -2,13 +2,12 @@ import pytest
 from confluent_kafka import KafkaError
 
 from noonmark.kafka.producers.delivery import (
-    BatchResult,
     DeliveryFailure,
     FailureKind,
     OutboundMessage,
     classify,
 )
-from noonmark.kafka.producers.producer import _restore_order
+from noonmark.kafka.producers.producer import BatchResult, _restore_order
 
 TRANSIENT = DeliveryFailure(FailureKind.TRANSIENT, "_MSG_TIMED_OUT", "late")
 PERMANENT = DeliveryFailure(FailureKind.PERMANENT, "MSG_SIZE_TOO_LARGE", "large")

@@ -1,4 +1,4 @@
-"""CloudEvents on Kafka: both content modes, and bytes that are no event."""
+"""CloudEvents on Kafka: both content modes, and bytes that are not an event."""
 
 from __future__ import annotations
 

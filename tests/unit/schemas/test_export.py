@@ -16,7 +16,8 @@ from noonmark.schemas.events import lifecycle, run_message, submissions
 from noonmark.schemas.events.envelope import parse_event
 from noonmark.schemas.export import documents, event_models, main
 from noonmark.schemas.jobs.documents import JobDocument
-from noonmark.schemas.jobs.job import effective, parse_job
+from noonmark.schemas.jobs.job import parse_job
+from noonmark.store.documents.jobs import effective
 
 ROOT = Path(__file__).parents[3]
 JSON_DIR = ROOT / "schemas" / "json"

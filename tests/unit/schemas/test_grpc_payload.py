@@ -14,7 +14,7 @@ from tests.unit.schemas.job_cases import parse, refusal
 
 from noonmark.core.kinds.grpc_call import BadCallError
 from noonmark.core.kinds.grpc_methods import check_set, method_of
-from noonmark.schemas.jobs.job import effective
+from noonmark.store.documents.jobs import effective
 
 FILE = descriptor_pb2.FileDescriptorProto
 FIELD = descriptor_pb2.FieldDescriptorProto

@@ -30,8 +30,9 @@ from noonmark.core.retry import Jitter, RetryPolicy
 from noonmark.core.schedules.schedule import Interval, parse_schedule
 from noonmark.core.states import Lane, Overlap
 from noonmark.schemas.jobs.documents import JobDocument
-from noonmark.schemas.jobs.job import JobSpec, effective, parse_job
+from noonmark.schemas.jobs.job import JobSpec, parse_job
 from noonmark.schemas.problems.refusal import Refused
+from noonmark.store.documents.jobs import effective
 
 
 def test_the_short_http_form_works_as_it_stands():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.schemas.job_cases import PYTHON, WELCOME, outcome, parse
 
 from noonmark.schemas.jobs import job
-from noonmark.schemas.jobs.shapes import Shapes, is_plain_line, shape_of
+from noonmark.schemas.jobs.job import Shapes, is_plain_line, shape_of
 
 LINES = (
     st.none()

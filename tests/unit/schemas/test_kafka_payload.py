@@ -8,7 +8,7 @@ import orjson
 import pytest
 from tests.unit.schemas.job_cases import parse, refusal
 
-from noonmark.schemas.jobs.job import effective
+from noonmark.store.documents.jobs import effective
 
 
 def kafka(**payload: Any) -> dict[str, Any]:

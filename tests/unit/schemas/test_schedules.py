@@ -19,9 +19,10 @@ from noonmark.core.instants import format_instant, parse_instant
 from noonmark.core.schedules.documents import SCHEDULE_FIELDS
 from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.schemas.export import documents
-from noonmark.schemas.jobs.job import JobSpec, effective, parse_job
+from noonmark.schemas.jobs.job import JobSpec, parse_job
 from noonmark.schemas.jobs.schedule_documents import ScheduleDocument
 from noonmark.schemas.problems.refusal import Refused
+from noonmark.store.documents.jobs import effective
 
 FACTS = TimeFacts(
     zones={"ny": "America/New_York"},

@@ -14,7 +14,7 @@ from noonmark.attempts.running_attempt import Delivery
 from noonmark.core.states import Lane
 from noonmark.settings import Settings
 from noonmark.store.runs.starts import StartRequest
-from noonmark.worker.engine.slots import _WINDOW_SECONDS, SlotPlanner
+from noonmark.worker.engine.starter import _WINDOW_SECONDS, SlotPlanner
 
 TICKET = StartRequest(started().id, NOW, 1)
 """Of every message here: only its lane and its offset are looked at."""
@@ -196,7 +196,7 @@ def test_one_slot_is_enough_for_every_lane_to_be_served():
 
 def test_a_fast_pace_raises_the_capacity_up_to_ten_times_the_slots(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("noonmark.worker.engine.slots.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("noonmark.worker.engine.starter.time.monotonic", lambda: clock[0])
     size = slots(10)
     assert size.capacity() == 10
 

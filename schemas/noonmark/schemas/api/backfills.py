@@ -98,4 +98,4 @@ class BackfillCancelled(Answer):
 
     backfill: Backfill
     ended: Annotated[int, Field(description="Runs that were cancelled.")]
-    stopping: Annotated[int, Field(description="Runs that were requested to stop.")]
+    stopping: Annotated[int, Field(description="Runs that were asked to stop.")]

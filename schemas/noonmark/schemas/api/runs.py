@@ -205,7 +205,7 @@ class RunsCancelled(Answer):
         dict[str, int],
         Field(description="Changed runs by their new state: `cancelled` or `cancelling`."),
     ]
-    stopping: Annotated[list[UUID], Field(description="Ids of runs whose workers were requested to stop.")]
+    stopping: Annotated[list[UUID], Field(description="Ids of runs whose workers were asked to stop.")]
     next_after: Annotated[
         str | None,
         Field(description="Send it as `after` with the same filter to continue; null: all were processed."),

@@ -217,9 +217,12 @@ def _event(attributes: dict[str, Any], data: object, problems: list[FieldError])
         _check_text(attributes, name, problems)
     if attributes.get("subject") is not None:
         _check_text(attributes, "subject", problems)
-    _check_content_type(attributes.get("datacontenttype"), problems)
-    time = _time(attributes.get("time"), problems)
-    sequence = _sequence(attributes.get("sequence"), problems)
+    if (content_type := attributes.get("datacontenttype")) not in (None, "application/json"):
+        _check_content_type(content_type, problems)
+    if (time := attributes.get("time")) is not None:
+        time = _time(time, problems)
+    if (sequence := attributes.get("sequence")) is not None:
+        sequence = _sequence(sequence, problems)
     if not isinstance(data, dict):
         problems.append(FieldError("/data", f"is {kind_of(data)}", "a JSON object"))
     if problems:
@@ -254,8 +257,6 @@ def _check_text(attributes: dict[str, Any], name: str, problems: list[FieldError
 
 
 def _check_content_type(content_type: object, problems: list[FieldError]) -> None:
-    if content_type is None or content_type == "application/json":
-        return
     media_type = _media_type(content_type) if isinstance(content_type, str) else ""
     if media_type not in {"application/json", "text/json"} and not media_type.endswith("+json"):
         problems.append(
@@ -264,8 +265,6 @@ def _check_content_type(content_type: object, problems: list[FieldError]) -> Non
 
 
 def _time(value: object, problems: list[FieldError]) -> datetime | None:
-    if value is None:
-        return None
     try:
         return parse_instant(value)
     except ValueError as error:
@@ -275,8 +274,6 @@ def _time(value: object, problems: list[FieldError]) -> datetime | None:
 
 
 def _sequence(value: object, problems: list[FieldError]) -> int | None:
-    if value is None:
-        return None
     number = -1
     if isinstance(value, int) and not isinstance(value, bool):
         number = value

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
@@ -95,7 +96,7 @@ class CancelJob:
     """Cancel a job: it is never due again, and its unfinished runs are cancelled.
 
     Attributes:
-        stops_running: True: started runs are requested to stop; False: they finish.
+        stops_running: True: started runs are asked to stop; False: they finish.
     """
 
     ref: JobRef
@@ -135,7 +136,7 @@ class TriggerJob:
 
 @dataclass(slots=True, frozen=True)
 class CancelRuns:
-    """Cancel runs: those without a worker at once; running ones are requested to stop."""
+    """Cancel runs: those without a worker at once; running ones are asked to stop."""
 
     run_ids: tuple[UUID, ...]
     reason: str | None = None
@@ -182,31 +183,29 @@ def parse_submission(
     """
     if event.type not in _READERS:
         raise Refused([_unknown_type(event.type)])
+    read_job = partial(
+        parse_job,
+        now=now,
+        ledger_floor=ledger_floor,
+        facts=facts,
+        screened=True,
+        max_payload_bytes=max_payload_bytes,
+    )
+    data = event.data
+    if not isinstance(data, dict):
+        raise Refused([FieldError("/data", f"is {kind_of(data)}", "a JSON object")])
+    if not event.screened and (unfit := screen(data)):
+        raise Refused(unfit).below("/data")
+    if namespace != DEFAULT_NAMESPACE and event.type in _IN_A_NAMESPACE:
+        data = {"namespace": namespace, **data}
     try:
-        return _read(event, _Reading(now, ledger_floor, facts, max_payload_bytes, namespace))
+        if event.type == CREATE:
+            return CreateJob(read_job(data))
+        if event.type == UPDATE:
+            return _update(data, read_job)
+        return _order(event.type, data)
     except Refused as refused:
         raise refused.below("/data") from None
-
-
-class _Reading(NamedTuple):
-    """The context in which documents are read."""
-
-    now: datetime
-    ledger_floor: datetime
-    facts: TimeFacts
-    max_payload_bytes: int
-    namespace: str
-
-    def spec(self, data: dict[str, Any], *, by_id: bool = False) -> JobSpec:
-        return parse_job(
-            data,
-            now=self.now,
-            ledger_floor=self.ledger_floor,
-            facts=self.facts,
-            screened=True,
-            name_required=not by_id,
-            max_payload_bytes=self.max_payload_bytes,
-        )
 
 
 _READERS: Final[Mapping[str, type[Document]]] = {
@@ -238,22 +237,7 @@ def _unknown_type(name: str) -> FieldError:
     )
 
 
-def _read(event: Event, reading: _Reading) -> Submission:
-    data = event.data
-    if not isinstance(data, dict):
-        raise Refused([FieldError("", f"is {kind_of(data)}", "a JSON object")])
-    if not event.screened and (unfit := screen(data)):
-        raise Refused(unfit)
-    if reading.namespace != DEFAULT_NAMESPACE and event.type in _IN_A_NAMESPACE:
-        data = {"namespace": reading.namespace, **data}
-    if event.type == CREATE:
-        return CreateJob(reading.spec(data))
-    if event.type == UPDATE:
-        return _update(data, reading)
-    return _order(event.type, data)
-
-
-def _update(data: dict[str, Any], reading: _Reading) -> UpdateJob:
+def _update(data: dict[str, Any], read_job: Callable[..., JobSpec]) -> UpdateJob:
     document = dict(data)
     problems: list[FieldError] = []
     job_id = document.pop("job_id", None)
@@ -261,7 +245,7 @@ def _update(data: dict[str, Any], reading: _Reading) -> UpdateJob:
     spec = None
     try:
         # Without name and id, report one problem, not two.
-        spec = reading.spec(document, by_id=not named or job_id is not None)
+        spec = read_job(document, name_required=named and job_id is None)
     except Refused as refused:
         problems += refused.errors
     if job_id is not None:

@@ -14,20 +14,13 @@ from noonmark.core.instants import format_instant, parse_instant
 from noonmark.core.planning.plan import Misfire, MisfirePolicy
 from noonmark.core.retry import RetryPolicy
 from noonmark.core.schedules.schedule import Schedule
-from noonmark.core.schedules.stored_form import document_of
 from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.core.states import DeliverySemantics, Lane, Overlap
-from noonmark.schemas.jobs.documents import (
-    KINDS,
-    NO_TRANSACTION,
-    JobDocument,
-    JobType,
-)
+from noonmark.schemas.jobs.documents import KINDS, NO_TRANSACTION, JobDocument, JobType
 from noonmark.schemas.jobs.payloads import PAYLOADS
 from noonmark.schemas.jobs.policies import MOST_LIMITS, MisfireDocument
-from noonmark.schemas.jobs.retry import check_retry, retry_document, retry_of
+from noonmark.schemas.jobs.retry import check_retry, retry_of
 from noonmark.schemas.jobs.schedule import schedule_in
-from noonmark.schemas.jobs.shapes import Shapes, is_plain_line, shape_of
 from noonmark.schemas.problems.pydantic_errors import field_errors
 from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of, shown
 from noonmark.schemas.problems.screening import screen
@@ -37,7 +30,6 @@ __all__ = [
     "MAX_PAYLOAD_BYTES",
     "JobDocument",
     "JobSpec",
-    "effective",
     "parse_job",
     "payload_for",
 ]
@@ -55,6 +47,13 @@ DEFAULT_TIMEOUT_SECONDS: Final[Mapping[str, float]] = {
 
 _DEFAULT_MISFIRE: Final = Misfire()
 _NO_FACTS: Final = TimeFacts()
+
+_OWN: Final = frozenset({"name", "idempotency_key", "run_at", "payload"})
+"""Fields that usually differ between the documents of one application; the others are checked only once."""
+
+_MOST_SHAPES: Final = 2048
+_LONGEST_SHAPE: Final = 2048
+_LONGEST_LINE: Final = 200
 
 
 @dataclass(slots=True, frozen=True)
@@ -99,6 +98,25 @@ class JobSpec:
     late_after_seconds: float | None = None
 
 
+class Shapes:
+    """Cache of checked field values by the shape of their document. Thread-safe."""
+
+    def __init__(self, most: int = _MOST_SHAPES) -> None:
+        """Create an empty cache. It is cleared when it has `most` entries."""
+        self._most = most
+        self._known: dict[bytes, dict[str, Any]] = {}
+
+    def get(self, shape: bytes) -> dict[str, Any] | None:
+        """Return the cached fields of a shape. They are shared: do not change them."""
+        return self._known.get(shape)
+
+    def keep(self, shape: bytes, fields: dict[str, Any]) -> None:
+        """Cache the fields of a shape."""
+        if len(self._known) >= self._most:
+            self._known.clear()
+        self._known[shape] = fields
+
+
 _FIELDS: Final = tuple(field.name for field in fields(JobSpec))
 _SHAPES: Final = Shapes()
 
@@ -140,6 +158,45 @@ def parse_job(
     if shape is not None:
         _SHAPES.keep(shape, {name: getattr(spec, name) for name in _FIELDS})
     return spec
+
+
+def payload_for(kind: JobType, payload: object, *, limit: int = MAX_PAYLOAD_BYTES) -> bytes:
+    """Check a payload that replaces a job's own, and return it in the form of `JobSpec.payload_json`.
+
+    Raises:
+        Refused: if it is invalid; lists every problem, with pointers that start with `/payload`.
+    """
+    problems: list[FieldError] = []
+    encoded = _payload({"type": kind, "payload": payload}, limit, problems)
+    if problems:
+        raise Refused(problems)
+    return encoded
+
+
+def shape_of(data: dict[str, Any]) -> bytes | None:
+    """Return the shared part of a screened document as JSON text; None if the document cannot be cached.
+
+    JSON text distinguishes 1 from 1.0 and from true. Only Python jobs are cached, because payloads of other
+    kinds have rules, and only jobs without a schedule, whose meaning depends on when it is read.
+    """
+    if data.get("type") != "python" or "schedule" in data:
+        return None
+    shape = orjson.dumps({name: value for name, value in data.items() if name not in _OWN})
+    return shape if len(shape) <= _LONGEST_SHAPE else None
+
+
+def is_plain_line(text: object) -> bool:
+    """Whether this is certainly a valid name, or null; False means that it needs the full check."""
+    if text is None:
+        return True
+    return (
+        type(text) is str
+        and 0 < len(text) <= _LONGEST_LINE
+        and text.isascii()
+        and text.isprintable()
+        and text[0] != " "
+        and text[-1] != " "
+    )
 
 
 def _check_all(
@@ -217,66 +274,6 @@ def _alike(
         return None
     own = {"name": name, "idempotency_key": key, "run_at": run_at, "payload_json": payload}
     return JobSpec(**(like | own))
-
-
-def effective(spec: JobSpec) -> dict[str, Any]:
-    """Return the job document of a spec with all defaults filled in; `parse_job` can read it again."""
-    misfire = spec.misfire
-    return {
-        "name": spec.name,
-        "type": spec.kind,
-        "handler": spec.handler,
-        "payload": orjson.loads(spec.payload_json),
-        "schedule": _schedule_document(spec.schedule),
-        "run_at": format_instant(spec.run_at) if spec.run_at else None,
-        "retry": retry_document(spec.retry),
-        "timeout_seconds": _number(spec.timeout_seconds),
-        "priority": spec.lane.label,
-        "pool": spec.pool,
-        "namespace": spec.namespace,
-        "labels": dict(spec.labels),
-        "misfire": {
-            "policy": misfire.policy.value,
-            "grace_seconds": _number(misfire.grace_seconds),
-            "look_back_seconds": _number(misfire.look_back_seconds),
-        },
-        "overlap": spec.overlap.value,
-        "delivery": spec.delivery.value,
-        "deadline_seconds": _number(spec.deadline_seconds),
-        "limits": [name if key is None else {"name": name, "key": key} for name, key in spec.limits],
-        "pause_after_failures": spec.pause_after_failures,
-        "start_deadline_seconds": _number(spec.start_deadline_seconds),
-        "late_after_seconds": _number(spec.late_after_seconds),
-        "idempotency_key": spec.idempotency_key,
-        "description": spec.description,
-        "owner": spec.owner,
-    }
-
-
-def payload_for(kind: JobType, payload: object, *, limit: int = MAX_PAYLOAD_BYTES) -> bytes:
-    """Check a payload that replaces a job's own, and return it in the form of `JobSpec.payload_json`.
-
-    Raises:
-        Refused: if it is invalid; lists every problem, with pointers that start with `/payload`.
-    """
-    problems: list[FieldError] = []
-    encoded = _payload({"type": kind, "payload": payload}, limit, problems)
-    if problems:
-        raise Refused(problems)
-    return encoded
-
-
-def _schedule_document(schedule: Schedule | None) -> dict[str, object] | None:
-    if schedule is None:
-        return None
-    document = document_of(schedule)
-    for field in ("start", "end", "calendars"):
-        document.setdefault(field, None)
-    return document
-
-
-def _number(value: float | None) -> float | None:
-    return int(value) if value is not None and float(value).is_integer() else value
 
 
 def _run_at(value: object, ledger_floor: datetime, problems: list[FieldError]) -> datetime | None:

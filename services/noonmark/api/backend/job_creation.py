@@ -21,11 +21,11 @@ from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.core.monitoring.trace_context import SubmitTrace
 from noonmark.schemas.events.submissions import CREATE, CreateJob
 from noonmark.schemas.problems.refusal import Refused
-from noonmark.service.database_clock import Moment
 from noonmark.service.database_errors import DbFault, classify
 from noonmark.store.access.audit import AuditEntry, write_entries
 from noonmark.store.access.idempotency import answers_before, keep_answers
 from noonmark.store.jobs.requests import Request, Status, Taken
+from noonmark.store.schedules.time_facts import Moment
 from noonmark.store.views.job_versions import JobStamp, stamps_of
 
 _CHECK_SECONDS: Final = 1.0

@@ -12,8 +12,8 @@ from noonmark.schemas.events.envelope import Event
 from noonmark.schemas.events.submissions import Submission, parse_submission
 from noonmark.schemas.problems.refusal import FieldError, Refused
 from noonmark.service.acceptor import Acceptor
-from noonmark.service.database_clock import Moment
 from noonmark.store.jobs.submit import Request, Result, Status, Taken
+from noonmark.store.schedules.time_facts import Moment
 
 
 class SubmissionAcceptor(Acceptor):

@@ -27,7 +27,7 @@ Name = Annotated[str, Path(pattern=NAMESPACE_PATTERN, description="Name of the l
 def list_limits(
     namespace: NamespaceParameter = None, caller: Caller = needs(Permission.SETTINGS_READ)
 ) -> Limits:
-    """List the limits of a namespace, with the slots in use and the runs that wait, over all keys."""
+    """List the limits of a namespace, with the slots in use and the waiting runs of all their keys."""
     where = caller.namespace(namespace)
     with caller.reading() as session:
         rows = limits.list_limits(session.raw, where)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from noonmark.cli.terminal.options import Output
+from noonmark.cli.terminal.output import Column, show_json, show_list
 from noonmark.cli.terminal.problems import CliError
 
 if TYPE_CHECKING:
@@ -53,6 +55,22 @@ def with_instants(answer: Mapping[str, Any]) -> dict[str, Any]:
         else value
         for name, value in answer.items()
     }
+
+
+def show_page(
+    rows: Sequence[Mapping[str, Any]],
+    following: str | None,
+    columns: Sequence[Column],
+    *,
+    output: Output,
+    as_json: bool,
+) -> None:
+    """Print a page of a listing: rows as the API returns them, and where the next page begins."""
+    if as_json:
+        show_json({"items": rows, "next_cursor": following})
+        return
+    footer = f"more: --after {following}" if following else ""
+    show_list([with_instants(row) for row in rows], columns, wide=output is Output.WIDE, footer=footer)
 
 
 @contextmanager

@@ -90,7 +90,9 @@ def list_(as_json: AsJson = False) -> None:
 
 @app.command()
 def use(
-    name: Annotated[str | None, typer.Argument(help="Name of the context; omit it to use none.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of the context; omit it to unset the current one.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Set the current context; without a name, unset it."""
@@ -113,12 +115,12 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a context, or where commands currently go and why."""
+    """Show a context, or the target that commands currently use and why."""
     if name is not None:
         known = _read()
         shown = _row(known.named(name), known.current)
     else:
-        shown = in_force(operator_settings())
+        shown = current_target(operator_settings())
     if as_json:
         show_json(shown)
     else:
@@ -142,8 +144,8 @@ def remove(name: Name, as_json: AsJson = False) -> None:
         print(f"context {name} removed from {known.path}{note}")
 
 
-def in_force(settings: Settings) -> dict[str, Any]:
-    """Return where commands currently go: an API or a database (`works_on`), and what decided that."""
+def current_target(settings: Settings) -> dict[str, Any]:
+    """Return the target of commands: an API or a database (`works_on`), and what decided that."""
     from noonmark.cli.connections.targets import target_of  # noqa: PLC0415
 
     target = target_of(settings)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import typer
 
-from noonmark.cli.connections.api_pages import gather
+from noonmark.cli.connections.api_pages import gather, with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import InNamespace, any_id_of, id_of
 from noonmark.cli.jobs.backfill_plans import PlanPage, PlanRequest, read_plan
@@ -24,7 +24,6 @@ from noonmark.cli.terminal.output import (
     show_fields,
     show_json,
     show_list,
-    with_instants,
 )
 from noonmark.cli.terminal.problems import CliError, ExitCode
 from noonmark.core.states import BackfillMode, BackfillState
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Run past instants of a job.", no_args_is_help=True)
 
-_INSTANTS = ("from_at", "until_at", "created_at", "updated_at", "finished_at")
 
 _JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id or name of a recurring job.")]
 _From = Annotated[
@@ -180,7 +178,7 @@ def list_(
         show_json({"items": rows, "next": following})
         return
     footer = f"more: --after {following}" if following else ""
-    show_list([with_instants(row, *_INSTANTS) for row in rows], _COLUMNS, footer=footer)
+    show_list([with_instants(row) for row in rows], _COLUMNS, footer=footer)
 
 
 @app.command()
@@ -194,7 +192,7 @@ def show(backfill: _Id, as_json: AsJson = False) -> None:
     if as_json:
         show_json(found)
         return
-    show_fields(backfill_fields(with_instants(found, *_INSTANTS)))
+    show_fields(backfill_fields(with_instants(found)))
 
 
 def backfill_fields(backfill: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,9 +219,9 @@ def cancel(
     backfill: _Id,
     *,
     runs: Annotated[
-        bool, typer.Option("--runs", help="Also cancel its unfinished runs, running ones included.")
+        bool, typer.Option("--runs", help="Also cancel its unfinished runs, including running ones.")
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Reason, shown to people.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, shown to users.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Cancel a backfill: it queues no more runs. Queued runs still run, unless you pass --runs."""
@@ -241,7 +239,7 @@ def cancel(
         return
     print(f"backfill {backfill_id} {'is cancelled' if cancelled_now else 'had already finished'}")
     if runs:
-        print(f"{done['ended']} runs cancelled, {done['stopping']} running runs requested to stop")
+        print(f"{done['ended']} runs cancelled, {done['stopping']} running runs asked to stop")
 
 
 _FIRE_COLUMNS = (

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from noonmark.cli.connections.api_pages import gather, or_missing, with_instants
+from noonmark.cli.connections.api_pages import gather, or_missing, show_page, with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import any_id_of, missing_job
 from noonmark.cli.jobs import control as job_control
@@ -24,7 +24,7 @@ from noonmark.cli.terminal.options import (
     Output,
     OutputOption,
 )
-from noonmark.cli.terminal.output import Column, field, shortened, show_fields, show_json, show_list, text
+from noonmark.cli.terminal.output import Column, field, shortened, show_fields, show_json, text
 from noonmark.core.states import NO_NEXT_INSTANT, JobState
 
 app = typer.Typer(
@@ -141,11 +141,7 @@ def list_(
             limit,
             after,
         )
-    if as_json:
-        show_json({"items": rows, "next_cursor": following})
-        return
-    footer = f"more: --after {following}" if following else ""
-    show_list([with_instants(row) for row in rows], _COLUMNS, wide=output is Output.WIDE, footer=footer)
+    show_page(rows, following, _COLUMNS, output=output, as_json=as_json)
 
 
 @app.command()

@@ -19,7 +19,7 @@ from noonmark.core.states import ResumeChoice
 if TYPE_CHECKING:
     from noonmark.client import Client
 
-Reason = Annotated[str | None, typer.Option(help="Reason, shown to people.")]
+Reason = Annotated[str | None, typer.Option(help="Reason, shown to users.")]
 
 
 def pause(*, job: Job, reason: Reason = None, namespace: InNamespace = None, as_json: AsJson = False) -> None:
@@ -43,7 +43,7 @@ def resume(
 def cancel(
     *, job: Job, reason: Reason = None, namespace: InNamespace = None, as_json: AsJson = False
 ) -> None:
-    """Cancel a job permanently, and its unfinished runs, running ones included."""
+    """Cancel a job permanently, and its unfinished runs, including running ones."""
     _request(
         job, namespace, lambda client, job_id: client.jobs.cancel(job_id, reason), "is cancelled", as_json
     )

@@ -43,7 +43,7 @@ def audit(
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", help="Only entries since then: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
+            "--since", help="Only entries since this time: 90s, 15m, 2h or 7d ago, a day (UTC) or an instant."
         ),
     ] = None,
     until: Annotated[str | None, typer.Option("--until", help="Only entries before this time.")] = None,

@@ -6,15 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
+from noonmark.cli.connections.api_pages import with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import namespace_of
 from noonmark.cli.terminal.options import AsJson
-from noonmark.cli.terminal.output import Column, field, show_json, show_list, with_instants
+from noonmark.cli.terminal.output import Column, field, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
 app = typer.Typer(help="Manage limits: maximum concurrent runs, and starts per time.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="1 to 63 of a-z, 0-9, '-' and '_'.")]
+Name = Annotated[str, typer.Argument(help="Name of the limit: 1 to 63 of a-z, 0-9, '-' and '_'.")]
 InNamespace = Annotated[
     str | None,
     typer.Option("--namespace", help="Namespace of the limit. (default: that of the context or key)"),
@@ -87,7 +88,7 @@ def set_(
 
 @app.command("list")
 def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
-    """List limits with slots in use and waiting runs, over all keys."""
+    """List limits with the slots in use and the waiting runs of all their keys."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
@@ -95,7 +96,7 @@ def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
     if as_json:
         show_json({"items": rows})
         return
-    show_list([with_instants(row, "updated_at") for row in rows], _COLUMNS)
+    show_list([with_instants(row) for row in rows], _COLUMNS)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from noonmark.cli.connections.api_pages import with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.namespace_hints import without_jobs
 from noonmark.cli.terminal.options import AsJson, Missed
@@ -19,7 +20,6 @@ from noonmark.cli.terminal.output import (
     show_fields,
     show_json,
     show_list,
-    with_instants,
 )
 from noonmark.cli.terminal.problems import CliError, ExitCode
 from noonmark.core.states import ResumeChoice
@@ -175,7 +175,7 @@ def list_(as_json: AsJson = False) -> None:
     if as_json:
         show_json({"items": rows})
         return
-    show_list([with_instants(row, "paused_at") for row in rows], _COLUMNS)
+    show_list([with_instants(row) for row in rows], _COLUMNS)
 
 
 @app.command()
@@ -190,13 +190,13 @@ def show(name: Name, as_json: AsJson = False) -> None:
     if as_json:
         show_json(shown)
     else:
-        show_fields(with_instants(shown, "paused_at", "updated_at"))
+        show_fields(with_instants(shown))
 
 
 @app.command()
 def pause(
     name: Name,
-    reason: Annotated[str | None, typer.Option(help="Reason, shown to people.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, shown to users.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Pause all jobs of a namespace, including new ones. Running runs continue.

@@ -61,7 +61,7 @@ def cancel(
     ] = None,
     after: Annotated[
         str | None,
-        typer.Option("--after", help="Only runs due since then: 2h ago, a day (UTC), or an instant."),
+        typer.Option("--after", help="Only runs due since this time: 2h ago, a day (UTC) or an instant."),
     ] = None,
     before: Annotated[str | None, typer.Option("--before", help="Only runs due before this time.")] = None,
     reason: Annotated[
@@ -75,7 +75,7 @@ def cancel(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel runs. Waiting and queued runs are cancelled at once; running ones are requested to stop."""
+    """Cancel runs. Waiting and queued runs are cancelled at once; running ones are asked to stop."""
     if reason is not None and not 0 < len(reason.strip()) <= MOST_REASON:
         raise CliError(f"--reason must have 1 to {MOST_REASON} characters", ExitCode.USAGE)
     wanted = _Wanted(
@@ -138,12 +138,12 @@ class _Wanted:
 
 @dataclass(slots=True)
 class _Done:
-    """Results of a cancel: runs cancelled at once, and runs requested to stop.
+    """Results of a cancel: runs cancelled at once, and runs asked to stop.
 
     Attributes:
         matched: number of selected runs that could be cancelled.
         ended: number of runs cancelled at once.
-        stopping: ids of runs requested to stop.
+        stopping: ids of runs asked to stop.
         others: named runs that were not changed, with their states.
     """
 
@@ -255,7 +255,7 @@ def _report(done: _Done, left: Sequence[str], *, dry_run: bool, waited: bool, as
         print("no matching run can be cancelled; nothing changed")
     elif done.matched:
         asked = len(done.stopping)
-        print(f"{counted(done.matched, 'run')}: {done.ended} cancelled, {asked} requested to stop")
+        print(f"{counted(done.matched, 'run')}: {done.ended} cancelled, {asked} asked to stop")
     if left:
         hint = "" if waited else "; run `noonmark run list --state cancelling`"
         print(f"{len(left)} {'has' if len(left) == 1 else 'have'} not stopped yet{hint}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from noonmark.cli.connections.api_pages import gather, or_missing, with_instants
+from noonmark.cli.connections.api_pages import gather, or_missing, show_page, with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import home_of, require_job
 from noonmark.cli.runs import cancel as run_cancel
@@ -123,11 +123,7 @@ def list_(
         )
         if job is not None and not rows:
             require_job(api, job, namespace)
-    if as_json:
-        show_json({"items": rows, "next_cursor": following})
-        return
-    footer = f"more: --after {following}" if following else ""
-    show_list([with_instants(row) for row in rows], _COLUMNS, wide=output is Output.WIDE, footer=footer)
+    show_page(rows, following, _COLUMNS, output=output, as_json=as_json)
 
 
 _FIRST = (

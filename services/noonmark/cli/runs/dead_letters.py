@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from noonmark.cli.connections.api_pages import with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import home_of, require_job
 from noonmark.cli.runs.commands import ATTEMPT_COLUMNS, job_label
@@ -22,7 +23,6 @@ from noonmark.cli.terminal.output import (
     show_fields,
     show_json,
     show_list,
-    with_instants,
 )
 from noonmark.cli.terminal.problems import CliError, ExitCode
 from noonmark.core.retry import DeadReason
@@ -52,7 +52,8 @@ _DeathReason = Annotated[
 _Since = Annotated[
     str | None,
     typer.Option(
-        "--since", help="Only runs that died since then: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
+        "--since",
+        help="Only runs that died since this time: 90s, 15m, 2h or 7d ago, a day (UTC) or an instant.",
     ),
 ]
 _All = Annotated[bool, typer.Option("--all", help="All dead runs of the namespace.")]
@@ -115,7 +116,7 @@ def list_(
     if following and wanted.since is not None and since != wanted.since.isoformat():
         # `2h ago` is another instant at the next call.
         footer += f" --since {wanted.since.isoformat()}"
-    shown = [with_instants(row, "died_at", "scheduled_for") for row in rows]
+    shown = [with_instants(row) for row in rows]
     show_list(shown, _COLUMNS, wide=output is Output.WIDE, footer=footer)
 
 
@@ -183,7 +184,7 @@ def groups(
     if as_json:
         show_json({"items": rows})
         return
-    show_list([with_instants(row, "first_died_at", "last_died_at") for row in rows], _GROUP_COLUMNS)
+    show_list([with_instants(row) for row in rows], _GROUP_COLUMNS)
 
 
 @app.command()
@@ -213,12 +214,12 @@ def show(
     if as_json:
         show_json({**found, "logs": logs})
         return
-    fields = with_instants(found, "scheduled_for", "died_at")
+    fields = with_instants(found)
     show_fields(
         {k: v for k, v in fields.items() if k != "history" and v is not None and v is not False}, precise=True
     )
     print("\nfailed attempts")
-    show_list([with_instants(row, "started_at", "finished_at") for row in found["history"]], ATTEMPT_COLUMNS)
+    show_list([with_instants(row) for row in found["history"]], ATTEMPT_COLUMNS)
     for log in logs:
         _show_log(log)
 
@@ -270,12 +271,12 @@ def discard(
     fingerprint: _Fingerprint = None,
     died_of: Annotated[
         str | None,
-        typer.Option("--died-of", help="Only runs that died of this reason, such as rejected or lost."),
+        typer.Option("--died-of", help="Only runs that died for this reason, such as rejected or lost."),
     ] = None,
     since: _Since = None,
     everything: _All = False,
     most: _Max = None,
-    reason: Annotated[str | None, typer.Option(help="Reason, shown to people; up to 500 characters.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, shown to users; up to 500 characters.")] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from noonmark.cli.connections.api_pages import gather, or_missing, with_instants
+from noonmark.cli.connections.api_pages import gather, or_missing, show_page, with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.terminal.options import AfterCursor, AsJson, Limit, Output, OutputOption
 from noonmark.cli.terminal.output import (
@@ -18,7 +18,6 @@ from noonmark.cli.terminal.output import (
     shortened,
     show_fields,
     show_json,
-    show_list,
 )
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
@@ -71,12 +70,7 @@ def list_rejections(
 
     with client(operator_settings()) as api:
         rows, following = gather(lambda size: api.rejections.list(source=source, limit=size), limit, after)
-    if as_json:
-        show_json({"items": rows, "next_cursor": following})
-        return
-    footer = f"more: --after {following}" if following else ""
-    shown = [with_instants(row) for row in rows]
-    show_list(shown, _REJECTION_COLUMNS, wide=output is Output.WIDE, footer=footer)
+    show_page(rows, following, _REJECTION_COLUMNS, output=output, as_json=as_json)
 
 
 @rejections.command("show")

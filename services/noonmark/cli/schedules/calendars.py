@@ -12,12 +12,13 @@ from urllib.parse import quote
 
 import typer
 
+from noonmark.cli.connections.api_pages import with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import namespace_of
 from noonmark.cli.connections.namespace_hints import without_jobs
 from noonmark.cli.schedules import calendar_edits
 from noonmark.cli.terminal.options import AsJson
-from noonmark.cli.terminal.output import Column, Row, field, show_fields, show_json, show_list, with_instants
+from noonmark.cli.terminal.output import Column, Row, field, show_fields, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ app = typer.Typer(help="Manage calendars (holidays and business days).", no_args
 _MAX_FILE_BYTES: Final = 2_000_000
 _TRIES: Final = 5
 
-Name = Annotated[str, typer.Argument(help="1 to 63 of a-z, 0-9, '.', '-' and '_'.")]
+Name = Annotated[str, typer.Argument(help="Name of the calendar: 1 to 63 of a-z, 0-9, '.', '-' and '_'.")]
 InNamespace = Annotated[
     str | None,
     typer.Option("--namespace", help="Namespace of the calendar. (default: that of the context or key)"),
@@ -156,7 +157,7 @@ def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
     if as_json:
         show_json({"items": rows})
         return
-    show_list([with_instants(row, "updated_at") for row in rows], _COLUMNS)
+    show_list([with_instants(row) for row in rows], _COLUMNS)
 
 
 @app.command()
@@ -317,7 +318,7 @@ def _show_days(document: Row, calendar: Calendar) -> None:
     body = document["body"]
     shown = {key: document[key] for key in ("name", "namespace", "digest", "updated_at", "jobs")}
     shown |= {key: ", ".join(body[key]) for key in ("weekdays", "yearly") if body.get(key)}
-    show_fields(with_instants(shown, "updated_at"))
+    show_fields(with_instants(shown))
     lines = [(day, _with_weekday(day)) for day in calendar.dates]
     lines += [
         (one.first, f"{_with_weekday(one.first)} to {_with_weekday(one.last)}") for one in calendar.ranges

@@ -56,7 +56,7 @@ _SKIPPED = (Column("JOB", _job, elastic=True), field("namespace"), field("reason
 
 @app.command()
 def show(as_json: AsJson = False) -> None:
-    """Show the active and this process's zone data, and the jobs that need them. Exits 1 if they differ."""
+    """Show active zone data, those of this process, and the jobs that need them. Exits 1 if they differ."""
     from noonmark.core.zones.zones import zone_data, zone_data_version  # noqa: PLC0415 - not for `--help`
     from noonmark.store.schedules.zone_data import count_zoned, differing_zone_data, history  # noqa: PLC0415
 

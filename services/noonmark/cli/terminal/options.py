@@ -57,7 +57,7 @@ OneNamespace = Annotated[
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since", help="Only runs due since then: 90s, 15m, 2h, 7d ago, a day (UTC), or an instant."
+        "--since", help="Only runs due since this time: 90s, 15m, 2h or 7d ago, a day (UTC) or an instant."
     ),
 ]
 Missed = Annotated[

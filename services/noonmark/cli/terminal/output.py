@@ -70,11 +70,6 @@ def instant_field(name: str, title: str, *, wide: bool = False) -> Column:
     return Column(title, cell, wide)
 
 
-def with_instants(row: Row, *names: str) -> dict[str, Any]:
-    """Return a row of the API with these text fields parsed as instants."""
-    return {**row, **{name: datetime.fromisoformat(row[name]) for name in names if row.get(name)}}
-
-
 def is_terminal() -> bool:
     """Return whether stdout is a terminal."""
     return sys.stdout.isatty()

@@ -20,7 +20,7 @@ _WORDS: Final = (
 
 @cache
 def loader() -> Any:
-    """Return the loader class that gives plain words the types of JSON."""
+    """Return the loader class that reads plain words as the types of JSON."""
     import yaml  # noqa: PLC0415 - takes a while, for this form only
 
     class Loader(yaml.SafeLoader):

@@ -24,8 +24,7 @@ from noonmark.store.runs.held_runs import LiveRun
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import HANDED_BACK, HEARTBEAT_AGE, WORKER_SLOTS
 from noonmark.worker.engine.recorder import RecorderLoop
-from noonmark.worker.engine.slots import SlotPlanner
-from noonmark.worker.engine.starter import Starter
+from noonmark.worker.engine.starter import SlotPlanner, Starter
 from noonmark.worker.engine.stop_requests import StopRequests
 from noonmark.worker.handlers.executors import Executors
 from noonmark.worker.in_flight import RunsInFlight

@@ -23,7 +23,7 @@ from noonmark.store.runs.finish import Outcome, Recorded
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import ATTEMPT_DURATION, FENCED_WRITES
 from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
-from noonmark.worker.engine.slots import SlotPlanner
+from noonmark.worker.engine.starter import SlotPlanner
 from noonmark.worker.in_flight import RunsInFlight, StartBatches
 from noonmark.worker.lanes.reader import LaneReader, settle_records
 
@@ -96,6 +96,7 @@ class RecorderLoop:
         """Record until the engine closes the recorder, after the last outcome of a drain."""
         del stop
         connection: psycopg.Connection | None = None
+        backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
         try:
             while not self.closed.is_set():
                 self._progress.beat()
@@ -104,7 +105,9 @@ class RecorderLoop:
                 self._wake.clear()
                 outcomes = self._take()
                 if outcomes:
-                    connection = self._record(connection, outcomes)
+                    connection = self._record(connection, outcomes, backoff)
+                    if backoff.failures:
+                        backoff.reset()
         finally:
             if connection is not None:
                 connection.close()
@@ -119,20 +122,22 @@ class RecorderLoop:
         return taken
 
     def _record(
-        self, connection: psycopg.Connection | None, outcomes: list[Outcome]
+        self, connection: psycopg.Connection | None, outcomes: list[Outcome], backoff: Backoff
     ) -> psycopg.Connection | None:
         """Record one batch, however long the database is down; a lost lease ends the wait."""
         identity = self._identity()
-        backoff = Backoff(first_seconds=0.1, cap_seconds=1.0)
         unsure = False
         while True:
             try:
                 if connection is None:
                     connection = connect(self._service.settings.dsn, application="recorder", autocommit=True)
-                recorded = self._write(connection, identity, outcomes, unsure=unsure)
+                with connection.transaction():
+                    recorded = self.record_in(connection, identity, outcomes, unsure=unsure)
+                    hit("worker.before_outcome")
+                hit("worker.after_outcome")
             except psycopg.Error as error:
                 if classify(error) is DbFault.PERMANENT:
-                    outcomes = self._record_one_by_one(outcomes, error)
+                    outcomes = self._without_details(outcomes, error)
                     continue
                 unsure = True
                 self._log.warning("outcomes_not_recorded_yet", count=len(outcomes), error=str(error).strip())
@@ -146,15 +151,6 @@ class RecorderLoop:
             else:
                 self.committed(outcomes, recorded)
                 return connection
-
-    def _write(
-        self, connection: psycopg.Connection, identity: Identity, outcomes: list[Outcome], *, unsure: bool
-    ) -> Recorded:
-        with connection.transaction():
-            recorded = self.record_in(connection, identity, outcomes, unsure=unsure)
-            hit("worker.before_outcome")
-        hit("worker.after_outcome")
-        return recorded
 
     def record_in(
         self, connection: psycopg.Connection, identity: Identity, outcomes: list[Outcome], *, unsure: bool
@@ -199,7 +195,7 @@ class RecorderLoop:
         if recorded.freed:
             self._hints.freed()
 
-    def _record_one_by_one(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:
+    def _without_details(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:
         """Drop details that Postgres cannot store, such as results and error texts, and keep the verdicts."""
         self._log.error("outcome_details_dropped", count=len(outcomes), error=str(error).strip())
         extras = [o.extras for o in outcomes if o.extras is not None]

@@ -1,11 +1,12 @@
-"""Starts batches of runs: from the buffered messages of the lanes to the executors."""
+"""Starts batches of runs: how many, from which lanes, and on to the executors."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import psycopg
@@ -15,6 +16,7 @@ from noonmark.core.faults import hit
 from noonmark.core.states import Lane, Origin
 from noonmark.service.database_loop import Pace
 from noonmark.service.runner import Service
+from noonmark.settings import Settings
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.outcomes.notes import checkpoints
@@ -28,7 +30,6 @@ from noonmark.telemetry.metrics import (
     START_SLO_GOOD,
 )
 from noonmark.telemetry.verdicts import count_start_deadline
-from noonmark.worker.engine.slots import SlotPlanner
 from noonmark.worker.handlers.executors import Executors
 from noonmark.worker.in_flight import RunsInFlight
 from noonmark.worker.lanes.reader import LaneReader, records_by_lane, settle_records
@@ -37,25 +38,75 @@ from noonmark.worker.leases.lease import Lease
 _PAUSE_SECONDS: Final = 0.005
 """The messages of one relay batch arrive partition by partition: after this pause they start together."""
 
-_RunKey = tuple[UUID, int]
-"""A run and its fence."""
+_WINDOW_SECONDS: Final = 0.1
+"""Short runs are started ahead: at most as many as finish in this time."""
+
+_MOST_STARTS: Final = 1000
+_SMOOTHING_SECONDS: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
-    """The reply to a start statement.
+class SlotPlanner:
+    """Capacity and lane shares. Used by the engine's thread; `completed` by the recorder's."""
 
-    Attributes:
-        runs: that are running now.
-        refused: requests whose start deadline has passed or whose lease is not live.
-        checkpoints: of earlier attempts, by run id.
-        lapsed: the requests were refused because this worker's lease has lapsed.
-    """
+    def __init__(self, settings: Settings) -> None:
+        """Read the sizes from the settings."""
+        self._slots = settings.worker_slots
+        self._high_reserve = settings.worker_high_reserve
+        self._low_share = settings.worker_low_share
+        # Starts that the shares of normal and low still owe them, carried over while slots come free singly.
+        self._owed_starts = [0.0, 0.0]
+        self._rate = 0.0
+        self._done = 0
+        self._measured_at = time.monotonic()
 
-    runs: list[StartedRun]
-    refused: Sequence[StartRequest]
-    checkpoints: Mapping[UUID, bytes]
-    lapsed: bool
+    def completed(self, count: int) -> None:
+        """Count finished runs, to measure their rate."""
+        self._done += count
+
+    def capacity(self) -> int:
+        """Return how many runs can be in flight: the number of slots, or what the current rate soon finishes.
+
+        Handlers of a few microseconds would starve on a fixed number of slots, because a start and an
+        outcome take milliseconds each. Slow handlers must not be started before they can run.
+        """
+        now = time.monotonic()
+        elapsed = now - self._measured_at
+        if elapsed >= 0.05:
+            pace = self._done / elapsed
+            weight = min(1.0, elapsed / _SMOOTHING_SECONDS)
+            self._rate += (pace - self._rate) * weight
+            self._done, self._measured_at = 0, now
+        return max(self._slots, min(int(self._rate * _WINDOW_SECONDS), 10 * self._slots))
+
+    def pick(self, readers: Sequence[LaneReader], *, in_flight: int, lower_in_flight: int) -> list[Delivery]:
+        """Take messages for the next start: high first, with a small share reserved for each lower lane.
+
+        Args:
+            readers: one per lane, in the order of the lanes.
+            in_flight: number of runs that were started and are not recorded yet.
+            lower_in_flight: number of those that are not of the high lane. They never fill the reserve, so
+                the high lane does not wait for one of them to end.
+        """
+        capacity = self.capacity()
+        free = min(capacity - in_flight, _MOST_STARTS)
+        if free <= 0:
+            return []
+        high, normal, low = readers
+        lower_free = max(0, min(free, capacity - int(capacity * self._high_reserve) - lower_in_flight))
+        share = free * self._low_share
+        kept_low = min(int(self._owed_starts[1] + share), len(low.buffer), lower_free)
+        kept_normal = min(int(self._owed_starts[0] + share), len(normal.buffer), lower_free - kept_low)
+        picked = _take(high, free - kept_normal - kept_low)
+        lower_free = min(lower_free, free - len(picked))
+        from_normal = _take(normal, lower_free - kept_low)
+        from_low = _take(low, lower_free - len(from_normal))
+        picked += from_normal + from_low
+        # At most one run is carried over for each.
+        self._owed_starts = [
+            min(1.0, max(0.0, owed + len(picked) * self._low_share - len(taken)))
+            for owed, taken in zip(self._owed_starts, (from_normal, from_low), strict=True)
+        ]
+        return picked
 
 
 class Starter:
@@ -118,26 +169,26 @@ class Starter:
             self._put_back(fresh)
             return False
         hit("worker.after_start")
-        refused = {(request.run_id, request.fence) for request in started.refused}
-        begun = {d.start_request.run_id: d for d in fresh if _key(d) not in refused}
+        refused = set(started.refused)
+        begun = {d.start_request.run_id: d for d in fresh if d.start_request not in refused}
         runs = self._without_forged(connection, begun, started.runs)
         self._begin(begun, runs, started.checkpoints)
         if refused:
-            self._expire(connection, started.refused, [d for d in fresh if _key(d) in refused])
+            self._expire(connection, started.refused, [d for d in fresh if d.start_request in refused])
         return True
 
     def _without_duplicates(self, picked: Sequence[Delivery]) -> list[Delivery]:
         """Drop copies of messages whose run is in flight already."""
-        fresh: dict[Any, Delivery] = {}
+        fresh: dict[tuple[UUID, int], Delivery] = {}
         twice: list[Delivery] = []
         for delivery in picked:
-            key = _key(delivery)
+            key = (delivery.start_request.run_id, delivery.start_request.fence)
             if key in self._in_flight or key in fresh:
                 twice.append(delivery)
             else:
                 fresh[key] = delivery
-        settle_records(self._readers, twice)
-        _count_duplicates(twice)
+        if twice:
+            self._settle_unstarted(twice)
         return list(fresh.values())
 
     def _request(self, connection: psycopg.Connection, fresh: Sequence[Delivery]) -> _Started:
@@ -204,8 +255,13 @@ class Starter:
         """Record the verdict of runs whose start deadline has passed, and settle all refused messages."""
         for lane, count in starts.expire(connection, self._topics, refused, shards=self._shards).items():
             count_start_deadline(lane, count)
-        settle_records(self._readers, over)
-        _count_duplicates(over)
+        self._settle_unstarted(over)
+
+    def _settle_unstarted(self, deliveries: Sequence[Delivery]) -> None:
+        """Count messages that started nothing, and let their offsets move."""
+        settle_records(self._readers, deliveries)
+        for lane, count in Counter(delivery.lane for delivery in deliveries).items():
+            DUPLICATE_MESSAGES.labels(lane.label).inc(count)
 
 
 def measure_starts(attempts: Sequence[RunningAttempt], objectives: Sequence[float]) -> None:
@@ -232,11 +288,33 @@ def measure_starts(attempts: Sequence[RunningAttempt], objectives: Sequence[floa
         START_SLO_GOOD.labels(lane.label).inc(sum(delay <= objectives[lane] for delay in seconds))
 
 
-def _key(delivery: Delivery) -> _RunKey:
-    return delivery.start_request.run_id, delivery.start_request.fence
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """The reply to a start statement.
+
+    Attributes:
+        runs: that are running now.
+        refused: requests whose start deadline has passed or whose lease is not live.
+        checkpoints: of earlier attempts, by run id.
+        lapsed: the requests were refused because this worker's lease has lapsed.
+    """
+
+    runs: list[StartedRun]
+    refused: Sequence[StartRequest]
+    checkpoints: Mapping[UUID, bytes]
+    lapsed: bool
 
 
-def _count_duplicates(deliveries: Sequence[Delivery]) -> None:
-    """Count messages that started nothing."""
-    for lane, count in Counter(delivery.lane for delivery in deliveries).items():
-        DUPLICATE_MESSAGES.labels(lane.label).inc(count)
+def _take(reader: LaneReader, most: int) -> list[Delivery]:
+    buffer = reader.buffer
+    taken: list[Delivery] = []
+    if most <= 0 or not buffer:
+        return taken
+    while len(taken) < most and buffer:
+        delivery = buffer.popleft()
+        # A partition that was lost meanwhile belongs to another worker, which starts its messages.
+        if reader.consumer.is_current(delivery.record):
+            taken.append(delivery)
+    # Also if all of them belong to another worker: the buffer has shrunk, so a paused lane must resume.
+    reader.taken()
+    return taken

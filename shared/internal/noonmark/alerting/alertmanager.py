@@ -72,8 +72,8 @@ def alert_of(one: Delivery, link: str) -> dict[str, Any]:
         "service": "noonmark",
         "namespace": one.namespace or "",
         "job": one.job_name or (str(one.job_id) if one.job_id else ""),
-        # The observer's identity of the alert. The run is no label, because it is only an example, which may
-        # change while the alert is open.
+        # The observer's identity of the alert. The run is not a label: it is an example that may change while
+        # the alert is open.
         "fingerprint": hashlib.sha256(one.fingerprint.encode()).hexdigest()[:16],
     }
     annotations = {

@@ -59,12 +59,12 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """How long after its instant a run is, and how long it may take in all; seconds.
+    """The age of a run since its instant, and the limit of its age; in seconds.
 
     Attributes:
         seconds: from the run's instant to now, by the database's clock.
-        deadline_seconds: from its instant to the end of its last attempt; None: no end.
-        counts: False where the instant itself lies in the past by intention, as in a backfill.
+        deadline_seconds: most time from the instant to the end of the last attempt; None: no limit.
+        counts: False if the instant is in the past on purpose, as in a backfill; then no limit applies.
     """
 
     seconds: float = 0.0
@@ -73,30 +73,30 @@ class Age:
 
     @property
     def left_seconds(self) -> float:
-        """What is left of the total deadline."""
+        """The seconds until the total deadline."""
         if self.deadline_seconds is None or not self.counts:
             return math.inf
         return self.deadline_seconds - self.seconds
 
 
 NEW: Final = Age()
-"""Of a run at its instant, without a deadline."""
+"""The age of a run at its instant, without a deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often, when and after what a run is tried again. `max_retries` 3 means at most four attempts.
+    """How often, when and after which failures a run is retried. `max_retries` 3 means at most four attempts.
 
     Attributes:
         max_retries: attempts after the first.
         delay_seconds: delay after the first failed attempt, before jitter.
         factor: what each further delay is multiplied by; 1 is a fixed delay, below 1 a shrinking one.
         max_delay_seconds: no delay is longer.
-        jitter: `full` draws the delay evenly from a small share of it up to all of it.
+        jitter: `full` draws the delay uniformly from 5 % to 100 % of its value.
         delays: delays one by one, before jitter, in place of `delay_seconds` and `factor`; the last repeats.
         max_age_seconds: no attempt begins later after the run's instant.
-        only_on: only such failures are tried again, whatever the kind thinks of them.
-        never_on: such failures are not, whatever else is said.
+        only_on: only these failures are retried, whatever the kind's default is.
+        never_on: these failures are never retried; takes precedence over everything else.
     """
 
     max_retries: int = 3
@@ -113,7 +113,7 @@ class RetryPolicy:
         object.__setattr__(self, "jitter", Jitter(self.jitter))  # rows hold the plain word
         object.__setattr__(self, "delays", tuple(self.delays))
         if self.max_retries < 0:
-            raise ValueError(f"max_retries is {self.max_retries}; use a whole number from 0 on")
+            raise ValueError(f"max_retries is {self.max_retries}; use a whole number of at least 0")
         for name in ("delay_seconds", "max_delay_seconds"):
             _check_seconds(name, getattr(self, name))
         for delay in self.delays:

@@ -9,12 +9,11 @@ import psycopg
 
 from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.kafka.topics import Topics
-from noonmark.service.database_clock import DatabaseClock, Moment
 from noonmark.service.run_traces import RunTraces, with_traces
 from noonmark.store.database.hints import HintSender
 from noonmark.store.jobs.submit import FactCache, Request, Taken, accept
 from noonmark.store.outcomes.events import EventTopics
-from noonmark.store.schedules.time_facts import share_time_facts
+from noonmark.store.schedules.time_facts import DatabaseClock, Moment, share_time_facts
 from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
 
 Read = Callable[[Moment], Sequence[Request]]
@@ -38,7 +37,7 @@ class Acceptor:
         self._traces = traces
         self._hints = hints
         self._clock = DatabaseClock()
-        self._local = threading.local()
+        self._local = _PerThread()
 
     def moment(self, connection: psycopg.Connection) -> Moment:
         """Read the facts that documents are checked with."""
@@ -66,7 +65,7 @@ class Acceptor:
     def accept(self, connection: psycopg.Connection, requests: Sequence[Request], facts: TimeFacts) -> Taken:
         """Accept checked submissions; `facts` must not change before the caller's transaction ends."""
         taken = accept(
-            connection, requests, shards=self.shards, topics=self.events, known=self._fact_cache, facts=facts
+            connection, requests, shards=self.shards, topics=self.events, known=self._local.known, facts=facts
         )
         return taken if self._traces is None else with_traces(connection, requests, taken)
 
@@ -75,7 +74,8 @@ class Acceptor:
         if self._traces is not None:
             self._traces.submitted(taken)
         self.hint(queued=taken.queued, due_soon=taken.due_soon, freed=taken.freed)
-        count_ends({(state, lane, UNKNOWN_KIND): count for (state, lane), count in taken.settled.items()})
+        if taken.settled:
+            count_ends({(state, lane, UNKNOWN_KIND): count for (state, lane), count in taken.settled.items()})
 
     def hint(self, *, queued: bool = False, due_soon: bool = False, freed: bool = False) -> None:
         """Send hints after a commit: new messages, timers due soon, capacity that runs wait for."""
@@ -90,10 +90,9 @@ class Acceptor:
         """Close the sender of hints."""
         self._hints.close()
 
-    @property
-    def _fact_cache(self) -> FactCache:
-        """The cache of this thread for pools and days."""
-        known = getattr(self._local, "known", None)
-        if known is None:
-            known = self._local.known = FactCache()
-        return known
+
+class _PerThread(threading.local):
+    """Each thread's cache for pools, days and catalogues, created with its first use there."""
+
+    def __init__(self) -> None:
+        self.known = FactCache()

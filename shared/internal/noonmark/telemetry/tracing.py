@@ -1,7 +1,7 @@
 """Sends spans to an OpenTelemetry collector. Tracing is off by default; then OpenTelemetry is not imported.
 
-A span is finished before it is recorded, and its ids are derived from its run (`core.trace_context`). There
-is no current span, no propagation through threads and no instrumentation of libraries.
+A span is finished before it is recorded, and its ids are derived from its run (`core.trace_context`). It
+uses no current span, no propagation through threads and no instrumentation of libraries.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def encode_result(value: object) -> bytes | None:
     Dataclasses, datetimes, dates and UUIDs are encoded, too; NaN and infinities become null.
 
     Raises:
-        ResultError: the value is not JSON, is too long, or contains U+0000, which Postgres cannot store.
+        ResultError: the value is not JSON, is longer than 64 KB, or has U+0000, which Postgres cannot store.
     """
     return None if value is None else _encoded(value, "result", "return")
 
@@ -32,7 +32,7 @@ def encode_checkpoint(value: object) -> bytes:
     """Encode a checkpoint; the rules are those of results, but None is a value.
 
     Raises:
-        ResultError: the value is not JSON, is too long, or contains U+0000, which Postgres cannot store.
+        ResultError: the value is not JSON, is longer than 64 KB, or has U+0000, which Postgres cannot store.
     """
     return _encoded(value, "checkpoint", "store")
 

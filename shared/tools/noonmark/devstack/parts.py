@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from noonmark.devstack.kafka.java import Say
 from noonmark.devstack.kafka.server import KafkaServer, start_kafka
@@ -71,87 +71,41 @@ def _end_reason(process: Process | None) -> str:
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
 
-class PostgresPart:
-    """The embedded Postgres; it keeps its port across restarts."""
+_S = TypeVar("_S", PostgresServer, KafkaServer)
 
-    name = "postgres"
 
-    def __init__(self, data_dir: Path, log_file: Path, port: int | None, say: Say) -> None:
-        """Takes the data folder, the log, the wanted port, and the receiver of progress lines."""
-        self._data_dir, self._log_file, self._port, self._say = data_dir, log_file, port, say
-        self._server: PostgresServer | None = None
+class _ServerPart(Generic[_S]):
+    """What both embedded servers have in common. They keep their ports across restarts."""
 
-    @property
-    def address(self) -> str:
-        """URL of the database, once started."""
-        assert self._server is not None
-        return self._server.url
+    _stop_signal: signal.Signals
+    _grace_seconds: float
+
+    def __init__(self, port: int | None) -> None:
+        self._port = port
+        self._server: _S | None = None
+
+    def _launch(self) -> _S:
+        raise NotImplementedError
 
     def start(self) -> None:
         """Starts the server and stores its port."""
         if self._server is not None:
             self._server.kill()
-        self._server = start_postgres(self._data_dir, port=self._port, log_file=self._log_file, say=self._say)
+        self._server = self._launch()
         self._port = self._server.port
 
     def is_running(self) -> bool:
-        """Whether the postmaster is running."""
+        """Whether the server's process is running."""
         return self._server is not None and self._server.is_running()
 
     def entry(self) -> ProcessEntry | None:
-        """The postmaster; SIGINT is its fast shutdown."""
-        return None if self._server is None else _entry(self._server.process, signal.SIGINT, 30.0)
+        """The server's process, and how to stop it."""
+        if self._server is None:
+            return None
+        return _entry(self._server.process, self._stop_signal, self._grace_seconds)
 
     def end_reason(self) -> str:
-        """How the postmaster stopped."""
-        return _end_reason(self._server.process if self._server else None)
-
-    def stop(self) -> bool:
-        """Fast shutdown."""
-        return self._server is None or self._server.stop()
-
-    def kill(self) -> None:
-        """SIGKILL; the next start recovers."""
-        if self._server is not None:
-            self._server.kill()
-
-
-class KafkaPart:
-    """The embedded broker; it keeps its port across restarts."""
-
-    name = "kafka"
-
-    def __init__(self, data_dir: Path, log_file: Path, port: int | None, heap_mb: int, say: Say) -> None:
-        """Takes the data folder, the log, the wanted port, the heap, and the receiver of progress lines."""
-        self._data_dir, self._log_file, self._port = data_dir, log_file, port
-        self._heap_mb, self._say = heap_mb, say
-        self._server: KafkaServer | None = None
-
-    @property
-    def address(self) -> str:
-        """Bootstrap address, once started."""
-        assert self._server is not None
-        return self._server.bootstrap
-
-    def start(self) -> None:
-        """Starts the broker and stores its port."""
-        if self._server is not None:
-            self._server.kill()
-        self._server = start_kafka(
-            self._data_dir, port=self._port, heap_mb=self._heap_mb, log_file=self._log_file, say=self._say
-        )
-        self._port = self._server.port
-
-    def is_running(self) -> bool:
-        """Whether the broker's process is running."""
-        return self._server is not None and self._server.is_running()
-
-    def entry(self) -> ProcessEntry | None:
-        """The Java process."""
-        return None if self._server is None else _entry(self._server.process, signal.SIGTERM, 20.0)
-
-    def end_reason(self) -> str:
-        """How the broker stopped."""
+        """How the server's process stopped."""
         return _end_reason(self._server.process if self._server else None)
 
     def stop(self) -> bool:
@@ -162,6 +116,54 @@ class KafkaPart:
         """SIGKILL; the next start recovers."""
         if self._server is not None:
             self._server.kill()
+
+
+class PostgresPart(_ServerPart[PostgresServer]):
+    """The embedded Postgres."""
+
+    name = "postgres"
+    # Postgres calls this the fast shutdown.
+    _stop_signal = signal.SIGINT
+    _grace_seconds = 30.0
+
+    def __init__(self, data_dir: Path, log_file: Path, port: int | None, say: Say) -> None:
+        """Takes the data folder, the log, the wanted port, and the receiver of progress lines."""
+        super().__init__(port)
+        self._data_dir, self._log_file, self._say = data_dir, log_file, say
+
+    @property
+    def address(self) -> str:
+        """URL of the database, once started."""
+        assert self._server is not None
+        return self._server.url
+
+    def _launch(self) -> PostgresServer:
+        return start_postgres(self._data_dir, port=self._port, log_file=self._log_file, say=self._say)
+
+
+class KafkaPart(_ServerPart[KafkaServer]):
+    """The embedded broker."""
+
+    name = "kafka"
+    _stop_signal = signal.SIGTERM
+    _grace_seconds = 20.0
+
+    def __init__(self, data_dir: Path, log_file: Path, port: int | None, heap_mb: int, say: Say) -> None:
+        """Takes the data folder, the log, the wanted port, the heap, and the receiver of progress lines."""
+        super().__init__(port)
+        self._data_dir, self._log_file = data_dir, log_file
+        self._heap_mb, self._say = heap_mb, say
+
+    @property
+    def address(self) -> str:
+        """Bootstrap address, once started."""
+        assert self._server is not None
+        return self._server.bootstrap
+
+    def _launch(self) -> KafkaServer:
+        return start_kafka(
+            self._data_dir, port=self._port, heap_mb=self._heap_mb, log_file=self._log_file, say=self._say
+        )
 
 
 class ServicePart:

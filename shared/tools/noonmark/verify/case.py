@@ -15,7 +15,7 @@ from noonmark.core.transitions import VERDICTS
 from noonmark.verify.history import Attempt, Call, Expected, History, Job, LifecycleRecord, Run, Version
 
 EDGE: Final = timedelta(seconds=1)
-"""A request takes its locks one after another: a start within this time after the first is no violation."""
+"""A request takes its locks one by one: a start within this time after the first is not a violation."""
 
 _MOST: Final = 100_000
 """The most instants of one version that are checked."""

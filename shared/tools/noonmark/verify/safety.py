@@ -85,8 +85,13 @@ def one_verdict(case: Case) -> Iterator[Violation]:
     for run_id, events in case.lifecycle.items():
         run = case.runs.get(run_id)
         final = [t for t in events.values() if t.state != RunState.DEAD]
-        # A dead run may be redriven, under a higher fence; nothing else comes after a verdict.
+        # A dead run may be redriven, under a higher fence, or discarded; nothing else comes after a verdict.
         fences = Counter(t.fence for t in events.values())
+        if run is not None and run.state == RunState.DISCARDED and len(final) == 1:
+            # A person discards under the fence of the death, a handler without one.
+            fences[run.fence] -= any(
+                t.state == RunState.DEAD and t.fence == run.fence for t in events.values()
+            )
         if len(final) > 1 or max(fences.values()) > 1:
             said = ", ".join(f"{t.state} under fence {t.fence}" for t in events.values())
             yield offence("S4", "second_verdict", f"run {run_id} has verdicts: {said}", *events.values())
@@ -160,6 +165,9 @@ def messages_are_written_with_runs(case: Case) -> Iterator[Violation]:
     for run in case.history.runs:
         fences = {window.fence for window in case.windows[run.id]}
         fences |= {run.fence} if run.state == RunState.QUEUED else set()
+        if run.state == RunState.CANCELLED and (run.id, run.fence - 1) in there:
+            # The cancel of a run that waits for a callback raises the fence of its start, without a message.
+            fences.discard(run.fence)
         for fence in sorted(fences):
             if (run.id, fence) not in there:
                 what = f"{case.title(run)}: no message of fence {fence} in the outbox or in Kafka"

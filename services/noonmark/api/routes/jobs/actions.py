@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -109,20 +108,8 @@ class JobChange:
         return document_of(self.row, self.schedule)
 
 
-@contextmanager
-def lock_job_for_change(
-    caller: Caller, namespace: str, job_id: UUID, if_match: str | None
-) -> Iterator[JobChange]:
-    """Open the transaction of a change, lock the job, and check `If-Match` under the lock.
-
-    Raises:
-        ProblemError: if the job does not exist, or does not match `If-Match`.
-    """
-    with caller.changing(namespace) as act:
-        yield _locked(act, job_id, if_match)
-
-
 def _locked(act: AuditedChange, job_id: UUID, if_match: str | None) -> JobChange:
+    """Lock the job in the transaction of a change, and check `If-Match` under the lock."""
     act.object = f"job:{job_id}"
     # First this lock, then the job's: changes of time facts take them in the same order.
     share_time_facts(act.session.raw, wait=True)

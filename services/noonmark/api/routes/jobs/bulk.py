@@ -18,9 +18,9 @@ from noonmark.core.access.roles import Permission
 from noonmark.schemas.events.submissions import CREATE
 from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of
 from noonmark.schemas.problems.types import FORBIDDEN
-from noonmark.service.database_clock import Moment
 from noonmark.store.access.audit import AuditEntry, Outcome, write_entries
 from noonmark.store.jobs.requests import Request, Result, Status, Taken
+from noonmark.store.schedules.time_facts import Moment
 
 Item = dict[str, Any]
 

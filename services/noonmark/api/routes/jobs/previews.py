@@ -22,11 +22,11 @@ from noonmark.schemas.jobs.job import JobSpec, parse_job
 from noonmark.schemas.jobs.schedule import schedule_of
 from noonmark.schemas.problems.refusal import FieldError, Refused
 from noonmark.schemas.problems.types import CONFLICT, MALFORMED
-from noonmark.service.database_clock import Moment
 from noonmark.store.cluster.catalogues import live_catalogues
 from noonmark.store.cluster.pools import pool_names
 from noonmark.store.documents.jobs import document_of_spec
 from noonmark.store.jobs.requests import lacking
+from noonmark.store.schedules.time_facts import Moment
 
 router = resource("jobs")
 

@@ -28,7 +28,7 @@ def cancel_many_runs(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "run.cancel"),
 ) -> Response:
-    """Cancel unfinished runs by filter: those without a worker at once; others are requested to stop.
+    """Cancel unfinished runs by filter: those without a worker at once; others are asked to stop.
 
     One call cancels up to 1,000 runs, in the order of the listing of runs, all of them or none. It reads a
     bounded number of runs, so it may find fewer, or none, and still return `next_after`: send the same filter

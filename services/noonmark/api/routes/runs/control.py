@@ -22,12 +22,11 @@ from noonmark.core.states import RunState
 from noonmark.schemas.api.runs import RunCancel, RunChange, RunReport
 from noonmark.schemas.events.submissions import COMPLETE_RUN, CancelRuns
 from noonmark.schemas.problems.types import CONFLICT, TOO_MANY_REQUESTS
-from noonmark.service.database_clock import Moment
 from noonmark.store.jobs.submit import Request
 from noonmark.store.runs import dead_letters
 from noonmark.store.runs.cancel import CANCELLABLE, RunKey, lock_runs
 from noonmark.store.runs.dead_letters import DeadRun, Refusal
-from noonmark.store.schedules.time_facts import share_time_facts
+from noonmark.store.schedules.time_facts import Moment, share_time_facts
 from noonmark.store.views import lookups
 from noonmark.store.views.lookups import RunLocation
 from noonmark.store.views.paging import Row
@@ -68,7 +67,7 @@ def cancel_run(
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "run.cancel"),
 ) -> Response:
-    """Cancel a run: without a worker it is cancelled at once; a running one is requested to stop.
+    """Cancel a run: without a worker it is cancelled at once; a running one is asked to stop.
 
     The `reason` of the run contains who cancelled it and why. A run that is cancelled already, or being
     cancelled, does not change.

@@ -1,4 +1,4 @@
-"""Calendars: named sets of days that a schedule leaves out, or keeps to.
+"""Calendars: named sets of days that a schedule excludes or is restricted to.
 
 A calendar has dates only: no time of day and no zone. Contents are immutable and identified by their digest,
 so that a cached result with its digest is never stale.

@@ -40,7 +40,7 @@ class HolidayRule:
 
 
 def load_holidays(spec: Mapping[str, Any], by_digest: ByDigest | None) -> HolidayRule:
-    """Read back what `HolidayRule.spec` made.
+    """Parse the form that `HolidayRule.spec` returns.
 
     Raises:
         ScheduleError: the content of a calendar no longer exists.

@@ -69,7 +69,7 @@ _NICKNAMES: Final = {
 
 
 def read_expression(expression: str, *, dialect: str, seconds_field: str | None, seed: str) -> Written:
-    """Read all fields of an expression; `noonmark.core.cron.expression.parse_cron` makes them a rule.
+    """Read all fields of an expression; `noonmark.core.cron.expression.parse_cron` turns them into a rule.
 
     Raises:
         CronError: the syntax is wrong. Whether any day matches is not checked.

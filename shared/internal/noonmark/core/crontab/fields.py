@@ -49,7 +49,7 @@ class CronTimes:
     Attributes:
         weekdays: Sunday is 0.
         days_starred: day-of-month or day-of-week starts with `*`: then a day must match both fields.
-        wild: minute or hour starts with `*`: then the schedule goes by elapsed time when clocks change.
+        wild: minute or hour starts with `*`: when clocks change, the schedule then follows elapsed time.
     """
 
     minutes: frozenset[int]

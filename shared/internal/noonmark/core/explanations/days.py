@@ -94,7 +94,7 @@ def _years(rule: CronRule, text: str) -> str:
         return f", in {elided([str(year) for year in years])}"
     step = f"every {ordinal(found.step)} year " if found.step > 1 else ""
     open_ended = "/" in text and "-" not in text
-    return f", {step}from {years[0]}" + (" on" if open_ended else f" to {years[-1]}")
+    return f", {step}from {years[0]}" + ("" if open_ended else f" to {years[-1]}")
 
 
 def _month_names(months: int) -> str:

@@ -152,7 +152,7 @@ def _names(names: list[str], word: str) -> str:
 def _warnings(schedule: Schedule, after: datetime, zone: Zone) -> Iterator[str]:
     first = schedule.next(after)
     if first is None:
-        yield "It never fires again."
+        yield "No more fires."
     elif first - after > _RARE:
         yield f"The next fire is more than a year away: {instant_words(first, zone)}."
     gap = shortest_gap(schedule, after)

@@ -158,7 +158,7 @@ def over_midnight(hours: Sequence[int]) -> str | None:
         return None
     return (
         f"The hours cross midnight, but a fire's own date must match: such a day has the hours 00 to"
-        f" {run.last:02}, and then those from {run.start:02} on."
+        f" {run.last:02}, and then those from {run.start:02}."
     )
 
 

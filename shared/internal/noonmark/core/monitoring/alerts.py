@@ -113,5 +113,5 @@ class Streak:
     cause: str | None = None
 
     def failed(self, cause: str) -> Streak:
-        """Add a failure: of the same cause it makes the streak longer, of another it begins a new one."""
+        """Add a failure: the same cause extends the streak, another cause begins a new one."""
         return Streak(self.length + 1 if cause == self.cause else 1, cause)

@@ -44,8 +44,7 @@ class Misfire:
         grace_seconds: an instant up to this late is on time.
         look_back_seconds: an instant older than this never runs. None means 1 h, the grace or one period of
             the schedule, whichever is longest: the latest instant of a recurring job is then always inside.
-                For
-            a one-time job None is no limit.
+            For a one-time job, None means no limit.
     """
 
     policy: MisfirePolicy = MisfirePolicy.FIRE_LATEST
@@ -64,7 +63,7 @@ class Misfire:
             )
 
     def look_back_at(self, schedule: Schedule, now: datetime) -> float | None:
-        """Return the look-back in seconds that holds for `schedule` at `now`; None: no limit."""
+        """Return the look-back in seconds for `schedule` at `now`; None: no limit."""
         if self.look_back_seconds is not None or isinstance(schedule, Once):
             return self.look_back_seconds
         return max(MIN_LOOK_BACK_SECONDS, self.grace_seconds, schedule.period_seconds(now))
@@ -220,7 +219,7 @@ def plan_skips(
 def _cuts(
     gap: Gap, misfire: Misfire, start_deadline_seconds: float | None, *, one_at_a_time: bool
 ) -> list[tuple[datetime, SkipReason]]:
-    """Return, in order of precedence, up to which instant (excluded) each reason to skip holds.
+    """Return, in order of precedence, the instant (excluded) up to which each reason to skip applies.
 
     An instant is skipped for the first reason whose cut is after it, and runs if there is none.
     """

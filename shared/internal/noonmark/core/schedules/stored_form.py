@@ -20,7 +20,7 @@ from noonmark.core.states import DstGap, DstOverlap
 
 
 def load_schedule(spec: Mapping[str, Any], by_digest: ByDigest | None = None) -> Schedule:
-    """Read back what `Schedule.spec` made.
+    """Parse the form that `Schedule.spec` returns.
 
     Args:
         spec: the stored form.

@@ -174,7 +174,7 @@ class Cron(WallClock):
         object.__setattr__(self, "_hash", hash((self.expression, self.timezone.name, self.start, self.seed)))
 
     def __hash__(self) -> int:
-        # Every claim looks up what is due next by the schedule: a dozen fields hashed each time would show.
+        # Computed once: every claim looks up the next instant by its schedule.
         return self._hash
 
     @property

@@ -53,7 +53,7 @@ def _next_of(
     local = plus(at.replace(tzinfo=None), offset)
     if zone.offset(at) == offset:
         return _overtaken(schedule, zone, at, offset, planned) or _next_in_step(schedule, zone, at, local)
-    # From `at` on where that is earlier: what a rule names in UTC does not move.
+    # From `at` if it is earlier: instants that a rule names in UTC do not move.
     found = schedule.next(min(at, _before_any_after(zone, local)))
     while found is not None and _is_done(schedule, zone, found, at, local):
         found = schedule.next(found)

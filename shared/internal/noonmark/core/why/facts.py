@@ -1,4 +1,4 @@
-"""The facts about a job or run that the answers are made of."""
+"""The facts about a job or run from which the answers are derived."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ class ZoneData:
         try:
             with self._root.joinpath(*name.split("/")).open("rb") as file:
                 info = ZoneInfo.from_file(file, key=name)
-        except Exception as error:  # zoneinfo raises whatever it stumbles over
+        except Exception as error:  # zoneinfo raises errors of many types
             raise ZoneError(f"zone '{name}' of zone data {self.version} cannot be read: {error}") from error
 
         def offset_at(at: datetime) -> timedelta:

@@ -84,11 +84,6 @@ class Committer:
         self._pending: dict[tuple[str, int, int], CommitMark] = {}
         self._pending_since = 0.0
 
-    @property
-    def idle_until(self) -> float:
-        """The monotonic time before which a call of `commit_due` does nothing."""
-        return self._sent_at + self._interval
-
     def commit_due(self, consumer: Consumer) -> None:
         """Send what is due, without waiting for the answer."""
         now = time.monotonic()

@@ -1,8 +1,7 @@
-"""The result of sending a batch: which messages were acknowledged, which were not, and why."""
+"""Messages to publish, and why one was not acknowledged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -47,29 +46,6 @@ class DeliveryFailure:
     def is_permanent(self) -> bool:
         """Whether sending the message again is pointless."""
         return self.kind is FailureKind.PERMANENT
-
-
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """The outcome of one `send_batch`, by the messages' positions in the batch.
-
-    Attributes:
-        count: messages in the batch.
-        failed: position to failure. All other messages were acknowledged by the brokers.
-    """
-
-    count: int
-    failed: Mapping[int, DeliveryFailure]
-
-    @property
-    def all_acknowledged(self) -> bool:
-        """Whether nothing failed: the hot path, which needs no check of single positions."""
-        return not self.failed
-
-    def acknowledged(self) -> Iterator[int]:
-        """Yield the positions of the acknowledged messages, in order."""
-        failed = self.failed
-        return (index for index in range(self.count) if index not in failed)
 
 
 UNCONFIRMED_TOPIC: Final = "UNCONFIRMED_TOPIC"

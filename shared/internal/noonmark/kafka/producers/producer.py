@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -13,7 +14,6 @@ from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.producers.delivery import (
     UNKNOWN_TOPIC_CODES,
     WHOLE_BATCH_CODES,
-    BatchResult,
     DeliveryFailure,
     OutboundMessage,
     absent_topic,
@@ -39,6 +39,29 @@ def _never() -> bool:
 
 def _ignore(_seconds: float) -> None:
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The outcome of one `send_batch`, by the messages' positions in the batch.
+
+    Attributes:
+        count: messages in the batch.
+        failed: position to failure. All other messages were acknowledged by the brokers.
+    """
+
+    count: int
+    failed: Mapping[int, DeliveryFailure]
+
+    @property
+    def all_acknowledged(self) -> bool:
+        """Whether nothing failed: the hot path, which needs no check of single positions."""
+        return not self.failed
+
+    def acknowledged(self) -> Iterator[int]:
+        """Yield the positions of the acknowledged messages, in order."""
+        failed = self.failed
+        return (index for index in range(self.count) if index not in failed)
 
 
 class RelayProducer:
@@ -117,7 +140,9 @@ class RelayProducer:
         self._started_at = time.monotonic()
         self._errors.clear()
         self._stopped = self._unresolved = False
-        self._prepare_callbacks(len(messages))
+        # One callback per position, used again in every batch: `produce` then allocates none.
+        for index in range(len(self._callbacks), len(messages)):
+            self._callbacks.append(_recorder(self._errors, index))
         failed: dict[int, DeliveryFailure] = {}
         held = self._hold_back(messages, failed)
         if held or failed:
@@ -311,11 +336,6 @@ class RelayProducer:
         self._fatal = False
 
     # -- helpers -----------------------------------------------------------------------------------
-
-    def _prepare_callbacks(self, count: int) -> None:
-        """Create one callback per position, used again in every batch: `produce` then allocates none."""
-        for index in range(len(self._callbacks), count):
-            self._callbacks.append(_recorder(self._errors, index))
 
     def _list_topics(self) -> frozenset[str] | None:
         try:

@@ -53,8 +53,7 @@ class BackfillPlan:
         mode: the requested mode.
         total: instants in the range.
         to_run: the number of these that would run.
-        listed: the first of these after the position where the page begins.
-        next: the position where the next page begins; None if nothing follows.
+        listed: the first of these, up to a limit.
         job_state: the state of the job; one completed by `max_runs` still has instants after its last run.
     """
 
@@ -66,7 +65,6 @@ class BackfillPlan:
     total: int
     to_run: int
     listed: Sequence[datetime]
-    next: datetime | None
     job_state: str
 
     @property
@@ -108,7 +106,6 @@ def plan(
     asked: BackfillRange,
     mode: BackfillMode,
     *,
-    after: datetime | None = None,
     limit: int = 50,
     most: int = MOST_INSTANTS,
 ) -> BackfillPlan:
@@ -119,8 +116,7 @@ def plan(
         job_id: the id of the job.
         asked: the range.
         mode: which instants run.
-        after: list only instants after this one.
-        limit: the most instants to list.
+        limit: the most instants to list, the first ones.
         most: the most instants of the range; larger ranges are refused.
 
     Raises:
@@ -131,30 +127,15 @@ def plan(
     total = asked.count(schedule, most)
     listed: list[datetime] = []
     running = 0
-    more = False
     position = asked.from_at
     while instants := asked.instants(schedule, position, _PLAN_CHUNK):
         chosen = to_run(mode, instants, read_ledger(connection, job_id, instants))
         running += len(chosen)
-        following = [at for at in chosen if after is None or at > after]
-        capacity = limit - len(listed)
-        more = more or len(following) > capacity
-        listed += following[:capacity]
+        listed += chosen[: limit - len(listed)]
         if len(instants) < _PLAN_CHUNK:
             break
         position = instants[-1] + TICK
-    return BackfillPlan(
-        job_id,
-        job.version,
-        schedule,
-        asked,
-        mode,
-        total,
-        running,
-        listed,
-        listed[-1] if more and listed else None,
-        job.state,
-    )
+    return BackfillPlan(job_id, job.version, schedule, asked, mode, total, running, listed, job.state)
 
 
 def start(connection: psycopg.Connection, planned: BackfillPlan, *, requested_by: str | None = None) -> UUID:

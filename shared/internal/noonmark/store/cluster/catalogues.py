@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,7 +13,6 @@ import psycopg
 from noonmark.schemas.problems.refusal import printable
 from noonmark.store.database.statements import statement
 
-_FRESH_SECONDS: Final = 2.0
 _MOST_NAMES: Final = 20
 _MOST_NEAR: Final = 3
 
@@ -54,28 +52,6 @@ class Catalogue:
         guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         message = f"no live worker of pool {pool!r} has a handler {printable(handler)!r}{guess}"
         return Misfit("/handler", message, _names(self.handlers))
-
-
-class Catalogues:
-    """The catalogues of all pools, read again every two seconds, and before anything is refused."""
-
-    def __init__(self) -> None:
-        self._pools: Mapping[str, Catalogue] = {}
-        self._read_at = -_FRESH_SECONDS
-
-    def misfit(
-        self, connection: psycopg.Connection, pool: str, kind: str, handler: str | None
-    ) -> Misfit | None:
-        """Return why no live worker of a pool can run a job; None if one can, or if none is live."""
-        if time.monotonic() - self._read_at >= _FRESH_SECONDS:
-            self.read(connection)
-        catalogue = self._pools.get(pool)
-        return catalogue.misfit(pool, kind, handler) if catalogue is not None else None
-
-    def read(self, connection: psycopg.Connection) -> None:
-        """Read the catalogues of the live workers."""
-        self._pools = live_catalogues(connection)
-        self._read_at = time.monotonic()
 
 
 def live_catalogues(connection: psycopg.Connection) -> Mapping[str, Catalogue]:

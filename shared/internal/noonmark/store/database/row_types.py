@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
-import psycopg
 from psycopg.rows import BaseRowFactory
 
 T = TypeVar("T", bound=tuple[Any, ...])
@@ -17,11 +15,7 @@ T = TypeVar("T", bound=tuple[Any, ...])
 def row_of(kind: type[T]) -> BaseRowFactory[T]:
     """Return a row factory that builds a NamedTuple by position, without a Python call per row."""
     make = partial(tuple.__new__, kind)
-
-    def factory(_cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], T]:
-        return cast("Callable[[Sequence[Any]], T]", make)
-
-    return cast("BaseRowFactory[T]", factory)
+    return cast("BaseRowFactory[T]", lambda _cursor: make)
 
 
 class OutboxRow(NamedTuple):

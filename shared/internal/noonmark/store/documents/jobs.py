@@ -10,9 +10,11 @@ import orjson
 from noonmark.core.instants import format_instant, parse_instant
 from noonmark.core.planning.plan import Misfire
 from noonmark.core.retry import RetryPolicy
+from noonmark.core.schedules import stored_form
 from noonmark.core.schedules.schedule import Schedule
 from noonmark.core.states import DeliverySemantics, Lane, Overlap
-from noonmark.schemas.jobs.job import JobSpec, effective
+from noonmark.schemas.jobs.job import JobSpec
+from noonmark.schemas.jobs.retry import retry_document
 
 FIRST_ONE_OFF: Final = 1_000_000_000
 """Versions from here on are for a single run each; lower ones are from edits."""
@@ -47,6 +49,40 @@ def document_of_spec(spec: JobSpec) -> dict[str, Any]:
     return document
 
 
+def effective(spec: JobSpec) -> dict[str, Any]:
+    """Return the job document of a spec with all defaults filled in; `parse_job` can read it again."""
+    misfire = spec.misfire
+    return {
+        "name": spec.name,
+        "type": spec.kind,
+        "handler": spec.handler,
+        "payload": orjson.loads(spec.payload_json),
+        "schedule": _schedule_document(spec.schedule),
+        "run_at": format_instant(spec.run_at) if spec.run_at else None,
+        "retry": retry_document(spec.retry),
+        "timeout_seconds": _number(spec.timeout_seconds),
+        "priority": spec.lane.label,
+        "pool": spec.pool,
+        "namespace": spec.namespace,
+        "labels": dict(spec.labels),
+        "misfire": {
+            "policy": misfire.policy.value,
+            "grace_seconds": _number(misfire.grace_seconds),
+            "look_back_seconds": _number(misfire.look_back_seconds),
+        },
+        "overlap": spec.overlap.value,
+        "delivery": spec.delivery.value,
+        "deadline_seconds": _number(spec.deadline_seconds),
+        "limits": [name if key is None else {"name": name, "key": key} for name, key in spec.limits],
+        "pause_after_failures": spec.pause_after_failures,
+        "start_deadline_seconds": _number(spec.start_deadline_seconds),
+        "late_after_seconds": _number(spec.late_after_seconds),
+        "idempotency_key": spec.idempotency_key,
+        "description": spec.description,
+        "owner": spec.owner,
+    }
+
+
 def _spec(row: Mapping[str, Any], schedule: Schedule | None) -> JobSpec:
     work, policy = row["work"] or {}, row["policy"] or {}
     lane = row["lane"]
@@ -75,6 +111,19 @@ def _spec(row: Mapping[str, Any], schedule: Schedule | None) -> JobSpec:
         pause_after_failures=work.get("pause_after_failures"),
         late_after_seconds=policy.get("late_after_seconds"),
     )
+
+
+def _schedule_document(schedule: Schedule | None) -> dict[str, object] | None:
+    if schedule is None:
+        return None
+    document = stored_form.document_of(schedule)
+    for field in ("start", "end", "calendars"):
+        document.setdefault(field, None)
+    return document
+
+
+def _number(value: float | None) -> float | None:
+    return int(value) if value is not None and float(value).is_integer() else value
 
 
 def _schedule(stored: Mapping[str, Any], document: dict[str, Any] | None) -> dict[str, Any]:

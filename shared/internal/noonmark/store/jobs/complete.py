@@ -13,11 +13,9 @@ def complete(batch: Batch, completions: list[tuple[int, CompleteRun]], results: 
 
     Args:
         batch: the transaction.
-        completions: the reports, each with its index in the batch.
+        completions: the reports, at least one, each with its index in the batch.
         results: receives the result of each.
     """
-    if not completions:
-        return
     try:
         _complete(batch, completions, results)
     except UNFIT as error:

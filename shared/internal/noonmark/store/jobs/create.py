@@ -62,54 +62,37 @@ def create_jobs(batch: Batch, creates: Sequence[Create], results: dict[int, Resu
 
     Jobs that Postgres refuses are found by bisection, so that one bad job never fails its batch.
     """
-    wanted = _runnable(batch, _of_known_pools(batch, creates, results), results)
-    wanted = _of_known_limits(batch, wanted, results)
-    wanted = _without_tombstone(batch, wanted, results)
-    wanted = _within_quotas(batch, wanted, results)
+    wanted = _runnable(batch, creates, results)
+    if any(create.sequence is not None and _unique_name(create.spec) for create in wanted):
+        wanted = _without_tombstone(batch, wanted, results)
+    if any(c.spec.namespace in batch.facts.bounded and _unique_name(c.spec) for c in wanted):
+        wanted = _within_quotas(batch, wanted, results)
     if wanted:
         _write_or_halve(batch, wanted, results)
 
 
-def _of_known_pools(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+def _runnable(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
+    """Drop jobs whose pool or limits do not exist, and jobs that no live worker of their pool can run."""
     unknown = batch.known.unknown_pools(batch.connection, {create.spec.pool for create in creates})
-    if not unknown:
-        return creates
+    known = []
     for create in creates:
-        if create.spec.pool in unknown:
-            results[create.place] = unknown_pool(create.spec.pool, batch.known.pools)
-    return [create for create in creates if create.spec.pool not in unknown]
+        spec, verdict = create.spec, None
+        if spec.pool in unknown:
+            verdict = unknown_pool(spec.pool, batch.known.pools)
+        elif (misfit := batch.misfit(spec)) is not None:
+            verdict = cannot_run(misfit)
+        elif spec.limits:
+            verdict = unknown_limit(spec.limits, spec.namespace, batch.facts.limits_of(spec.namespace))
+        if verdict is None:
+            known.append(create)
+        else:
+            results[create.place] = verdict
+    return known
 
 
-def _runnable(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
-    """Drop jobs that no live worker of their pool can run."""
-    unplannable = {}
-    for create in creates:
-        if (misfit := batch.misfit(create.spec)) is not None:
-            unplannable[create.place] = cannot_run(misfit)
-    results.update(unplannable)
-    return [create for create in creates if create.place not in unplannable] if unplannable else creates
-
-
-def _of_known_limits(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
-    limited = [create for create in creates if create.spec.limits]
-    if not limited:
-        return creates
-    refused = set()
-    for place, spec, _ in limited:
-        namespace = spec.namespace
-        if (verdict := unknown_limit(spec.limits, namespace, batch.facts.limits_of(namespace))) is not None:
-            results[place] = verdict
-            refused.add(place)
-    return [create for create in creates if create.place not in refused]
-
-
-def _without_tombstone(
-    batch: Batch, creates: Sequence[Create], results: dict[int, Result]
-) -> Sequence[Create]:
+def _without_tombstone(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
     """Drop creates that are older than a cancel of their name."""
     ordered = [create for create in creates if create.sequence is not None and _unique_name(create.spec)]
-    if not ordered:
-        return creates
     rows = batch.connection.execute(
         statement("read_tombstones"),
         {
@@ -128,11 +111,9 @@ def _without_tombstone(
     return [create for create in creates if create.place not in stale]
 
 
-def _within_quotas(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> Sequence[Create]:
+def _within_quotas(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
     """Drop recurring jobs that exceed the quota of their namespace."""
     bounded = [c for c in creates if c.spec.namespace in batch.facts.bounded and _unique_name(c.spec)]
-    if not bounded:
-        return creates
     quotas = read_quotas(batch.connection, {create.spec.namespace for create in bounded})
     over: set[int] = set()
     for namespace, quota in quotas.items():
@@ -150,7 +131,17 @@ def _within_quotas(batch: Batch, creates: Sequence[Create], results: dict[int, R
 def _write_or_halve(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> None:
     try:
         with batch.connection.transaction():
-            _write(batch, creates, results)
+            left = creates
+            for _ in range(_TRIES):
+                left = _insert(batch, left, results)
+                if not left:
+                    break
+            for create in left:
+                results[create.place] = rejected(
+                    Reason.CONFLICT,
+                    "",
+                    "other events create and cancel this job at the same time; send it again",
+                )
     except UNFIT as error:
         verdict = unplannable(error)
         if len(creates) == 1:
@@ -161,24 +152,19 @@ def _write_or_halve(batch: Batch, creates: Sequence[Create], results: dict[int, 
         _write_or_halve(batch, creates[middle:], results)
 
 
-def _write(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> None:
-    left = creates
-    for _ in range(_TRIES):
-        left = _insert(batch, left, results)
-        if not left:
-            return
-    for create in left:
-        results[create.place] = rejected(
-            Reason.CONFLICT, "", "other events create and cancel this job at the same time; send it again"
-        )
-
-
 def _insert(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
     """Insert jobs with their timers and runs; return those to retry."""
-    jobs = [
-        _NewJob(job_id, shard_of(job_id, batch.shards), create.spec, _due(batch, create.spec, job_id))
-        for job_id, create in zip(uuid7_batch(len(creates)), creates, strict=True)
-    ]
+    jobs = []
+    for job_id, (_, spec, _) in zip(uuid7_batch(len(creates)), creates, strict=True):
+        due = first_due(
+            spec,
+            job_id,
+            batch.now,
+            zone_data_is_active=batch.zone_data_is_active,
+            paused=spec.namespace in batch.facts.paused,
+            capped=spec.namespace in batch.facts.capped,
+        )
+        jobs.append(_NewJob(job_id, shard_of(job_id, batch.shards), spec, due))
     written = _insert_jobs(batch, creates, jobs)
     created = jobs
     to_retry: list[Create] = []
@@ -186,8 +172,12 @@ def _insert(batch: Batch, creates: Sequence[Create], results: dict[int, Result])
         created = [job for job in jobs if job.id.bytes in written]
         left_out = [c for c, job in zip(creates, jobs, strict=True) if job.id.bytes not in written]
         to_retry = _explain(batch, left_out, results)
-    _insert_timers(batch, [job for job in created if job.due.at is not None])
-    _insert_runs(batch, [job for job in created if job.due.now])
+    if timed := [job for job in created if job.due.at is not None]:
+        insert_timers(
+            batch, [Timer(job.id, 1, job.shard, job.spec.namespace, job.spec, job.due) for job in timed]
+        )
+    if due_now := [job for job in created if job.due.now]:
+        _insert_runs(batch, due_now)
     for create, job in zip(creates, jobs, strict=True):
         if written is None or job.id.bytes in written:
             results[create.place] = Result(Status.ACCEPTED, job.id)
@@ -269,13 +259,6 @@ def _name_taken(spec: JobSpec, job_id: UUID) -> Result:
     )._replace(job_id=job_id)
 
 
-def _insert_timers(batch: Batch, jobs: Sequence[_NewJob]) -> None:
-    if jobs:
-        insert_timers(
-            batch, [Timer(job.id, 1, job.shard, job.spec.namespace, job.spec, job.due) for job in jobs]
-        )
-
-
 def insert_timers(batch: Batch, timers: Sequence[Timer]) -> None:
     """Write the next timers of jobs; each timer has a due time."""
     fire_at: list[datetime] = [timer.due.fire_at for timer in timers if timer.due.fire_at is not None]
@@ -306,8 +289,6 @@ def insert_timers(batch: Batch, timers: Sequence[Timer]) -> None:
 
 def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
     """Write the runs of jobs that are due on arrival, with their messages."""
-    if not jobs:
-        return
     batch.known.ensure_day(batch.connection, batch.now)
     batch.queued = True
     run_ids, job_ids = uuid7_batch(len(jobs)), [job.id for job in jobs]
@@ -328,18 +309,6 @@ def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
                 }
             ),
         },
-    )
-
-
-def _due(batch: Batch, spec: JobSpec, job_id: UUID) -> Due:
-    paused = spec.namespace in batch.facts.paused
-    return first_due(
-        spec,
-        job_id,
-        batch.now,
-        zone_data_is_active=batch.zone_data_is_active,
-        paused=paused,
-        capped=spec.namespace in batch.facts.capped,
     )
 
 

@@ -63,13 +63,11 @@ def record_rejections(
 
     Args:
         connection: a connection in a transaction.
-        records: the rejected records.
+        records: the rejected records, at least one.
         topic: the rejections topic.
         cap_bytes: how many bytes of each value are stored at most; a message may contain fewer.
         shards: number of shards of the installation.
     """
-    if not records:
-        return set()
     stored = connection.execute(statement("insert_rejections"), _columns(records, cap_bytes)).fetchall()
     places: dict[Place, datetime] = {(row[0], row[1], row[2]): row[3] for row in stored}
     new = set(places)

@@ -1,13 +1,14 @@
-"""Requests to the store, their results, and the batch (one transaction) that they are part of."""
+"""Requests to the store, their results, the batch (one transaction) that they are part of, and its cache."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -21,13 +22,14 @@ from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.schemas.events.submissions import Submission
 from noonmark.schemas.jobs.job import JobSpec
 from noonmark.schemas.problems.refusal import FieldError, Refused, printable, suggestion
-from noonmark.store.cluster.catalogues import Catalogue, Misfit
-from noonmark.store.jobs.fact_cache import FactCache
+from noonmark.store.cluster.catalogues import Catalogue, Misfit, live_catalogues
+from noonmark.store.cluster.pools import pool_names
 from noonmark.store.outcomes.events import EventTopics
 
 _log = logging.getLogger(__name__)
 
 _SOON: Final = timedelta(seconds=1)
+_CATALOGUES_SECONDS: Final = 2.0
 _OF_THE_DATA: Final = ("22", "23", "44", "54", "P0")
 """SQLSTATE classes that are caused by the data: data, constraints, program limits, raised by a trigger."""
 
@@ -142,6 +144,49 @@ class RejectedRequest(Exception):  # noqa: N818 - a decision on a request, not a
         self.result = result
 
 
+class FactCache:
+    """What a process caches between batches, from committed rows: pools, ledger days, workers' catalogues.
+
+    Not thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self.pools: frozenset[str] = frozenset()
+        self._days: set[date] = set()
+        self._catalogues: Mapping[str, Catalogue] = {}
+        self._catalogues_until = 0.0
+
+    def unknown_pools(self, connection: psycopg.Connection, wanted: Iterable[str]) -> frozenset[str]:
+        """Return those of the pools that do not exist; query Postgres only for pools that are not cached."""
+        names = frozenset(wanted)
+        if names <= self.pools:
+            return frozenset()
+        self.pools = frozenset(pool_names(connection))
+        return names - self.pools
+
+    def misfit(self, connection: psycopg.Connection, spec: JobSpec, *, fresh: bool = False) -> Misfit | None:
+        """Return why no live worker of the job's pool can run it; None if one can, or if none is live.
+
+        The catalogues are read again every two seconds, or now if `fresh`.
+        """
+        now = time.monotonic()
+        if fresh or now >= self._catalogues_until:
+            self._catalogues = live_catalogues(connection)
+            self._catalogues_until = now + _CATALOGUES_SECONDS
+        catalogue = self._catalogues.get(spec.pool)
+        return catalogue.misfit(spec.pool, spec.kind, spec.handler) if catalogue is not None else None
+
+    def ensure_day(self, connection: psycopg.Connection, at: datetime) -> None:
+        """Ensure that the ledger has a partition for the day of an instant, in the caller's transaction."""
+        day = at.astimezone(UTC).date()
+        if day in self._days:
+            return
+        row = connection.execute("select noonmark_make_day(%s)", [day]).fetchone()
+        # A day created just now is not cached, because this transaction may be rolled back.
+        if row is not None and not row[0]:
+            self._days.add(day)
+
+
 @dataclass(slots=True)
 class Batch:
     """The transaction that requests are part of, and what to announce after its commit."""
@@ -162,14 +207,12 @@ class Batch:
 
     def misfit(self, spec: JobSpec) -> Misfit | None:
         """Return why no live worker of the job's pool can run it; None if one can, or if none is live."""
-        catalogues = self.known.catalogues
-        found = catalogues.misfit(self.connection, spec.pool, spec.kind, spec.handler)
+        found = self.known.misfit(self.connection, spec)
         if found is None or self.catalogues_read:
             return found
         # A worker that can run it may have started since the last read; one read per batch is enough.
         self.catalogues_read = True
-        catalogues.read(self.connection)
-        return catalogues.misfit(self.connection, spec.pool, spec.kind, spec.handler)
+        return self.known.misfit(self.connection, spec, fresh=True)
 
     def note_timer(self, fire_at: datetime) -> None:
         """Record that the triggers need a hint if this timer is due soon."""

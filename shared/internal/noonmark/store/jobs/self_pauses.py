@@ -16,9 +16,8 @@ from noonmark.core.states import JobState
 from noonmark.schemas.events.submissions import JobRef, PauseJob
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
-from noonmark.store.jobs.fact_cache import FactCache
 from noonmark.store.jobs.locks import lock_job
-from noonmark.store.jobs.requests import Request, Status
+from noonmark.store.jobs.requests import FactCache, Request, Status
 from noonmark.store.jobs.submit import accept
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.schedules.time_facts import read_time_facts, share_time_facts

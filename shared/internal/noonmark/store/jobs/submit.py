@@ -22,8 +22,7 @@ from noonmark.store.database.statements import statement
 from noonmark.store.jobs.complete import complete
 from noonmark.store.jobs.control import cancel_runs, control
 from noonmark.store.jobs.create import Create, create_jobs
-from noonmark.store.jobs.fact_cache import FactCache
-from noonmark.store.jobs.requests import Batch, EventRef, Reason, Request, Result, Status, Taken
+from noonmark.store.jobs.requests import Batch, EventRef, FactCache, Reason, Request, Result, Status, Taken
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.schedules.time_facts import active_zone_data
 
@@ -69,8 +68,15 @@ def accept(
     fresh = [(place, request) for place, request in enumerate(requests) if place not in repeated]
     _lock_names(connection, [request for _, request in fresh])
     _accept_fresh(batch, fresh, results)
-    _forget_rejected(connection, keys, results)
     in_order = [results[place] for place in range(len(requests))]
+    # A rejected event may be sent again, for example once its pool exists.
+    refused = [
+        key
+        for key, result in zip(keys, in_order, strict=True)
+        if key is not None and result.status is Status.REJECTED
+    ]
+    if refused:
+        connection.execute(statement("delete_inbox"), {"keys": UuidBytes(refused)})
     return Taken(in_order, batch.now, batch.queued, batch.due_soon, batch.settled, batch.freed, batch.begun)
 
 
@@ -149,8 +155,9 @@ def _accept_fresh(batch: Batch, fresh: Sequence[tuple[int, Request]], results: d
         if isinstance(submission, CompleteRun):
             completions.append((place, submission))
             continue
-        # Reports on a run and requests for it keep their order.
-        complete(batch, completions, results)
+        if completions:
+            # Reports on a run and requests for it keep their order.
+            complete(batch, completions, results)
         if isinstance(submission, CreateJob):
             creates.append(Create(place, submission.spec, event.sequence if event else None))
             names.add((submission.spec.namespace, submission.spec.name))
@@ -166,14 +173,5 @@ def _accept_fresh(batch: Batch, fresh: Sequence[tuple[int, Request]], results: d
         results[place] = control(batch, submission, event, within)
     if creates:
         create_jobs(batch, creates, results)
-    complete(batch, completions, results)
-
-
-def _forget_rejected(
-    connection: psycopg.Connection, keys: Sequence[bytes | None], results: dict[int, Result]
-) -> None:
-    refused = [
-        key for place, key in enumerate(keys) if key is not None and results[place].status is Status.REJECTED
-    ]
-    if refused:
-        connection.execute(statement("delete_inbox"), {"keys": UuidBytes(refused)})
+    if completions:
+        complete(batch, completions, results)

@@ -65,8 +65,6 @@ def write_extras(
         ended: outcomes that were recorded, each with what its attempt left.
         states: the recorded state of each run.
     """
-    if not ended:
-        return
     write_logs(connection, [(outcome, extras.log) for outcome, extras in ended if extras.log is not None])
     insert_notes(connection, [extras.note for _, extras in ended if extras.note is not None])
     close_callbacks(

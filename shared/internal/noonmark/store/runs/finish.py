@@ -97,26 +97,24 @@ def record(
     # A run that waits for its callback continues: there is nothing to announce yet.
     ended = [_settled(o, *written[key]) for key, o in kept.items() if written[key][0] != RunState.RUNNING]
     announce(connection, topics, ended, shards=shards)
-    delete_batches(connection, ended_batches)
+    if ended_batches:
+        delete_batches(connection, ended_batches)
     return recorded
 
 
 def _write_consequences(
     connection: psycopg.Connection, identity: Identity, kept: Sequence[Outcome], recorded: Recorded
 ) -> None:
-    write_extras(connection, [(o, o.extras) for o in kept if o.extras is not None], recorded.states)
-    _write_retries(connection, [o for o in kept if recorded.states[o.run.id] == RunState.RETRYING])
-    _write_attempts(
-        connection, identity, [o for o in kept if o.attempt_outcome is not AttemptOutcome.SUCCEEDED]
-    )
-    recorded.freed = release_slots(
-        connection,
-        [
-            (o.run.id, o.run.job_id)
-            for o in kept
-            if o.run.holds_slot and recorded.states[o.run.id] not in _KEEP_SLOT
-        ],
-    )
+    """Write what only some outcomes have; a run that just succeeds has none of it."""
+    states = recorded.states
+    if with_extras := [(o, o.extras) for o in kept if o.extras is not None]:
+        write_extras(connection, with_extras, states)
+    if retries := [o for o in kept if states[o.run.id] == RunState.RETRYING]:
+        _write_retries(connection, retries)
+    if failed := [o for o in kept if o.attempt_outcome is not AttemptOutcome.SUCCEEDED]:
+        _write_attempts(connection, identity, failed)
+    if done := [o.run for o in kept if o.run.holds_slot and states[o.run.id] not in _KEEP_SLOT]:
+        recorded.freed = release_slots(connection, [(run.id, run.job_id) for run in done])
 
 
 def already_recorded(
@@ -135,8 +133,7 @@ def already_recorded(
 
 def delete_batches(connection: psycopg.Connection, batches: Sequence[int]) -> None:
     """Remove start batches whose last run has finished."""
-    if batches:
-        connection.execute(statement("delete_batches"), {"ids": list(batches)})
+    connection.execute(statement("delete_batches"), {"ids": list(batches)})
 
 
 def _write_states(
@@ -151,10 +148,9 @@ def _write_states(
             plain[outcome.fence].append(outcome)
         else:
             detailed.append(outcome)
-    written.update(
-        _await_callbacks(connection, identity, [o for o in detailed if o.state is RunState.RUNNING])
-    )
-    detailed = [o for o in detailed if o.state is not RunState.RUNNING]
+    if waiting := [o for o in detailed if o.state is RunState.RUNNING]:
+        written.update(_await_callbacks(connection, identity, waiting))
+        detailed = [o for o in detailed if o.state is not RunState.RUNNING]
     with connection.cursor(binary=True) as cursor:
         for fence, group in plain.items():
             which = span([(o.run.id, o.run.scheduled_for) for o in group])
@@ -177,8 +173,6 @@ def _await_callbacks(
     connection: psycopg.Connection, identity: Identity, waiting: Sequence[Outcome]
 ) -> dict[_Key, tuple[str, datetime | None]]:
     """Release runs that will finish by a callback; see `noonmark.store.runs.callbacks`."""
-    if not waiting:
-        return {}
     seconds = {
         str(o.run.id): [o.fence, o.extras.callback.seconds]
         for o in waiting
@@ -211,38 +205,36 @@ def _details(outcomes: Sequence[Outcome]) -> str:
 
 
 def _write_retries(connection: psycopg.Connection, retries: Sequence[Outcome]) -> None:
-    if retries:
-        connection.execute(
-            statement("insert_retries"),
-            {
-                "delays": [o.retry_seconds for o in retries],
-                "scheduled_for": [o.run.scheduled_for for o in retries],
-                "job_ids": [o.run.job_id for o in retries],
-                "run_ids": [o.run.id for o in retries],
-                "job_versions": [o.run.job_version for o in retries],
-                "shards": [o.run.shard for o in retries],
-                "lanes": [o.run.lane for o in retries],
-                "namespaces": [o.run.namespace for o in retries],
-                "pools": [o.pool for o in retries],
-            },
-        )
+    connection.execute(
+        statement("insert_retries"),
+        {
+            "delays": [o.retry_seconds for o in retries],
+            "scheduled_for": [o.run.scheduled_for for o in retries],
+            "job_ids": [o.run.job_id for o in retries],
+            "run_ids": [o.run.id for o in retries],
+            "job_versions": [o.run.job_version for o in retries],
+            "shards": [o.run.shard for o in retries],
+            "lanes": [o.run.lane for o in retries],
+            "namespaces": [o.run.namespace for o in retries],
+            "pools": [o.pool for o in retries],
+        },
+    )
 
 
 def _write_attempts(connection: psycopg.Connection, identity: Identity, failed: Sequence[Outcome]) -> None:
-    if failed:
-        connection.execute(
-            statement("insert_attempts"),
-            {
-                "run_ids": [o.run.id for o in failed],
-                "scheduled_for": [o.run.scheduled_for for o in failed],
-                "fences": [o.fence for o in failed],
-                "attempts": [o.run.attempt for o in failed],
-                "workers": [identity.worker] * len(failed),
-                "outcomes": [o.attempt_outcome.value for o in failed],
-                "errors": [clean_text(o.error) for o in failed],
-                "started_at": [o.run.started_at for o in failed],
-            },
-        )
+    connection.execute(
+        statement("insert_attempts"),
+        {
+            "run_ids": [o.run.id for o in failed],
+            "scheduled_for": [o.run.scheduled_for for o in failed],
+            "fences": [o.fence for o in failed],
+            "attempts": [o.run.attempt for o in failed],
+            "workers": [identity.worker] * len(failed),
+            "outcomes": [o.attempt_outcome.value for o in failed],
+            "errors": [clean_text(o.error) for o in failed],
+            "started_at": [o.run.started_at for o in failed],
+        },
+    )
 
 
 def _settled(outcome: Outcome, state: str, finished_at: datetime | None) -> SettledRun:

@@ -90,7 +90,7 @@ def _record_lost(connection: psycopg.Connection, lost: Sequence[ChangedRun]) -> 
             "attempts": [run.attempt + (run.state != RunState.UNKNOWN) for run in lost],
             "workers": [None] * len(lost),
             "outcomes": [AttemptOutcome.LOST.value] * len(lost),
-            "errors": ["the worker vanished"] * len(lost),
+            "errors": ["the worker was lost"] * len(lost),
             "started_at": [run.started_at for run in lost],
         },
     )

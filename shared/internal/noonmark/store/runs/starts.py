@@ -61,14 +61,14 @@ def start(
             started_keys.update((run.id, fence) for run in rows)
     # Compared with the fence: the batch may also contain a copy of an older message of a started run.
     refused = [request for request in requests if (request.run_id, request.fence) not in started_keys]
-    return _with_pinned_work(connection, started), refused
+    if any(run.kind is None for run in started):
+        started = _with_pinned_work(connection, started)
+    return started, refused
 
 
 def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun]) -> list[StartedRun]:
     """Add the work of runs whose job was edited later: a run keeps the version it was planned with."""
     edited = [run for run in started if run.kind is None]
-    if not edited:
-        return started
     rows = connection.execute(
         statement("read_version_work"),
         {"job_ids": [run.job_id for run in edited], "versions": [run.job_version for run in edited]},

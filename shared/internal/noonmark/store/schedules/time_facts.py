@@ -1,10 +1,15 @@
-"""Facts that documents are parsed with (default zones, calendars, limits), and the lock on their changes."""
+"""What documents are checked with: the database's time, and facts (default zones, calendars, limits).
+
+A lock keeps the facts unchanged while a transaction relies on them.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import defaultdict
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 
 import psycopg
 
@@ -14,6 +19,45 @@ from noonmark.store.database.scope import outside_scope
 
 _LOCK: Final = 0x6E6F6F6E_74696D65
 """Advisory lock: shared for planning and writing schedules, exclusive for changing the facts."""
+
+
+class Moment(NamedTuple):
+    """Time and facts of one moment."""
+
+    now: datetime
+    ledger_floor: datetime
+    facts: TimeFacts
+
+
+class DatabaseClock:
+    """Continues from the last time that the database reported, to check a batch before it is sent.
+
+    One thread can set it while another reads it.
+    """
+
+    def __init__(self) -> None:
+        self._set: tuple[Moment, float] | None = None
+
+    def refresh(self, connection: psycopg.Connection) -> None:
+        """Read time, ledger floor and facts from the database."""
+        row = connection.execute("select noonmark_now(), ledger_floor, facts from install").fetchone()
+        assert row is not None
+        now, floor, number = row
+        known = self._set[0].facts if self._set else None
+        facts = known if known is not None and known.number == number else read_time_facts(connection)
+        self._set = (Moment(now, floor, facts), time.monotonic())
+
+    def observe(self, now: datetime) -> None:
+        """Set the time to one that a statement returned."""
+        if self._set is not None:
+            self._set = (self._set[0]._replace(now=now), time.monotonic())
+
+    def moment(self) -> Moment | None:
+        """Return the current moment; None before the first refresh."""
+        if self._set is None:
+            return None
+        moment, at = self._set
+        return moment._replace(now=moment.now + timedelta(seconds=time.monotonic() - at))
 
 
 def share_time_facts(connection: psycopg.Connection, *, wait: bool = False) -> bool:

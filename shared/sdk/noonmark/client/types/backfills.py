@@ -98,4 +98,4 @@ class BackfillCancelled(TypedDict):
     """Runs that were cancelled."""
 
     stopping: int
-    """Runs that were requested to stop."""
+    """Runs that were asked to stop."""

@@ -219,7 +219,7 @@ class RunsCancelled(TypedDict):
     """Changed runs by their new state: `cancelled` or `cancelling`."""
 
     stopping: list[str]
-    """Ids of runs whose workers were requested to stop."""
+    """Ids of runs whose workers were asked to stop."""
 
     next_after: str | None
     """Send it as `after` with the same filter to continue; null: all were processed."""

@@ -70,7 +70,7 @@ begin
     loop
         execute format('create policy api on %I to noonmark_api using ((select noonmark_everywhere()))', name);
     end loop;
-    -- Of all tenants alike, and nobody's secret.
+    -- Shared by all tenants, without secrets.
     foreach name in array array['install', 'zone_data', 'pools', 'workers', 'members', 'lease_watch', 'topic_progress']
     loop
         execute format('create policy api on %I for select to noonmark_api using (true)', name);

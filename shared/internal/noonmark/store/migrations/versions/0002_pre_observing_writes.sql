@@ -4,7 +4,7 @@
 -- size: nearly all functions only insert, and reads look up single keys by their index.
 
 -- New jobs. A row that conflicts with one of the two unique keys (idempotency key; name of a recurring job) is left out,
--- whoever wrote the other one. If some are left out, the ids of the written rows are returned as one string of 16 bytes
+-- whichever transaction wrote the other one. If some are left out, the ids of the written rows are returned as one string of 16 bytes
 -- each.
 create function noonmark_insert_jobs(
     made_at timestamptz, wanted int,

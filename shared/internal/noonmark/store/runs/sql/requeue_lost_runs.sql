@@ -12,7 +12,7 @@ set (state, reason, error, finished_at, queued_at, losses, attempt, fence, owner
            case when runs.state = 'cancelling' then null
                 when once then 'the worker was lost while it ran this; how far the run got is unknown'
                 when runs.losses >= %(loss_budget)s
-                then 'the worker vanished ' || runs.losses + 1 || ' times while it ran this' end,
+                then 'the run lost its worker ' || runs.losses + 1 || ' times' end,
            case when runs.state = 'cancelling' or once or runs.losses >= %(loss_budget)s then noonmark_now() end,
            noonmark_now(), runs.losses + 1,
            greatest(runs.attempt - (not (once and runs.state = 'running'))::int, 0), runs.fence + 1, null::bigint, null::int
