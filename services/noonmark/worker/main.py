@@ -58,10 +58,7 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
     topics = Topics(settings.topic_prefix)
     events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
     hints = HintSender(settings.dsn)
-    attempts = SharedAttempts(_WATCHED_ATTEMPTS, grace_seconds=settings.kill_grace_seconds)
-    attempts.start_pulse()
-    lease = Lease(service, settings.pool, attempts, events, shards=install.shards, signals_fd=_signals())
-    lease.start_heartbeat()
+    lease, watched = _lease(service, events, shards=install.shards)
     wake = threading.Event()
     keyring = Keyring(service, settings.pool)
     refused = RefusedMessages(service)
@@ -78,9 +75,7 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         settled=SettledRuns(service, readers, slots, in_flight, wake.set),
     )
     parts = _services(service, lease)
-    executors = _executors(
-        settings, registry, parts, recorder, lease, in_flight=in_flight, watched=attempts, path=path
-    )
+    executors = _executors(settings, registry, parts, recorder, lease, in_flight, watched, path)
     engine = Engine(
         service,
         lease,
@@ -96,6 +91,15 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         shards=install.shards,
     )
     return [*readers, keyring, refused, recorder, parts.notes, engine]
+
+
+def _lease(service: Service, events: EventTopics, *, shards: int) -> tuple[Lease, SharedAttempts]:
+    """Create the lease and what its heartbeat process, which starts now, sees of the attempts."""
+    watched = SharedAttempts(_WATCHED_ATTEMPTS, grace_seconds=service.settings.kill_grace_seconds)
+    watched.start_pulse()
+    lease = Lease(service, service.settings.pool, watched, events, shards=shards, signals_fd=_signals())
+    lease.start_heartbeat()
+    return lease, watched
 
 
 def _readers(
@@ -121,7 +125,6 @@ def _executors(
     parts: Services,
     recorder: RecorderLoop,
     lease: Lease,
-    *,
     in_flight: RunsInFlight,
     watched: SharedAttempts,
     path: Path | None,

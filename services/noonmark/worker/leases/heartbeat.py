@@ -33,7 +33,7 @@ from noonmark.worker.leases.shared_attempts import SharedAttempts
 from noonmark.worker.leases.stuck_worker import StuckWorker
 
 _RETRY_SECONDS = 0.5
-_LOOK_SECONDS = 0.5
+_CHECK_SECONDS = 0.5
 _INPUT = 0
 _CHUNK_BYTES = 65536
 
@@ -159,13 +159,13 @@ class Heartbeat:
         """Wait until the next heartbeat is due or there is another lease, whose first one follows at once."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self._commands.is_closed:
-            command = self._commands.next(min(left, _LOOK_SECONDS))
-            self._look(connection)
+            command = self._commands.next(min(left, _CHECK_SECONDS))
+            self._check_worker(connection)
             if command is not None:
                 self._lease = Identity(command["worker"], command["epoch"])
                 return
 
-    def _look(self, connection: psycopg.Connection | None) -> None:
+    def _check_worker(self, connection: psycopg.Connection | None) -> None:
         """End the worker if it cannot end itself."""
         now = time.monotonic()
         signalled_at = self._commands.signalled_at
