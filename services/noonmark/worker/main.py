@@ -52,7 +52,6 @@ _WATCHED_ATTEMPTS = 4096
 def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
     """Create the worker's parts, each one after those that it needs."""
     settings = service.settings
-    _allow_many_files()
     registry = _handlers(settings, path)
     install = await_install(service)
     topics = Topics(settings.topic_prefix)
@@ -75,7 +74,9 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         settled=SettledRuns(service, readers, slots, in_flight, wake.set),
     )
     parts = _services(service, lease)
-    executors = _executors(settings, registry, parts, recorder, lease, in_flight, watched, path)
+    executors = _executors(
+        settings, registry, parts, recorder, lease, in_flight=in_flight, watched=watched, path=path
+    )
     engine = Engine(
         service,
         lease,
@@ -125,11 +126,13 @@ def _executors(
     parts: Services,
     recorder: RecorderLoop,
     lease: Lease,
+    *,
     in_flight: RunsInFlight,
     watched: SharedAttempts,
     path: Path | None,
 ) -> Executors:
     """Create the executors of all kinds of jobs; `path` is the folder of handler modules."""
+    _allow_many_files()
     launcher = ChildLauncher()
     processes = Processes(
         launcher,
