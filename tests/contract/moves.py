@@ -27,7 +27,10 @@ STATEMENT_MOVES: Final[dict[str, frozenset[Move]]] = {
     "requeue_unfinished_runs": frozenset({(S.RUNNING, S.QUEUED)}),
     "cancel_unowned_runs": frozenset({(S.CANCELLING, S.CANCELLED)}),
     "requeue_lost_runs": frozenset(
-        {(S.RUNNING, S.QUEUED), (S.RUNNING, S.DEAD), (S.RUNNING, S.UNKNOWN), (S.CANCELLING, S.CANCELLED)}
+        {
+            *((S.RUNNING, S.QUEUED), (S.RUNNING, S.RETRYING), (S.RUNNING, S.DEAD), (S.RUNNING, S.UNKNOWN)),
+            (S.CANCELLING, S.CANCELLED),
+        }
     ),
     "expire_starts": frozenset({(S.QUEUED, S.SKIPPED)}),
     "requeue_runs": frozenset({(S.RETRYING, S.QUEUED), (S.WAITING, S.QUEUED)}),

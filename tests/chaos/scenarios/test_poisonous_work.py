@@ -12,6 +12,7 @@ from noonmark.store.cluster.pools import register_pool
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 GOOD = 1000
+KILLERS, INNOCENT = 5, 8
 
 
 @pytest.mark.timeout(300)
@@ -51,6 +52,44 @@ def test_a_handler_that_kills_its_worker_dies_alone_among_a_thousand(noonmark: C
     )
     assert workers_lost <= 2
     assert again <= 2
+
+
+@pytest.mark.timeout(420)
+def test_runs_beside_handlers_that_kill_their_workers_are_lost_again_and_again_and_succeed(
+    noonmark: Cluster, tally: Tally
+) -> None:
+    noonmark.start("intake", "trigger", "dispatcher", "worker", "worker")
+    killers, innocent = Load(), Load()
+    innocent.now(INNOCENT, "chaos.slow", payload={"seconds": 10})
+    noonmark.publish(innocent)
+    killers.once(KILLERS, noonmark.soon(3), 20.0, "chaos.kill_worker", retry={"max_retries": 0})
+    for job in killers.jobs:
+        job.ends = ["dead"]
+    noonmark.publish(killers)
+    lost = 0
+
+    def through() -> bool:
+        nonlocal lost
+        for node in noonmark.nodes:
+            if node.service == "worker" and node.expected_alive and not node.alive:
+                node.expected_alive = False
+                lost += 1
+                noonmark.launch("worker")
+        return not noonmark.unsettled(innocent) and not noonmark.unsettled(killers)
+
+    give_up = noonmark.soon(360)
+    while not through():
+        assert noonmark.soon(0) < give_up, noonmark.state()
+    assert noonmark.states(innocent.namespace) == {"succeeded": INNOCENT}
+    assert noonmark.states(killers.namespace) == {"dead": KILLERS}
+    reasons = "select distinct reason from runs where namespace = %s"
+    assert noonmark.rows(reasons, killers.namespace) == [("retries_exhausted",)]
+    noonmark.assert_clean(innocent)
+    again = noonmark.value("select max(losses) from runs where namespace = %s", innocent.namespace)
+    tally.figures.append(
+        f"{KILLERS} handlers that kill their workers beside {INNOCENT} runs of 10 s: {lost} workers were lost, a run"
+        f" at most {again} times; every run succeeded, every killer is dead"
+    )
 
 
 def test_messages_of_a_pool_without_topics_at_the_head_of_every_slice_delay_nobody(

@@ -105,6 +105,12 @@ def lose_for_good(case):
     lose(case)
 
 
+def lose_again(case):
+    losses = leases.LOSSES_BEFORE_WAIT - 1
+    case.world.db.execute("update runs set losses = %s where id = %s", [losses, case.run_id])
+    lose(case)
+
+
 def lose_at_most_once(case):
     case.world.db.execute(
         """update jobs set work = '{"delivery": "at_most_once", "timeout_seconds": 60}' where id = %s""",
@@ -227,7 +233,7 @@ WAYS = {
     "await_callbacks": [wait_for_callback],
     "requeue_unfinished_runs": [hand_back],
     "cancel_unowned_runs": [cancel_unheld],
-    "requeue_lost_runs": [lose, lose_for_good, lose_at_most_once],
+    "requeue_lost_runs": [lose, lose_again, lose_for_good, lose_at_most_once],
     "expire_starts": [expire],
     "requeue_runs": [requeue],
     "park_runs": [park],

@@ -6,6 +6,7 @@ import pytest
 from tests.integration.store.world import SHARDS, TOPICS, outcome
 
 from noonmark.core.states import RunState
+from noonmark.store.database.statements import statement
 from noonmark.store.runs import held_runs, leases, starts, worker_lease
 from noonmark.store.runs.starts import StartRequest
 
@@ -157,6 +158,70 @@ def test_a_run_that_lost_its_worker_too_often_is_dead_and_told(world, watch):
     assert len(world.told(TOPICS.dead)) == 1
 
 
+def test_a_run_never_dies_for_a_neighbour(world, watch):
+    worker = world.worker(lease_seconds=LEASE)
+    (run,) = world.started(worker, losses=3 * leases.LOSS_BUDGET)
+    world.started(worker)
+    other = world.worker(lease_seconds=LEASE)
+    (alone,) = world.started(other, losses=leases.LOSS_BUDGET)
+
+    watch.keep_looking(LEASE + 4)
+
+    row = world.run(run.id)
+    assert (row["state"], row["losses"], row["owner"]) == ("retrying", 3 * leases.LOSS_BUDGET + 1, None)
+    assert world.run(alone.id)["state"] == "dead"
+
+
+def test_a_run_past_its_timeout_on_a_live_worker_uses_up_its_budget_beside_others(world, watch):
+    worker = world.worker(lease_seconds=3600)
+    (run,) = world.started(worker, losses=leases.LOSS_BUDGET)
+    (neighbour,) = world.started(worker)
+    world.db.execute(
+        "update start_batches set overdue_at = now() - interval '1 s' where %s = any (run_ids)", [run.id]
+    )
+
+    assert [lost.id for lost in watch.look().lost] == [run.id]
+
+    assert world.run(run.id)["state"] == "dead"
+    assert world.run(neighbour.id)["state"] == "running"
+
+
+def test_a_run_that_lost_several_workers_waits_longer_each_time(world, watch):
+    waits = []
+    worker = world.worker(lease_seconds=3600)
+    (run,) = world.started(worker, losses=1)
+    for losses in (2, 3, 4, 5, 6):
+        world.started(worker)
+        worker_lease.leave(world.db, worker)
+        watch.look()
+        row = world.run(run.id)
+        assert (row["losses"], row["attempt"]) == (losses, 0)
+        if losses < leases.LOSSES_BEFORE_WAIT:
+            assert row["state"] == "queued"
+        else:
+            assert (row["state"], row["error"]) == ("retrying", "the worker was lost")
+            waits.append(
+                world.column(
+                    "select extract(epoch from fire_at - noonmark_now())::float8 from timers where run_id = %s"
+                    " order by fire_at desc limit 1",
+                    run.id,
+                )[0]
+            )
+            day = {"first": row["scheduled_for"], "last": row["scheduled_for"]}
+            world.db.execute(statement("requeue_runs"), {"ids": [run.id], **day, "reason": ""})
+        worker = world.worker(lease_seconds=3600)
+        world.start(worker, [run.id])
+
+    assert [10 * 2**n / 2 <= wait <= 10 * 2**n for n, wait in enumerate(waits)] == [True] * 4
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_the_wait_after_a_loss_is_bounded(spread):
+    waits = [leases.wait_seconds(losses, spread) for losses in range(leases.LOSSES_BEFORE_WAIT, 2000)]
+    assert waits == sorted(waits)
+    assert (waits[0], waits[-1]) == (5 * (1 + spread), 300 * (1 + spread))
+
+
 def test_a_run_that_was_being_cancelled_ends_with_its_worker(world, watch):
     worker = world.worker(lease_seconds=LEASE)
     (run,) = world.started(worker, losses=leases.LOSS_BUDGET)
@@ -242,21 +307,30 @@ def test_batches_of_a_worker_whose_row_is_gone_are_taken_up(world, watch):
 
 
 def test_a_great_many_batches_are_taken_up_pass_by_pass(world, watch):
-    worker = world.worker(lease_seconds=3600)
     for _ in range(45):
+        worker = world.worker(lease_seconds=3600)
         world.started(worker)
-    worker_lease.leave(world.db, worker)
+        worker_lease.leave(world.db, worker)
 
     taken = [len(watch.look().lost) for _ in range(4)]
 
     assert taken == [20, 20, 5, 0]
 
 
-def test_two_triggers_that_look_at_once_take_up_each_run_once(world, watch):
+def test_all_batches_of_a_worker_are_taken_up_together(world, watch):
     worker = world.worker(lease_seconds=3600)
-    for _ in range(10):
+    for _ in range(45):
         world.started(worker)
     worker_lease.leave(world.db, worker)
+
+    assert [len(watch.look().lost) for _ in range(2)] == [45, 0]
+
+
+def test_two_triggers_that_look_at_once_take_up_each_run_once(world, watch):
+    for _ in range(10):
+        worker = world.worker(lease_seconds=3600)
+        world.started(worker)
+        worker_lease.leave(world.db, worker)
     other = world.another()
     with other.transaction():
         first = leases._requeue_lost(other, TOPICS, shards=SHARDS, batches=6)

@@ -30,6 +30,8 @@ WATCHED = ("timers", "outbox", "runs", "jobs", "waits", "slots", "limit_slots")
 Plan = Mapping[str, Any]
 
 _RARE = {
+    "read_held_runs": "a few runs by their keys, when a worker is killed",
+    "read_losses": "a few runs by their keys, when a worker is lost again",
     "resend_vanished": "reads the days of the look-back, every five minutes, while a group has passed its topic",
     "read_acknowledged_watermark": "reads the outbox, every 5 s, in the leading dispatcher",
     "insert_immediate_runs": "inserts only",
@@ -269,6 +271,8 @@ class Filled:
                 "workers": [self.worker.worker],
                 "started_at": [self.started_at],
                 "loss_budget": 5,
+                "losses_before_wait": 3,
+                "live_workers": [self.worker.worker],
             },
             "lock_orphaned_batches": {"limit": 20},
             "mark_jobs_broken": {"ids": jobs[:20], "reasons": ["x"] * 20},
@@ -389,10 +393,7 @@ class Filled:
             "update_run_wait_reasons": {**waiting, "reason": "fairness", "slotted": False},
             "move_waits": {
                 "ids": ids,
-                "keys": [lines[0]] * BATCH,
-                "reasons": ["limit"] * BATCH,
-                "limit_names": ["api"] * BATCH,
-                "limit_keys": [None] * BATCH,
+                "targets": json.dumps({str(id_): [str(lines[0]), "limit", "api", None] for id_ in ids}),
             },
             "reset_job_waits": {"job_id": mine[0], "key": UUID(int=0)},
             "list_paused_runs": {"ids": mine},

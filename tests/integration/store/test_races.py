@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from tests.integration.store.room import claim, settle, states
@@ -68,7 +70,7 @@ def test_a_run_that_is_skipped_while_a_promotion_moves_it_leaves_the_line(world)
         )
         promotion.execute(
             statement("move_waits"),
-            {**moved, "keys": [gate.key], "reasons": ["limit"], "limit_names": ["api"], "limit_keys": [None]},
+            {**moved, "targets": json.dumps({str(waiting["id"]): [str(gate.key), "limit", "api", None]})},
         )
         ahead = world.value("select round(extract(epoch from noonmark_now() - now()) / 60)::int")
         world.turn_clock(timedelta(minutes=ahead + 1))
@@ -147,11 +149,33 @@ def test_a_cancel_leaves_a_retry_to_the_claim_that_has_it_in_hand(world):
     assert world.count("timers", "run_id is not null") == 0
 
 
+def test_a_cancel_beside_a_move_between_wait_queues_leaves_no_wait_behind(world):
+    run_id = world.put_run("waiting", reason="limit")
+    row = world.run(run_id)
+    world.db.execute("update waits set key = %s where run_id = %s", [uuid4(), run_id])
+    moving = world.another()
+    with moving.transaction():
+        targets = json.dumps({str(run_id): [str(uuid4()), "limit", "api", None]})
+        moving.execute(statement("move_waits"), {"ids": [run_id], "targets": targets})
+        cancel = Rival(
+            world,
+            lambda connection: run_cancel.cancel(
+                connection, TOPICS, [RunKey(run_id, row["scheduled_for"])], shards=SHARDS
+            ),
+        )
+        cancel.waits()
+    cancel.ended()
+
+    assert world.run(run_id)["state"] == "cancelled"
+    assert world.count("waits") == 0
+
+
+@pytest.mark.parametrize("losses", [0, leases.LOSSES_BEFORE_WAIT])
 @pytest.mark.parametrize("how", ["handed back", "lost"])
-def test_a_run_that_loses_its_worker_while_its_job_is_paused_waits_for_the_resume(world, how):
+def test_a_run_that_loses_its_worker_while_its_job_is_paused_waits_for_the_resume(world, how, losses):
     worker = world.worker()
     paused, active = world.job(), world.job()
-    runs = world.start(worker, [world.put_run(job_id=job_id) for job_id in (paused, active)])
+    runs = world.start(worker, [world.put_run(job_id=job_id, losses=losses) for job_id in (paused, active)])
     world.db.execute("update jobs set state = 'paused' where id = %s", [paused])
 
     if how == "lost":
@@ -163,7 +187,9 @@ def test_a_run_that_loses_its_worker_while_its_job_is_paused_waits_for_the_resum
         )
 
     assert states(world, paused) == [("waiting", "paused")]
-    assert states(world, active) == [("queued", None)]
+    waits = how == "lost" and losses
+    assert states(world, active) == [("retrying" if waits else "queued", None)]
+    assert world.count("timers", "run_id is not null") == bool(waits)
     assert world.messages(runs[0].id) == []
     assert world.column("select run_id from waits") == [runs[0].id]
     world.db.execute("update jobs set state = 'active' where id = %s", [paused])

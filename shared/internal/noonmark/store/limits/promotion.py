@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import orjson
 import psycopg
 
 from noonmark.core.faults import hit
@@ -359,10 +360,12 @@ class _Pass:
                 statement("move_waits"),
                 {
                     "ids": [run_id for run_id, _, _ in moves],
-                    "keys": [gate.key for _, gate, _ in moves],
-                    "reasons": [gate.reason.value for _, gate, _ in moves],
-                    "limit_names": [gate.name for _, gate, _ in moves],
-                    "limit_keys": [gate.part for _, gate, _ in moves],
+                    "targets": orjson.dumps(
+                        {
+                            str(run_id): [str(gate.key), gate.reason.value, gate.name, gate.part]
+                            for run_id, gate, _ in moves
+                        }
+                    ).decode(),
                 },
             )
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from random import Random
+from typing import Final, NamedTuple
+from uuid import UUID
 
 import psycopg
 
 from noonmark.core.states import AttemptOutcome, RunState
+from noonmark.store.database.columns import span
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
@@ -15,7 +18,26 @@ from noonmark.store.outcomes.events import EventTopics, announce, settled_of
 from noonmark.store.runs.requeue import lock_paused_jobs, pause_requeued
 
 LOSS_BUDGET = 5
-"""How often a run may lose its worker before it is dead. The retry budget is separate."""
+"""How often a run may lose its worker before it can be dead. The retry budget is separate."""
+
+LOSSES_BEFORE_WAIT = 3
+"""A run that lost so many workers waits before its next try."""
+
+_TRIED_AGAIN: Final = frozenset({RunState.QUEUED, RunState.RETRYING})
+_rng = Random()
+_FIRST_WAIT_SECONDS = 10.0
+_LONGEST_WAIT_SECONDS = 600.0
+
+
+def wait_seconds(losses: int, spread: float) -> float:
+    """Return how long a run waits after its worker was lost, so that runs that were lost together part.
+
+    Args:
+        losses: number of workers that it has lost, at least `LOSSES_BEFORE_WAIT`.
+        spread: from 0 to 1; the wait is between half of its length and all of it.
+    """
+    longest = _FIRST_WAIT_SECONDS * 2.0 ** min(losses - LOSSES_BEFORE_WAIT, 30)
+    return min(longest, _LONGEST_WAIT_SECONDS) * (1 + spread) / 2
 
 
 class LeasePass(NamedTuple):
@@ -62,18 +84,24 @@ def _requeue_lost(
             {
                 "ids": ids,
                 "workers": list({orphan[1] for orphan in orphans}),
+                "live_workers": list({orphan[1] for orphan in orphans if orphan[6]}),
                 "started_at": list({orphan[5] for orphan in orphans}),
                 "first": first,
                 "last": last,
                 "loss_budget": LOSS_BUDGET,
+                "losses_before_wait": LOSSES_BEFORE_WAIT,
             },
         ).fetchall()
     if lost:
         _record_lost(connection, lost)
         queued = [run for run in lost if run.state == RunState.QUEUED]
         notify_queued(connection, queued)
-        pause_requeued(connection, [(r.id, r.scheduled_for, r.job_id, r.shard) for r in queued], paused)
-        ended = [run for run in lost if run.state != RunState.QUEUED]
+        waiting = [run for run in lost if run.state == RunState.RETRYING]
+        _delay(connection, [run for run in waiting if run.job_id not in paused])
+        pause_requeued(
+            connection, [(r.id, r.scheduled_for, r.job_id, r.shard) for r in (*queued, *waiting)], paused
+        )
+        ended = [run for run in lost if run.state not in _TRIED_AGAIN]
         release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
     connection.execute(statement("delete_batches"), {"ids": [orphan[0] for orphan in orphans]})
@@ -86,7 +114,7 @@ def _record_lost(connection: psycopg.Connection, lost: Sequence[ChangedRun]) -> 
         {
             "run_ids": [run.id for run in lost],
             "scheduled_for": [run.scheduled_for for run in lost],
-            "fences": [run.fence - 1 for run in lost],
+            "fences": [run.fence - (run.state != RunState.RETRYING) for run in lost],
             "attempts": [run.attempt + (run.state != RunState.UNKNOWN) for run in lost],
             "workers": [None] * len(lost),
             "outcomes": [AttemptOutcome.LOST.value] * len(lost),
@@ -94,6 +122,27 @@ def _record_lost(connection: psycopg.Connection, lost: Sequence[ChangedRun]) -> 
             "started_at": [run.started_at for run in lost],
         },
     )
+
+
+def _delay(connection: psycopg.Connection, waiting: Sequence[ChangedRun]) -> None:
+    """Write the timers of runs that wait before their next try."""
+    if waiting:
+        which = span([(run.id, run.scheduled_for) for run in waiting])
+        losses: dict[UUID, int] = dict(connection.execute(statement("read_losses"), which).fetchall())
+        connection.execute(
+            statement("insert_retries"),
+            {
+                "delays": [wait_seconds(losses[run.id], _rng.random()) for run in waiting],
+                "scheduled_for": [run.scheduled_for for run in waiting],
+                "job_ids": [run.job_id for run in waiting],
+                "run_ids": [run.id for run in waiting],
+                "job_versions": [run.job_version for run in waiting],
+                "shards": [run.shard for run in waiting],
+                "lanes": [run.lane for run in waiting],
+                "namespaces": [run.namespace for run in waiting],
+                "pools": [run.pool for run in waiting],
+            },
+        )
 
 
 def notify_queued(connection: psycopg.Connection, queued: Sequence[ChangedRun]) -> None:
