@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 from tests.support.stack import (
     database_url,
     kafka_server,
@@ -24,6 +25,12 @@ __all__ = [
     "topic_prefix",
 ]
 
+
+# How long an example takes is a matter of what else the machine does; a test that is about time measures it itself.
+settings.register_profile(
+    "tests", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
 
 _SERVERS = {"postgres_server": "postgres", "kafka_server": "kafka"}
 
