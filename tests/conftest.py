@@ -1,5 +1,6 @@
 """Fixtures that every test may use; servers start only when a test asks for them."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -42,6 +43,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture, mark in _SERVERS.items():
             if fixture in getattr(item, "fixturenames", ()) and item.get_closest_marker(mark) is None:
                 item.add_marker(mark)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over the thousands of tests and modules, which all stay, and run less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)
