@@ -1,9 +1,11 @@
 """Fixtures that every test may use; servers start only when a test asks for them."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 from tests.support.stack import (
     database_url,
     kafka_server,
@@ -25,6 +27,12 @@ __all__ = [
 ]
 
 
+# How long an example takes is a matter of what else the machine does; a test that is about time measures it itself.
+settings.register_profile(
+    "tests", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
+
 _SERVERS = {"postgres_server": "postgres", "kafka_server": "kafka"}
 
 
@@ -35,6 +43,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture, mark in _SERVERS.items():
             if fixture in getattr(item, "fixturenames", ()) and item.get_closest_marker(mark) is None:
                 item.add_marker(mark)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over the thousands of tests and modules, which all stay, and run less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)

@@ -113,9 +113,14 @@ def lines_of_the_body(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    """Look at statements only, for no expression holds a definition; `ast.walk` would take ten times as long."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += getattr(node, part, ())
 
 
 def test_no_function_body_is_longer_than_people_read_at_once():

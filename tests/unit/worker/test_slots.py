@@ -19,6 +19,9 @@ from noonmark.worker.engine.starter import _WINDOW_SECONDS, SlotPlanner
 TICKET = StartRequest(started().id, NOW, 1)
 """Of every message here: only its lane and its offset are looked at."""
 
+SETTINGS = Settings()
+"""Read once: to read all settings takes longer than a plan does."""
+
 
 class Consumer:
     """Knows which records are of a past assignment."""
@@ -55,7 +58,8 @@ def lanes(high: int = 0, normal: int = 0, low: int = 0) -> list[Any]:
 
 
 def slots(count: int = 100, *, reserve: float = 0.1, share: float = 0.05) -> SlotPlanner:
-    return SlotPlanner(Settings(worker_slots=count, worker_high_reserve=reserve, worker_low_share=share))
+    wanted = {"worker_slots": count, "worker_high_reserve": reserve, "worker_low_share": share}
+    return SlotPlanner(SETTINGS.model_copy(update=wanted))
 
 
 def by_lane(picked: list[Delivery]) -> Counter[Lane]:
