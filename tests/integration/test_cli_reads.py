@@ -445,6 +445,27 @@ def test_db_check_is_content_with_a_migrated_database(noonmark):
     assert shown["schema"] == shown["wanted"]
 
 
+def test_db_check_names_what_nothing_continues_and_what_to_do(noonmark, database):
+    job = uuid4()
+    database.execute(
+        "insert into timers (fire_at, scheduled_for, job_id, job_version, shard, lane, kind, namespace, pool)"
+        " values (now(), now(), %s, 1, 0, 0, 1, 'default', 'default')",
+        [job],
+    )
+
+    done = noonmark("db", "check", code=1)
+    shown = json.loads(noonmark("db", "check", "--json", code=1).stdout)
+
+    (line,) = done.stderr.splitlines()
+    assert line == (
+        f"job {job} in namespace default: a timer of this job exists, but the job does not."
+        f" In SQL: `delete from timers where job_id = '{job}'`."
+    )
+    assert shown["problems"] == [line]
+    assert [(one["code"], one["job_id"]) for one in shown["stranded"]] == [("timer_without_job", str(job))]
+    assert shown["unsearched"] == []
+
+
 def test_migrating_twice_is_safe_and_keeps_the_number_of_shards(noonmark):
     before = json.loads(noonmark("db", "check", "--json").stdout)
     noonmark("db", "migrate", "--shards", "9", "--skip-topics")

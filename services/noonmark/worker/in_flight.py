@@ -14,6 +14,7 @@ from typing import Any
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.runs.finish import Outcome
+from noonmark.telemetry.logs import report_dropped_lines
 
 
 class RunsInFlight:
@@ -70,7 +71,10 @@ class RunsInFlight:
 
     def end(self, key: Any) -> RunningAttempt | None:
         """Claim the end of a run: return the run to one caller, and None to every later one."""
-        return self._open.pop(key, None)
+        attempt = self._open.pop(key, None)
+        if attempt is not None:
+            report_dropped_lines(attempt.run.id, attempt.fence)
+        return attempt
 
     def end_all(self) -> list[Any]:
         """Claim the end of every open run; return their keys."""

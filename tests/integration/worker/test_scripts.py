@@ -189,10 +189,97 @@ def test_the_last_line_can_be_the_result(scripts, text, result):
     assert orjson.loads(scripts.shell(text, result="json").result) == result
 
 
-def test_more_memory_than_the_limit_is_not_given(scripts):
-    outcome = scripts.script(sys.executable, "-c", "bytearray(20 << 30)", limits={"memory_bytes": 1 << 30})
+GREEDY = {
+    "memory": ("bytearray(20 << 30)", {"memory_bytes": 1 << 30}, "memory_bytes = 1073741824", "MemoryError"),
+    "files": (
+        "a = [open('/dev/null') for n in range(100)]",
+        {"open_files": 50},
+        "open_files = 50",
+        "Too many open files",
+    ),
+    # Python ignores the signal and gets an error instead.
+    "file": (
+        "open('f', 'wb').write(bytes(9000))",
+        {"file_bytes": 1000},
+        "file_bytes = 1000",
+        "File too large",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_a_limit_that_only_the_script_itself_sees_is_named_with_the_evidence(scripts, name):
+    code, limits, limit, said = GREEDY[name]
+    outcome = scripts.script(sys.executable, "-c", code, limits=limits)
     assert outcome.state is RunState.DEAD
-    assert "MemoryError" in outcome.extras.log.stderr
+    assert outcome.error == (
+        f'the script ended with exit code 1, probably because of limits.{limit}: its standard error says "{said}"'
+    )
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_without_a_limit_its_words_prove_nothing(scripts, name):
+    code = f"import sys; sys.exit({GREEDY[name][3]!r})"
+    outcome = scripts.script(sys.executable, "-c", code, limits={"cpu_seconds": 100})
+    assert outcome.error == "the script ended with exit code 1"
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_without_its_words_no_limit_is_blamed(scripts, name):
+    outcome = scripts.script(sys.executable, "-c", "raise SystemExit(1)", limits=GREEDY[name][1])
+    assert outcome.error == "the script ended with exit code 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "limits", "error"),
+    [
+        (
+            "head -c 100000 /dev/zero > file; exit $?",
+            {"file_bytes": 1000},
+            (
+                "exit code 153, probably because of limits.file_bytes = 1000: the exit code is that of a shell whose "
+                "command was killed by SIGXFSZ"
+            ),
+        ),
+        (
+            "sh -c 'while :; do :; done'; exit $?",
+            {"cpu_seconds": 1},
+            (
+                "exit code 152, probably because of limits.cpu_seconds = 1: the exit code is that of a shell whose "
+                "command was killed by SIGXCPU"
+            ),
+        ),
+        ("exit 153", {"open_files": 100}, "exit code 153"),
+        (
+            "echo 'Cannot allocate memory' >&2; kill -ABRT $$",
+            {"memory_bytes": 1 << 30},
+            (
+                "was killed by SIGABRT, probably because of limits.memory_bytes = 1073741824: its standard error says "
+                '"Cannot allocate memory"'
+            ),
+        ),
+        # The last words count, and those of long ago do not.
+        (
+            "echo 'MemoryError' >&2; echo 'Too many open files' >&2; exit 1",
+            {"memory_bytes": 1 << 30, "open_files": 100},
+            'exit code 1, probably because of limits.open_files = 100: its standard error says "Too many open files"',
+        ),
+        ("(echo MemoryError; head -c 5000 /dev/zero) >&2; exit 1", {"memory_bytes": 1 << 30}, "exit code 1"),
+        ("echo 'Too many open files in system' >&2; exit 1", {"open_files": 100}, "exit code 1"),
+        # Nothing of it ran: the loader could not map the C library.
+        (
+            "exec true",
+            {"memory_bytes": 1 << 20},
+            (
+                "exit code 127, probably because of limits.memory_bytes = 1048576: its standard error says "
+                '"failed to map segment from shared object"'
+            ),
+        ),
+    ],
+)
+def test_what_a_shell_and_the_last_words_of_a_script_show(scripts, text, limits, error):
+    outcome = scripts.shell(text, limits=limits)
+    assert outcome.error.removeprefix("the script ").removeprefix("ended with ") == error
 
 
 def test_a_script_with_more_processes_than_its_limit_is_killed(scripts):

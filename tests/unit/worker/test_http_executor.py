@@ -293,9 +293,8 @@ def test_the_socket_itself_is_vetted_before_it_connects(ctx):
     async def scenario():
         async with target, HttpExecutor(HERE) as executor:
             # As if a resolver had let it through.
-            executor._session = executor._open_session()
             lax = GuardedResolver(Guard(["127.0.0.0/8"]), names(evil_test=["127.0.0.2"]))
-            executor._session.connector._resolver = lax
+            executor._session(fresh=False).connector._resolver = lax
             return await executor.execute({"url": target.url(host="evil.test")}, ctx, 5)
 
     result = run(scenario())

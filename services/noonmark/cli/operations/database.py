@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from noonmark.cli.connections.context import database_errors, kafka_config, operator_settings
 from noonmark.cli.terminal.options import AsJson
-from noonmark.cli.terminal.output import show_fields, show_json
+from noonmark.cli.terminal.output import printable, show_fields, show_json
 from noonmark.cli.terminal.problems import ExitCode
 
 if TYPE_CHECKING:
@@ -53,12 +54,21 @@ def migrate(
 
 @app.command()
 def check(as_json: AsJson = False) -> None:
-    """Check whether the database is ready for this release. Exits 1 if there are problems."""
+    """Check whether the database is ready for this release, and whether its rows agree.
+
+    Finds jobs and runs that nothing will continue, and says what to do. Exits 1 if there are problems.
+    """
+    from noonmark.store.database.connect import connect  # noqa: PLC0415
     from noonmark.store.migrations import migrate as schema  # noqa: PLC0415
+    from noonmark.store.views.stranded import Search, find_stranded  # noqa: PLC0415
 
     settings = operator_settings()
+    search = Search((), ())
     with database_errors(settings):
         status = schema.status(settings.dsn)
+        if status.current == status.wanted:
+            with connect(settings.dsn, application="cli", autocommit=True) as connection:
+                search = find_stranded(connection)
     shown = {
         "server_version": status.server_version,
         "schema": status.current,
@@ -68,13 +78,16 @@ def check(as_json: AsJson = False) -> None:
         "zone_data": status.zone_data,
         "active_zone_data": status.active_zone_data,
     }
-    problems = status.problems
+    problems = [*status.problems, *map(printable, map(str, search.found))]
     if as_json:
-        show_json({**shown, "problems": problems})
+        stranded = [asdict(one) for one in search.found]
+        show_json({**shown, "problems": problems, "stranded": stranded, "unsearched": search.unsearched})
     else:
         show_fields(shown)
         for problem in problems:
             print(problem, file=sys.stderr)
+        for table in search.unsearched:
+            print(f"table {table} could not be searched for stranded rows within 30 s", file=sys.stderr)
     if problems:
         raise typer.Exit(ExitCode.PROBLEM)
 

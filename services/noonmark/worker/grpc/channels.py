@@ -104,25 +104,41 @@ class GrpcChannels:
         self._targets: dict[_Key, _TargetChannel] = {}
 
     @asynccontextmanager
-    async def use(self, target: GrpcTarget, tls: Mapping[str, Any] | None) -> AsyncIterator[grpc.aio.Channel]:
+    async def use(
+        self, target: GrpcTarget, tls: Mapping[str, Any] | None, *, fresh: bool = False
+    ) -> AsyncIterator[grpc.aio.Channel]:
         """Provide a channel to the checked addresses of a target.
 
         Args:
             target: the parsed target.
             tls: the job's TLS settings with their references resolved.
+            fresh: open a new channel, and close it afterwards: the connection of a kept one may be closed
+                already at the other end.
 
         Raises:
             AddressRefusedError: an address of the target may not be called.
             BadRequestError: a text in the TLS settings is not valid.
             OSError: the name has no address.
         """
-        key: _Key = (target.authority, target.tls, tuple(sorted((tls or {}).items())))
+        if fresh:
+            channel = _channel(target, await self._vetted(target), tls or {})
+            try:
+                yield channel
+            finally:
+                await channel.close()
+            return
+        async with self._kept(target, tls or {}) as channel:
+            yield channel
+
+    @asynccontextmanager
+    async def _kept(self, target: GrpcTarget, tls: Mapping[str, Any]) -> AsyncIterator[grpc.aio.Channel]:
+        key: _Key = (target.authority, target.tls, tuple(sorted(tls.items())))
         cached = self._targets.get(key)
         if cached is None:
             await self._evict_idle()
             cached = self._targets.setdefault(key, _TargetChannel())
         async with cached.lock:
-            channel = await self._current(cached, target, tls or {})
+            channel = await self._current(cached, target, tls)
             channel.users += 1
         try:
             yield channel.channel

@@ -14,7 +14,7 @@ import orjson
 import psycopg
 
 from noonmark.attempts.context import context_of
-from noonmark.attempts.outcomes import NO_RETRY, failed, succeeded, timed_out
+from noonmark.attempts.outcomes import NO_RETRY, failed, is_final, succeeded, timed_out
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
 from noonmark.core.failures import Failure
@@ -36,6 +36,9 @@ EXCERPT_CHARS: Final = 4 * 1024
 
 _LATE_SECONDS: Final = 0.05
 """A call that ends this close to the deadline of the attempt has timed out."""
+
+_NO_ANSWER: Final = Failure(grpc="UNAVAILABLE", retryable=True, unknown=True)
+"""A connection that broke under the call."""
 
 
 class GrpcKind:
@@ -68,7 +71,7 @@ class GrpcKind:
             request = method.encode(self._secrets.fill(attempt, spec.get("message") or {}))
             metadata = self._metadata(attempt, request, await self._keys_of(attempt.run.namespace))
             tls = self._secrets.fill(attempt, spec.get("tls"))
-            async with self._channels.use(target, tls) as channel:
+            async with self._channels.use(target, tls, fresh=is_final(attempt, _NO_ANSWER)) as channel:
                 connected = await _connect(channel, ends_at)
                 answer = await _call(channel, method.path, request, metadata, ends_at - time.monotonic())
         except grpc.aio.AioRpcError as error:

@@ -2,7 +2,8 @@
 
 The guard checks three times: the URL, every address that its name resolves to, and the address of each socket
 just before it connects. Redirects are not followed, proxies of the environment are not used, cookies are not
-kept, and a request is never sent twice.
+kept, and a request is never sent twice. A request whose failure would be final gets a new connection, because
+a kept one may be closed already at the other end.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from noonmark.worker.http.request import Request, prepare
 from noonmark.worker.http.response import MAX_BODY_BYTES, HttpResult, judge, read_body
 from noonmark.worker.http.tls import tls_context
 
-# Below the shortest common idle timeout of servers (5 s): a connection that the server is about to close
-# must not be reused, because a request that is lost on it is not sent again.
+# Below the shortest common idle timeout of servers (5 s), because a request that is lost on a connection that
+# the server has just closed costs an attempt.
 _KEEPALIVE_SECONDS: Final = 4.0
 _DNS_THREADS: Final = 8
 _AGENT: Final = f"noonmark/{version('noonmark')}"
@@ -95,7 +96,7 @@ class HttpExecutor:
         self._lookup = lookup
         self._dns_cache_seconds = dns_cache_seconds
         self._dns_threads: ThreadPoolExecutor | None = None
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -105,15 +106,21 @@ class HttpExecutor:
 
     async def close(self) -> None:
         """Close all connections; requests in flight fail."""
-        session, self._session = self._session, None
-        if session is not None:
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
             await session.close()
         if self._dns_threads is not None:
             self._dns_threads.shutdown(wait=False, cancel_futures=True)
-            self._dns_threads = None
+            self._dns_threads = self._lookup = None
 
     async def execute(
-        self, spec: Mapping[str, Any], ctx: Context, timeout_seconds: float, *, sign: Sign | None = None
+        self,
+        spec: Mapping[str, Any],
+        ctx: Context,
+        timeout_seconds: float,
+        *,
+        sign: Sign | None = None,
+        fresh: bool = False,
     ) -> HttpResult:
         """Send the request of one attempt.
 
@@ -123,6 +130,7 @@ class HttpExecutor:
             ctx: the attempt; its ids are sent as headers.
             timeout_seconds: for everything: DNS, connect, TLS, sending, the whole response.
             sign: returns further headers for the bytes of the body.
+            fresh: send the request over a new connection, and close it afterwards.
         """
         try:
             target = _target_of(spec)
@@ -134,12 +142,13 @@ class HttpExecutor:
             options = _tls_options(target, tls) if tls is not None else {}
         except (BadRequestError, AddressRefusedError) as error:
             return HttpResult(ok=False, error=f"not sent: {error}", refused=True)
-        headers = request.headers if sign is None else {**request.headers, **sign(request.body or b"")}
+        signature = sign(request.body or b"") if sign is not None else {}
+        options["headers"] = {**request.headers, **signature}
         sending = _Sending()
         _SENDING.set(sending)
         try:
             async with asyncio.timeout(timeout_seconds):
-                return await self._send(target, url, request, headers, options)
+                return await self._send(self._session(fresh=fresh), target, url, request, options)
         except TimeoutError:
             error_text = f"{target.host} sent no complete response within {timeout_seconds:g} s"
             return HttpResult(ok=False, error=error_text, timed_out=True, sent=sending.connected)
@@ -153,33 +162,38 @@ class HttpExecutor:
 
     async def _send(
         self,
+        session: aiohttp.ClientSession,
         target: Target,
         url: URL,
         request: Request,
-        headers: Mapping[str, str],
         options: Mapping[str, Any],
     ) -> HttpResult:
-        if self._session is None:
-            self._session = self._open_session()
-        async with self._session.request(
-            request.method, url, headers=headers, data=request.body, allow_redirects=False, **options
+        async with session.request(
+            request.method, url, data=request.body, allow_redirects=False, **options
         ) as response:
             body = await read_body(response, request)
         return judge(request, target.host, response, body)
 
-    def _open_session(self) -> aiohttp.ClientSession:
-        lookup = self._lookup
-        if lookup is None:
+    def _session(self, *, fresh: bool) -> aiohttp.ClientSession:
+        if fresh not in self._sessions:
+            # A kept connection cannot be tested: the reset of a target that has closed it comes only after
+            # the request was written.
+            keeping = {"force_close": True} if fresh else {"keepalive_timeout": _KEEPALIVE_SECONDS}
+            self._sessions[fresh] = self._open_session(keeping)
+        return self._sessions[fresh]
+
+    def _open_session(self, keeping: Mapping[str, Any]) -> aiohttp.ClientSession:
+        if self._lookup is None:
             self._dns_threads = ThreadPoolExecutor(_DNS_THREADS, thread_name_prefix="dns")
-            lookup = system_lookup(self._dns_threads)
+            self._lookup = system_lookup(self._dns_threads)
         connector = _WatchedConnector(
-            resolver=GuardedResolver(self._guard, lookup),
+            resolver=GuardedResolver(self._guard, self._lookup),
             use_dns_cache=self._dns_cache_seconds > 0,
             ttl_dns_cache=self._dns_cache_seconds,
             socket_factory=self._vetted_socket,
             # The worker's slots limit the number of requests; a second limit would only add waits.
             limit=0,
-            keepalive_timeout=_KEEPALIVE_SECONDS,
+            **keeping,
         )
         session = aiohttp.ClientSession(
             connector=connector,

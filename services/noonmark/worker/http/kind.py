@@ -10,7 +10,7 @@ from typing import Any, Final
 import psycopg
 
 from noonmark.attempts.context import context_of
-from noonmark.attempts.outcomes import NO_RETRY, awaited, failed, succeeded, timed_out
+from noonmark.attempts.outcomes import NO_RETRY, awaited, failed, is_final, succeeded, timed_out
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretError, SecretResolver, refuse_references
 from noonmark.core.failures import Failure
@@ -24,6 +24,9 @@ from noonmark.worker.kinds.lookups import PostgresLookups
 
 _MARGIN_SECONDS: Final = 0.02
 """The request times out this long before the attempt, because only it knows whether it was sent."""
+
+_NO_ANSWER: Final = Failure(unknown=True)
+"""A connection that broke after the request."""
 
 
 class HttpKind:
@@ -61,7 +64,11 @@ class HttpKind:
             return failed(attempt, "not sent: this worker does not own the run any more", failure=NO_RETRY)
         left = attempt.timeout_seconds - (time.monotonic() - attempt.began_at) - _MARGIN_SECONDS
         result = await self._http.execute(
-            spec, context_of(attempt), max(left, 0.0), sign=partial(_headers, attempt, keys, token)
+            spec,
+            context_of(attempt),
+            max(left, 0.0),
+            sign=partial(_headers, attempt, keys, token),
+            fresh=is_final(attempt, _NO_ANSWER),
         )
         return _verdict(attempt, result, waits=token is not None and result.status == 202)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC
@@ -21,16 +20,13 @@ from noonmark.attempts.secrets import SecretError, SecretResolver, refuse_refere
 from noonmark.core.failures import Failure
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.runs.finish import Outcome
+from noonmark.worker.kinds.script_failures import failure_text
 from noonmark.worker.processes.spawning import ChildLauncher, Ending, SpawnRequest, run_to_completion
 
 PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ", "HOME")
 """The only variables of the worker's environment that a script receives."""
 
 _DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-_LIMIT_WORDS: Final[Mapping[int, tuple[str, str]]] = {
-    signal.SIGXCPU: ("cpu_seconds", "it used more than {} s of CPU time"),
-    signal.SIGXFSZ: ("file_bytes", "it wrote a file of more than {} bytes"),
-}
 
 
 class ScriptKind:
@@ -134,7 +130,9 @@ def _outcome(attempt: RunningAttempt, ending: Ending, last_line: str) -> Outcome
         return succeeded(attempt, _result(ending.code, payload["result"], last_line))
     exited = ending.code is not None and ending.code >= 0
     facts = Failure(exit_code=ending.code if exited else None, unknown=ending.started and not exited)
-    return failed(attempt, f"the script {_reason(ending, payload['limits'])}", failure=facts)
+    log = attempt.extras.log if attempt.extras is not None else None
+    text = failure_text(ending, payload["limits"], log.stderr if log is not None else "")
+    return failed(attempt, f"the script {text}", failure=facts)
 
 
 def _result(code: int | None, wanted: str, last_line: str) -> dict[str, Any]:
@@ -148,23 +146,6 @@ def _result(code: int | None, wanted: str, last_line: str) -> dict[str, Any]:
             return result
         result["output"] = output
     return result
-
-
-def _reason(ending: Ending, limits: Mapping[str, int]) -> str:
-    """Return how a script failed, with the limit that it exceeded."""
-    if ending.crowded:
-        return f"was killed: it had more than {limits['processes']} processes (limits.processes)"
-    if ending.code is None or ending.code >= 0:
-        return ending.text()
-    number = -ending.code
-    if number == signal.SIGKILL and ending.cpu_seconds >= limits.get("cpu_seconds", float("inf")):
-        number = signal.SIGXCPU
-    name, words = _LIMIT_WORDS.get(number, ("", ""))
-    if name in limits:
-        return f"was killed: {words.format(limits[name])} (limits.{name})"
-    if number == signal.SIGKILL:
-        return "was killed by SIGKILL; the kernel does this when memory runs out"
-    return ending.text()
 
 
 def _about(attempt: RunningAttempt) -> dict[str, str]:

@@ -56,17 +56,12 @@ def failed(
         outcome: how the attempt ended.
         failure: what is known about the failure.
     """
-    next_state = after_failure(
-        outcome,
-        failure,
-        policy=attempt.retry_policy(),
-        attempt=attempt.run.attempt,
-        delivery=attempt.delivery,
-        rng=_rng,
-        age=attempt.age(),
-        cancel_requested=attempt.stop_requested,
-    )
-    return _next(attempt, next_state, outcome, error)
+    return _next(attempt, _after_failure(attempt, outcome, failure), outcome, error)
+
+
+def is_final(attempt: RunningAttempt, failure: Failure) -> bool:
+    """Return whether the run would not be tried again after this failure."""
+    return _after_failure(attempt, AttemptOutcome.FAILED, failure).state is not RunState.RETRYING
 
 
 def raised(attempt: RunningAttempt, error: BaseException, *, unknown: bool = False) -> Outcome:
@@ -148,6 +143,19 @@ def unfinished(attempt: RunningAttempt) -> Outcome:
     """The worker stops in the middle of an attempt that must not be repeated."""
     error = "the worker ended before the handler did"
     return failed(attempt, error, outcome=AttemptOutcome.LOST, failure=Failure(unknown=True))
+
+
+def _after_failure(attempt: RunningAttempt, outcome: AttemptOutcome, failure: Failure) -> NextState:
+    return after_failure(
+        outcome,
+        failure,
+        policy=attempt.retry_policy(),
+        attempt=attempt.run.attempt,
+        delivery=attempt.delivery,
+        rng=_rng,
+        age=attempt.age(),
+        cancel_requested=attempt.stop_requested,
+    )
 
 
 def _next(

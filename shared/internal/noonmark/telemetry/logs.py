@@ -1,7 +1,7 @@
 """Logs: one JSON object per line on stderr, from noonmark and from libraries, with secrets masked.
 
 Event names are static (`run_started`), and fields contain what varies. Records of other libraries become the
-event `library_message`, with their text in `message`.
+event `library_message`, with their text in `message`. `log_bounds.py` drops and counts floods of lines.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any, Final, Literal
 import orjson
 import structlog
 from pydantic import SecretBytes, SecretStr
+
+from noonmark.telemetry.log_bounds import LogBounds
 
 MASK: Final = "***"
 
@@ -35,6 +37,8 @@ _JSON_OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_N
 
 
 _masks: Final[list[Callable[[str], str]]] = []
+_bounds = LogBounds()
+"""For every line of the process, whichever logger writes it."""
 
 
 def mask_also(mask: Callable[[str], str]) -> None:
@@ -126,9 +130,10 @@ class _LibraryHandler(logging.Handler):
             }
             if record.exc_info:
                 event["exc_info"] = record.exc_info
-            for processor in self._processors:
-                event = processor(None, record.levelname.lower(), event)
-            self._sink.write(event)
+            with suppress(structlog.DropEvent):
+                for processor in self._processors:
+                    event = processor(None, record.levelname.lower(), event)
+                self._sink.write(event)
         except Exception:  # noqa: BLE001 - logging's own contract: report on stderr, never raise
             self.handleError(record)
 
@@ -151,16 +156,19 @@ def configure_logs(service: str, level: Level = "info", style: Literal["json", "
 
     processors: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
+        _drop_floods,
         structlog.processors.add_log_level,
         add_service,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
         mask_secrets,
-        _to_json
-        if style == "json"
-        else structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        _charged(
+            _to_json
+            if style == "json"
+            else structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
         ),
     ]
     structlog.configure(
@@ -181,6 +189,35 @@ def get_logger(**fields: object) -> structlog.typing.FilteringBoundLogger:
     """Return a logger with these fields bound. It is cheap, and configured at its first use."""
     logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(**fields)
     return logger
+
+
+def report_dropped_lines(run_id: object, fence: int) -> None:
+    """Log the number of lines of an attempt that were dropped, if any; called when it has ended."""
+    fields = _bounds.end_attempt(run_id, fence)
+    if fields is not None:
+        get_logger().warning("attempt_lines_dropped", **fields)
+
+
+def _drop_floods(_logger: object, _method: str, event: Event) -> Event:
+    """Drop lines above the bounds of the process (structlog processor)."""
+    for fields in _bounds.due_reports():
+        get_logger().warning("log_lines_dropped", **fields)
+    if not _bounds.admit(event):
+        raise structlog.DropEvent
+    return event
+
+
+def _charged(render: structlog.typing.Processor) -> structlog.typing.Processor:
+    """Charge the size of each rendered line to its allowance."""
+
+    def charge(logger: Any, method: str, event: Event) -> Any:
+        # The console renderer removes fields from the event.
+        fields = {name: event.get(name) for name in ("event", "logger", "run_id", "fence")}
+        line = render(logger, method, event)
+        _bounds.charge({name: value for name, value in fields.items() if value is not None}, len(line))
+        return line
+
+    return charge
 
 
 def _to_json(_logger: object, _method: str, event: Event) -> bytes:

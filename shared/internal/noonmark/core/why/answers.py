@@ -25,6 +25,9 @@ class Blocker(StrEnum):
     JOB_PAUSED_ITSELF = "job_paused_itself"
     JOB_PAUSED = "job_paused"
     NAMESPACE_PAUSED = "namespace_paused"
+    TIMER_MISSING = "timer_missing"
+    TIMER_WRONG = "timer_wrong"
+    RUN_STRANDED = "run_stranded"
     START_DEADLINE = "start_deadline"
     UNDELIVERABLE = "undeliverable"
     OVERLAP = "overlap"
@@ -95,6 +98,12 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
         Blocker.JOB_PAUSED: "`noonmark job resume {job} --namespace {namespace}`;"
         " `--missed` says what happens to the instants of the pause.",
         Blocker.NAMESPACE_PAUSED: "`noonmark namespace resume {namespace}` resumes all its jobs.",
+        Blocker.TIMER_MISSING: "Submit the job's document again, for example with `noonmark apply`: the job"
+        " is then planned again. `noonmark db check` lists all such jobs.",
+        Blocker.TIMER_WRONG: "Submit the job's document again, for example with `noonmark apply`: the job"
+        " is then planned again. `noonmark db check` lists all such jobs.",
+        Blocker.RUN_STRANDED: "`noonmark run cancel {run}`, then `noonmark job trigger` runs the job again."
+        " `noonmark db check` lists all such runs.",
         Blocker.START_DEADLINE: "If late is better than never, raise the job's start_deadline_seconds.",
         Blocker.UNDELIVERABLE: "Fix what Kafka reports: create the topic, raise its max.message.bytes,"
         " or allow the dispatcher to write to it; the message is retried automatically.",
@@ -170,6 +179,8 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
 
 WITHOUT_WORKER: Final[Mapping[Blocker, str]] = MappingProxyType(
     {
+        Blocker.RUN_STRANDED: "`noonmark run cancel {run}`. Before the job can run again, start a worker that"
+        " can run it.",
         Blocker.DEAD: "`noonmark dead show {run}` has every attempt; fix the cause, start a worker that can"
         " run the job, then `noonmark dead redrive {run}`.",
         Blocker.UNKNOWN: "Check at the target whether it took effect; it is never repeated automatically,"
@@ -184,7 +195,8 @@ WITHOUT_WORKER: Final[Mapping[Blocker, str]] = MappingProxyType(
 _BLOCKS: Final = frozenset(
     {
         Blocker.JOB_CANCELLED, Blocker.JOB_BROKEN, Blocker.JOB_PAUSED_ITSELF, Blocker.JOB_PAUSED,
-        Blocker.NAMESPACE_PAUSED, Blocker.START_DEADLINE, Blocker.UNDELIVERABLE, Blocker.OVERLAP,
+        Blocker.NAMESPACE_PAUSED, Blocker.TIMER_MISSING, Blocker.TIMER_WRONG, Blocker.RUN_STRANDED,
+        Blocker.START_DEADLINE, Blocker.UNDELIVERABLE, Blocker.OVERLAP,
         Blocker.LIMIT, Blocker.RATE_LIMIT, Blocker.NAMESPACE_CAP, Blocker.TRIGGER_STOPPED,
         Blocker.DISPATCHER_STOPPED,
         Blocker.DISPATCHER_BEHIND, Blocker.CLAIMS_HELD_BACK, Blocker.ZONE_DATA, Blocker.TRIGGER_BEHIND,

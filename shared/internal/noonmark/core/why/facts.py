@@ -61,6 +61,7 @@ class RunFacts(NamedTuple):
         report_until: until when its target may report.
         unsent_since: since when its message has been waiting in the outbox.
         host, pid, beat_at: of the worker that runs it.
+        fault: which row that must continue it is missing, a key of `stranded.RUN_FAULTS`; None: none is.
     """
 
     id: UUID
@@ -91,6 +92,7 @@ class RunFacts(NamedTuple):
     host: str | None
     pid: int | None
     beat_at: datetime | None
+    fault: str | None = None
 
     @property
     def unfinished(self) -> bool:
@@ -124,12 +126,14 @@ class TimerFacts(NamedTuple):
         fires_at: when it may start, including jitter; None: it waits for a resume or for other calendars.
         place: `at` has its verdict, and the instant after it has not been found yet.
         zoned: only a trigger with the active zone data claims it.
+        fault: why it never fires, or fires at an instant that the schedule does not have, as a clause.
     """
 
     at: datetime
     fires_at: datetime | None
     place: bool
     zoned: bool
+    fault: str | None = None
 
 
 class RoleFacts(NamedTuple):
@@ -246,6 +250,7 @@ class Facts:
         gates: of waiting runs, by the run's id.
         slot: the run that holds the job's overlap slot.
         zone_data: the version of this process.
+        timer_missing: the job must have a timer, and has none.
     """
 
     now: datetime
@@ -260,3 +265,4 @@ class Facts:
     slot: RunFacts | None = None
     backlog: LaneBacklog | KafkaAway | None = None
     zone_data: str | None = None
+    timer_missing: bool = False

@@ -21,6 +21,7 @@ from noonmark.core.why.answers import (
 from noonmark.core.why.facts import Facts, JobFacts, RunFacts, ScheduleFacts, TimerFacts
 from noonmark.core.why.path import of_overdue, of_workers, stopped
 from noonmark.core.why.runs import of_ended, of_run
+from noonmark.core.why.stranded import NO_TIMER
 
 
 def explain(facts: Facts) -> list[Answer]:
@@ -51,6 +52,9 @@ def _of_job(facts: Facts, job: JobFacts) -> Iterator[Answer]:
         yield from _of_end(facts.schedule, job)
     elif facts.timer is not None and job.state in (JobState.ACTIVE, JobState.PAUSED):
         yield from _of_timer(facts, job, facts.timer)
+    elif facts.timer_missing:
+        about: About = {"job": job.name or job.id, "namespace": job.namespace}
+        yield answer(Blocker.TIMER_MISSING, f"the job: {NO_TIMER.format(state=job.state)}", **about)
 
 
 def _of_state(facts: Facts, job: JobFacts) -> Iterator[Answer]:
@@ -146,6 +150,12 @@ def _of_end(schedule: ScheduleFacts | None, job: JobFacts) -> Iterator[Answer]:
 
 
 def _of_timer(facts: Facts, job: JobFacts, timer: TimerFacts) -> Iterator[Answer]:
+    if timer.fault is not None:
+        about: About = {"job": job.name or job.id, "namespace": job.namespace}
+        yield answer(
+            Blocker.TIMER_WRONG, f"{timer.fault}: the job does not run as its schedule says", **about
+        )
+        return
     if timer.fires_at is None:
         if job.state == JobState.ACTIVE and timer.place:
             names = list(facts.schedule.calendars) if facts.schedule is not None else []

@@ -10,6 +10,7 @@ from noonmark.core.states import RunState, SkipReason, WaitReason
 from noonmark.core.why.answers import About, Answer, Blocker, Weight, answer, at, counted, lasting
 from noonmark.core.why.facts import Facts, GateFacts, RunFacts
 from noonmark.core.why.path import of_message, of_overdue, of_unsent, of_workers, stopped
+from noonmark.core.why.stranded import RUN_FAULTS
 
 _ROUNDING: Final = 1e-9
 _MOST_NAMED: Final = 3
@@ -36,7 +37,10 @@ _SKIPPED: Final = {
 
 def of_run(facts: Facts, run: RunFacts) -> Iterator[Answer]:
     """Say why a run has not run, or how it ended."""
-    if run.state == RunState.WAITING:
+    if run.fault is not None:
+        sentence = RUN_FAULTS[run.fault].format(state=run.state)
+        yield answer(Blocker.RUN_STRANDED, sentence, run=run.id, state=run.state, missing=run.fault)
+    elif run.state == RunState.WAITING:
         yield from _deadline(facts, run)
         yield from _waiting(facts, run)
     elif run.state == RunState.QUEUED:

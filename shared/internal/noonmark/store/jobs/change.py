@@ -57,7 +57,7 @@ def update(batch: Batch, job: LockedJob, request: UpdateJob, sequence: int | Non
     job = pause_for_namespace(batch, job)
     spec = _in_step(_for_this_job(batch, request, job), job, batch.now)
     _check(batch, job, spec)
-    if _is_unchanged(batch, job, spec):
+    if _is_unchanged(batch, job, spec) and not _is_stranded(batch, job, spec):
         note_sequence(batch.connection, job, sequence)
         return Result(Status.ACCEPTED, job.id)
     if job.recurring and job.state == JobState.ACTIVE:
@@ -173,6 +173,8 @@ def _has_had_its_instant(batch: Batch, job: LockedJob, spec: JobSpec) -> bool:
     """Return whether a one-time job keeps an instant that is past, so that an edit does not run it again."""
     if spec.schedule is not None or schedule_text(spec) != _once_of(job) or job.state == JobState.BROKEN:
         return False
+    if spec.run_at is not None and spec.run_at > batch.now:
+        return False  # without a timer, it was lost
     left = batch.connection.execute(
         "select 1 from timers where job_id = %s and kind in (0, 1, 3)", [job.id]
     ).fetchone()
@@ -193,6 +195,19 @@ def _is_unchanged(batch: Batch, job: LockedJob, spec: JobSpec) -> bool:
         statement("job_is_unchanged"), _columns(job, spec, schedule_text(spec))
     ).fetchone()
     return found is not None
+
+
+def _is_stranded(batch: Batch, job: LockedJob, spec: JobSpec) -> bool:
+    """Return whether the timer of a job was lost or moved outside noonmark: the job must be planned again."""
+    paused = job.state == JobState.PAUSED
+    if not (paused or job.state == JobState.ACTIVE) or _has_had_its_instant(batch, job, spec):
+        return False
+    due = _next_due(batch, spec, job, paused=paused)
+    if due.at is None or (not job.recurring and due.at <= batch.now):
+        return False
+    jitter = spec.schedule.jitter_seconds if spec.schedule is not None else 0.0
+    about = {"job_id": job.id, "paused": paused, "at": due.at, "jitter_seconds": jitter}
+    return batch.connection.execute(statement("job_has_timer"), about).fetchone() is None
 
 
 def _check(batch: Batch, job: LockedJob, spec: JobSpec) -> None:

@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 
 from noonmark.core.planning.promotion import GateLimit, filled
 from noonmark.core.schedules.schedule import TICK, Interval, Once, Schedule, ScheduleError
-from noonmark.core.states import Lane, Overlap, RunState, TimerKind, WaitReason
+from noonmark.core.states import JobState, Lane, Overlap, RunState, TimerKind, WaitReason
 from noonmark.core.why.facts import (
     DEFAULT_BOUNDS,
     Bounds,
@@ -32,6 +32,7 @@ from noonmark.core.why.facts import (
     SkippedInstant,
     TimerFacts,
 )
+from noonmark.core.why.stranded import UNREADABLE, timer_fault
 from noonmark.core.zones.zones import UTC_ZONE, zone_data_version
 from noonmark.store.cluster.catalogues import live_catalogues
 from noonmark.store.database.row_types import row_of
@@ -80,7 +81,7 @@ def facts_of_job(connection: psycopg.Connection, job_id: UUID, setup: Setup) -> 
     # A run may use another lane than its job; the oldest queued run decides.
     lane = next((run.lane for run in reversed(runs) if run.state == RunState.QUEUED), job.lane)
     now, path = _path(connection, setup, job._replace(lane=lane), None)
-    timer, after = _timer(connection, job_id)
+    timer, after = _timer(connection, job, now)
     return Facts(
         now,
         job,
@@ -89,6 +90,7 @@ def facts_of_job(connection: psycopg.Connection, job_id: UUID, setup: Setup) -> 
         runs=runs,
         timer=timer,
         schedule=_schedule(connection, job, timer, after, now),
+        timer_missing=timer is None and _needs_timer(connection, job, runs, now),
         gates=_gates(connection, runs),
         slot=_slot(connection, job),
         zone_data=zone_data_version(),
@@ -247,15 +249,44 @@ def _path(
 # the next instant
 
 
-def _timer(connection: psycopg.Connection, job_id: UUID) -> tuple[TimerFacts | None, datetime | None]:
+def _timer(
+    connection: psycopg.Connection, job: JobFacts, now: datetime
+) -> tuple[TimerFacts | None, datetime | None]:
     """Return the next instant of a job, and the last settled one if the timer contains it."""
-    row = connection.execute(statement("explain_timer"), {"job_id": job_id}).fetchone()
+    row = connection.execute(statement("explain_timer"), {"job_id": job.id}).fetchone()
     if row is None:
         return None, None
-    at, fires_at, after_at, kind = row
-    place = after_at is not None and after_at == at
-    timer = TimerFacts(at, None if fires_at >= NEVER else fires_at, place, kind == TimerKind.ZONED)
-    return timer, after_at
+    at, fires_at, after_at, kind, unreadable = row
+    zoned = kind == TimerKind.ZONED
+    if unreadable is not None:
+        return TimerFacts(now, None, False, zoned, UNREADABLE.format(instants=unreadable)), None
+    place, fires_at = after_at is not None and after_at == at, None if fires_at >= NEVER else fires_at
+    fault = None
+    if job.state == JobState.ACTIVE and job.namespace_paused_at is None:
+        # With other zone data, the same schedule can have other instants.
+        comparable = not zoned or job.zone_data == zone_data_version()
+        schedule = _parsed(connection, job) if comparable else None
+        fault = timer_fault(at, fires_at, schedule, now, settled=place)
+    return TimerFacts(at, fires_at, place, zoned, fault), after_at
+
+
+def _needs_timer(
+    connection: psycopg.Connection, job: JobFacts, runs: Sequence[RunFacts], now: datetime
+) -> bool:
+    """Return whether a job without a timer should have one; a one-time job that has had its run does not."""
+    schedule = _parsed(connection, job) if job.state in (JobState.ACTIVE, JobState.PAUSED) else None
+    return schedule is not None and (not isinstance(schedule, Once) or (schedule.run_at > now and not runs))
+
+
+def _parsed(connection: psycopg.Connection, job: JobFacts) -> Schedule | None:
+    if job.schedule is None:
+        return None
+    texts = ScheduleTexts()
+    texts.learn(connection, [job.schedule])
+    try:
+        return texts.read(job.schedule)
+    except (ScheduleError, KeyError):
+        return None  # it cannot be planned either, and the job's state shows that
 
 
 def _schedule(
@@ -265,19 +296,14 @@ def _schedule(
     after: datetime | None,
     now: datetime,
 ) -> ScheduleFacts | None:
-    if job.schedule is None:
-        return None
-    texts = ScheduleTexts()
-    texts.learn(connection, [job.schedule])
-    try:
-        schedule = texts.read(job.schedule)
-    except (ScheduleError, KeyError):
-        return None  # it cannot be planned either, and the job's state shows that
-    if isinstance(schedule, Once):
+    schedule = _parsed(connection, job)
+    if schedule is None or isinstance(schedule, Once):
         return None
     cut_off: list[SkippedInstant] = []
     deferred = None
-    if timer is not None and timer.fires_at is None:
+    if timer is not None and timer.fault is not None:
+        pass  # its instants say nothing
+    elif timer is not None and timer.fires_at is None:
         deferred = schedule.count(timer.at if timer.place else timer.at - TICK, now)
     elif timer is not None and not timer.place:
         cut_off = _cut_off(schedule, after or now, timer.at, now)

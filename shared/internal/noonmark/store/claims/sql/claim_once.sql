@@ -2,6 +2,7 @@
 -- LATERAL per shard with an inner LIMIT keeps each branch an ordered index scan; `ctid = any(array(...))`
 -- makes the delete a TID scan whatever the statistics are, and never touches more rows than were locked.
 -- SKIP LOCKED lets two owners of a shard share it. Outbox rows are written only for runs that were inserted.
+-- An instant that no driver can read, such as `infinity`, is left alone: it would stop all claims of its lane.
 with due as (
     delete from timers
     where ctid = any (array(
@@ -10,6 +11,7 @@ with due as (
              lateral (
                  select ctid from timers
                  where shard = owned.shard and lane = %(lane)s and kind = 0 and fire_at <= noonmark_now()
+                   and scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00'
                  order by fire_at limit %(limit)s
                  for update skip locked
              ) as claimed

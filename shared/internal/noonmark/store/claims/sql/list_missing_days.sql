@@ -6,5 +6,6 @@ from unnest(%(shards)b::smallint[]) as owned (shard),
      lateral (
          select scheduled_for from timers
          where shard = owned.shard and lane = lanes.lane and kind = kinds.kind and fire_at <= noonmark_now()
+           and scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00'
          order by fire_at limit %(limit)s
      ) as due

@@ -2,6 +2,7 @@
 -- Pause, cancel and edit lock timers before jobs, so a job read here cannot change until the commit.
 -- Zoned timers (kind 3) are claimed only by a process that plans with the active version of the zone data. The caller holds
 -- the lock that a change of that version takes exclusively, so what this snapshot shows stays true until the commit.
+-- An instant that no driver can read, such as `infinity`, is left alone: it would stop all claims of its lane.
 with due as materialized (
     select claimed.*
     from unnest(%(shards)b::smallint[]) as owned (shard),
@@ -10,6 +11,8 @@ with due as materialized (
                     pool
              from timers
              where shard = owned.shard and lane = %(lane)s and kind = %(kind)s and fire_at <= noonmark_now()
+               and scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00'
+               and coalesce(isfinite(after_at), true)
              order by fire_at limit %(limit)s
              for update skip locked
          ) as claimed
