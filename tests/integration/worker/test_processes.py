@@ -207,6 +207,17 @@ def test_a_run_that_was_lost_twice_runs_alone_whatever_its_handler_says(bench):
     assert result(bench, bench.begin("child.thread", losses=1)) == os.getpid()
 
 
+def test_runs_that_must_run_alone_do_not_wait_for_each_other(make, tmp_path):
+    bench = make(processes=1)
+    about = {"payload": {"folder": str(tmp_path)}}
+    other = bench.begin("child.waits", **about)
+    suspects = [bench.begin("child.waits", losses=2, **about) for _ in range(3)]
+    for held in (other, *suspects):
+        bench.wait((tmp_path / f"began-{held.run.id}").exists, "each to begin")
+    (tmp_path / "go").touch()
+    assert len({result(bench, held) for held in (other, *suspects)}) == 4
+
+
 def test_a_module_that_cannot_be_imported_there_fails_the_run_and_says_why(make):
     bench = make()
     bench.processes._load["modules"] = ["tests.support.nowhere"]

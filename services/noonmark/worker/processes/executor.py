@@ -29,6 +29,9 @@ from noonmark.worker.processes.spawning import Child, ChildLauncher, Ending, Spa
 LOSSES_BEFORE_ISOLATION: Final = 2
 """A run that was lost this often runs alone in a separate child, whatever its handler says."""
 
+_MOST_ALONE: Final = 8
+"""So many runs that must run alone do so at once, at least: most handlers wait more than they compute."""
+
 _RUNS_PER_CHILD: Final = 1000
 """A child is replaced after this number of runs, because handlers can leak memory."""
 
@@ -104,12 +107,13 @@ class Processes:
             launcher: starts and stops children.
             modules: the modules that a child imports: the same as the worker.
             path: folder to search first.
-            limit: number of children that run handlers at once; further runs wait in order.
+            limit: number of children that run handlers at once; further runs wait in order. Runs that must
+                run alone have a count of their own, at least 8, so that suspects do not wait for each other.
             grace_seconds: time between SIGTERM and SIGKILL.
         """
         self._launcher = launcher
         self._load = {"type": "load", "modules": list(modules), "path": str(path) if path else None}
-        self._turns = asyncio.Semaphore(limit)
+        self._turns = {False: asyncio.Semaphore(limit), True: asyncio.Semaphore(max(limit, _MOST_ALONE))}
         self.grace_seconds = grace_seconds
         self._idle: list[_WarmChild] = []
         self.waiting: dict[Any, RunningAttempt] = {}
@@ -125,7 +129,7 @@ class Processes:
             alone: in a child that runs nothing else before or after.
         """
         submitted_at = time.monotonic()
-        async with self._turn(attempt, clock):
+        async with self._turn(attempt, clock, self._turns[alone]):
             warm = await self._take(alone=alone)
             if isinstance(warm, str):
                 clock.start_clock(attempt)
@@ -150,17 +154,19 @@ class Processes:
         self._launcher.close()
 
     @asynccontextmanager
-    async def _turn(self, attempt: RunningAttempt, clock: Clock) -> AsyncIterator[None]:
+    async def _turn(
+        self, attempt: RunningAttempt, clock: Clock, turns: asyncio.Semaphore
+    ) -> AsyncIterator[None]:
         clock.hold_clock(attempt)
         self.waiting[attempt.key] = attempt
         try:
-            await self._turns.acquire()
+            await turns.acquire()
         finally:
             del self.waiting[attempt.key]
         try:
             yield
         finally:
-            self._turns.release()
+            turns.release()
 
     async def _take(self, *, alone: bool) -> _WarmChild | str:
         """Return a child that is ready, or the reason why none could be started."""
