@@ -15,7 +15,7 @@ GOOD = 1000
 KILLERS, INNOCENT = 5, 8
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(480)
 def test_a_handler_that_kills_its_worker_dies_alone_among_a_thousand(noonmark: Cluster, tally: Tally) -> None:
     noonmark.start("intake", "trigger", "dispatcher", "worker", "worker")
     bad, load = Load(), Load()
@@ -38,7 +38,7 @@ def test_a_handler_that_kills_its_worker_dies_alone_among_a_thousand(noonmark: C
 
     for node in noonmark.nodes:
         assert node.expected_alive
-    give_up = noonmark.soon(220)  # suspects run alone, a few at a time: slow where processes start slowly
+    give_up = noonmark.soon(400)  # suspects run alone, a few at a time: slow where processes start slowly
     while not through():
         assert noonmark.soon(0) < give_up, noonmark.state()
     assert noonmark.states(bad.namespace) == {"dead": 1}
