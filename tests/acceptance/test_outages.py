@@ -10,7 +10,7 @@ from tests.support.cluster import SERVICES, Cluster, cluster, fresh_prefix
 from tests.support.publish import Load, soon
 from tests.support.stack import QUICK_GROUPS, Kafka
 
-from noonmark.devstack.kafka.server import KafkaServer, start_kafka
+from noonmark.devstack.kafka.server import COMPILED_LIGHTLY, KafkaServer, start_kafka
 from noonmark.devstack.postgres.server import PostgresServer, start_postgres
 from noonmark.store.migrations.migrate import migrate
 
@@ -30,7 +30,7 @@ def own_postgres(server_dir: Path) -> Iterator[PostgresServer]:
 @pytest.fixture
 def own_kafka(server_dir: Path) -> Iterator[KafkaServer]:
     """A broker that a test may kill."""
-    server = start_kafka(server_dir / "own-kafka", settings=QUICK_GROUPS)
+    server = start_kafka(server_dir / "own-kafka", settings=QUICK_GROUPS, java_options=[COMPILED_LIGHTLY])
     yield server
     server.stop()
 
@@ -89,7 +89,9 @@ def test_a_broker_that_was_away_gets_everything_in_the_end(
         # What comes due meanwhile is claimed, and waits in the outbox.
         noonmark.wait(lambda: backlog(noonmark) >= 150, "work to come due without a broker")
         assert all(node.alive for node in noonmark.nodes)
-        server = start_kafka(own_kafka.data_dir, port=own_kafka.port, settings=QUICK_GROUPS)
+        server = start_kafka(
+            own_kafka.data_dir, port=own_kafka.port, settings=QUICK_GROUPS, java_options=[COMPILED_LIGHTLY]
+        )
         own_kafka.process = server.process
 
         noonmark.assert_clean(load)

@@ -14,7 +14,7 @@ from tests.support.node import Node
 from tests.support.receiver import Receiver
 from tests.support.stack import QUICK_GROUPS
 
-from noonmark.devstack.kafka.server import KafkaServer, start_kafka
+from noonmark.devstack.kafka.server import COMPILED_LIGHTLY, KafkaServer, start_kafka
 from noonmark.devstack.postgres.server import PostgresServer, start_postgres
 from noonmark.store.migrations.migrate import migrate
 
@@ -70,7 +70,7 @@ class Installation:
 @pytest.fixture(scope="module")
 def installation(server_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     postgres = start_postgres(server_dir / "watched-postgres")
-    kafka = start_kafka(server_dir / "watched-kafka", settings=QUICK_GROUPS)
+    kafka = start_kafka(server_dir / "watched-kafka", settings=QUICK_GROUPS, java_options=[COMPILED_LIGHTLY])
     migrate(postgres.url)
     folder = tmp_path_factory.mktemp("watchdog")
     with cluster(postgres.url, kafka.bootstrap, fresh_prefix(), folder) as noonmark:
@@ -154,7 +154,12 @@ def test_a_kafka_that_is_killed_is_missed_until_it_is_back(installation: Install
     installation.kafka.kill()
     installation.is_silent_about("kafka")
     assert installation.ok("postgres")
-    back = start_kafka(installation.kafka.data_dir, port=installation.kafka.port, settings=QUICK_GROUPS)
+    back = start_kafka(
+        installation.kafka.data_dir,
+        port=installation.kafka.port,
+        settings=QUICK_GROUPS,
+        java_options=[COMPILED_LIGHTLY],
+    )
     installation.kafka.process = back.process
 
     installation.beats()

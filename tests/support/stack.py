@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 from psycopg import sql
 from tests.support.publish import unsigned
 
-from noonmark.devstack.kafka.server import start_kafka
+from noonmark.devstack.kafka.server import COMPILED_LIGHTLY, start_kafka
 from noonmark.devstack.postgres.server import start_postgres
 
 QUICK_GROUPS = {
@@ -112,7 +112,8 @@ def kafka_server(server_dir: Path) -> Iterator[Kafka]:
     if given:
         yield Kafka(given)
         return
-    server = start_kafka(server_dir / "kafka", settings=QUICK_GROUPS)
+    # A third of the broker's CPU time in a minute of tests goes to compiling it for a load that never comes.
+    server = start_kafka(server_dir / "kafka", settings=QUICK_GROUPS, java_options=[COMPILED_LIGHTLY])
     yield Kafka(server.bootstrap)
     server.stop()
 

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from tests.support.cluster import wait_until
 
-from noonmark.devstack.kafka.server import start_kafka
+from noonmark.devstack.kafka.server import COMPILED_LIGHTLY, start_kafka
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.lag.lag import LagProbe
@@ -36,7 +36,7 @@ probe.close()
 @pytest.fixture
 def own_kafka(server_dir):
     """A broker that a test may rob of its offsets."""
-    server = start_kafka(server_dir / "robbed-kafka")
+    server = start_kafka(server_dir / "robbed-kafka", java_options=[COMPILED_LIGHTLY])
     yield KafkaConfig(server.bootstrap)
     server.stop()
 

@@ -15,6 +15,7 @@ from noonmark.devstack.kafka.jars import cache_dir
 from noonmark.devstack.kafka.java import Java
 
 _EXIT_AFTER_SIGTERM = 143
+_SILENT = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,12 @@ class ClassData:
     def flags(self) -> list[str]:
         """Options for `java`. An archive that does not fit is ignored by Java, not an error."""
         if self.draft is None:
-            return [f"-XX:SharedArchiveFile={self.archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
-        return [f"-XX:ArchiveClassesAtExit={self.draft}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+            return self.flags_to_read()
+        return [f"-XX:ArchiveClassesAtExit={self.draft}", *_SILENT]
+
+    def flags_to_read(self) -> list[str]:
+        """Options for another program of the same jars: it uses the archive, but never writes it."""
+        return [f"-XX:SharedArchiveFile={self.archive}", *_SILENT] if self.draft is None else []
 
     def settle(self, exit_code: int) -> None:
         """After the broker has stopped: keeps the archive that it wrote, if it had time to complete it."""

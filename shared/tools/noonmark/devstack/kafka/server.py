@@ -6,7 +6,7 @@ import base64
 import os
 import signal
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,9 @@ from noonmark.devstack.processes import processes
 from noonmark.devstack.processes.errors import DevStackError, explain_log, explain_os_error
 from noonmark.devstack.processes.ports import LOOPBACK, answers, free_port, require_free
 from noonmark.devstack.processes.processes import Process
+
+COMPILED_LIGHTLY = "-XX:TieredStopAtLevel=1"
+"""For a Java virtual machine that does little or ends soon: to compile for speed takes more than it saves."""
 
 _START_SECONDS = 90.0
 _STOP_SECONDS = 20.0
@@ -70,6 +73,7 @@ def start_kafka(
     port: int | None = None,
     heap_mb: int = 512,
     settings: Mapping[str, str] | None = None,
+    java_options: Sequence[str] = (),
     advertised_port: int | None = None,
     log_file: Path | None = None,
     say: Say = quiet,
@@ -82,6 +86,7 @@ def start_kafka(
         port: A fixed port; a free one if None.
         heap_mb: Heap of the Java virtual machine, MB.
         settings: Broker settings above `kafka_config.DEFAULT_SETTINGS`.
+        java_options: Options for the Java virtual machine above its own, such as `COMPILED_LIGHTLY`.
         advertised_port: The port that clients connect to, such as a proxy's; its own port if None.
         log_file: Default is `kafka.log` in the folder.
         say: Receives one line about each long step (fetching jars, installing Java).
@@ -99,14 +104,15 @@ def start_kafka(
         chosen = free_port() if port is None else require_free(port, name="Kafka", option="--kafka-port")
         _write_configuration(data_dir, chosen, settings, advertised_port)
         options = _java_options(data_dir, libs)
-        _format([java.program, *options], data_dir, log_file)
         class_data = ClassData.for_broker(java, libs)
+        _format([java.program, *class_data.flags_to_read(), COMPILED_LIGHTLY, *options], data_dir, log_file)
         tuned = (f"-Xmx{heap_mb}m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:+ExitOnOutOfMemoryError")
         before = processes.log_size(log_file)
         process = processes.spawn(
             [
                 java.program,
                 *tuned,
+                *java_options,
                 *class_data.flags(),
                 *options,
                 "kafka.Kafka",
