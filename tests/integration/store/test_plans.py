@@ -30,6 +30,11 @@ WATCHED = ("timers", "outbox", "runs", "jobs", "waits", "slots", "limit_slots")
 Plan = Mapping[str, Any]
 
 _RARE = {
+    "find_stranded_jobs": "reads all jobs, for people; the caller limits the time",
+    "find_stranded_timers": "reads all timers, for people; the caller limits the time",
+    "find_stranded_runs": "reads the ledger, for people; the caller limits the time",
+    "find_stranded_messages": "reads the outbox, for people; the caller limits the time",
+    "job_has_timer": "the timer of one job by its index",
     "read_held_runs": "a few runs by their keys, when a worker is killed",
     "read_losses": "a few runs by their keys, when a worker is lost again",
     "resend_vanished": "reads the days of the look-back, every five minutes, while a group has passed its topic",

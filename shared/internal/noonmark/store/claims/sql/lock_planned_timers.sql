@@ -2,7 +2,8 @@
 -- Pause, cancel and edit lock timers before jobs, so a job read here cannot change until the commit.
 -- Zoned timers (kind 3) are claimed only by a process that plans with the active version of the zone data. The caller holds
 -- the lock that a change of that version takes exclusively, so what this snapshot shows stays true until the commit.
--- An instant that no driver can read, such as `infinity`, is left alone: it would stop all claims of its lane.
+-- An instant that no driver can read, such as `infinity`, is left alone: it would stop all claims of its lane. It is left out
+-- at the end: as a condition of the scan it would mislead the planner.
 with due as materialized (
     select claimed.*
     from unnest(%(shards)b::smallint[]) as owned (shard),
@@ -11,8 +12,6 @@ with due as materialized (
                     pool
              from timers
              where shard = owned.shard and lane = %(lane)s and kind = %(kind)s and fire_at <= noonmark_now()
-               and scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00'
-               and coalesce(isfinite(after_at), true)
              order by fire_at limit %(limit)s
              for update skip locked
          ) as claimed
@@ -26,3 +25,4 @@ from due
 left join lateral (
     select state, schedule, policy, created_at, updated_at, resumed_at, resume_choice from jobs where id = due.job_id offset 0
 ) as job on true
+where due.scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00' and coalesce(isfinite(due.after_at), true)
