@@ -1,12 +1,15 @@
 """The checker finds every fault that is planted, by the right invariant, and nothing where there is none."""
 
 from datetime import timedelta
+from typing import cast
 
 import pytest
 from tests.chaos.edits import edit
 from tests.chaos.good_history import BOUND, END, NOON, NS, after, expected, good, run
 from tests.chaos.planted import PLANTED, Fault, drop, judged, table
-from tests.support.cluster import ROOT
+from tests.chaos.watching import Rest
+from tests.support.cluster import ROOT, Cluster
+from tests.support.publish import Load
 
 from noonmark.verify import INVARIANTS, Expected, judge, page
 from noonmark.verify.history import History, LifecycleRecord, Message
@@ -133,3 +136,76 @@ def discarded(state: str) -> History:
     dead = next(event for event in history.lifecycle if event.run == "doomed")
     history.lifecycle.append(dead._replace(event="t-discard", state="discarded"))
     return history
+
+
+def test_of_a_system_that_did_not_come_to_rest_only_what_is_stuck_is_reported() -> None:
+    history = good()
+    # What a history that is gathered in motion looks like: a call and a message that are not there yet.
+    history.calls = [call for call in history.calls if call.run != "once"]
+    history.messages = [message for message in history.messages if message.run != "tick0"]
+    assert {v.invariant for v in judge(history, expected(), bound=BOUND).violations} >= {"S6", "T2"}
+
+    history.restless = {"unfinished runs": 3, "uncommitted records of t.runs[0]": 7}
+    report = judge(history, expected(), bound=BOUND)
+
+    assert [(v.invariant, v.kind, v.what) for v in report.violations] == [
+        ("V2", "restless", "did not come to rest in time: 3 unfinished runs"),
+        ("V3", "restless", "did not come to rest in time: 7 uncommitted records of t.runs[0]"),
+    ]
+    others = {item.id for item in INVARIANTS} - {"V2", "V3"}
+    assert set(report.unjudged) == others
+    assert report.unjudged["S6"] == "not applicable: the system did not come to rest"
+
+
+def test_a_run_that_is_stuck_is_shown_with_what_did_not_come_to_rest() -> None:
+    history = good()
+    history.restless = {"messages in the outbox": 1}
+    history.runs[0] = history.runs[0]._replace(state="running", finished_at=None)
+
+    report = judge(history, expected(), bound=timedelta(0))
+
+    assert [(v.invariant, v.kind) for v in report.violations] == [("V2", "unfinished"), ("V3", "restless")]
+
+
+class Moving:
+    """A system that comes to rest step by step, each time it is looked at."""
+
+    def __init__(self, *steps: tuple[dict[str, int], dict[str, int]]) -> None:
+        self.steps = list(steps)
+
+    def unsettled(self, _load: object) -> dict[str, int]:
+        return self._next()[0]
+
+    def lags(self) -> dict[str, int]:
+        return self._next()[1]
+
+    def _next(self) -> tuple[dict[str, int], dict[str, int]]:
+        return self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
+
+
+def rest(*steps: tuple[dict[str, int], dict[str, int]]) -> Rest:
+    return Rest(cast("Cluster", Moving(*steps)), cast("Load", None))
+
+
+def test_a_wait_ends_when_nothing_moves_and_refusals_do_not_count() -> None:
+    waiting = rest(
+        ({"unfinished": 2, "rejections": 1}, {}), ({"rejections": 1}, {}), ({}, {"t[0]": 1}), ({}, {})
+    )
+    assert waiting.wait(30) is not None
+    assert waiting.restless == {}
+
+
+@pytest.mark.parametrize(
+    ("step", "restless"),
+    [
+        (({"unfinished": 2, "timers": 1}, {}), {"timers": 1, "unfinished runs": 2}),
+        (({"outbox": 4, "batches": 1}, {}), {"messages in the outbox": 4, "start batches": 1}),
+        (({}, {"t.runs[0]": 7}), {"uncommitted records of t.runs[0]": 7}),
+    ],
+)
+def test_a_wait_that_is_in_vain_says_what_did_not_come_to_rest(
+    step: tuple[dict[str, int], dict[str, int]], restless: dict[str, int]
+) -> None:
+    waiting = rest(step)
+    assert waiting.wait(0.0) is None
+    assert waiting.restless == restless

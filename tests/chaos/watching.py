@@ -6,10 +6,12 @@ import threading
 import time
 from contextlib import suppress
 from datetime import datetime
+from typing import Final
 
 import psutil
 import psycopg
 from tests.support.cluster import Cluster
+from tests.support.publish import Load
 
 from noonmark.verify.history import Child, Pause, Sighting
 
@@ -84,12 +86,52 @@ def children(noonmark: Cluster) -> list[Child]:
 
 
 def settled(check: object, within: float) -> float | None:
-    """Seconds until something holds; None where it did not in time."""
+    """Seconds until something holds, which is looked at once at least; None where it did not in time."""
     assert callable(check)
     begun = time.monotonic()
-    while time.monotonic() - begun < within:
+    while True:
         with suppress(psycopg.Error):
             if check():
                 return time.monotonic() - begun
+        if time.monotonic() - begun >= within:
+            return None
         time.sleep(0.1)
-    return None
+
+
+class Rest:
+    """Waits until a load is through and every offset is committed.
+
+    Attributes:
+        restless: what had not come to rest when it was last looked at, with its number.
+    """
+
+    NAMES: Final = {
+        "jobs": "missing jobs",
+        "timers": "timers",
+        "unfinished": "unfinished runs",
+        "outbox": "messages in the outbox",
+        "batches": "start batches",
+    }
+
+    def __init__(self, noonmark: Cluster, load: Load) -> None:
+        self._noonmark = noonmark
+        self._load = load
+        self.restless: dict[str, int] = {}
+
+    def wait(self, within: float) -> float | None:
+        """Seconds until all is at rest; None where it was not in time, and `restless` says what."""
+        self.restless = {"databases that answer": 0}
+        took = settled(self._is_through, within)
+        lag = None if took is None else settled(self._has_no_lag, within - took)
+        return None if took is None or lag is None else took + lag
+
+    def _is_through(self) -> bool:
+        # How many orders are refused is nobody's plan; that every event has its fate, the lag says.
+        left = self._noonmark.unsettled(self._load)
+        self.restless = {name: left[key] for key, name in self.NAMES.items() if key in left}
+        return not self.restless
+
+    def _has_no_lag(self) -> bool:
+        lags = self._noonmark.lags()
+        self.restless = {f"uncommitted records of {partition}": lag for partition, lag in lags.items()}
+        return not lags

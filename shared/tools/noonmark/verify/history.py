@@ -280,6 +280,8 @@ class History:
         poisoned: periods without faults in which bad input was sent.
         limits: the number of runs of a (namespace, limit) that may be in flight.
         claim_p99_ms: measured next to a session that is idle in transaction.
+        restless: what had not come to rest within L after the last fault, with its number; empty if all had.
+            If not empty, the parts of the history contradict each other, and only V2 and V3 are judged.
     """
 
     judged_at: datetime
@@ -310,3 +312,4 @@ class History:
     drains: list[Drain] | None = None
     exits: list[Exit] | None = None
     claim_p99_ms: float | None = None
+    restless: dict[str, int] = field(default_factory=dict)

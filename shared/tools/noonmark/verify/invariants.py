@@ -18,6 +18,7 @@ class Invariant(NamedTuple):
         rule: yields its violations; None: this version cannot break it.
         missing: returns why a history cannot be judged by it; None: it can.
         lasting: it must hold at every moment, also while the system is running.
+        at_rest: it demands that the system comes to rest, so it is judged if the system did not.
     """
 
     id: str
@@ -25,6 +26,7 @@ class Invariant(NamedTuple):
     rule: Callable[[Case], Iterator[Violation]] | None
     missing: Callable[[Case], str | None]
     lasting: bool = True
+    at_rest: bool = False
 
 
 def _nothing(_case: Case) -> str | None:
@@ -91,8 +93,15 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
         _nothing,
         lasting=False,
     ),
-    Invariant("V2", "nothing is stuck", liveness.nothing_is_stuck, _nothing, lasting=False),
-    Invariant("V3", "outbox and lag return to zero", liveness.queues_are_empty, _nothing, lasting=False),
+    Invariant("V2", "nothing is stuck", liveness.nothing_is_stuck, _nothing, lasting=False, at_rest=True),
+    Invariant(
+        "V3",
+        "outbox and lag return to zero",
+        liveness.queues_are_empty,
+        _nothing,
+        lasting=False,
+        at_rest=True,
+    ),
     Invariant(
         "V4",
         "every shard has an owner",

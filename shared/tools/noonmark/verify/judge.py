@@ -104,6 +104,8 @@ def judge(
         why = invariant.missing(case)
         if why is None and partway and not invariant.lasting:
             why = "the system is still running"
+        if why is None and history.restless and not invariant.at_rest:
+            why = "the system did not come to rest"
         if why is not None:
             report.unjudged[invariant.id] = why if partway else f"not applicable: {why}"
         elif invariant.rule is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -15,6 +15,9 @@ OUTBOX_SECONDS: Final = 2.0
 POISON_DELAY: Final = timedelta(seconds=5)
 DRAIN_SHARE: Final = 0.8
 CLAIM_P99_MS: Final = 100.0
+_WORK: Final = frozenset({"missing jobs", "timers", "unfinished runs"})
+"""Of `History.restless`, what is work; the rest is queues and bookkeeping."""
+
 _KNOWN_ENDINGS: Final = frozenset({"failed", "timed_out", "rejected", "snoozed"})
 """Outcomes after which an attempt can have no unknown effect any more."""
 
@@ -47,6 +50,7 @@ def _on_arrival(case: Case, job: str) -> bool:
 def nothing_is_stuck(case: Case) -> Iterator[Violation]:
     """V2: nothing is queued, running or waiting for longer than L without a lasting cause."""
     late = case.history.judged_at - case.bound
+    yield from _restless(case, "V2", lambda what: what in _WORK)
     for run in case.history.runs:
         if run.finished_at is not None:
             continue
@@ -64,6 +68,7 @@ def nothing_is_stuck(case: Case) -> Iterator[Violation]:
 
 def queues_are_empty(case: Case) -> Iterator[Violation]:
     """V3: the outbox is young, every offset is committed, and bookkeeping of finished runs is gone."""
+    yield from _restless(case, "V3", lambda what: what not in _WORK)
     if case.history.outbox_seconds > OUTBOX_SECONDS:
         seconds = case.history.outbox_seconds
         yield Violation("V3", "left_over", f"the oldest row of the outbox is {seconds:.1f} s old", [])
@@ -73,6 +78,13 @@ def queues_are_empty(case: Case) -> Iterator[Violation]:
     for lag in case.history.unpassed:
         what = f"{lag.topic}[{lag.partition}]: committed {lag.committed} of {lag.end}"
         yield offence("V3", "left_over", what, lag)
+
+
+def _restless(case: Case, invariant: str, belongs: Callable[[str], bool]) -> Iterator[Violation]:
+    """What had not come to rest in time, even if it has come to rest since."""
+    for what, number in case.history.restless.items():
+        if belongs(what):
+            yield Violation(invariant, "restless", f"did not come to rest in time: {number} {what}", [])
 
 
 def shards_have_owners(case: Case) -> Iterator[Violation]:
