@@ -212,7 +212,7 @@ def test_jitter_moves_the_start_the_same_way_each_time_and_never_past_the_end(sy
             f"spread-{n}",
             {"cron": "* * * * *", "jitter_seconds": 30, "end": "2026-06-01T00:04:05Z"},
         )
-        for n in range(20)
+        for n in range(80)
     ]
     starts = "select job_id, fire_at from timers where scheduled_for = '2026-06-01T00:03:00Z'"
     for second in range(61, 330):
