@@ -126,7 +126,7 @@ class Rest:
         return None if took is None or lag is None else took + lag
 
     def _is_through(self) -> bool:
-        # How many orders are refused is nobody's plan; that every event has its fate, the lag says.
+        # The plan does not say how many orders are refused; the lag shows that each event was handled.
         left = self._noonmark.unsettled(self._load)
         self.restless = {name: left[key] for key, name in self.NAMES.items() if key in left}
         return not self.restless

@@ -89,7 +89,7 @@ class Target:
             writer.write(self.forever)
             await writer.drain()
             self.sent += len(self.forever)
-            # To drain is to wait only once a buffer is full; until then nobody else would have a turn.
+            # `drain` waits only once a buffer is full; until then no other task would run.
             await asyncio.sleep(0)
 
     def url(self, path="/", host=None):

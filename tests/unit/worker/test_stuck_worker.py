@@ -62,7 +62,7 @@ def test_an_overdue_thread_that_computes_with_the_lock_is_found_on_a_busy_machin
     ("pulse", "handler"),
     [
         pytest.param(TRIES - 1, {}, id="the pulse has not asked often enough"),
-        pytest.param(0, {}, id="the process is stopped: nobody asks"),
+        pytest.param(0, {}, id="the process is stopped and does not ask"),
         pytest.param(TRIES, {"switches": TRIES - 5}, id="the thread waits for the lock itself"),
         pytest.param(TRIES, {"cpu_seconds": 0.3, "wait_seconds": 9.0}, id="the thread gets no CPU"),
         pytest.param(TRIES, {"major_faults": 40}, id="its memory is read back from a disk"),

@@ -210,13 +210,14 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     commands = Commands()
-    config = None
-    while config is None and not commands.is_closed:
-        config = commands.next(1.0)
-    if config is not None:
+    first = None
+    while first is None and not commands.is_closed:
+        first = commands.next(1.0)
+    if first is not None:
         _report("ready")
-        commands.signals_fd = config["signals_fd"]
-        Heartbeat(commands, Config(**config)).run()
+        config = Config(**first)
+        commands.signals_fd = config.signals_fd
+        Heartbeat(commands, config).run()
     return 0
 
 

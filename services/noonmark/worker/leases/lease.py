@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 import psycopg
@@ -22,6 +23,7 @@ from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.runs import worker_lease
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import HEARTBEAT_AGE
+from noonmark.worker.leases.heartbeat import Config
 from noonmark.worker.leases.shared_attempts import SharedAttempts
 
 _RESTART_SECONDS: Final = 1.0
@@ -67,20 +69,19 @@ class Lease:
         settings = service.settings
         self._attempts = attempts
         self._signals_fd = signals_fd
-        self._config: Mapping[str, str | int | float] = {
-            # The database URL can contain a password: it goes through a pipe, never into argv.
-            "dsn": settings.dsn,
-            "beat_seconds": settings.beat_seconds,
-            "attempts_fd": attempts.fd,
-            "attempts": attempts.slots,
-            "signals_fd": signals_fd,
-            "stop_seconds": settings.drain_seconds + settings.kill_grace_seconds + _STOP_SECONDS,
-            "lifecycle": topics.lifecycle,
-            "dead": topics.dead,
-            "shards": shards,
-            "log_level": settings.log_level,
-            "log_format": settings.log_format,
-        }
+        self._config = Config(
+            dsn=settings.dsn,
+            beat_seconds=settings.beat_seconds,
+            attempts_fd=attempts.fd,
+            attempts=attempts.slots,
+            signals_fd=signals_fd,
+            stop_seconds=settings.drain_seconds + settings.kill_grace_seconds + _STOP_SECONDS,
+            lifecycle=topics.lifecycle,
+            dead=topics.dead,
+            shards=shards,
+            log_level=settings.log_level,
+            log_format=settings.log_format,
+        )
         self._service = service
         self._log = service.log.bind(loop="lease")
         self._pool = pool
@@ -112,7 +113,8 @@ class Lease:
         )
         with self._lock:
             self._helper = helper
-            self._send(self._config)
+            # The database URL can contain a password: it goes through a pipe, never into argv.
+            self._send(asdict(self._config))
         threading.Thread(target=self._listen, args=(helper,), name="lease", daemon=True).start()
 
     def take(self, connection: psycopg.Connection, catalogue: str) -> bool:

@@ -1,8 +1,8 @@
 """The retry rule: which state a run has after an attempt that did not succeed.
 
-The worker and the callbacks use this one rule. Two cases are decided elsewhere: an attempt whose worker
-was lost has its own budget (`requeue_lost_runs.sql`), and a cancel that is committed before the outcome is
-written always wins (`finish_detailed.sql`).
+The worker, its heartbeat process and the callbacks use this one rule. Two cases are decided elsewhere: an
+attempt whose worker was lost has its own budget (`requeue_lost_runs.sql`), and a cancel that is committed
+before the outcome is written always wins (`finish_detailed.sql`).
 """
 
 from __future__ import annotations

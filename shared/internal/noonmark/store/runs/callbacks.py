@@ -10,7 +10,6 @@ import hmac
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -56,12 +55,8 @@ class OpenRun:
 
     token_hash: bytes
     is_over: bool
-    cancel_requested: bool
-    fence: int
     identity: Identity
-    pool: str
-    now: datetime
-    run: StartedRun
+    attempt: LiveAttempt
 
 
 def complete_runs(
@@ -88,8 +83,8 @@ def complete_runs(
         outcomes = _valid_reports(connection, completions, pending)
         recorded = _record(connection, topics, list(outcomes.values()), shards=shards)
         settled.add(recorded)
-        accepted |= {index for index, (one, _) in outcomes.items() if one.run.id in recorded.states}
-        missed = {one.run.id for one, _ in outcomes.values()} - recorded.states.keys()
+        accepted |= {index for index, (one, _) in outcomes.items() if one.attempt.run.id in recorded.states}
+        missed = {one.attempt.run.id for one, _ in outcomes.values()} - recorded.states.keys()
         if not missed:
             break
         # The worker released the run between the read and the write: the report is still of this attempt.
@@ -102,7 +97,9 @@ def _valid_reports(
 ) -> dict[int, tuple[OpenRun, Outcome]]:
     """Return the outcomes of valid reports, by index; of several for one run, the first valid one counts."""
     indices = list(indices)
-    found = {one.run.id: one for one in _read(connection, {completions[index].run_id for index in indices})}
+    found = {
+        one.attempt.run.id: one for one in _read(connection, {completions[index].run_id for index in indices})
+    }
     chosen: set[UUID] = set()
     outcomes: dict[int, tuple[OpenRun, Outcome]] = {}
     for index in indices:
@@ -133,12 +130,8 @@ def _read(connection: psycopg.Connection, run_ids: set[UUID]) -> list[OpenRun]:
         OpenRun(
             bytes(row[0]),
             row[1],
-            row[2],
-            row[3],
             Identity(row[4], row[5]),
-            row[6],
-            row[7],
-            StartedRun(*row[8:]),
+            LiveAttempt(StartedRun(*row[8:]), fence=row[3], pool=row[6], cancel_requested=row[2], now=row[7]),
         )
         for row in rows
     ]
@@ -176,19 +169,19 @@ def _reported(open_run: OpenRun, completion: CompleteRun) -> Outcome:
 
 
 def _overdue(open_run: OpenRun) -> Outcome:
-    seconds = (open_run.now - open_run.run.started_at).total_seconds()
+    seconds = open_run.attempt.age_seconds()
     error = f"the target answered 202, but sent no report within {seconds:.0f} s of the start of the attempt"
     failure = Failure(exception=exception_names(TimeoutError), unknown=True)
     return _failed(open_run, error, AttemptOutcome.TIMED_OUT, failure)
 
 
 def _failed(open_run: OpenRun, error: str, attempt: AttemptOutcome, failure: Failure) -> Outcome:
-    live = LiveAttempt(open_run.run, open_run.fence, open_run.pool, open_run.cancel_requested, open_run.now)
-    outcome = failed_attempt(live, error, attempt, failure)
+    outcome = failed_attempt(open_run.attempt, error, attempt, failure)
     outcome.extras = OutcomeExtras(callback=Expected(0.0))
     return outcome
 
 
 def _outcome(open_run: OpenRun, state: RunState, attempt: AttemptOutcome) -> Outcome:
     extras = OutcomeExtras(callback=Expected(0.0))
-    return Outcome(open_run.run, open_run.fence, state, attempt, pool=open_run.pool, extras=extras)
+    live = open_run.attempt
+    return Outcome(live.run, live.fence, state, attempt, pool=live.pool, extras=extras)

@@ -37,6 +37,10 @@ class LiveAttempt:
     cancel_requested: bool
     now: datetime
 
+    def age_seconds(self) -> float:
+        """Return the seconds since the attempt started."""
+        return (self.now - self.run.started_at).total_seconds()
+
 
 def failed_attempt(live: LiveAttempt, error: str, outcome: AttemptOutcome, failure: Failure) -> Outcome:
     """Return the outcome of an attempt that failed, by the retry policy of its job.

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 import orjson
@@ -18,7 +19,7 @@ import psycopg
 from noonmark.core.states import AttemptOutcome, Lane, RunState
 from noonmark.schemas.events.lifecycle import SettledRun
 from noonmark.store.database.columns import clean_text, span
-from noonmark.store.database.row_types import StartedRun
+from noonmark.store.database.row_types import ChangedRun, StartedRun
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
 from noonmark.store.outcomes.events import EventTopics, announce
@@ -54,6 +55,14 @@ class Outcome:
     def plain(self) -> bool:
         """Whether the run succeeded without a result: its row needs nothing but the new state."""
         return self.state is RunState.SUCCEEDED and self.result is None
+
+
+class Retry(NamedTuple):
+    """A run that is queued again in so many seconds."""
+
+    run: StartedRun | ChangedRun
+    pool: str
+    seconds: float
 
 
 _KEEP_SLOT = frozenset({RunState.RETRYING, RunState.RUNNING})
@@ -110,7 +119,7 @@ def _write_consequences(
     if with_extras := [(o, o.extras) for o in kept if o.extras is not None]:
         write_extras(connection, with_extras, states)
     if retries := [o for o in kept if states[o.run.id] == RunState.RETRYING]:
-        _write_retries(connection, retries)
+        write_retries(connection, [Retry(o.run, o.pool, o.retry_seconds) for o in retries])
     if failed := [o for o in kept if o.attempt_outcome is not AttemptOutcome.SUCCEEDED]:
         _write_attempts(connection, identity, failed)
     if done := [o.run for o in kept if o.run.holds_slot and states[o.run.id] not in _KEEP_SLOT]:
@@ -204,19 +213,20 @@ def _details(outcomes: Sequence[Outcome]) -> str:
     return orjson.dumps(by_run).decode()
 
 
-def _write_retries(connection: psycopg.Connection, retries: Sequence[Outcome]) -> None:
+def write_retries(connection: psycopg.Connection, retries: Sequence[Retry]) -> None:
+    """Write the timers that queue `retrying` runs again, in the transaction that changed their states."""
     connection.execute(
         statement("insert_retries"),
         {
-            "delays": [o.retry_seconds for o in retries],
-            "scheduled_for": [o.run.scheduled_for for o in retries],
-            "job_ids": [o.run.job_id for o in retries],
-            "run_ids": [o.run.id for o in retries],
-            "job_versions": [o.run.job_version for o in retries],
-            "shards": [o.run.shard for o in retries],
-            "lanes": [o.run.lane for o in retries],
-            "namespaces": [o.run.namespace for o in retries],
-            "pools": [o.pool for o in retries],
+            "delays": [retry.seconds for retry in retries],
+            "scheduled_for": [retry.run.scheduled_for for retry in retries],
+            "job_ids": [retry.run.job_id for retry in retries],
+            "run_ids": [retry.run.id for retry in retries],
+            "job_versions": [retry.run.job_version for retry in retries],
+            "shards": [retry.run.shard for retry in retries],
+            "lanes": [retry.run.lane for retry in retries],
+            "namespaces": [retry.run.namespace for retry in retries],
+            "pools": [retry.pool for retry in retries],
         },
     )
 

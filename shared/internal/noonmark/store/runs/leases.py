@@ -9,12 +9,14 @@ from uuid import UUID
 
 import psycopg
 
+from noonmark.core.retry import RetryPolicy
 from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.store.database.columns import span
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
 from noonmark.store.outcomes.events import EventTopics, announce, settled_of
+from noonmark.store.runs.finish import Retry, write_retries
 from noonmark.store.runs.requeue import lock_paused_jobs, pause_requeued
 
 LOSS_BUDGET = 5
@@ -25,8 +27,7 @@ LOSSES_BEFORE_WAIT = 3
 
 _TRIED_AGAIN: Final = frozenset({RunState.QUEUED, RunState.RETRYING})
 _rng = Random()
-_FIRST_WAIT_SECONDS = 10.0
-_LONGEST_WAIT_SECONDS = 600.0
+_WAITS: Final = RetryPolicy(delay_seconds=10.0, max_delay_seconds=600.0)
 
 
 def wait_seconds(losses: int, spread: float) -> float:
@@ -36,8 +37,7 @@ def wait_seconds(losses: int, spread: float) -> float:
         losses: number of workers that it has lost, at least `LOSSES_BEFORE_WAIT`.
         spread: from 0 to 1; the wait is between half of its length and all of it.
     """
-    longest = _FIRST_WAIT_SECONDS * 2.0 ** min(losses - LOSSES_BEFORE_WAIT, 30)
-    return min(longest, _LONGEST_WAIT_SECONDS) * (1 + spread) / 2
+    return _WAITS.backoff_seconds(losses - LOSSES_BEFORE_WAIT + 1) * (1 + spread) / 2
 
 
 class LeasePass(NamedTuple):
@@ -129,19 +129,9 @@ def _delay(connection: psycopg.Connection, waiting: Sequence[ChangedRun]) -> Non
     if waiting:
         which = span([(run.id, run.scheduled_for) for run in waiting])
         losses: dict[UUID, int] = dict(connection.execute(statement("read_losses"), which).fetchall())
-        connection.execute(
-            statement("insert_retries"),
-            {
-                "delays": [wait_seconds(losses[run.id], _rng.random()) for run in waiting],
-                "scheduled_for": [run.scheduled_for for run in waiting],
-                "job_ids": [run.job_id for run in waiting],
-                "run_ids": [run.id for run in waiting],
-                "job_versions": [run.job_version for run in waiting],
-                "shards": [run.shard for run in waiting],
-                "lanes": [run.lane for run in waiting],
-                "namespaces": [run.namespace for run in waiting],
-                "pools": [run.pool for run in waiting],
-            },
+        write_retries(
+            connection,
+            [Retry(run, run.pool, wait_seconds(losses[run.id], _rng.random())) for run in waiting],
         )
 
 

@@ -51,11 +51,14 @@ def time_out(
         rows = connection.execute(
             statement("read_held_runs"), {**identity._asdict(), **span(found)}
         ).fetchall()
-        live = [LiveAttempt(StartedRun(*row[4:]), row[1], row[2], row[0], row[3]) for row in rows]
+        live = [
+            LiveAttempt(StartedRun(*row[4:]), fence=row[1], pool=row[2], cancel_requested=row[0], now=row[3])
+            for row in rows
+        ]
         outcomes = [
             failed_attempt(
                 one,
-                _ERROR.format(seconds=(one.now - one.run.started_at).total_seconds()),
+                _ERROR.format(seconds=one.age_seconds()),
                 AttemptOutcome.TIMED_OUT,
                 Failure(exception=exception_names(TimeoutError), unknown=True),
             )

@@ -1,6 +1,5 @@
 -- The due timers of one locked job, with the columns of `lock_planned_timers`, including those whose instant is due but
--- waits for its jitter. Timers deferred by a pause, and instants that no driver can read, are left
--- out.
+-- waits for its jitter. Timers deferred by a pause, and instants that no driver can read, are left out.
 select timers.ctid::text as place, timers.scheduled_for, timers.after_at, timers.job_id, timers.job_version,
        timers.runs_left, timers.after_offset, timers.shard, timers.namespace, timers.pool, jobs.state,
        jobs.schedule::text as schedule, jobs.policy::text as policy, jobs.created_at, jobs.updated_at, jobs.resumed_at,
