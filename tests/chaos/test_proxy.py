@@ -1,8 +1,11 @@
 """The proxy does to a connection what each toxic says."""
 
+import asyncio
+import gc
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -112,3 +115,25 @@ def test_a_trap_loses_the_request_or_its_answer(proxy: Proxy, client: socket.soc
     with pytest.raises(ConnectionResetError):
         client.recv(10)
     assert trap.caught.wait(5)
+
+
+@pytest.mark.parametrize("passes", range(6))
+def test_connections_accepted_at_the_end_are_closed_with_the_rest(server: socket.socket, passes: int) -> None:
+    network = Network()
+    proxy = network.proxy(server.getsockname()[1])
+    clients = []
+
+    async def connect_and_end() -> None:
+        clients.extend(socket.create_connection(("127.0.0.1", proxy.port), timeout=5) for _ in range(20))
+        for _ in range(passes):
+            await asyncio.sleep(0)
+        await network.end()
+
+    network.run(connect_and_end())
+    network.close()
+    for client in clients:
+        client.close()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        gc.collect()
+    assert [str(warning.message) for warning in caught] == []

@@ -18,6 +18,9 @@ from typing import Any
 
 CHUNK = 65536
 
+PASSES = 8
+"""Passes of the loop from an accepted connection to the first step of its `_serve`: three, and some."""
+
 
 @dataclass(frozen=True, slots=True)
 class Toxic:
@@ -70,6 +73,7 @@ class Proxy:
         self._trap: Trap | None = None
         self._links: set[_Link] = set()
         self._server: asyncio.Server | None = None
+        self._is_shut = False
         self.port = port
 
     async def open(self) -> None:
@@ -77,9 +81,16 @@ class Proxy:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
-    def shut(self) -> None:
+    async def shut(self) -> None:
         """On the loop: listen no more, and cut what is connected."""
+        self._is_shut = True
         if self._server is not None:
+            # A server that is closed, or a task that is cancelled before its first step, leaves a socket open that
+            # was accepted just now: nothing is accepted any more, and those pass first.
+            for listener in self._server.sockets:
+                asyncio.get_running_loop().remove_reader(listener.fileno())
+            for _ in range(PASSES):
+                await asyncio.sleep(0)
             self._server.close()
         self._cut()
 
@@ -130,7 +141,7 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = _Link(writer)
-        if self._toxic.down:
+        if self._toxic.down or self._is_shut:
             link.cut()
             return
         self._links.add(link)
@@ -250,19 +261,19 @@ class Network:
 
         self.run(call())
 
+    async def end(self) -> None:
+        """On the loop: end every proxy and connection."""
+        for proxy in self._proxies:
+            await proxy.shut()
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.02)  # transports close in the loop's next passes
+
     def close(self) -> None:
         """End everything."""
-
-        async def end() -> None:
-            for proxy in self._proxies:
-                proxy.shut()
-            tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await asyncio.sleep(0.02)  # transports close in the loop's next passes
-
-        self.run(end())
+        self.run(self.end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()

@@ -1,0 +1,75 @@
+"""The watch over real threads of a real process: who keeps the interpreter's lock is found, who does not is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from noonmark.worker.leases.shared_attempts import SharedAttempts
+from noonmark.worker.leases.stuck_worker import StuckWorker
+
+WORKER = """
+import ctypes, re, sys, threading, time
+from tests.unit.worker.hands import hand
+from noonmark.worker.leases.shared_attempts import SharedAttempts
+
+table = SharedAttempts(4, fd=int(sys.argv[1]))
+table.start_pulse()
+
+def run():
+    attempt = hand(timeout_seconds=0.1)
+    attempt.began_at = time.monotonic()
+    table.enter(attempt)
+    print(attempt.run.id, flush=True)
+    eval(sys.argv[2])
+
+threading.Thread(target=run, daemon=True).start()
+time.sleep(600)
+"""
+ASLEEP = "ctypes.PyDLL(None).usleep(600_000_000)"
+BUSY = "re.match('(a+)+$', 'a' * 64 + 'b')"
+PATIENT = "time.sleep(600)"
+
+
+@pytest.fixture
+def table() -> Iterator[SharedAttempts]:
+    table = SharedAttempts(4)
+    yield table
+    os.close(table.fd)
+
+
+def watched(table: SharedAttempts, does: str, looks: int) -> tuple[str, list[str]]:
+    """Run a real worker's thread; return its run and what is found in so many looks at its kernel counts."""
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(table.fd), does],
+        stdout=subprocess.PIPE,
+        text=True,
+        pass_fds=(table.fd,),
+    )
+    assert worker.stdout is not None
+    with worker, worker.stdout:
+        try:
+            run_id = worker.stdout.readline().strip()
+            stuck = StuckWorker(worker.pid, table)
+            for _ in range(looks):
+                if found := stuck.find(time.monotonic()):
+                    return run_id, [str(attempt.run_id) for attempt in found]
+                time.sleep(0.1)
+            return run_id, []
+        finally:
+            worker.kill()
+
+
+@pytest.mark.parametrize("does", [ASLEEP, BUSY], ids=["asleep", "busy"])
+def test_a_real_thread_that_keeps_the_lock_is_found(table: SharedAttempts, does: str) -> None:
+    run_id, found = watched(table, does, looks=1000)
+    assert found == [run_id]
+
+
+def test_a_real_thread_that_is_overdue_without_the_lock_is_not_found(table: SharedAttempts) -> None:
+    assert watched(table, PATIENT, looks=40)[1] == []
