@@ -36,11 +36,11 @@ def test_services_reach_names_postgres_and_kafka_and_nothing_else():
         ]
 
 
-def test_the_api_alone_reaches_the_identity_provider():
+def test_those_who_check_tokens_reach_the_identity_provider():
     policies = of_kind("full", "NetworkPolicy")
     for name in ("api", "intake", "trigger", "dispatcher", "migrate"):
         further = ports(policies[name]["spec"]["egress"])[3:]
-        assert further == [[4318], *([[443]] if name == "api" else [])], name
+        assert further == [[4318], *([[443]] if name in ("api", "intake") else [])], name
 
 
 def test_jobs_reach_the_public_internet_and_the_networks_that_are_allowed():

@@ -32,13 +32,15 @@
 {{- toJson (uniq $ports) }}
 {{- end }}
 
-{{/* Egress of all pods: DNS, Postgres, Kafka, traces; for the API also the identity provider. */}}
+{{/* Egress of all pods: DNS, Postgres, Kafka and its tokens, traces; for the API and intake also the identity provider. */}}
 {{- define "noonmark.commonEgress" -}}
 {{- $policy := .root.Values.networkPolicy -}}
 {{ include "noonmark.egressRule" (dict "to" $policy.dnsTo "ports" (list 53) "protocols" (list "UDP" "TCP")) }}
 {{ include "noonmark.egressRule" (dict "to" $policy.databaseTo "ports" .root.Values.database.ports) }}
 {{ include "noonmark.egressRule" (dict "to" $policy.kafkaTo "ports" (include "noonmark.kafkaPorts" .root | fromJsonArray)) }}
-{{- range ternary (list "otlp_endpoint" "oidc_issuer") (list "otlp_endpoint") (eq .component "api") }}
+{{- $urls := list "kafka_oauth_token_url" "otlp_endpoint" }}
+{{- if has .component (list "api" "intake") }}{{ $urls = append $urls "oidc_issuer" }}{{ end }}
+{{- range $urls }}
 {{- with get $.values.config . }}
 {{ include "noonmark.egressRule" (dict "ports" (list (include "noonmark.urlPort" .))) }}
 {{- end }}

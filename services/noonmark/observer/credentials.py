@@ -10,8 +10,9 @@ import faust
 from faust.types.auth import SASLMechanism
 
 from noonmark.kafka.config import KafkaConfig
+from noonmark.observer.oauth_tokens import ClientCredentials
 
-_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
 class CredentialsError(ValueError):
@@ -44,6 +45,8 @@ def credentials(config: KafkaConfig) -> Any:
             f"the observer does not support NOONMARK_KAFKA_SASL_MECHANISM {config.sasl_mechanism!r}; use "
             + ", ".join(_MECHANISMS)
         )
+    if config.sasl_mechanism == "OAUTHBEARER":
+        return faust.OAuthCredentials(oauth_cb=_tokens(config), ssl_context=context)
     return faust.SASLCredentials(
         username=config.sasl_username,
         password=config.sasl_password,
@@ -59,17 +62,33 @@ def _mechanism(name: str) -> SASLMechanism:
         raise CredentialsError(f"Faust does not support NOONMARK_KAFKA_SASL_MECHANISM {name!r}") from None
 
 
+def _tokens(config: KafkaConfig) -> ClientCredentials:
+    context = _trusting(config.oauth_ca_location) if config.oauth_ca_location else None
+    return ClientCredentials(config, context)
+
+
 def _tls(config: KafkaConfig) -> ssl.SSLContext:
-    location = config.ssl_ca_location
+    context = _trusting(config.ssl_ca_location)
     try:
-        folder = bool(location) and Path(location or "").is_dir()
-        context = ssl.create_default_context(
-            cafile=None if folder else location or None, capath=location if folder else None
-        )
         if config.ssl_certificate_location:
             context.load_cert_chain(config.ssl_certificate_location, config.ssl_key_location)
     except (OSError, ssl.SSLError) as error:
-        raise CredentialsError(
-            f"cannot read the certificates of NOONMARK_KAFKA_SSL_…: {error}; check the paths and the files"
-        ) from error
+        raise _unreadable(error) from error
     return context
+
+
+def _trusting(location: str | None) -> ssl.SSLContext:
+    try:
+        folder = bool(location) and Path(location or "").is_dir()
+        return ssl.create_default_context(
+            cafile=None if folder else location or None, capath=location if folder else None
+        )
+    except (OSError, ssl.SSLError) as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: Exception) -> CredentialsError:
+    return CredentialsError(
+        f"cannot read the certificates of NOONMARK_KAFKA_SSL_… or NOONMARK_KAFKA_OAUTH_CA_LOCATION: {error}; "
+        "check the paths and the files"
+    )

@@ -33,3 +33,22 @@ def test_settings_that_cannot_work_are_refused():
         KafkaConfig(" ")
     with pytest.raises(ValueError, match="use consumer or classic"):
         KafkaConfig("broker:9092", group_protocol="share")  # type: ignore[arg-type]
+
+
+def test_a_client_id_and_secret_go_to_the_token_endpoint_only():
+    config = KafkaConfig(
+        "broker:9092",
+        sasl_mechanism="OAUTHBEARER",
+        sasl_username="app",
+        sasl_password="hunter22",
+        oauth_token_url="https://login.example.com/token",
+    )
+    properties = config.client()
+    assert {name: value for name, value in properties.items() if name.startswith("sasl.")} == {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": "app",
+        "sasl.oauthbearer.client.secret": "hunter22",
+        "sasl.oauthbearer.token.endpoint.url": "https://login.example.com/token",
+    }
+    assert "hunter22" not in repr(config)

@@ -39,6 +39,22 @@ def test_a_user_and_a_password_over_tls(name, known):
     assert "secret" not in repr(found)
 
 
+def test_a_client_id_and_secret_get_tokens():
+    found = credentials(
+        config(
+            security_protocol="SASL_SSL",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_username="me",
+            sasl_password="secret",
+            oauth_token_url="https://login.example.com/token",
+            oauth_ca_location=str(next(CERTIFICATES.glob("*.pem"))),
+        )
+    )
+
+    assert (found.protocol.value, found.mechanism.value) == ("SASL_SSL", "OAUTHBEARER")
+    assert "secret" not in repr(found)
+
+
 def test_a_password_without_tls_says_so():
     found = credentials(
         config(

@@ -21,9 +21,12 @@ class KafkaConfig:
         topic_prefix: first part of every topic and consumer group name.
         group_protocol: `consumer` (KIP-848, brokers from 4.0) or `classic` (cooperative-sticky).
         security_protocol: `PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`.
-        sasl_mechanism: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, …; only with a SASL protocol.
-        sasl_username: user of the SASL mechanism.
-        sasl_password: its password; kept out of `repr` and of every log line.
+        sasl_mechanism: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512` or `OAUTHBEARER`; only with a SASL protocol.
+        sasl_username: user of the SASL mechanism; with `OAUTHBEARER` the client id.
+        sasl_password: its password or client secret; kept out of `repr` and of every log line.
+        oauth_token_url: gives tokens for the grant `client_credentials` (RFC 6749, section 4.4).
+        oauth_scope: scope of these tokens.
+        oauth_ca_location: file of CA certificates of that endpoint.
         ssl_ca_location: file or directory of trusted CA certificates.
         ssl_certificate_location: this client's certificate, for mutual TLS.
         ssl_key_location: this client's private key, for mutual TLS.
@@ -36,6 +39,9 @@ class KafkaConfig:
     sasl_mechanism: str | None = None
     sasl_username: str | None = None
     sasl_password: str | None = field(default=None, repr=False)
+    oauth_token_url: str | None = None
+    oauth_scope: str | None = None
+    oauth_ca_location: str | None = None
     ssl_ca_location: str | None = None
     ssl_certificate_location: str | None = None
     ssl_key_location: str | None = None
@@ -75,8 +81,7 @@ class KafkaConfig:
         }
         credentials = {
             "sasl.mechanism": self.sasl_mechanism,
-            "sasl.username": self.sasl_username,
-            "sasl.password": self.sasl_password,
+            **self._sasl(),
             "ssl.ca.location": self.ssl_ca_location,
             "ssl.certificate.location": self.ssl_certificate_location,
             "ssl.key.location": self.ssl_key_location,
@@ -84,6 +89,18 @@ class KafkaConfig:
         properties.update({name: value for name, value in credentials.items() if value})
         properties.update({_property_name(name): value for name, value in overrides.items()})
         return properties
+
+    def _sasl(self) -> dict[str, str | None]:
+        if self.sasl_mechanism != "OAUTHBEARER":
+            return {"sasl.username": self.sasl_username, "sasl.password": self.sasl_password}
+        return {
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.client.id": self.sasl_username,
+            "sasl.oauthbearer.client.secret": self.sasl_password,
+            "sasl.oauthbearer.token.endpoint.url": self.oauth_token_url,
+            "sasl.oauthbearer.scope": self.oauth_scope,
+            "https.ca.location": self.oauth_ca_location,
+        }
 
 
 _UNDERSCORED: Final = frozenset(

@@ -72,6 +72,20 @@ def checked_brokers(given: str) -> str:
     return ",".join(brokers)
 
 
+def checked_token_url(given: str) -> str:
+    """Return the token endpoint of an identity provider; empty if there is none.
+
+    Raises:
+        ValueError: if it is not an https URL (http on this host only: the client secret is sent there), or
+            contains a user, a password or a fragment. The message does not show the URL.
+    """
+    if not given:
+        return ""
+    if problem := issuer_url_problem(given):
+        raise ValueError(problem)
+    return given
+
+
 def checked_api_url(given: str) -> str:
     """Return the URL of an API without a slash at the end.
 

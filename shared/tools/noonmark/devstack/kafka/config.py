@@ -68,18 +68,21 @@ def server_properties(
         log_dir: Where partitions are kept.
         port: For clients.
         controller_port: For the node's own controller.
-        settings: Settings above `DEFAULT_SETTINGS`.
+        settings: Settings above `DEFAULT_SETTINGS`. `listeners` are further ones, beside the node's own.
         advertised_port: The port that clients connect to, such as a proxy's; None: `port`.
     """
+    given = {**DEFAULT_SETTINGS, **(settings or {})}
+    further = given.pop("listeners", "")
+    more = f",{further}" if further else ""
     fixed = {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{advertised_port or port}",
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}{more}",
+        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{advertised_port or port}{more}",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": str(log_dir),
     }
-    lines = [f"{name}={value}" for name, value in {**DEFAULT_SETTINGS, **(settings or {}), **fixed}.items()]
+    lines = [f"{name}={value}" for name, value in {**given, **fixed}.items()]
     return "\n".join(lines) + "\n"
