@@ -302,6 +302,17 @@ def test_pods_that_only_come_and_go_fit_into_a_namespace_with_rules_too():
         assert all(container["resources"]["requests"] for container in chart.containers(spec))
 
 
+def test_the_migration_takes_what_is_set_for_all_pods():
+    job = of_kind("full", "Job")["migrate"]["spec"]["template"]
+    assert job["metadata"]["annotations"]["example.com/owner"] == "platform"
+    assert job["spec"]["affinity"].keys() == {"nodeAffinity"}
+    assert job["spec"]["volumes"][-1] == {"name": "zones", "configMap": {"name": "zones"}}
+    for container in chart.containers(job["spec"]):
+        assert environment(container)["TZ"] == "UTC"
+        assert container["envFrom"] == [{"configMapRef": {"name": "proxies"}}]
+        assert container["volumeMounts"][-1] == {"name": "zones", "mountPath": "/zones", "readOnly": True}
+
+
 def test_images_come_by_digest_where_one_is_given():
     for _, spec in chart.pods(chart.rendered()["full"]):
         for container in chart.containers(spec):

@@ -90,7 +90,7 @@ def test_no_container_can_do_more_than_it_needs():
         assert service["security_opt"] == ["no-new-privileges:true"], name
         assert service.get("read_only") or name == "kafka", name
         assert not {"privileged", "network_mode", "pid", "devices"} & service.keys(), name
-        assert {"cpus", "memory"} <= service["deploy"]["resources"]["limits"].keys(), name
+        assert {"cpus", "memory", "pids"} <= service["deploy"]["resources"]["limits"].keys(), name
         assert service["logging"]["options"].keys() == {"max-size", "max-file"}, name
         assert bool(service.get("cap_add")) == (name == "postgres"), name
 

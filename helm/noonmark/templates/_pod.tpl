@@ -236,19 +236,30 @@ spec:
 {{- end }}
 
 {{- define "noonmark.migrationContainer" -}}
+{{- $d := .root.Values.defaults -}}
 image: {{ include "noonmark.image" . | quote }}
-imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+imagePullPolicy: {{ dig "pullPolicy" .root.Values.image.pullPolicy (default dict .values.image) }}
 securityContext:
   {{- include "noonmark.containerSecurity" . | nindent 2 }}
 env:
   {{- include "noonmark.env" . | nindent 2 }}
-{{- with .root.Values.migrations.resources }}
+  {{- with $d.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $d.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.migrations.resources | default $d.resources }}
 resources:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
   {{- with include "noonmark.tlsMounts" .root }}{{ . | trim | nindent 2 }}{{ end }}
+  {{- with $d.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}
 
 {{/* As noonmark.migrationStep, for the containers of `helm test`. */}}
@@ -257,7 +268,7 @@ image: {{ include "noonmark.image" . | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
   {{- include "noonmark.containerSecurity" . | nindent 2 }}
-{{- with .root.Values.tests.resources }}
+{{- with .root.Values.tests.resources | default .root.Values.defaults.resources }}
 resources:
   {{- toYaml . | nindent 2 }}
 {{- end }}
