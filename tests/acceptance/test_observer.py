@@ -19,7 +19,7 @@ from tests.support.node import Node
 
 from noonmark.core.ids import uuid7
 from noonmark.core.states import TimerKind
-from noonmark.schemas.events.lifecycle import SettledRun, settled_event
+from noonmark.schemas.events.settled import SettledRun, settled_event
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.slow]
 

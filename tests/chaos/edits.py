@@ -10,12 +10,12 @@ from noonmark.verify import History
 from noonmark.verify.history import Message, Run
 
 
-def edit(h: History, kind: str, name: str, **changes: Any) -> None:
-    """Change the rows of one run or job in a list of the history."""
+def edit(h: History, kind: str, row: str, /, **changes: Any) -> None:
+    """Change the rows of one run, job or worker in a list of the history."""
     rows = getattr(h, kind)
-    key = "id" if kind in {"runs", "jobs"} else "job" if kind == "versions" else "run"
-    assert any(getattr(row, key) == name for row in rows), f"no {name} in {kind}"
-    setattr(h, kind, [row._replace(**changes) if getattr(row, key) == name else row for row in rows])
+    key = "id" if kind in {"runs", "jobs", "workers"} else "job" if kind == "versions" else "run"
+    assert any(str(getattr(one, key)) == row for one in rows), f"no {row} in {kind}"
+    setattr(h, kind, [one._replace(**changes) if str(getattr(one, key)) == row else one for one in rows])
 
 
 def drop(h: History, *names: str) -> None:
@@ -44,3 +44,8 @@ def forget(h: History, name: str, *fences: int) -> None:
 def edit_attempt(h: History, name: str, fence: int, **changes: Any) -> None:
     """Rewrite the row of one attempt."""
     h.attempts = [a._replace(**changes) if (a.run, a.fence) == (name, fence) else a for a in h.attempts]
+
+
+def edit_call(h: History, name: str, fence: int, **changes: Any) -> None:
+    """Rewrite the call of one attempt."""
+    h.calls = [c._replace(**changes) if (c.run, c.fence) == (name, fence) else c for c in h.calls]

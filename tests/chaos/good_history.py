@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from noonmark.core.states import Lane
 from noonmark.verify import Expected, History
+from noonmark.verify.copies import key_of
 from noonmark.verify.history import (
     Attempt,
     Call,
     DeadLetter,
+    Death,
     Drain,
     Job,
     LifecycleRecord,
@@ -22,8 +25,10 @@ from noonmark.verify.history import (
     Sighting,
     Span,
     Version,
+    Worker,
     Write,
 )
+from noonmark.verify.recorded import digest
 
 NS = "shop"
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -31,6 +36,11 @@ MADE = NOON - timedelta(minutes=1)
 END = NOON + timedelta(minutes=2)
 STEP = timedelta(milliseconds=5)
 BOUND = timedelta(seconds=30)
+FORMER = Worker(1, "default", 33, 2, MADE - timedelta(hours=2), MADE - timedelta(hours=1))
+FIRST = Worker(2, "default", 11, 1, MADE, None)
+SECOND = Worker(3, "default", 22, 1, MADE, None)
+QUEUES = ("outbox", "start_batches", "slots", "limit_slots", "waits", "timers")
+"""Tables that are empty when everything is at rest."""
 
 
 def after(seconds: float) -> datetime:
@@ -87,36 +97,83 @@ def run(name: str, job: str, at: datetime, **other: Any) -> Run:
         at + STEP,
         at + 10 * STEP,
         result='"done"',
+        pool="default",
+        owner=FIRST.id,
+        epoch=1,
     )
     return made._replace(**other)
 
 
-def call(of: Run, fence: int, at: datetime) -> Call:
+def call(of: Run, fence: int, at: datetime, attempt: int = 1) -> Call:
     """A call as its target noted it; it keeps fences."""
-    key = f"{of.job}/{of.scheduled_for.isoformat()}/schedule/"
-    return Call(of.id, fence, 1, key, of.scheduled_for, NS, at, accepted=True, returns='"done"')
+    pid = FIRST.pid if of.owner is None else {FIRST.id: FIRST.pid, SECOND.id: SECOND.pid}[of.owner]
+    return Call(
+        of.id, fence, attempt, key_of(of), of.scheduled_for, NS, at, pid, accepted=True, returns='"done"'
+    )
 
 
 def tell(of: Run) -> LifecycleRecord:
     """The event of a run's verdict. A success says nothing of an error before it."""
     error = None if of.state == "succeeded" else of.error
     return LifecycleRecord(
-        f"t-{of.id}", of.id, of.state, of.fence, NS, of.attempt, of.reason, of.finished_at, error
+        f"t-{of.id}",
+        of.id,
+        of.state,
+        of.fence,
+        NS,
+        of.attempt,
+        of.reason,
+        of.finished_at,
+        error,
+        digest(of.result),
+        digest(error),
+        of.started_at,
+        of.job,
+        of.scheduled_for,
+        of.origin,
+        Lane(of.lane).label,
+        of.pool,
+    )
+
+
+def tell_retry(row: Attempt, of: Run) -> LifecycleRecord:
+    """The event of an attempt that is followed by another."""
+    state = of._replace(state="retrying", fence=row.fence, attempt=row.attempt, reason=None, result=None)
+    told = tell(state._replace(started_at=row.started_at, finished_at=None, error=row.error))
+    return told._replace(event=f"t-{of.id}-{row.fence}")
+
+
+def die(letter: DeadLetter, fence: int, rows: list[Attempt]) -> Death:
+    """The event of a death, with the attempts before it."""
+    history = tuple(row._replace(scheduled_for=None) for row in rows if row.run == letter.run)
+    return Death(
+        letter.run,
+        NS,
+        fence,
+        letter.attempts or 0,
+        letter.reason,
+        letter.error,
+        letter.kind,
+        letter.name,
+        letter.fingerprint,
+        tuple(row for row in history if row.fence <= fence),
     )
 
 
 def _runs() -> list[Run]:
     again = {"attempt": 2, "fence": 2, "started_at": after(3), "finished_at": after(3.1), "error": "no luck"}
     ended = {"result": None}
-    lost = ended | {"losses": 1, "error": "the worker was lost"}
-    never = ended | {"attempt": 0, "started_at": None}
+    lost = ended | {"losses": 1, "error": "the worker was lost", "owner": None, "epoch": None}
+    never = ended | {"attempt": 0, "started_at": None, "owner": None, "epoch": None}
     return [
         run("now", "now", NOON),
         run("once", "once", NOON),
         *(run(f"tick{n}", "tick", after(n)) for n in range(3)),
         *(run(f"tock{n}", "tock", after(n)) for n in range(2)),
         # Its worker was lost; another took it up.
-        run("tock2", "tock", after(2), fence=2, started_at=after(9), finished_at=after(9.1), losses=1),
+        run(
+            "tock2", "tock", after(2), fence=2, started_at=after(9), finished_at=after(9.1), losses=1, owner=2
+        ),
         run("alone0", "alone", NOON, finished_at=after(15)),
         run("alone1", "alone", after(10), state="skipped", reason="overlap", **never),
         run("alone2", "alone", after(20)),
@@ -134,17 +191,25 @@ def _runs() -> list[Run]:
 
 
 def _attempts() -> list[Attempt]:
-    return [
-        Attempt("tock2", 1, 1, "lost", after(2) + STEP, after(8), "the worker was lost"),
-        Attempt("flaky", 1, 1, "failed", NOON + STEP, after(0.1), "no luck"),
-        Attempt("doomed", 1, 1, "failed", NOON + STEP, after(0.1), "no luck"),
-        Attempt("doomed", 2, 2, "failed", after(3), after(3.1), "no luck"),
-        Attempt("maybe", 1, 1, "lost", NOON + STEP, after(6), "the worker was lost"),
-        Attempt("risen", 1, 1, "failed", NOON + STEP, after(0.1), "no luck"),
-        Attempt("risen", 2, 2, "failed", after(3), after(3.1), "no luck"),
-        Attempt("handed", 1, 1, "handed_back", NOON + STEP, after(1)),
-        Attempt("handed", 2, 1, "snoozed", after(2), after(2.1)),
+    lost, failed = ("the worker was lost", None), ("no luck", FIRST.id)
+    rows = [
+        ("tock2", 1, 1, "lost", after(2) + STEP, after(8), *lost),
+        ("flaky", 1, 1, "failed", NOON + STEP, after(0.1), *failed),
+        ("doomed", 1, 1, "failed", NOON + STEP, after(0.1), *failed),
+        ("doomed", 2, 2, "failed", after(3), after(3.1), *failed),
+        ("maybe", 1, 1, "lost", NOON + STEP, after(6), *lost),
+        ("risen", 1, 1, "failed", NOON + STEP, after(0.1), *failed),
+        ("risen", 2, 2, "failed", after(3), after(3.1), *failed),
+        ("handed", 1, 1, "handed_back", NOON + STEP, after(1), None, FIRST.id),
+        ("handed", 2, 1, "snoozed", after(2), after(2.1), None, FIRST.id),
     ]
+    return [Attempt(*row, after(2) if row[0] == "tock2" else NOON) for row in rows]
+
+
+def letter(name: str) -> DeadLetter:
+    """The dead letter of a run that used up its attempts."""
+    cause = ("python", name, "1f0c6a39be2d5e71")
+    return DeadLetter(name, NS, 2, "retries_exhausted", "no luck", NOON, f"j-{name}", *cause, after(3.1))
 
 
 def good() -> History:
@@ -153,17 +218,28 @@ def good() -> History:
     started = {(r.id, r.fence): r.started_at for r in runs if r.started_at and r.id != "maybe"}
     started |= {(a.run, a.fence): a.started_at for a in attempts}
     by_id = {r.id: r for r in runs}
-    calls = [call(by_id[name], fence, at + STEP) for (name, fence), at in started.items() if at is not None]
+    numbers = {(r.id, r.fence): r.attempt for r in runs} | {(a.run, a.fence): a.attempt for a in attempts}
+    calls = [
+        call(by_id[name], fence, at + STEP, numbers[name, fence])
+        for (name, fence), at in started.items()
+        if at is not None
+    ]
+    # The first worker was lost with this run.
+    calls = [c._replace(pid=FIRST.pid) if (c.run, c.fence) == ("tock2", 1) else c for c in calls]
     # The worker gave this one back before its handler began.
     calls = [c for c in calls if (c.run, c.fence) != ("handed", 1)]
-    messages = [Message("runs.low", n, name, fence, NS) for n, (name, fence) in enumerate(sorted(started))]
+    messages = [
+        Message("runs.low", n, name, fence, NS, 1, by_id[name].scheduled_for)
+        for n, (name, fence) in enumerate(sorted(started))
+    ]
+    retried = {("flaky", 1), ("doomed", 1), ("risen", 1), ("handed", 2)}
     return History(
         judged_at=END,
         jobs=[Job(f"j-{name}", NS, name, _state(name), 1, MADE, MADE) for name in JOBS],
         versions=[Version(f"j-{name}", 1, schedule, MADE, None, *_rest(rest)) for name, (schedule, rest) in JOBS.items()],
         runs=runs,
         attempts=attempts,
-        dead_letters=[DeadLetter("doomed", NS, 2, "retries_exhausted", "no luck")],
+        dead_letters=[letter("doomed")],
         rejections=[Rejection("submissions", 0, 1, "bad", "wrong"), Rejection("submissions", 0, 3, None, "no JSON")],
         known_events={f"e-{name}" for name in JOBS},
         messages=messages,
@@ -175,12 +251,18 @@ def good() -> History:
         ],
         calls=sorted(calls, key=lambda c: c.at),
         writes=[Write("ledgered", 1)],
-        lifecycle=[*map(tell, runs), LifecycleRecord("t-died", "risen", "dead", 2, NS, 2, "retries_exhausted", after(3.1), "no luck")],
+        lifecycle=[
+            *map(tell, runs),
+            *(tell_retry(a, by_id[a.run]) for a in attempts if (a.run, a.fence) in retried),
+            tell(_died(by_id["risen"]))._replace(event="t-died"),
+        ],
+        deaths=[die(letter(name), 2, attempts) for name in ("doomed", "risen")],
+        workers=[FORMER, FIRST, SECOND],
         sightings=[Sighting("once", "queued", 1), Sighting("once", "succeeded", 1)],
         children=[],
         faults=[],
         pauses=[Pause("j-tick", after(30), after(40))],
-        left_over={"outbox": 0},
+        left_over=dict.fromkeys(QUEUES, 0),
         poisoned=[Span("poison", NOON, after(3))],
         limits={(NS, "stripe"): 1},
         owners=[Owners("trigger", 4, 4)],
@@ -188,6 +270,12 @@ def good() -> History:
         exits=[],
         claim_p99_ms=40.0,
     )  # fmt: skip
+
+
+def _died(of: Run) -> Run:
+    """The run as it was before it was redriven."""
+    dead = {"state": "dead", "reason": "retries_exhausted", "attempt": 2, "fence": 2, "error": "no luck"}
+    return of._replace(**dead, result=None, started_at=after(3), finished_at=after(3.1))
 
 
 def _state(name: str) -> str:

@@ -1,6 +1,7 @@
 """Faults planted in a good history: the checker must find each by the right invariant, and by no other.
 
-`python -m tests.chaos.planted` prints the table.
+`python -m tests.chaos.planted` prints what was planted and who found it, `python -m tests.chaos.fault_tables`
+the tables of rules and of columns.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from tests.chaos import tampered
+from tests.chaos import copied, tampered
 from tests.chaos.edits import add, drop, edit
 from tests.chaos.good_history import BOUND, END, NOON, NS, STEP, after, call, every, expected, good, run
 
@@ -55,6 +56,7 @@ def swap_jobs(h: History) -> None:
 
 def start_early(h: History) -> None:
     edit(h, "runs", "once", queued_at=NOON - 2 * STEP, started_at=NOON - STEP)
+    edit(h, "lifecycle", "once", started_at=NOON - STEP)
 
 
 def accept_stale(h: History) -> None:
@@ -132,7 +134,7 @@ def change_a_verdict(h: History) -> None:
 
 
 def call_twice(h: History) -> None:
-    h.calls.append(next(c for c in h.calls if c.run == "now")._replace(at=after(1)))
+    h.calls.append(next(c for c in h.calls if c.run == "now")._replace(at=NOON + 3 * STEP))
 
 
 def attempt_too_many(h: History) -> None:
@@ -184,10 +186,11 @@ def cross_namespace_run(h: History) -> None:
 def invert(h: History) -> None:
     """A high run waits while thirty of a lower lane start."""
     edit(h, "runs", "crowd5", lane=0, started_at=after(41), finished_at=after(42))
-    edit(h, "lifecycle", "crowd5", finished_at=after(42))
+    edit(h, "lifecycle", "crowd5", lane="high", started_at=after(41), finished_at=after(42))
     edit(h, "calls", "crowd5", at=after(41.5))
     for n in range(6, 40):
         edit(h, "runs", f"crowd{n}", lane=2)
+        edit(h, "lifecycle", f"crowd{n}", lane="low")
 
 
 def overlap(h: History) -> None:
@@ -236,7 +239,8 @@ def idle_change(h: History) -> None:
 
 def delay_beside_poison(h: History) -> None:
     edit(h, "runs", "tick1", started_at=after(7), finished_at=after(7.1))
-    edit(h, "lifecycle", "tick1", finished_at=after(7.1))
+    edit(h, "lifecycle", "tick1", started_at=after(7), finished_at=after(7.1))
+    edit(h, "calls", "tick1", at=after(7.05))
 
 
 def slow_drain(h: History) -> None:
@@ -254,7 +258,7 @@ def slow_claim(h: History) -> None:
 def end_wrongly(h: History) -> None:
     edit(h, "runs", "now", state="discarded", reason="by_handler", result=None)
     h.attempts.append(Attempt("now", 1, 1, "failed", NOON + STEP, NOON + 10 * STEP))
-    edit(h, "lifecycle", "now", state="discarded")
+    edit(h, "lifecycle", "now", state="discarded", result_digest="")
 
 
 def succeed_without_a_call(h: History) -> None:
@@ -281,20 +285,21 @@ def no_row(h: History) -> None:
 class Fault(NamedTuple):
     """A fault, and the invariants that must name it: these and no other."""
 
+    name: str
     plant: Callable[[History], None]
     found_by: frozenset[str]
 
 
 def _faults(names: dict[str, Any], **by: str) -> list[Fault]:
-    return [Fault(names[name], frozenset(ids.split())) for name, ids in by.items()]
+    return [Fault(name, names[name], frozenset(ids.split())) for name, ids in by.items()]
 
 
 PLANTED = [
-    Fault(lambda h: drop(h, "tick1"), frozenset({"V1"})),
+    Fault("drop", lambda h: drop(h, "tick1"), frozenset({"V1"})),
     *_faults(
         globals(),
-        double="S1", shift="S13 V1", swap="S13", swap_jobs="S13", start_early="S7", accept_stale="S4",
-        fall_back="S3", write_stale="S4", two_live_fences="S3", lose_an_event="S2", swallow_a_bad_event="S2",
+        double="S1", shift="S13 S18 V1", swap="S13", swap_jobs="S13 S18", start_early="S7", accept_stale="S4",
+        fall_back="S3 S16", write_stale="S4", two_live_fences="S3", lose_an_event="S2", swallow_a_bad_event="S2",
         refuse_a_good_event="S2", commit_past_a_hole="S5", commit_past_an_event="S5", commit_past_bytes="S5",
         orphan="S9", second_verdict="S4", change_a_verdict="S4", call_twice="S4", attempt_too_many="S11",
         letter_missing="S11", letter_for_the_living="S11", outbox_missing="S6", never_announce="S6",
@@ -310,8 +315,8 @@ PLANTED = [
         delete_all_attempts="S15", delete_all_attempts_of_the_dead="S15", delete_the_first_attempt="S15",
         delete_the_last_attempt="S15", delete_attempts_and_lower_the_count="S15", delete_a_loss="S15 V5",
         delete_an_uncounted_attempt="S15", lower_the_count="S15", lower_the_count_of_the_run_alone="S15 S17",
-        raise_the_count="S15", lower_the_losses="S15", renumber_without_a_redrive="S15",
-        fail_the_attempt_of_a_success="S15", hand_back_the_attempt_of_the_dead="S15",
+        raise_the_count="S15", lower_the_losses="S15", renumber_without_a_redrive="S15 S17",
+        fail_the_attempt_of_a_success="S15", hand_back_the_attempt_of_the_dead="S15 S17",
         finish_before_start="S16", finish_an_attempt_before_its_start="S16", start_before_queueing="S16",
         end_without_a_date="S16 V2", rewrite_a_result="S17", delete_a_result="S17", give_the_dead_a_result="S17",
         move_a_finish="S17", erase_the_error_of_the_dead="S17", erase_the_error_of_an_unknown="S17",
@@ -319,6 +324,7 @@ PLANTED = [
         rewrite_a_letter="S17", erase_the_error_of_a_letter="S17", raise_a_fence="S6", lower_a_fence="S4 S6",
         bury_a_redriven_success="S6 T1",
     ),
+    *_faults(copied.plants(), **copied.FOUND_BY),
 ]  # fmt: skip
 
 
@@ -333,13 +339,12 @@ def judged(fault: Fault | None) -> Report:
 def table() -> Iterator[str]:
     """One line per fault: what was planted, who must find it, who did."""
     sound = judged(None)
-    yield f"{'(nothing)':<36}{'must be found by: none':<32}found by: {_names(sound)}"
+    yield f"{'(nothing)':<48}{'must be found by: none':<32}found by: {_names(sound)}"
     for fault in PLANTED:
         report = judged(fault)
-        name = "drop" if fault.plant.__name__ == "<lambda>" else fault.plant.__name__
         ok = {v.invariant for v in report.violations} == fault.found_by
         wanted = f"must be found by: {', '.join(sorted(fault.found_by))}"
-        yield f"{name:<36}{wanted:<32}found by: {_names(report):<12}{'' if ok else ' WRONG'}".rstrip()
+        yield f"{fault.name:<48}{wanted:<32}found by: {_names(report):<12}{'' if ok else ' WRONG'}".rstrip()
 
 
 def _names(report: Report) -> str:

@@ -15,7 +15,7 @@ from tests.support.commits import Commits
 from tests.support.ledger import read_ledger
 
 from noonmark.verify import History
-from noonmark.verify.history import Call, LifecycleRecord, Message, Passed, Unpassed
+from noonmark.verify.history import Attempt, Call, Death, LifecycleRecord, Message, Passed, Unpassed
 
 LANES = ("high", "normal", "low")
 SETTLED = "noonmark.runs.settled.v1"
@@ -139,6 +139,9 @@ def gather(place: Place) -> History:
         lifecycle = {topic: count for topic, count in topics.items() if topic.endswith(".lifecycle")}
         for message in kafka.read(lifecycle):
             found.lifecycle += read_told(message.value(), place.namespaces)
+        dead = {topic: count for topic, count in topics.items() if topic.endswith(".dead")}
+        deaths = (read_death(message.value()) for message in kafka.read(dead))
+        found.deaths = [death for death in deaths if death.namespace in place.namespaces]
         emitted = {} if place.emitted is None else read_emitted(kafka, place.emitted, place.namespaces)
         found.calls = [*read_calls(place.log, place.namespaces), *emitted.values()]
         with psycopg.connect(place.dsn) as connection:
@@ -177,7 +180,8 @@ def _note(found: History, message: Any, place: Place, *, passed: bool) -> None:
                 found.passed.append(Passed(topic, partition, offset, event=event["id"]))
         elif data["namespace"] in place.namespaces:
             run, fence = data["run_id"], data["fence"]
-            found.messages.append(Message(topic, offset, run, fence, data["namespace"]))
+            version, due = data["job_version"], instant(data["scheduled_for"])
+            found.messages.append(Message(topic, offset, run, fence, data["namespace"], version, due))
             if passed:
                 found.passed.append(Passed(topic, partition, offset, run, fence))
     except (ValueError, KeyError, TypeError):
@@ -200,12 +204,41 @@ def read_told(value: bytes, namespaces: Sequence[str]) -> list[LifecycleRecord]:
             told["namespace"],
             told["attempt"],
             told.get("reason"),
-            instant(told["finished_at"]) if told.get("finished_at") else None,
-            told.get("error"),
+            _instant(told["finished_at"]),
+            told["error"],
+            # Where there is no result or no error, the field is left out.
+            told.get("result_digest", ""),
+            told.get("error_digest", ""),
+            _instant(told["started_at"]),
+            told["job_id"],
+            instant(told["scheduled_for"]),
+            told["origin"],
+            told["lane"],
+            told["pool"],
         )
         for told in event["data"]["outcomes"]
         if told["namespace"] in namespaces
     ]
+
+
+def read_death(value: bytes) -> Death:
+    """The event of a dead letter."""
+    told = json.loads(value)["data"]
+    history = tuple(
+        Attempt(
+            told["run_id"],
+            past["fence"],
+            past["number"],
+            past["outcome"],
+            _instant(past["started_at"]),
+            instant(past["finished_at"]),
+            past["error"],
+            past["worker"],
+        )
+        for past in told["history"]
+    )
+    names = ("run_id", "namespace", "fence", "attempts", "reason", "error", "kind", "job_name", "fingerprint")
+    return Death(*(told[name] for name in names), history)
 
 
 def read_calls(log: Path, namespaces: Sequence[str]) -> list[Call]:
@@ -241,7 +274,7 @@ def read_emitted(kafka: KafkaSide, topic: str, namespaces: Sequence[str]) -> dic
         if namespace in namespaces:
             run, fence = told["noonmark-run-id"], int(told["noonmark-fence"])
             at, scheduled_for = instant(told["ce_time"]), instant(key.split("/")[1])
-            found[told["ce_id"]] = Call(run, fence, 1, key, scheduled_for, namespace, at)
+            found[told["ce_id"]] = Call(run, fence, None, key, scheduled_for, namespace, at)
     return found
 
 
@@ -252,3 +285,7 @@ RESOLUTION = timedelta(microseconds=1)
 def instant(text: str) -> datetime:
     """Read an instant as UTC."""
     return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else instant(text)

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from noonmark.verify import History
-from noonmark.verify.history import Attempt, DeadLetter, Job, Message, Rejection, Run, Version
+from noonmark.verify.history import Attempt, DeadLetter, Job, Message, Rejection, Run, Version, Worker
 
 EFFECTS = "effects"
 """Where handlers of the tests write in the transaction of their run's outcome."""
@@ -49,7 +49,8 @@ def read_ledger(
         Run(*row)
         for row in rows(
             "select id::text, job_id::text, job_version, namespace, scheduled_for, last_scheduled_for, origin,"
-            " request_id, state, reason, attempt, fence, lane, queued_at, started_at, finished_at, losses, result::text, error"
+            " request_id, state, reason, attempt, fence, lane, queued_at, started_at, finished_at, losses, result::text, error,"
+            " pool, owner, epoch, start_by, instants"
             " from runs"
             " where namespace = any (%(ns)s)"
         )
@@ -58,19 +59,29 @@ def read_ledger(
     found.attempts = [
         Attempt(*row)
         for row in rows(
-            "select run_id::text, fence, attempt, outcome, started_at, finished_at, error from attempts"
+            "select run_id::text, fence, attempt, outcome, started_at, finished_at, error, worker, scheduled_for"
+            " from attempts"
             f" where {mine}"
         )
     ]
     found.dead_letters = [
         DeadLetter(*row)
         for row in rows(
-            f"select run_id::text, namespace, attempts, reason, error from dead_letters where {mine}"
+            "select run_id::text, namespace, attempts, reason, error, scheduled_for, job_id::text, kind, name,"
+            f" fingerprint, died_at from dead_letters where {mine}"
         )
     ]
     found.messages += [
         Message("outbox", *row)
-        for row in rows(f"select seq, run_id::text, fence, namespace from outbox where {mine}")
+        for row in rows(
+            f"select seq, run_id::text, fence, namespace, job_version, scheduled_for from outbox where {mine}"
+        )
+    ]
+    found.workers = [
+        Worker(*row)
+        for row in rows(
+            "select id, pool, pid, epoch, started_at, coalesce(lapsed_at, left_at) from workers order by id"
+        )
     ]
     found.timers = {row[0]: row[1] for row in rows(f"select run_id::text, fire_at from timers where {mine}")}
     found.limits = {

@@ -16,7 +16,7 @@ from noonmark.core.states import Lane
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.topics import PartitionCounts, Topics
-from noonmark.schemas.events.lifecycle import SettledRun, settled_event
+from noonmark.schemas.events.settled import SettledRun, settled_event
 from noonmark.settings import Settings
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]

@@ -36,6 +36,9 @@ def test_any_error_text_is_stored_and_told_as_far_as_it_can_be(world, error, sto
     assert world.column("select error from attempts") == [stored, stored]
     assert world.column("select error from dead_letters") == [stored]
     assert [told["error"] for told in world.told()] == [stored, stored]
+    digests = "select encode(sha256(convert_to(error, 'UTF8')), 'hex') from runs"
+    assert [told["error_digest"] for told in world.told()] == world.column(digests)
+    assert all("result_digest" not in told for told in world.told())
 
 
 @pytest.mark.parametrize(
@@ -57,6 +60,10 @@ def test_a_result_is_stored_as_the_text_that_the_worker_wrote(world, text, value
 
     assert world.value("select result::text from runs where id = %s", run.id) == value
     assert world.run(run.id)["state"] == "succeeded"
+    (told,) = world.told()
+    digest = "select encode(sha256(convert_to(result::text, 'UTF8')), 'hex') from runs where id = %s"
+    assert told["result_digest"] == world.value(digest, run.id)
+    assert "error_digest" not in told
 
 
 @pytest.mark.parametrize("text", ["{", "", "nul\x00"], ids=["broken", "empty", "nul"])

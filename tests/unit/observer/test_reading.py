@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from noonmark.core.ids import uuid7
 from noonmark.observer.event_parsing import read_event
-from noonmark.schemas.events.lifecycle import SettledRun, dead_event, settled_event
+from noonmark.schemas.events.lifecycle import dead_event
+from noonmark.schemas.events.settled import SettledRun, settled_event
 
 AT = datetime(2026, 6, 1, 9, 0, tzinfo=UTC)
 TOLD = AT + timedelta(minutes=1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import hashlib
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -20,16 +22,13 @@ from noonmark.schemas.events.lifecycle import (
     RunDead,
     RunOutcome,
     RunsSettled,
-    SettledRun,
     SubmissionRejected,
-    TracedRun,
     dead_event,
     read_published,
     rejection_event,
-    settled_event,
-    settled_events,
 )
 from noonmark.schemas.events.run_message import QUEUED, RunExtensions, RunQueued
+from noonmark.schemas.events.settled import SettledRun, digest, settled_event, settled_events
 from noonmark.schemas.export import documents
 from noonmark.schemas.problems.refusal import FieldError, Refused
 
@@ -58,18 +57,46 @@ def test_settled_outcomes_read_back_as_they_were_recorded():
     read = read_published(event)
     assert isinstance(read, RunsSettled)
     assert [outcome.state for outcome in read.outcomes] == ["succeeded", "retrying"]
-    assert read.outcomes[0].model_dump() == {**dataclasses.asdict(OUTCOME), "traceparent": None}
+    facts = dataclasses.asdict(OUTCOME)
+    assert read.outcomes[0].model_dump() == {
+        **facts,
+        "traceparent": None,
+        "result_digest": None,
+        "error_digest": None,
+    }
+    assert (read.outcomes[1].error, read.outcomes[1].error_digest) == ("boom", digest("boom"))
 
 
-def test_the_fast_class_has_the_fields_of_its_model():
-    assert [field.name for field in dataclasses.fields(TracedRun)] == list(RunOutcome.model_fields)
+def test_the_fast_class_has_the_fields_that_every_outcome_has():
+    optional = ["traceparent", "result_digest", "error_digest"]
+    names = [field.name for field in dataclasses.fields(SettledRun)]
+    assert names + optional == list(RunOutcome.model_fields)
 
 
-def test_only_outcomes_of_traced_runs_carry_their_trace():
-    traced = OUTCOME.traced("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-    outcomes = data_of(settled_event("default", [OUTCOME, traced]))["outcomes"]
-    assert "traceparent" not in outcomes[0]
-    assert outcomes[1] == {**outcomes[0], "traceparent": traced.traceparent}
+def test_optional_fields_are_only_in_outcomes_that_have_them():
+    traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    failed = dataclasses.replace(OUTCOME, state="retrying", error="boöm")
+    given = [
+        OUTCOME,
+        OUTCOME.detailed(traceparent=traceparent),
+        OUTCOME.detailed(result='{"sent":3}'),
+        failed,
+        failed.detailed(result="null", traceparent=traceparent),
+    ]
+    plain, traced, with_result, with_error, with_all = data_of(settled_event("default", given))["outcomes"]
+    assert set(plain) == {field.name for field in dataclasses.fields(SettledRun)}
+    assert traced == {**plain, "traceparent": traceparent}
+    assert with_result == {**plain, "result_digest": hashlib.sha256(b'{"sent":3}').hexdigest()}
+    error_digest = hashlib.sha256("boöm".encode()).hexdigest()
+    assert with_error == {**plain, "state": "retrying", "error": "boöm", "error_digest": error_digest}
+    assert with_all == {**with_error, "traceparent": traceparent, "result_digest": digest("null")}
+
+
+@pytest.mark.parametrize("result", [None, 0, 1.5, "ü", [1, {"b": None, "a": "\u2028\t/"}], {"é": True}])
+def test_a_consumer_computes_the_digest_of_a_result_from_what_the_api_returns(result: object):
+    stored = orjson.dumps(result).decode()
+    compact = json.dumps(json.loads(stored), separators=(",", ":"), ensure_ascii=False)
+    assert digest(stored) == hashlib.sha256(compact.encode()).hexdigest()
 
 
 def test_consumers_ignore_what_they_do_not_know():
@@ -97,8 +124,10 @@ def test_many_outcomes_are_split_below_the_limit_and_none_is_lost():
 
 
 def test_an_endless_error_text_is_cut_rather_than_undeliverable():
-    (value,) = settled_events("default", [dataclasses.replace(OUTCOME, error="x" * 2_000_000)])
+    error = "x" * 2_000_000
+    (value,) = settled_events("default", [dataclasses.replace(OUTCOME, error=error)])
     assert len(value) < 6000
+    assert data_of(value)["outcomes"][0]["error_digest"] == digest(error)
 
 
 def test_an_error_text_that_is_no_unicode_is_told_all_the_same():

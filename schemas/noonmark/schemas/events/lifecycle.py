@@ -1,8 +1,8 @@
 """Events that noonmark publishes about runs: outcomes, dead letters, refused submissions.
 
 The models are for consumers. They ignore unknown fields, and accept values of `state`, `origin` and `lane`
-that a later version may add. The builders are for producers and do not use the models: one event contains
-the outcomes of a whole batch.
+that a later version may add. The builders, here and in `noonmark.schemas.events.settled`, are for producers
+and do not use the models: one event contains the outcomes of a whole batch.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ from noonmark.schemas.problems.refusal import FieldError, Refused, pointer, show
 SETTLED: Final = "noonmark.runs.settled.v1"
 DEAD: Final = "noonmark.run.dead.v1"
 REJECTED: Final = "noonmark.submission.rejected.v1"
-
-MAX_MESSAGE_BYTES: Final = 900_000
-"""Kafka's default limit is 1,048,588 bytes, with key, headers and framing."""
 
 MAX_HISTORY_BYTES: Final = 200_000
 """Most bytes of the attempts in a dead letter event."""
@@ -82,6 +79,20 @@ class RunOutcome(Published):
     )
     traceparent: Annotated[
         str | None, Field(description="W3C trace context of the attempt; only for traced runs.")
+    ] = None
+    result_digest: Annotated[
+        str | None,
+        Field(
+            description="SHA-256 of the stored result, compact JSON in UTF-8: 64 hexadecimal digits; "
+            "only for runs with a result."
+        ),
+    ] = None
+    error_digest: Annotated[
+        str | None,
+        Field(
+            description="SHA-256 of the stored error in UTF-8: 64 hexadecimal digits; "
+            "only for runs with an error."
+        ),
     ] = None
 
 
@@ -188,38 +199,6 @@ def read_published(event: Event) -> Published:
 
 
 @dataclass(slots=True)
-class SettledRun:
-    """One outcome for `settled_event`, with the fields of `RunOutcome` in order."""
-
-    run_id: UUID
-    job_id: UUID
-    namespace: str
-    scheduled_for: datetime
-    origin: str
-    state: str
-    reason: str | None
-    attempt: int
-    fence: int
-    lane: str
-    pool: str
-    started_at: datetime | None
-    finished_at: datetime | None
-    error: str | None
-
-    def traced(self, traceparent: str) -> TracedRun:
-        """Return the outcome with the trace context of the run."""
-        facts = {one.name: getattr(self, one.name) for one in dataclasses.fields(SettledRun)}
-        return TracedRun(**facts, traceparent=traceparent)
-
-
-@dataclass(slots=True)
-class TracedRun(SettledRun):
-    """The outcome of a traced run; outcomes of other runs do not have the field."""
-
-    traceparent: str
-
-
-@dataclass(slots=True)
 class PastAttempt:
     """One attempt for `dead_event`, with the fields of `DeadAttempt` in order."""
 
@@ -230,36 +209,6 @@ class PastAttempt:
     worker: int | None
     started_at: datetime | None
     finished_at: datetime | None
-
-
-def settled_event(namespace: str, outcomes: Sequence[SettledRun], *, at: datetime | None = None) -> bytes:
-    """Return the structured-mode value of one event with all outcomes of a namespace.
-
-    Args:
-        namespace: namespace of all outcomes; the subject of the event.
-        outcomes: the outcomes, recorded together.
-        at: time of the event, by the database's clock.
-    """
-    return _render(SETTLED, namespace, {"outcomes": outcomes}, at)
-
-
-def settled_events(
-    namespace: str,
-    outcomes: Sequence[SettledRun],
-    *,
-    at: datetime | None = None,
-    max_bytes: int = MAX_MESSAGE_BYTES,
-) -> list[bytes]:
-    """Return events with the outcomes, each of at most `max_bytes`; larger events are split in half."""
-    value = settled_event(namespace, outcomes, at=at)
-    if len(value) <= max_bytes:
-        return [value]
-    if len(outcomes) == 1:
-        cut = dataclasses.replace(outcomes[0], error=_cut(outcomes[0].error))
-        return [settled_event(namespace, [cut], at=at)]
-    middle = len(outcomes) // 2
-    halves = (outcomes[:middle], outcomes[middle:])
-    return [event for half in halves for event in settled_events(namespace, half, at=at, max_bytes=max_bytes)]
 
 
 def dead_event(
@@ -300,14 +249,14 @@ def dead_event(
         "lane": lane,
         "pool": pool,
         "finished_at": finished_at,
-        "error": _cut(error),
+        "error": shortened(error),
         "kind": kind,
         "job_name": job_name,
         "fingerprint": fingerprint,
         "history": kept,
         "history_omitted": history_omitted + len(history) - len(kept),
     }
-    return _render(DEAD, str(run_id), data, finished_at)
+    return render_event(DEAD, str(run_id), data, finished_at)
 
 
 def _newest(history: Sequence[PastAttempt], most_bytes: int) -> list[PastAttempt]:
@@ -315,7 +264,7 @@ def _newest(history: Sequence[PastAttempt], most_bytes: int) -> list[PastAttempt
     kept: list[PastAttempt] = []
     left = most_bytes
     for attempt in reversed(history):
-        cut = dataclasses.replace(attempt, error=_cut(attempt.error))
+        cut = dataclasses.replace(attempt, error=shortened(attempt.error))
         # JSON escapes a control character with six bytes; nothing else needs more than that.
         left -= _ATTEMPT_BYTES + _json_bytes(cut.error)
         if left < 0:
@@ -366,10 +315,11 @@ def rejection_event(
         "value_base64": None if value is None else base64.b64encode(value[:cap_bytes]).decode(),
         "truncated": value is not None and len(value) > cap_bytes,
     }
-    return _render(REJECTED, f"{topic}/{partition}/{offset}", data, at)
+    return render_event(REJECTED, f"{topic}/{partition}/{offset}", data, at)
 
 
-def _render(kind: str, subject: str, data: dict[str, Any], at: datetime | None) -> bytes:
+def render_event(kind: str, subject: str, data: dict[str, Any], at: datetime | None) -> bytes:
+    """Return the structured-mode value of an event; `kind` is its type, `at` its time."""
     event_id = str(uuid7())
     try:
         return render_structured(id=event_id, source=SOURCE, type=kind, data=data, subject=subject, time=at)
@@ -392,5 +342,6 @@ def _encodable(value: Any) -> Any:
     return value
 
 
-def _cut(text: str | None) -> str | None:
+def shortened(text: str | None) -> str | None:
+    """Return an error, cut to a few thousand characters."""
     return text if text is None or len(text) <= _MAX_ERROR else text[: _MAX_ERROR - 1] + "…"

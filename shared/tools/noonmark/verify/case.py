@@ -10,12 +10,26 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
 
 from noonmark.core.schedules.schedule import Once, Schedule, load_schedule
-from noonmark.core.states import Origin
+from noonmark.core.states import Origin, RunState
 from noonmark.core.transitions import VERDICTS
-from noonmark.verify.history import Attempt, Call, Expected, History, Job, LifecycleRecord, Run, Version
+from noonmark.verify.history import (
+    Attempt,
+    Call,
+    Death,
+    Expected,
+    History,
+    Job,
+    LifecycleRecord,
+    Run,
+    Version,
+    Worker,
+)
 
 EDGE: Final = timedelta(seconds=1)
 """A request takes its locks one by one: a start within this time after the first is not a violation."""
+
+CLOCK_STEP: Final = timedelta(milliseconds=200)
+"""Virtual machines correct their clocks in steps of some milliseconds, so a time may be a little earlier."""
 
 _MOST: Final = 100_000
 """The most instants of one version that are checked."""
@@ -74,6 +88,11 @@ class Case:
         self.versions: dict[tuple[str, int], Version] = {(v.job, v.version): v for v in history.versions}
         self.calls: dict[str, list[Call]] = _grouped((call.run, call) for call in history.calls)
         self.attempts: dict[str, list[Attempt]] = _grouped((a.run, a) for a in history.attempts)
+        self.deaths: dict[str, list[Death]] = _grouped((death.run, death) for death in history.deaths or ())
+        self.workers: dict[int, Worker] = {worker.id: worker for worker in history.workers or ()}
+        self.retries: dict[str, list[LifecycleRecord]] = _grouped(
+            (event.run, event) for event in history.lifecycle if event.state == RunState.RETRYING
+        )
         self.lifecycle: dict[str, dict[str, LifecycleRecord]] = defaultdict(dict)
         for event in history.lifecycle:
             if event.state in VERDICTS:

@@ -51,7 +51,16 @@ class Version(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A row of the ledger. `losses`: of workers, since the last redrive; `result`: as JSON."""
+    """A row of the ledger.
+
+    Attributes:
+        losses: of workers, since the last redrive.
+        result: as JSON.
+        owner: its last worker; 0: the target reports the outcome.
+        epoch: of the lease of its worker.
+        start_by: until when its first attempt may start.
+        instants: the number of instants that it stands for.
+    """
 
     id: str
     job: str
@@ -72,10 +81,15 @@ class Run(NamedTuple):
     losses: int = 0
     result: str | None = None
     error: str | None = None
+    pool: str | None = None
+    owner: int | None = None
+    epoch: int | None = None
+    start_by: datetime | None = None
+    instants: int = 1
 
 
 class Attempt(NamedTuple):
-    """The row of an attempt that did not succeed."""
+    """The row of an attempt that did not succeed. `scheduled_for`: of its run; None: not in it."""
 
     run: str
     fence: int
@@ -84,6 +98,8 @@ class Attempt(NamedTuple):
     started_at: datetime | None
     finished_at: datetime
     error: str | None = None
+    worker: int | None = None
+    scheduled_for: datetime | None = None
 
 
 class DeadLetter(NamedTuple):
@@ -94,6 +110,38 @@ class DeadLetter(NamedTuple):
     attempts: int | None = None
     reason: str | None = None
     error: str | None = None
+    scheduled_for: datetime | None = None
+    job: str | None = None
+    kind: str | None = None
+    name: str | None = None
+    fingerprint: str | None = None
+    died_at: datetime | None = None
+
+
+class Death(NamedTuple):
+    """An event of the topic of dead letters. `history`: attempts that did not succeed."""
+
+    run: str
+    namespace: str
+    fence: int
+    attempts: int
+    reason: str | None
+    error: str | None
+    kind: str | None
+    name: str | None
+    fingerprint: str | None
+    history: tuple[Attempt, ...] = ()
+
+
+class Worker(NamedTuple):
+    """A row of `workers`. `until`: when its lease lapsed or it left; None: it has its lease."""
+
+    id: int
+    pool: str
+    pid: int
+    epoch: int
+    since: datetime
+    until: datetime | None
 
 
 class Rejection(NamedTuple):
@@ -114,6 +162,8 @@ class Message(NamedTuple):
     run: str
     fence: int
     namespace: str
+    job_version: int | None = None
+    scheduled_for: datetime | None = None
 
 
 class Passed(NamedTuple):
@@ -142,7 +192,7 @@ class Call(NamedTuple):
     Attributes:
         run: as the call named it, as are fence, attempt, key, instant and namespace.
         fence: of this attempt.
-        attempt: its number.
+        attempt: its number; None: the call does not name it.
         key: the idempotency key.
         scheduled_for: the instant.
         namespace: of the job.
@@ -154,7 +204,7 @@ class Call(NamedTuple):
 
     run: str
     fence: int
-    attempt: int
+    attempt: int | None
     key: str
     scheduled_for: datetime
     namespace: str
@@ -172,7 +222,10 @@ class Write(NamedTuple):
 
 
 class LifecycleRecord(NamedTuple):
-    """An outcome on the lifecycle topic; `event` is the id of the event that carried it. None: not in it."""
+    """An outcome on the lifecycle topic; `event` is the id of the event that carried it. None: not in it.
+
+    The digests are "" if the event says that there is no result, or no error.
+    """
 
     event: str
     run: str
@@ -183,6 +236,14 @@ class LifecycleRecord(NamedTuple):
     reason: str | None = None
     finished_at: datetime | None = None
     error: str | None = None
+    result_digest: str | None = None
+    error_digest: str | None = None
+    started_at: datetime | None = None
+    job: str | None = None
+    scheduled_for: datetime | None = None
+    origin: str | None = None
+    lane: str | None = None
+    pool: str | None = None
 
 
 class Sighting(NamedTuple):
@@ -298,6 +359,8 @@ class History:
     calls: list[Call] = field(default_factory=list)
     writes: list[Write] | None = None
     lifecycle: list[LifecycleRecord] = field(default_factory=list)
+    deaths: list[Death] | None = None
+    workers: list[Worker] | None = None
     sightings: Sequence[Sighting] | None = None
     children: list[Child] | None = None
     pauses: list[Pause] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from noonmark.verify import liveness, recorded, safety
+from noonmark.verify import copies, liveness, recorded, safety
 from noonmark.verify.case import Case, Violation
 
 
@@ -86,6 +86,13 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     Invariant("S15", "attempts are recorded without a gap", recorded.attempts_are_whole, _nothing),
     Invariant("S16", "times of runs and attempts are in order", recorded.times_go_forwards, _nothing),
     Invariant("S17", "outcomes stay as recorded", recorded.outcomes_stay_as_recorded, _nothing),
+    Invariant("S18", "what is written twice agrees", copies.copies_agree, _nothing),
+    Invariant(
+        "S19",
+        "attempts name the worker that made them",
+        copies.attempts_have_their_worker,
+        _without("workers were not collected", lambda case: case.history.workers is not None),
+    ),
     Invariant(
         "V1",
         "every planned instant ran or was skipped with a reason",

@@ -5,14 +5,14 @@ Rows that were deleted or rewritten contradict what is left: counters, calls, li
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import Final
 
 from noonmark.core.states import BY_HANDLER, AttemptOutcome, RunState
 from noonmark.core.transitions import VERDICTS
-from noonmark.verify.case import Case, Violation, offence
+from noonmark.verify.case import CLOCK_STEP, Case, Violation, offence
 from noonmark.verify.history import Attempt, LifecycleRecord, Run
 
 _UNCOUNTED: Final = frozenset({AttemptOutcome.LOST, AttemptOutcome.HANDED_BACK, AttemptOutcome.SNOOZED})
@@ -25,10 +25,8 @@ _EXPLAINED: Final = frozenset(
     {AttemptOutcome.FAILED, AttemptOutcome.TIMED_OUT, AttemptOutcome.LOST, AttemptOutcome.REJECTED}
 )
 """Outcomes that always have an error."""
-_CLOCK_STEP: Final = timedelta(milliseconds=200)
-"""Virtual machines correct their clocks in steps of some milliseconds, so a time may be a little earlier."""
-_COMPARED: Final = 100
-"""Characters of an error that are compared: events and dead letters may shorten it."""
+_COMPARED: Final = 3900
+"""Characters of an error that are compared where an event may have shortened it."""
 
 
 def attempts_are_whole(case: Case) -> Iterator[Violation]:
@@ -45,6 +43,27 @@ def attempts_are_whole(case: Case) -> Iterator[Violation]:
             if fence < run.fence and not unrecorded:
                 what = f"{case.title(run)} was called under fence {fence}, which no attempt records"
                 yield offence("S15", "attempt_gone", what, run)
+        yield from _announced_attempts_are_there(case, run, fences)
+        yield from _called_numbers_agree(case, run, rows)
+
+
+def _announced_attempts_are_there(case: Case, run: Run, fences: set[int]) -> Iterator[Violation]:
+    """A retry is announced under the fence of the attempt before it; a death with all its attempts."""
+    announced = {event.fence for event in case.retries.get(run.id, ())}
+    announced |= {past.fence for death in case.deaths.get(run.id, ()) for past in death.history}
+    for fence in sorted(announced - fences):
+        what = f"{case.title(run)}: an event tells of an attempt of fence {fence}, which has no row"
+        yield offence("S15", "attempt_gone", what, run)
+
+
+def _called_numbers_agree(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[Violation]:
+    numbers = {row.fence: row.attempt for row in rows}
+    if run.state == RunState.SUCCEEDED:
+        numbers.setdefault(run.fence, run.attempt)
+    for call in case.calls.get(run.id, ()):
+        if call.attempt is not None and numbers.get(call.fence, call.attempt) != call.attempt:
+            what = f"{case.title(run)} was called as attempt {call.attempt}, recorded: {numbers[call.fence]}"
+            yield offence("S15", "number", what, run, call)
 
 
 def _numbers_follow(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[Violation]:
@@ -106,20 +125,43 @@ def _newest_row_fits(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[
 def times_go_forwards(case: Case) -> Iterator[Violation]:
     """S16: queued, started, finished, in this order, by the database's clock."""
     for run in case.history.runs:
-        if run.started_at and run.finished_at and run.finished_at < run.started_at - _CLOCK_STEP:
+        if run.started_at and run.finished_at and run.finished_at < run.started_at - CLOCK_STEP:
             what = f"{case.title(run)} finished at {run.finished_at}, before its start at {run.started_at}"
             yield offence("S16", "backwards", what, run)
         # A run that was queued again keeps the start of its last attempt.
         current = run.state in _HOLDING or run.state == RunState.RETRYING
-        if current and run.queued_at and run.started_at and run.started_at < run.queued_at - _CLOCK_STEP:
+        if current and run.queued_at and run.started_at and run.started_at < run.queued_at - CLOCK_STEP:
             what = f"{case.title(run)} started at {run.started_at}, before it was queued at {run.queued_at}"
             yield offence("S16", "backwards", what, run)
         if (run.finished_at is not None) != (RunState(run.state) in VERDICTS):
             yield offence("S16", "undated", f"{case.title(run)} is {run.state}, end: {run.finished_at}", run)
+        yield from _calls_are_within_their_attempts(case, run)
     for attempt in case.history.attempts:
-        if attempt.started_at is not None and attempt.finished_at < attempt.started_at - _CLOCK_STEP:
+        if attempt.started_at is not None and attempt.finished_at < attempt.started_at - CLOCK_STEP:
             what = f"run {attempt.run}: the attempt of fence {attempt.fence} finished before its start"
             yield offence("S16", "backwards", what, attempt)
+        ended = case.runs.get(attempt.run)
+        # Written after the run in one transaction; the row of a loss belongs to an earlier fence.
+        if ended is None or attempt.fence != ended.fence or ended.finished_at is None:
+            continue
+        if attempt.finished_at < ended.finished_at - CLOCK_STEP:
+            what = f"{case.title(ended)} ended at {ended.finished_at}, its attempt before that"
+            yield offence("S16", "backwards", what, ended, attempt)
+
+
+def _calls_are_within_their_attempts(case: Case, run: Run) -> Iterator[Violation]:
+    """The clocks of targets may differ from the database's by as much as a clock may step."""
+    windows = {window.fence: window for window in case.windows[run.id]}
+    for call in case.calls.get(run.id, ()):
+        window = windows.get(call.fence)
+        if window is None:
+            continue
+        # Nothing can prevent a process that was stopped from making its call when it continues.
+        excused = case.history.unreachable and case.outcome(run.id, call.fence) is not None
+        late = call.at > window.until + CLOCK_STEP and not excused
+        if late or call.at < window.since - CLOCK_STEP:
+            what = f"{case.title(run)} was called at {call.at}, outside of its attempt of fence {call.fence}"
+            yield offence("S16", "outside", what, run, call, window)
 
 
 def outcomes_stay_as_recorded(case: Case) -> Iterator[Violation]:
@@ -137,6 +179,7 @@ def outcomes_stay_as_recorded(case: Case) -> Iterator[Violation]:
             same = (letter.reason, letter.error) == (run.reason, run.error)
             if not counted or not same:
                 yield offence("S17", "letter", f"{case.title(run)} and its dead letter differ", run, letter)
+        yield from _attempts_agree(case, run, rows)
         yield from _errors_are_kept(case, run, rows, last)
         yield from _result_is_kept(case, run)
 
@@ -154,9 +197,40 @@ def _event_agrees(case: Case, run: Run, event: LifecycleRecord, last: Attempt | 
         differ.append("finished_at")
     if event.error is not None and not _same_error(event.error, run.error):
         differ.append("error")
+    if event.result_digest is not None and event.result_digest != digest(run.result):
+        differ.append("result")
+    # A success, and a cancel at that moment, may leave the error of the attempt before in the row.
+    told = bool(event.error_digest) or run.state not in {RunState.SUCCEEDED, RunState.CANCELLED}
+    if event.error_digest is not None and told and event.error_digest != digest(run.error):
+        differ.append("error")
+    if event.started_at is not None and event.started_at != run.started_at:
+        differ.append("started_at")
     if differ:
         what = f"{case.title(run)}: the ledger and the lifecycle event differ in {', '.join(differ)}"
         yield offence("S17", "rewritten", what, run, event)
+
+
+def _attempts_agree(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[Violation]:
+    """The event of a retry tells of the attempt before it, that of a death of all."""
+    by_fence = {row.fence: row for row in rows}
+    for event in case.retries.get(run.id, ()):
+        row = by_fence.get(event.fence)
+        if row is None:
+            continue
+        said = event.attempt, event.started_at, event.error_digest
+        kept = row.attempt, row.started_at, digest(row.error)
+        if any(one not in {None, other} for one, other in zip(said, kept, strict=True)):
+            what = f"{case.title(run)}: the attempt of fence {row.fence} and its event differ"
+            yield offence("S17", "rewritten", what, run, row, event)
+    for death in case.deaths.get(run.id, ()):
+        for past in death.history:
+            row = by_fence.get(past.fence)
+            same = row is None or past._replace(error=None) == row._replace(error=None, scheduled_for=None)
+            if row is not None and not (same and _same_error(past.error, row.error)):
+                what = (
+                    f"{case.title(run)}: the attempt of fence {row.fence} and the event of the death differ"
+                )
+                yield offence("S17", "rewritten", what, run, row, past)
 
 
 def _errors_are_kept(
@@ -173,6 +247,11 @@ def _errors_are_kept(
     needed = run.state == RunState.UNKNOWN or (run.state == RunState.DEAD and not _snoozed(last))
     if run.state in _AFTER_A_ROW and last is not None and last.error is not None:
         needed = True
+    # The row of a loss says less than its run.
+    by_worker = last is not None and last.outcome != AttemptOutcome.LOST and last.fence == run.fence
+    if run.state in _AFTER_A_ROW and last is not None and by_worker and last.error != run.error:
+        what = f"{case.title(run)}: its error and that of its last attempt differ"
+        yield offence("S17", "error", what, run, last)
     if needed and run.error is None:
         yield offence("S17", "error_gone", f"{case.title(run)} is {run.state} without an error", run, last)
 
@@ -206,6 +285,11 @@ def _last_row(run: Run, rows: Sequence[Attempt]) -> Attempt | None:
 
 def _snoozed(row: Attempt | None) -> bool:
     return row is not None and row.outcome == AttemptOutcome.SNOOZED
+
+
+def digest(text: str | None) -> str:
+    """The digest of a result or an error in an event; empty if there is none."""
+    return "" if text is None else hashlib.sha256(text.encode()).hexdigest()
 
 
 def _same_error(announced: str | None, kept: str | None) -> bool:

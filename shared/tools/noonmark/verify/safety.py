@@ -12,13 +12,14 @@ from noonmark.core.schedules.schedule import TICK
 from noonmark.core.states import RunState
 from noonmark.core.transitions import TERMINAL, VERDICTS
 from noonmark.verify.case import EDGE, Case, Violation, Window, offence
-from noonmark.verify.history import Call, DeadLetter, LifecycleRecord, Message, Run
+from noonmark.verify.history import Call, DeadLetter, Death, LifecycleRecord, Message, Run
 
 _SHARE: Final = 0.35
 """Share of starts that lower lanes may have while a higher one waits: their guaranteed minimum, and what
 workers had read before."""
 _PATIENCE: Final = timedelta(seconds=2)
 """How long a run of a higher lane may be on its way to a worker before it counts as waiting."""
+_RESTART: Final = timedelta(seconds=60)
 _Slot = tuple[str, str, str | None]
 _ENOUGH: Final = 20
 """The fewest starts from which a share is meaningful."""
@@ -45,6 +46,9 @@ def submissions_are_kept(case: Case) -> Iterator[Violation]:
     for event in sorted(refused - case.expected.rejected - case.expected.refusable):
         if event in case.expected.acknowledged:
             yield Violation("S2", "refused", f"event {event} was refused", [])
+    for rejection in case.history.rejections:
+        if not rejection.reason:
+            yield offence("S2", "refused", "a submission was refused without a reason", rejection)
     if case.partway:
         return
     for event in sorted(case.expected.acknowledged - taken - refused):
@@ -183,6 +187,9 @@ def messages_are_written_with_runs(case: Case) -> Iterator[Violation]:
             said = ", ".join(sorted(announced)) or "nothing"
             what = f"{case.title(run)} is {run.state}, and events of fence {run.fence} say {said}"
             yield offence("S6", "unannounced", what, run)
+        letters = case.history.deaths is None or {death.fence for death in case.deaths.get(run.id, ())}
+        if run.state == RunState.DEAD and letters is not True and run.fence not in letters:
+            yield offence("S6", "unannounced", f"{case.title(run)} is dead, and no event says so", run)
 
 
 def starts_when_it_may(case: Case) -> Iterator[Violation]:
@@ -204,9 +211,17 @@ def starts_when_it_may(case: Case) -> Iterator[Violation]:
                     yield offence(
                         "S7", "paused", f"{case.title(run)} started during a pause", run, window, pause
                     )
+        yield from _deadline_holds(case, run)
     for call in case.history.calls:
         if (called := case.runs.get(call.run)) is not None and call.at < called.scheduled_for:
             yield offence("S7", "early", f"{case.title(called)} was called at {call.at}", called, call)
+
+
+def _deadline_holds(case: Case, run: Run) -> Iterator[Violation]:
+    """The first start is in time. After a lost reply it may be dated again, within a lease."""
+    windows = case.windows[run.id]
+    if run.start_by is not None and windows and windows[0].since > run.start_by + _RESTART:
+        yield offence("S7", "late", f"{case.title(run)} started after its deadline {run.start_by}", run)
 
 
 def overlap_and_limits_hold(case: Case) -> Iterator[Violation]:
@@ -275,11 +290,12 @@ def tenants_stay_apart(case: Case) -> Iterator[Violation]:
         if job is not None and job.namespace != run.namespace:
             yield offence("S12", "namespace", f"{case.title(run)}: its job is in {job.namespace}", run, job)
     announced = [t for events in case.lifecycle.values() for t in events.values()]
-    rows: tuple[Message | DeadLetter | LifecycleRecord | Call, ...] = (
+    rows: tuple[Message | DeadLetter | LifecycleRecord | Call | Death, ...] = (
         *case.history.messages,
         *case.history.dead_letters,
         *announced,
         *case.history.calls,
+        *(case.history.deaths or ()),
     )
     for row in rows:
         run_of = case.runs.get(row.run)
@@ -303,6 +319,10 @@ def instants_equal_the_oracle(case: Case) -> Iterator[Violation]:
             known = known or run is case.runs_of[run.job][0] or given == ()
         if not known:
             yield offence("S13", "extra", f"{case.title(run)} has no planned instant", run)
+        if run.last_scheduled_for is not None and run.state != RunState.SKIPPED:
+            yield offence("S13", "extra", f"{case.title(run)} is {run.state}, and has a range", run)
+        if run.last_scheduled_for is None and run.instants != 1:
+            yield offence("S13", "extra", f"{case.title(run)} stands for {run.instants} instants", run)
     for call in case.history.calls:
         called = case.runs.get(call.run)
         if called is None:

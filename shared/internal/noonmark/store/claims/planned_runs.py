@@ -13,7 +13,7 @@ import psycopg
 from noonmark.core.ids import uuid7_batch
 from noonmark.core.planning.promotion import Gate, Limits, gates_of
 from noonmark.core.states import Lane, Origin, Overlap, RunState, SkipReason
-from noonmark.schemas.events.lifecycle import SettledRun
+from noonmark.schemas.events.settled import SettledRun
 from noonmark.store.claims.overlap import SlotDecision, SlotRequest, decide_slots
 from noonmark.store.database.row_types import DueTimer
 from noonmark.store.database.statements import statement

@@ -15,7 +15,7 @@ from noonmark.core.ids import uuid7_batch
 from noonmark.core.planning.plan import plan_skips
 from noonmark.core.schedules.schedule import Schedule
 from noonmark.core.states import JobState, Lane, Origin, RunState, SkipReason
-from noonmark.schemas.events.lifecycle import SettledRun
+from noonmark.schemas.events.settled import SettledRun
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.schedules import ScheduleTexts
 from noonmark.store.jobs.locks import LockedJob

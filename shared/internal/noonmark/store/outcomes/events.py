@@ -17,7 +17,8 @@ import psycopg
 
 from noonmark.core.fingerprints import fingerprint
 from noonmark.core.states import Lane, RunState
-from noonmark.schemas.events.lifecycle import PastAttempt, SettledRun, dead_event, settled_events
+from noonmark.schemas.events.lifecycle import PastAttempt, dead_event
+from noonmark.schemas.events.settled import SettledRun, settled_events
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
 

@@ -17,7 +17,7 @@ import orjson
 import psycopg
 
 from noonmark.core.states import AttemptOutcome, Lane, RunState
-from noonmark.schemas.events.lifecycle import SettledRun
+from noonmark.schemas.events.settled import SettledRun
 from noonmark.store.database.columns import clean_text, span
 from noonmark.store.database.row_types import ChangedRun, StartedRun
 from noonmark.store.database.statements import statement
@@ -266,4 +266,6 @@ def _settled(outcome: Outcome, state: str, finished_at: datetime | None) -> Sett
         finished_at=finished_at,
         error=clean_text(outcome.error),
     )
-    return settled if outcome.traceparent is None else settled.traced(outcome.traceparent)
+    if outcome.result is None and outcome.traceparent is None:
+        return settled
+    return settled.detailed(result=outcome.result, traceparent=outcome.traceparent)

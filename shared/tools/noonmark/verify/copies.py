@@ -1,0 +1,137 @@
+"""Facts that are written in more than one place must agree: S18 and S19.
+
+A column that only one row of the ledger contains is not judged here; `recorded` compares outcomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import quote
+
+from noonmark.core.states import Lane, RunState
+from noonmark.verify.case import CLOCK_STEP, Case, Violation, Window, offence
+from noonmark.verify.history import Attempt, Call, Run, Worker
+
+_LAPSE: Final = timedelta(seconds=60)
+"""A start that does not see the end of a lease yet can be dated after it, while COMMIT waits."""
+_BY_TARGET: Final = 0
+"""The owner of a run whose target reports the outcome."""
+
+
+def copies_agree(case: Case) -> Iterator[Violation]:
+    """S18: rows, messages, events and calls repeat what the run says."""
+    for row in (*case.history.attempts, *case.history.dead_letters, *case.history.messages):
+        yield from _repeats(case, row, ("job", "scheduled_for"))
+    for message in case.history.messages:
+        run = case.runs.get(message.run)
+        if run is not None and message.job_version not in {None, run.version}:
+            what = f"{case.title(run)} is of version {run.version}, its message of {message.job_version}"
+            yield offence("S18", "copy", what, run, message)
+    for planned in case.history.runs:
+        if planned.job in case.jobs and (planned.job, planned.version) not in case.versions:
+            what = f"{case.title(planned)} is of version {planned.version}, which its job does not have"
+            yield offence("S18", "copy", what, planned)
+    for event in case.history.lifecycle:
+        yield from _repeats(case, event, ("job", "scheduled_for", "origin", "pool"))
+        run = case.runs.get(event.run)
+        if run is not None and event.lane not in {None, Lane(run.lane).label}:
+            yield offence("S18", "copy", f"{case.title(run)}: its event is of lane {event.lane}", run, event)
+    for call in case.history.calls:
+        run = case.runs.get(call.run)
+        if run is not None and call.scheduled_for == run.scheduled_for and call.key != key_of(run):
+            what = f"{case.title(run)} was called with key {call.key} instead of {key_of(run)}"
+            yield offence("S18", "copy", what, run, call)
+    yield from _letters_agree(case)
+
+
+def _repeats(case: Case, row: Any, names: tuple[str, ...]) -> Iterator[Violation]:
+    run = case.runs.get(row.run)
+    said = {name: getattr(row, name, None) for name in names}
+    if run is None:
+        return
+    differ = [name for name, value in said.items() if value is not None and value != getattr(run, name)]
+    if differ:
+        what = f"{case.title(run)}: a row about it differs in {', '.join(differ)}"
+        yield offence("S18", "copy", what, run, row)
+
+
+def _letters_agree(case: Case) -> Iterator[Violation]:
+    """A dead letter repeats its event; what it says of attempts and errors is compared with the run (S17)."""
+    for letter in case.history.dead_letters:
+        run = case.runs.get(letter.run)
+        if run is None or run.state != RunState.DEAD:
+            continue
+        if letter.died_at and run.finished_at and letter.died_at < run.finished_at - CLOCK_STEP:
+            what = f"{case.title(run)}: its dead letter is older than its end"
+            yield offence("S18", "copy", what, run, letter)
+        for death in case.deaths.get(run.id, ()):
+            said = (death.kind, death.name, death.fingerprint)
+            if death.fence == run.fence and said != (letter.kind, letter.name, letter.fingerprint):
+                what = f"{case.title(run)}: its dead letter and the event of it differ"
+                yield offence("S18", "copy", what, letter, death)
+
+
+def key_of(run: Run) -> str:
+    """The idempotency key that targets receive."""
+    instant = run.scheduled_for.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00")
+    return f"{run.job}/{instant}Z/{run.origin}/{quote(run.request, safe='-._~:')}"
+
+
+def attempts_have_their_worker(case: Case) -> Iterator[Violation]:
+    """S19: an attempt names the worker that made it, and that worker had its lease then."""
+    for run in case.history.runs:
+        rows = case.attempts.get(run.id, ())
+        windows = {window.fence: window for window in case.windows[run.id]}
+        for row in rows:
+            yield from _had_its_lease(case, run, row.worker, windows.get(row.fence), row)
+            if row.fence == run.fence and None not in {row.worker, run.owner} and row.worker != run.owner:
+                what = f"{case.title(run)}: its owner is {run.owner}, its last attempt is of {row.worker}"
+                yield offence("S19", "worker", what, run, row)
+            yield from _called_by_it(case, run, row.worker, row.fence)
+        yield from _had_its_lease(case, run, run.owner, windows.get(run.fence), None)
+        yield from _called_by_it(case, run, run.owner, run.fence)
+
+
+def _had_its_lease(
+    case: Case, run: Run, worker: int | None, window: Window | None, row: Attempt | None
+) -> Iterator[Violation]:
+    if worker in {None, _BY_TARGET}:
+        return
+    assert worker is not None
+    found = case.workers.get(worker)
+    if found is None:
+        # Rows of former workers are pruned, but an id that was never assigned has no excuse.
+        if worker > max(case.workers, default=0):
+            what = f"{case.title(run)} names worker {worker}, which never existed"
+            yield offence("S19", "worker", what, run, row)
+        return
+    if window is not None and not _live(found, window.since):
+        what = f"{case.title(run)} started at {window.since} on worker {worker}, which had no lease then"
+        yield offence("S19", "worker", what, run, row, found)
+    if run.pool is not None and found.pool != run.pool:
+        what = f"{case.title(run)} is of pool {run.pool}, its worker {worker} of {found.pool}"
+        yield offence("S19", "worker", what, run, row, found)
+    if row is None and run.epoch is not None and run.epoch > found.epoch:
+        what = f"{case.title(run)} is of epoch {run.epoch}, its worker {worker} of {found.epoch}"
+        yield offence("S19", "worker", what, run, found)
+
+
+def _called_by_it(case: Case, run: Run, worker: int | None, fence: int) -> Iterator[Violation]:
+    """A handler that runs in a worker's own process shows which worker it was."""
+    found = case.workers.get(worker) if worker is not None else None
+    for call in case.calls.get(run.id, ()):
+        if found is None or call.fence != fence or call.pid == found.pid:
+            continue
+        if others := [one for one in case.history.workers or () if _made(one, call)]:
+            what = f"{case.title(run)}: fence {fence} was called by worker {others[0].id}, not by {worker}"
+            yield offence("S19", "worker", what, run, call, *others)
+
+
+def _made(worker: Worker, call: Call) -> bool:
+    return worker.pid == call.pid and _live(worker, call.at)
+
+
+def _live(worker: Worker, at: datetime) -> bool:
+    return worker.since - CLOCK_STEP <= at and (worker.until is None or at <= worker.until + _LAPSE)
