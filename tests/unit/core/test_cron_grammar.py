@@ -345,6 +345,17 @@ OPTION_ERRORS = [
 ]
 
 
+def test_every_wrong_field_is_reported_with_its_place():
+    with pytest.raises(CronError) as caught:
+        parse_cron("61 9 * FOO 9")
+    message = caught.value.message
+    assert "cron minute field: value '61' at character 1 is out of range" in message
+    assert "; cron month field: 'FOO' at character 8 is not a value" in message
+    assert "; cron day-of-week field: value '9' at character 12 is out of range" in message
+    assert "hour" not in message
+    assert (caught.value.position, caught.value.field) == (1, "minute")
+
+
 @pytest.mark.parametrize(("expression", "position", "field", "said"), ERRORS)
 def test_a_bad_expression_is_refused_naming_field_character_and_what_is_allowed(
     expression, position, field, said

@@ -92,13 +92,31 @@ def read_expression(expression: str, *, dialect: str, seconds_field: str | None,
         tokens = [(match.group(), match.start() + 1) for match in re.finditer(r"[^ \t]+", expression)]
     specs, order = _specs(tokens, dialect, seconds_field)
     note = _note(specs, dialect, order)
-    try:
-        read = tuple(read_field(spec, *each, seed) for spec, each in zip(specs, tokens, strict=True))
-        if dialect == "quartz":
-            _check_quartz_days(*(each for each in read if each.name.startswith("day")))
-    except CronError as error:
-        raise CronError(error.message + note, error.position, error.field) from None
+    read = _read_fields(specs, tokens, seed, note)
+    if dialect == "quartz":
+        _check_quartz_days(*(each for each in read if each.name.startswith("day")), note)
     return Written(read, dialect, order, note)
+
+
+def _read_fields(
+    specs: tuple[Field, ...], tokens: list[tuple[str, int]], seed: str, note: str
+) -> tuple[FieldText, ...]:
+    """Read all fields.
+
+    Raises:
+        CronError: some are wrong: the message has the problem of each, position and field are the first's.
+    """
+    read: list[FieldText] = []
+    errors: list[CronError] = []
+    for spec, (text, at) in zip(specs, tokens, strict=True):
+        try:
+            read.append(read_field(spec, text, at, seed))
+        except CronError as error:
+            errors.append(error)
+    if errors:
+        message = "; ".join(error.message for error in errors) + note
+        raise CronError(message, errors[0].position, errors[0].field)
+    return tuple(read)
 
 
 def _note(specs: tuple[Field, ...], dialect: str, order: str | None) -> str:
@@ -164,11 +182,11 @@ def _quartz_specs(
     return _QUARTZ[: len(found)], "first"
 
 
-def _check_quartz_days(days: FieldText, weekdays: FieldText) -> None:
+def _check_quartz_days(days: FieldText, weekdays: FieldText, note: str) -> None:
     if days.text == weekdays.text == "?":
         raise CronError(
             f"cron {weekdays.name} field: '?' at character {weekdays.position} is not allowed together "
-            "with '?' in day-of-month; dialect 'quartz' allows '?' in one of the two fields",
+            f"with '?' in day-of-month; dialect 'quartz' allows '?' in one of the two fields{note}",
             weekdays.position,
             weekdays.name,
         )
@@ -176,7 +194,7 @@ def _check_quartz_days(days: FieldText, weekdays: FieldText) -> None:
         raise CronError(
             f"cron {weekdays.name} field: {quoted(weekdays.text)} at character {weekdays.position} is not "
             f"allowed together with {days.place}: Quartz has no rule for days that both fields restrict; "
-            "write '?' in one of them",
+            f"write '?' in one of them{note}",
             weekdays.position,
             weekdays.name,
         )
