@@ -42,6 +42,11 @@ def test_a_job_does_what_cron_did_and_no_more():
     }
 
 
+def test_a_line_that_cron_starts_only_once_at_a_time_skips_overlapping_runs():
+    (document,) = made("30 2 * * * -n -s /opt/close -n")
+    assert (document["overlap"], document["payload"]["argv"]) == ("skip", ["/opt/close", "-n"])
+
+
 def test_folder_input_variables_and_delay_are_kept():
     (document,) = made(
         "RANDOM_DELAY=5\n0 1 * * * cd /srv && A=1 ./run --x%line one%line two",

@@ -20,6 +20,9 @@ NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
         ("7d", timedelta(days=7)),
         ("1w", timedelta(weeks=1)),
         ("2h ago", timedelta(hours=2)),
+        ("1h30m", timedelta(minutes=90)),
+        ("PT15M", timedelta(minutes=15)),
+        ("300", timedelta(minutes=5)),
     ],
 )
 def test_since_takes_a_time_span(given, ago):
@@ -38,7 +41,7 @@ def test_since_may_be_left_out():
     assert read_since(None) is None
 
 
-@pytest.mark.parametrize("given", ["yesterday", "15", "-1h", "2026-02-30", "9999999999h"])
+@pytest.mark.parametrize("given", ["yesterday", "15x", "-1h", "999999999w", "2026-02-30", "9999999999h"])
 def test_since_refuses_anything_else_and_says_what_would_do(given):
     with pytest.raises(CliError, match=r"15m or 2h.*instant") as caught:
         read_since(given)

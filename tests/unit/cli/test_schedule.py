@@ -186,8 +186,8 @@ def test_instants_before_1970_can_be_looked_at():
         ([], None, None, "no schedule is given"),
         (["-f", "jobs.yaml", "--cron", "0 9 * * *"], "cron", None, "exclude each other"),
         (["-f", "/nowhere/jobs.yaml"], "file", None, "cannot read"),
-        (["--cron", "5"], "cron", None, "has 1 field; 5 are needed"),
-        (["--cron", "5", "--dialect", "quartz"], "cron", None, "has 1 field; dialect"),
+        (["--cron", "5"], "cron", None, "is a fixed period; write --every 5"),
+        (["--cron", "5", "--dialect", "quartz"], "cron", None, "is a fixed period; write --every 5"),
         (["--on-holiday", "skip", *CRON], "on_holiday", None, "--exclude-calendar or --include-calendar"),
         ([*CRON, "--exclude-calendar", "us"], "exclude_calendar", None, "--calendar us=FILE"),
         ([*CRON, "--include-calendar", "us"], "include_calendar", None, "--calendar us=FILE"),
@@ -240,12 +240,17 @@ def test_errors_of_documents_speak_of_fields():
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("PT15M", "for a fixed period: --every PT15M"),
-        ("15m", "for a fixed period: --every PT15M"),
-        ("900", "for a fixed period: --every 900"),
-        ("FREQ=DAILY", "for a recurrence rule: --rrule FREQ=DAILY with --dtstart 2026-01-05T09:00:00"),
-        ("RRULE:FREQ=WEEKLY;BYDAY=MO", "for a recurrence rule: --rrule 'RRULE:FREQ=WEEKLY;BYDAY=MO'"),
-        ("2026-06-01T09:00:00Z", "for one instant: --at 2026-06-01T09:00:00Z"),
+        ("PT15M", "is a fixed period; write --every PT15M"),
+        ("15m", "is a fixed period; write --every 15m"),
+        ("900", "is a fixed period; write --every 900"),
+        ("FREQ=DAILY", "is a recurrence rule; write --rrule FREQ=DAILY --dtstart 2026-01-05T09:00:00"),
+        ("RRULE:FREQ=WEEKLY;BYDAY=MO", "is a recurrence rule; write --rrule 'RRULE:FREQ=WEEKLY;BYDAY=MO'"),
+        ("2026-06-01T09:00:00Z", "is one instant; write --at 2026-06-01T09:00:00Z"),
+        ("cron(0 9 ? * MON-FRI *)", "is AWS's cron(...); write --cron '0 9 * * MON-FRI'"),
+        ("cron(15 10 ? * 2-6 2027)", "write --cron '0 15 10 ? * 2-6 2027' --dialect quartz"),
+        ("rate(5 minutes)", "is AWS's rate(...); write --every 5m"),
+        ("0 0 9 ? * 2-6 2027", "write --cron '0 0 9 ? * 2-6 2027' --dialect quartz"),
+        ("@every 1h30m", "is a fixed period; write --every 1h30m"),
     ],
 )
 def test_a_text_that_is_no_cron_expression_gets_the_option_it_is_for(text, hint):
@@ -254,7 +259,7 @@ def test_a_text_that_is_no_cron_expression_gets_the_option_it_is_for(text, hint)
 
 def test_a_hint_is_given_only_where_the_text_is_another_kind():
     for text in ("0 9 * *", "61 * * * *", "@sometimes", "daily"):
-        assert "; for " not in error("--cron", text)["message"]
+        assert "; write --" not in error("--cron", text)["message"]
 
 
 @pytest.mark.parametrize(

@@ -137,8 +137,8 @@ def test_diff_from_now_ends_on_a_whole_second():
         ("0 9 * * *", '{"name": "a"}', "B: is a job without a schedule"),
         ("@/nowhere.yaml", "0 9 * * *", "A: cannot read /nowhere.yaml"),
         ("@sometimes", "0 9 * * *", "A: cron nickname '@sometimes'"),
-        ("PT15M", "0 9 * * *", 'for a fixed period: {"every": "PT15M"}'),
-        ("0 9 * * *", "FREQ=DAILY", 'for a recurrence rule: {"rrule": "FREQ=DAILY", "dtstart": '),
+        ("PT15M", "0 9 * * *", 'is a fixed period; write {"every": "PT15M"}'),
+        ("0 9 * * *", "FREQ=DAILY", 'is a recurrence rule; write {"rrule": "FREQ=DAILY", "dtstart": '),
     ],
 )
 def test_diff_says_which_side_is_wrong(old, new, told):

@@ -280,8 +280,8 @@ ERRORS = [
         "no day of day-of-month field '*/8' at character 5 can be one of day-of-week field '1#5' at character 11",
     ),
     # How many fields there are.
-    ("* * * * * * *", 13, None, "7 fields; 5 are needed: minute hour day-of-month month day-of-week, or 6"),
-    ("0 0 6 2 2 ? 2030", 13, None, "only dialect 'quartz' has a year field"),
+    ("* * * * * * * *", 13, None, "8 fields; 5 are needed: minute hour day-of-month month day-of-week, or 6"),
+    ("0 0 6 2 2 ? 2030", None, None, 'write {"cron": "0 0 6 2 2 ? 2030", "dialect": "quartz"}'),
     ("* * * * * * * *", 13, None, "8 fields"),
     ("* * * *", None, None, "4 fields; 5 are needed"),
     ("", None, None, "0 fields"),
@@ -292,7 +292,8 @@ ERRORS = [
     ("TZ=UTC 0 0 * * *", 1, None, "in the field 'timezone'"),
     ("@reboot", 1, None, "nickname '@reboot' at character 1 is not known; allowed: @hourly"),
     ("@reboot", 1, None, "'@reboot' is not a time"),
-    ("  @every 5m", 3, None, "use the field 'every'"),
+    ("  @every 5m", None, None, '\'@every 5m\' is a fixed period; write {"every": "5m"}'),
+    ("@every", 1, None, 'for a fixed period write {"every": "5m"}'),
     ("@", 1, None, "is not known"),
     ("0" * 1001, None, None, "1001 characters; at most 1000 are allowed"),
     # Six fields: which reading was taken is part of the message.
@@ -342,6 +343,17 @@ OPTION_ERRORS = [
     ("0 0 0 29 2 ? 2027", QUARTZ, 14, "year", "never fires: no year of year field '2027' at character 14"),
     ("0 0 0 30 2 ? 2028", QUARTZ, 7, "day-of-month", "February has no day 30"),
 ]
+
+
+def test_every_wrong_field_is_reported_with_its_place():
+    with pytest.raises(CronError) as caught:
+        parse_cron("61 9 * FOO 9")
+    message = caught.value.message
+    assert "cron minute field: value '61' at character 1 is out of range" in message
+    assert "; cron month field: 'FOO' at character 8 is not a value" in message
+    assert "; cron day-of-week field: value '9' at character 12 is out of range" in message
+    assert "hour" not in message
+    assert (caught.value.position, caught.value.field) == (1, "minute")
 
 
 @pytest.mark.parametrize(("expression", "position", "field", "said"), ERRORS)

@@ -121,6 +121,16 @@ def test_a_percent_sign_begins_what_the_command_reads(text, command, stdin):
 
 
 @pytest.mark.parametrize(
+    ("options", "quiet", "single"),
+    [("", False, False), ("-n ", False, False), ("-q\t", True, False), ("-s ", False, True), ("-n -s -q ", True, True), ("-ns ", False, True)],
+)  # fmt: skip
+def test_options_of_cron_before_a_command_are_not_part_of_it(options, quiet, single):
+    for text, system in ((f"0 9 * * * {options}/a -n b", False), (f"0 9 * * * www {options}/a -n b", True)):
+        entry = only(text, system=system)
+        assert (entry.command, entry.quiet, entry.single) == ("/a -n b", quiet, single)
+
+
+@pytest.mark.parametrize(
     ("line", "told"),
     [
         ("@reboot /a", "@reboot is not a time"),
@@ -139,7 +149,23 @@ def test_a_percent_sign_begins_what_the_command_reads(text, command, stdin):
         ("*/x * * * * /a", "the step of '*/x'"),
         ("5/15 * * * * /a", "write 5-59/15, or 5"),
         ("0 22-2 * * * /a", "runs backwards"),
-        ("0~30 * * * * /a", "random value"),
+        ("*/00 * * * * /a", "the step of '*/00' in the minute field is not a number from 1 up"),
+        ("*/60 * * * * /a", "the step of '*/60' in the minute field is longer than 59"),
+        ("0 */24 * * * /a", "some refuse the line; write 0 for the first value only"),
+        ("0 0 */31 * * /a", "in the day-of-month field is longer than 30"),
+        ("0 0 1 */12 * /a", "write 1 for the first value only"),
+        ("0 0 3-9/99999 * * /a", "write 3 for the first value only"),
+        ("0 0 * * */8 /a", "longer than 7"),
+        ("0~30 * * * * /a", "create the job with H(0-30) in this field"),
+        ("0~59 3 * * * /a", "create the job with H in this field"),
+        ("~ 3 * * * /a", "cron picks a random value for '~' in the minute field"),
+        ("0 ~6 * * * /a", "create the job with H(0-6) in this field"),
+        ("~/10 3 * * * /a", "create the job with H/10 in this field"),
+        ("61 25 * * 8 /a", "'61' is not a value of cron's minute field: use 0 to 59; '25' is not a value of cron's hour"),
+        ("0 0 * * * -x /a", "'-x' before the command is not an option of cron"),
+        ("0 0 * * * -nx /a", "'-nx' before the command"),
+        ("0 0 * * * - /a", "'-' before the command"),
+        ("0 0 * * * -s", "no command follows -s"),
         ("0 0 L * * /a", "'L' is not a value"),
         ("H * * * * /a", "'H' is not a value"),
         ("1,,2 * * * * /a", "'' is not allowed"),

@@ -138,6 +138,14 @@ def test_six_fields_say_where_the_seconds_were_read():
     )
 
 
+def test_a_question_mark_before_numbered_weekdays_may_be_meant_for_quartz():
+    expression = "0 0 12 ? * 2-6"
+    assert any("set the dialect to quartz" in line for line in details(expression))
+    assert not any("dialect to quartz" in line for line in details("0 0 12 ? * MON#2"))
+    assert not any("dialect to quartz" in line for line in details("0 0 12 * * 2-6"))
+    assert not any("dialect to quartz" in line for line in details(expression, dialect="quartz"))
+
+
 def test_the_day_rule_is_stated_where_it_matters():
     assert "Neither day field starts with *: a day fires when its date or its weekday matches." in details(
         "30 4 1,15 * 5"

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from noonmark.core.explanations.recurrence import describe
+from noonmark.core.explanations.recurrence import describe, taken_from_start
 from noonmark.core.rrule.recurrence_set import parse_rrule
 
 START = datetime(1996, 2, 29, 9, 0)  # noqa: DTZ001 - a wall-clock time
@@ -18,14 +18,24 @@ SAID = {
     "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1": "the last weekday of each month at 09:00",
     "FREQ=MONTHLY;BYDAY=TU,WE,TH;BYSETPOS=3": "the 3rd Tuesday, Wednesday or Thursday of each month at 09:00",
     "FREQ=MONTHLY;BYDAY=-1SU,1FR": "the 1st Friday and the last Sunday of each month at 09:00",
-    "FREQ=MONTHLY;BYMONTHDAY=-1,15,-3": "every month on the 15th, the 3rd last day and the last day of the month "
-    "at 09:00",
-    "FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13": "every month on the 13th of the month if that is Friday at 09:00",
+    "FREQ=MONTHLY;BYMONTHDAY=-1,15,-3": "the 15th, the 3rd last day and the last day of each month at 09:00",
+    "FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13": "the 13th of each month if that is a Friday at 09:00",
     "FREQ=YEARLY": "every year on 29 February at 09:00",
-    "FREQ=YEARLY;BYYEARDAY=1,-1": "every year on day 1 and the last day of the year at 09:00",
+    "FREQ=YEARLY;BYYEARDAY=1,-1": "day 1 and the last day of each year at 09:00",
     "FREQ=YEARLY;BYDAY=20MO": "the 20th Monday of each year at 09:00",
     "FREQ=YEARLY;BYMONTH=3;BYDAY=2TH": "the 2nd Thursday of each March at 09:00",
-    "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO": "every year in week 20 of the year on Monday at 09:00",
+    "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO": "every Monday in week 20 of the year at 09:00",
+    "FREQ=YEARLY;BYWEEKNO=20": "every Thursday in week 20 of the year at 09:00",
+    "FREQ=YEARLY;BYMONTHDAY=30": "the 30th of each month at 09:00",
+    "FREQ=YEARLY;BYMONTH=3;BYDAY=MO": "every Monday in March at 09:00",
+    "FREQ=MONTHLY;BYDAY=MO,WE": "every Monday and Wednesday at 09:00",
+    "FREQ=YEARLY;BYDAY=MO,2TU": "every Monday and the 2nd Tuesday of each year at 09:00",
+    "FREQ=DAILY;BYMONTHDAY=1;BYMONTH=5": "every year on 1 May at 09:00",
+    "FREQ=DAILY;INTERVAL=10;BYDAY=MO": "every 10 days if that is a Monday at 09:00, counted from "
+    "29 February 1996 09:00",
+    "FREQ=MONTHLY;INTERVAL=2;BYDAY=MO,TU,WE,TH,FR": "every 2 months on every day from Monday to Friday at 09:00, "
+    "counted from 29 February 1996 09:00",
+    "FREQ=HOURLY;BYMONTH=3;BYMINUTE=0": "every hour in March at minute 0",
     "FREQ=YEARLY;BYMONTH=3,4;BYDAY=MO,TU;BYSETPOS=1": "the 1st Monday or Tuesday of March and April together, "
     "each year at 09:00",
     "FREQ=MINUTELY;INTERVAL=20;BYHOUR=9,10,11;BYDAY=SA,SU": "every 20 minutes on Saturday and Sunday in the hours "
@@ -51,3 +61,26 @@ def test_a_recurrence_is_said_in_words(text, words):
 def test_a_single_rule_is_said_with_its_exceptions():
     rule = parse_rrule("RRULE:FREQ=DAILY\nEXDATE:19970903T090000", dtstart=START).rules[0]
     assert describe(rule) == "every day at 09:00, except on 3 September 1997 09:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "FREQ=YEARLY;BYWEEKNO=20",
+            "The rule has no BYDAY, so it fires on the weekday of DTSTART, Thursday.",
+        ),
+        ("FREQ=WEEKLY", "The rule has no BYDAY, so it fires on the weekday of DTSTART, Thursday."),
+        ("FREQ=MONTHLY", "The rule names no day, so it fires on the day of DTSTART, the 29th of the month."),
+        (
+            "FREQ=YEARLY;BYMONTH=5",
+            "The rule names no day, so it fires on the day of DTSTART, the 29th of the month.",
+        ),
+        ("FREQ=YEARLY", "The rule names no day, so it fires on the date of DTSTART, 29 February."),
+        ("FREQ=WEEKLY;BYDAY=TH", None),
+        ("FREQ=YEARLY;BYWEEKNO=20;BYMONTHDAY=15", None),
+        ("FREQ=DAILY", None),
+    ],
+)
+def test_days_that_only_dtstart_names_are_pointed_out(text, words):
+    assert taken_from_start(parse_rrule(text, dtstart=START).rules[0]) == words

@@ -230,7 +230,7 @@ SHAPELESS: list[tuple[object, str, str]] = [
     ({"rrule": ["FREQ=DAILY", 5], "dtstart": DTSTART}, "/rrule", "rrule is an array; text such as"),
     ({"rrule": "FREQ=DAILY", "dtstart": "2026-01-01T00:00:00Z"}, "/dtstart", "a local time without offset"),
     ({"rrule": "FREQ=DAILY", "dtstart": 5}, "/dtstart", "dtstart is a number"),
-    ({"every": 0.5}, "/every", "out of range; a number of seconds, at least 1"),
+    ({"every": 0.5}, "/every", "out of range; a duration such as 15m, 1h30m or PT15M, or a number of seconds, at least 1"),
     ({"every": "P1M"}, "/every", "months or years"),
     ([{"every": []}], "/0/every", "every is an array"),
     ({**NINE, "timezone": 5}, "/timezone", "timezone is a number"),

@@ -25,8 +25,10 @@ _JITTER_SECONDS: Final = 31 * 86_400
 
 # What `noonmark.core.instants.parse_duration` accepts, as an expression that editors understand.
 _DURATION: Final = (
-    r"^P(?=.)([0-9]{1,9}W)?([0-9]{1,9}D)?"
-    r"(T(?=.)([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,12}(\.[0-9]{1,6})?S)?)?$"
+    r"^(P(?=.)([0-9]{1,9}W)?([0-9]{1,9}D)?"
+    r"(T(?=.)([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,12}(\.[0-9]{1,6})?S)?)?"
+    r"|(?=.)([0-9]{1,9}w)?([0-9]{1,9}d)?([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,12}(\.[0-9]{1,6})?s)?"
+    r"|[0-9]{1,12}(\.[0-9]{1,6})?)$"
 )
 _LOCAL: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"
 _NULL: Final[JsonDict] = {"type": "null"}
@@ -87,8 +89,9 @@ _Every = Annotated[
         }
     ),
     Field(
-        description="Elapsed time between instants: at least 1 second, as a number or an ISO 8601 duration.",
-        examples=[900, "PT15M", "P1D"],
+        description="Elapsed time between instants: at least 1 second, as a number of seconds, or as a "
+        "duration such as 15m, 1h30m or PT15M.",
+        examples=[900, "15m", "PT15M", "P1D"],
     ),
 ]
 _Dialect = Annotated[

@@ -34,7 +34,11 @@ Texts = list[str] | None
 _RRULE = _rule(
     "--rrule", "RFC 5545 lines: RRULE, RDATE, EXDATE, DTSTART; separate with \\n, or repeat.", "TEXT"
 )
-_EVERY = _rule("--every", "ISO 8601 duration or seconds; counts from --start, else from --after.", "DURATION")
+_EVERY = _rule(
+    "--every",
+    "Duration such as 15m or PT15M, or seconds; counts from --start, else from --after.",
+    "DURATION",
+)
 _FILE = typer.Option(
     "--file",
     "-f",

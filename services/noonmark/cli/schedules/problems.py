@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from typing import Final, Literal
+from typing import Final
 
+from noonmark.core.cron.foreign import translation
 from noonmark.core.schedule_error import ScheduleError
-
-Origin = Literal["option", "document"]
 
 _FIELD_OF: Final = {"timezone": "zone", "exclude": "exclude_calendar", "include": "include_calendar"}
 """Fields of documents whose options have other names."""
@@ -29,11 +28,8 @@ _UNDERSCORED: Final = re.compile(
     r"(?: '(\w+)'(?= (?:reads|means|is not allowed)|\)))?"
 )
 
-_EVERY: Final = re.compile(r"P(?:\d+[YMWD]|T(?=\d))[\dHMSYWD.T]*|\d+(?:\.\d+)? ?[smhd]?", re.IGNORECASE)
-_RRULE: Final = re.compile(r"(?:RRULE|EXRULE|DTSTART|RDATE|EXDATE)\b[^ ]*|FREQ=.*", re.IGNORECASE | re.DOTALL)
-_INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\d.*")
+_WRITE: Final = re.compile(r"; write (\{.*\})$", re.DOTALL)
 _FILE: Final = re.compile(r".+\.(?:ya?ml|json|jsonl|ndjson)", re.IGNORECASE)
-_UNITS: Final = {"s": "PT{}S", "m": "PT{}M", "h": "PT{}H", "d": "P{}D"}
 
 
 class InputError(Exception):
@@ -72,18 +68,18 @@ class InputError(Exception):
 def of_options(error: ScheduleError, text: object) -> InputError:
     """Return the error of options; `text` is the expression."""
     named = _named(error)
-    message = in_option_words(error.message) + _hint(error, text, "option")
+    message = in_option_words(error.message)
     return InputError(_FIELD_OF.get(named or "", named), message, error.position, _marked(error, text))
 
 
 def of_document(error: ScheduleError, text: object, pointer: str) -> InputError:
     """Return the error of a document; `text` is the value at the pointer."""
-    message = error.message + _hint(error, text, "document")
-    return InputError(_named(error), message, error.position, _marked(error, text), pointer)
+    return InputError(_named(error), error.message, error.position, _marked(error, text), pointer)
 
 
 def in_option_words(message: str) -> str:
     """Return a message with the names of options instead of fields: --zone for timezone."""
+    message = _WRITE.sub(_as_options, message)
     message = (
         _LEADING.sub(lambda found: f"--{found[0]}", message, count=1) if _LEADING.match(message) else message
     )
@@ -94,23 +90,13 @@ def in_option_words(message: str) -> str:
     )
 
 
-def suggestion(text: str, origin: Origin) -> str | None:
-    """Return how to write a text that is not a cron expression but another kind of schedule; else None.
-
-    Args:
-        text: the text in origin of a cron expression.
-        origin: whether the schedule is from options or a document.
-    """
-    text = text.strip()
-    if _EVERY.fullmatch(text):
-        every = _duration(text)
-        return f"for a fixed period: {_written('every', every, origin)}"
-    if _RRULE.fullmatch(text):
-        suffix = " with --dtstart 2026-01-05T09:00:00" if origin == "option" else ""
-        return f"for a recurrence rule: {_written('rrule', text, origin)}{suffix}"
-    if _INSTANT.fullmatch(text):
-        return f"for one instant: {_written('at', text, origin)}"
-    return None
+def _as_options(found: re.Match[str]) -> str:
+    """Return the advice to write a document as the advice to write options."""
+    try:
+        document = json.loads(found[1])
+    except ValueError:
+        return found[0]
+    return f"; write {' '.join(f'--{key} {shlex.quote(str(value))}' for key, value in document.items())}"
 
 
 def unexpected(words: list[str], cron: str | None) -> InputError:
@@ -124,34 +110,14 @@ def unexpected(words: list[str], cron: str | None) -> InputError:
         advice = "use options for a schedule, or -f FILE for documents"
     else:
         whole = " ".join(words)
-        advice = f"write {(suggestion(whole, 'option') or f'--cron {_quoted(whole)}').rpartition(': ')[2]}"
+        found = translation(whole)
+        other = in_option_words(f"; {found.rpartition('; ')[2]}") if found and found.endswith("}") else None
+        advice = other.removeprefix("; ") if other else f"write --cron {_quoted(whole)}"
     return InputError(None, f"unexpected argument {_quoted(words[0])}; {advice}")
 
 
 def _quoted(text: str) -> str:
     return f"'{text}'" if "'" not in text and not text.isalnum() else shlex.quote(text)
-
-
-def _duration(text: str) -> str:
-    """Return a duration with a unit as ISO 8601, such as PT15M for 15m; else unchanged."""
-    unit = _UNITS.get(text[-1].lower())
-    return text if unit is None or text[0] in "pP" else unit.format(text[:-1].strip())
-
-
-def _written(kind: str, value: str, origin: Origin) -> str:
-    if origin == "option":
-        return f"--{kind} {shlex.quote(value)}"
-    number = kind == "every" and value.isdigit()
-    shown: dict[str, object] = {kind: int(value) if number else value}
-    if kind == "rrule" and "DTSTART" not in value.upper():
-        shown["dtstart"] = "2026-01-05T09:00:00"
-    return json.dumps(shown, ensure_ascii=False)
-
-
-def _hint(error: ScheduleError, text: object, origin: Origin) -> str:
-    of_cron = error.pointer.rpartition("/")[2] not in {"every", "rrule", "at", "dtstart", "start", "end"}
-    found = suggestion(text, origin) if of_cron and isinstance(text, str) else None
-    return f"; {found}" if found else ""
 
 
 def _named(error: ScheduleError) -> str | None:

@@ -125,7 +125,7 @@ def _document(entry: CronEntry, name: str, zone: str, rules: Rules) -> dict[str,
         "timeout_seconds": int(seconds) if seconds.is_integer() else seconds,
         "max_retries": 0,
         "misfire": "skip",
-        "overlap": "allow",
+        "overlap": "skip" if entry.single else "allow",
         "delivery": "at_most_once",
     }
     if entry.user is not None:

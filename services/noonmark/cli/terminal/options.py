@@ -14,8 +14,6 @@ import typer
 from noonmark.cli.terminal.problems import CliError, ExitCode
 from noonmark.core.states import ResumeChoice
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_SHORT: Final = re.compile(r"(\d{1,6})([smhdw])(?: ago)?")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -91,13 +89,13 @@ def read_since(given: str | None, *, now: datetime | None = None, option: str = 
     """
     if given is None:
         return None
-    if (seconds := as_seconds(given)) is not None:
-        return (now or datetime.now(UTC)) - timedelta(seconds=seconds)
-    from noonmark.core.instants import parse_instant  # noqa: PLC0415 - only for the rare form
+    from noonmark.core.instants import parse_instant  # noqa: PLC0415 - only where an option has a time
 
     try:
+        if (seconds := as_seconds(given)) is not None:
+            return (now or datetime.now(UTC)) - timedelta(seconds=seconds)
         return parse_instant(f"{given}T00:00:00Z" if _DAY.fullmatch(given) else given)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise CliError(
             f"{option} {given!r} is not a time span such as 15m or 2h, a day such as 2026-06-01, or an"
             " instant such as 2026-06-01T09:00:00Z",
@@ -106,14 +104,18 @@ def read_since(given: str | None, *, now: datetime | None = None, option: str = 
 
 
 def as_seconds(given: str) -> int | None:
-    """Return the seconds of a time span such as 90s, 15m, 2h, 7d or 4w; None for other texts."""
-    found = _SHORT.fullmatch(given)
-    return int(found[1]) * _UNITS[found[2]] if found else None
+    """Return the whole seconds of a duration such as 15m, PT15M or 900 (also with "ago"), else None."""
+    from noonmark.core.instants import parse_duration  # noqa: PLC0415 - only where an option has a duration
+
+    try:
+        return int(parse_duration(given.removesuffix(" ago")).total_seconds())
+    except ValueError:
+        return None
 
 
 def _no_time(given: str | None) -> str | None:
     """Reject a time in `--after`, which `run cancel` accepts, and name the right option."""
-    if given is not None and (as_seconds(given) is not None or _DAY.match(given)):
+    if given is not None and ((as_seconds(given) is not None and not given.isdigit()) or _DAY.match(given)):
         raise CliError(
             f"--after {given!r} is a time, but here --after takes the `next_cursor` of the previous page;"
             " use --since for a time, if the command has it",

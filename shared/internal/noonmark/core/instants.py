@@ -15,6 +15,13 @@ _DURATION: Final = re.compile(
     r"(?:T(?=.)(?:(?P<hours>[0-9]{1,9})H)?(?:(?P<minutes>[0-9]{1,9})M)?"
     r"(?:(?P<seconds>[0-9]{1,12}(?:\.[0-9]{1,6})?)S)?)?"
 )
+_SHORT_DURATION: Final = re.compile(
+    r"(?=.)(?:(?P<weeks>[0-9]{1,9})w)?(?:(?P<days>[0-9]{1,9})d)?(?:(?P<hours>[0-9]{1,9})h)?"
+    r"(?:(?P<minutes>[0-9]{1,9})m)?(?:(?P<seconds>[0-9]{1,12}(?:\.[0-9]{1,6})?)s)?"
+)
+_PLAIN_SECONDS: Final = re.compile(r"(?P<seconds>[0-9]{1,12}(?:\.[0-9]{1,6})?)")
+DURATION_FORMS: Final = "a duration such as 15m, 1h30m or PT15M, or a number of seconds"
+"""What `parse_duration` reads, for messages and help texts."""
 _CALENDAR_DURATION: Final = re.compile(r"P[0-9]{1,9}[YM][0-9A-Z.]*")
 
 
@@ -57,18 +64,21 @@ def parse_instant(value: object) -> datetime:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read an ISO 8601 duration of weeks, days (24 h each), hours, minutes and seconds.
+    """Read a duration: `PT15M`, `15m` or `1h30m`, or a number of seconds; the longest unit is the week.
+
+    A day has 24 hours. Every option, field and setting that takes a duration as text takes these forms.
 
     Raises:
         ValueError: not a duration, or one in months or years. The message is to follow the field's name.
     """
-    found = _DURATION.fullmatch(text)
+    forms = (_DURATION, _SHORT_DURATION, _PLAIN_SECONDS)
+    found = next((found for form in forms if (found := form.fullmatch(text)) is not None), None)
     if found is None:
         if _CALENDAR_DURATION.fullmatch(text):
             raise ValueError(
                 f"{shortened(text)} counts in months or years: a month has no fixed length; use days"
             )
-        raise ValueError(f"{shortened(text)} is not a duration")
+        raise ValueError(f"{shortened(text)} is not a duration; write {DURATION_FORMS}")
     try:
         return timedelta(**{unit: float(number) for unit, number in found.groupdict("0").items()})
     except OverflowError:

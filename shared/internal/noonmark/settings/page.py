@@ -30,7 +30,8 @@ _HEAD: Final = """\
 
 Every process reads its settings once, from the environment. The defaults suit a first installation.
 `noonmark config check` shows the current values, with secrets masked, and all problems. A variable that
-starts with `NOONMARK_` but is not a setting is an error.
+starts with `NOONMARK_` but is not a setting is an error. A setting in seconds is a number, or a
+duration such as `5m`, `1h30m` or `PT5M`.
 
 For advice on values see [operations.md](operations.md). `python -m noonmark.settings` generates this page; do
 not edit it by hand.

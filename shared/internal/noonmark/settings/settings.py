@@ -11,10 +11,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, get_origin
 
-from pydantic import SecretStr, ValidationError, field_validator
+from pydantic import SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsConfigDict
 
+from noonmark.core.instants import parse_duration
 from noonmark.core.zones.zones import use_zone_data
 from noonmark.settings.api import ApiSettings
 from noonmark.settings.commands import CommandSettings
@@ -76,6 +77,22 @@ class Settings(
     def _strip_line_ending(cls, given: object) -> object:
         """A Kubernetes Secret created from a file often ends with a line break; no setting does."""
         return given.rstrip("\r\n") if isinstance(given, str) else given
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _read_duration(cls, given: object, info: ValidationInfo) -> object:
+        """A setting in seconds also takes `5m` and `PT5M`, as job documents and options do."""
+        name = info.field_name or ""
+        if not (
+            isinstance(given, str)
+            and name.endswith("_seconds")
+            and cls.model_fields[name].annotation is float
+        ):
+            return given
+        try:
+            return given if given.replace(".", "").isdigit() else parse_duration(given).total_seconds()
+        except ValueError:
+            return given
 
     @classmethod
     def load(cls, *, given_as: Mapping[str, str] | None = None, **overrides: object) -> Settings:

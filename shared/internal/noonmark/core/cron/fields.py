@@ -228,8 +228,12 @@ def _range(spec: Field, low: int, high: int, at: int) -> tuple[int, int]:
 def _step(spec: Field, text: str, at: int, most: int) -> int:
     step = int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else 0
     if not 1 <= step <= most:
+        long = (
+            f"; a longer step would leave only the first value: write {spec.low}" if step > spec.high else ""
+        )
         raise CronError(
-            f"cron {spec.name} field: step {quoted(text)} at character {at} is not allowed; use 1 to {most}",
+            f"cron {spec.name} field: step {quoted(text)} at character {at} is not allowed; use 1 to {most}"
+            f"{long}",
             at,
             spec.name,
         )

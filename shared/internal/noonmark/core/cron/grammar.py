@@ -32,6 +32,7 @@ from noonmark.core.cron.fields import (
     quoted,
     read_field,
 )
+from noonmark.core.cron.foreign import translation
 
 MAX_LENGTH: Final = 1000
 """The most characters of an expression: all values of all fields written out need 360."""
@@ -81,21 +82,41 @@ def read_expression(expression: str, *, dialect: str, seconds_field: str | None,
     if len(expression) > MAX_LENGTH:
         raise CronError(f"cron expression has {len(expression)} characters; at most {MAX_LENGTH} are allowed")
     text = expression.strip(" \t")
+    if (dialect == "unix" or len(text.split()) != 7) and (found := translation(text)) is not None:
+        raise CronError(f"cron expression {quoted(text)} {found}")
     if text.startswith("@"):
         at = expression.index("@") + 1
-        found = [(token, at) for token in _nickname(text, at).split()]
+        tokens = [(token, at) for token in _nickname(text, at).split()]
         dialect = "unix"
     else:
-        found = [(match.group(), match.start() + 1) for match in re.finditer(r"[^ \t]+", expression)]
-    specs, order = _specs(found, dialect, seconds_field)
+        tokens = [(match.group(), match.start() + 1) for match in re.finditer(r"[^ \t]+", expression)]
+    specs, order = _specs(tokens, dialect, seconds_field)
     note = _note(specs, dialect, order)
-    try:
-        read = tuple(read_field(spec, *each, seed) for spec, each in zip(specs, found, strict=True))
-        if dialect == "quartz":
-            _check_quartz_days(*(each for each in read if each.name.startswith("day")))
-    except CronError as error:
-        raise CronError(error.message + note, error.position, error.field) from None
+    read = _read_fields(specs, tokens, seed, note)
+    if dialect == "quartz":
+        _check_quartz_days(*(each for each in read if each.name.startswith("day")), note)
     return Written(read, dialect, order, note)
+
+
+def _read_fields(
+    specs: tuple[Field, ...], tokens: list[tuple[str, int]], seed: str, note: str
+) -> tuple[FieldText, ...]:
+    """Read all fields.
+
+    Raises:
+        CronError: some are wrong: the message has the problem of each, position and field are the first's.
+    """
+    read: list[FieldText] = []
+    errors: list[CronError] = []
+    for spec, (text, at) in zip(specs, tokens, strict=True):
+        try:
+            read.append(read_field(spec, text, at, seed))
+        except CronError as error:
+            errors.append(error)
+    if errors:
+        message = "; ".join(error.message for error in errors) + note
+        raise CronError(message, errors[0].position, errors[0].field)
+    return tuple(read)
 
 
 def _note(specs: tuple[Field, ...], dialect: str, order: str | None) -> str:
@@ -127,10 +148,9 @@ def _specs(
     names = " ".join(spec.name for spec in _FIVE)
     if count != 5:
         at = found[6][1] if count > 6 else None
-        hint = "; only dialect 'quartz' has a year field" if count == 7 else ""
         raise CronError(
             f"cron expression has {_fields(count)}; 5 are needed: {names}, or 6 with the seconds before "
-            f"them (after them with seconds_field 'last'){hint}",
+            f"them (after them with seconds_field 'last')",
             at,
         )
     if seconds_field is not None:
@@ -162,11 +182,11 @@ def _quartz_specs(
     return _QUARTZ[: len(found)], "first"
 
 
-def _check_quartz_days(days: FieldText, weekdays: FieldText) -> None:
+def _check_quartz_days(days: FieldText, weekdays: FieldText, note: str) -> None:
     if days.text == weekdays.text == "?":
         raise CronError(
             f"cron {weekdays.name} field: '?' at character {weekdays.position} is not allowed together "
-            "with '?' in day-of-month; dialect 'quartz' allows '?' in one of the two fields",
+            f"with '?' in day-of-month; dialect 'quartz' allows '?' in one of the two fields{note}",
             weekdays.position,
             weekdays.name,
         )
@@ -174,7 +194,7 @@ def _check_quartz_days(days: FieldText, weekdays: FieldText) -> None:
         raise CronError(
             f"cron {weekdays.name} field: {quoted(weekdays.text)} at character {weekdays.position} is not "
             f"allowed together with {days.place}: Quartz has no rule for days that both fields restrict; "
-            "write '?' in one of them",
+            f"write '?' in one of them{note}",
             weekdays.position,
             weekdays.name,
         )
@@ -186,7 +206,7 @@ def _nickname(text: str, at: int) -> str:
         return fields
     hint = ""
     if text.lower().startswith("@every"):
-        hint = "; for a fixed period use the field 'every'"
+        hint = '; for a fixed period write {"every": "5m"}'
     elif text.lower() == "@reboot":
         hint = "; '@reboot' is not a time: noonmark does not know when a machine starts"
     raise CronError(

@@ -14,6 +14,7 @@ from typing import Final
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _RANGE: Final = re.compile(r"(?P<low>\w+)(?:-(?P<high>\w+))?(?:/(?P<step>\w+))?", re.ASCII)
+_RANDOM: Final = re.compile(r"(?P<low>\w{0,9})~(?P<high>\w{0,9})(?:/(?P<step>\d{1,3}))?", re.ASCII)
 _MOST_CHARACTERS: Final = 1000
 
 
@@ -74,11 +75,19 @@ def times_of(fields: Sequence[str]) -> CronTimes:
     """Read five fields.
 
     Raises:
-        CrontabError: cron does not accept them, or its versions read one of them differently.
+        CrontabError: cron does not accept them, or its versions read one of them differently; the message
+            has the reason of each such field.
     """
-    minutes, hours, days, months, weekdays = (
-        _values(spec, text) for spec, text in zip(_FIELDS, fields, strict=True)
-    )
+    found: list[frozenset[int]] = []
+    problems: list[str] = []
+    for spec, text in zip(_FIELDS, fields, strict=True):
+        try:
+            found.append(_values(spec, text))
+        except CrontabError as error:
+            problems.append(error.message)
+    if problems:
+        raise CrontabError("; ".join(problems))
+    minutes, hours, days, months, weekdays = found
     return CronTimes(
         minutes,
         hours,
@@ -106,10 +115,9 @@ def _item(spec: _Field, item: str) -> range:
     text = re.sub(r"\A\*", f"{spec.low}-{spec.high}", item)
     found = _RANGE.fullmatch(text)
     if found is None:
-        hint = ""
-        if "~" in item:
-            hint = "; cron picks a random value here; in a noonmark schedule, write H or H(0-29)"
-        raise CrontabError(f"{item[:24]!r} is not allowed in cron's {spec.name} field{hint}")
+        if (random := _RANDOM.fullmatch(item)) is not None:
+            raise _random(spec, item, random)
+        raise CrontabError(f"{item[:24]!r} is not allowed in cron's {spec.name} field")
     low = _number(spec, found["low"])
     if found["high"] is None:
         if found["step"] is not None:
@@ -125,12 +133,34 @@ def _item(spec: _Field, item: str) -> range:
         )
     step = 1
     if found["step"] is not None:
-        step = int(found["step"]) if found["step"].isdecimal() and len(found["step"]) <= 3 else 0
-        if not 1 <= step <= spec.high:
-            raise CrontabError(
-                f"the step of {item[:24]!r} in the {spec.name} field is not a number from 1 up"
-            )
+        step = _step(spec, item, found["step"])
     return range(low, high + 1, step)
+
+
+def _step(spec: _Field, item: str, text: str) -> int:
+    if not text.isdecimal() or not text.strip("0"):
+        raise CrontabError(f"the step of {item[:24]!r} in the {spec.name} field is not a number from 1 up")
+    most = spec.high - spec.low
+    if len(text) > 3 or int(text) > most:
+        first = item.partition("/")[0].partition("-")[0].replace("*", str(spec.low))
+        raise CrontabError(
+            f"the step of {item[:24]!r} in the {spec.name} field is longer than {most}: some versions of cron"
+            f" run only the first value, some ignore the step, some refuse the line; write {first[:8]} for"
+            " the first value only"
+        )
+    return int(text)
+
+
+def _random(spec: _Field, item: str, found: re.Match[str]) -> CrontabError:
+    """Return the error for a range that cron picks a random value from, with the same range of `H`."""
+    low, high = found["low"] or str(spec.low), found["high"] or str(spec.high)
+    whole = (low, high) == (str(spec.low), str(spec.high))
+    choice = ("H" if whole else f"H({low}-{high})") + (f"/{found['step']}" if found["step"] else "")
+    return CrontabError(
+        f"cron picks a random value for {item[:24]!r} in the {spec.name} field each time that it reads the"
+        f" crontab; write a fixed value, or create the job with {choice} in this field, which picks a value"
+        " from the job's name"
+    )
 
 
 def _number(spec: _Field, text: str) -> int:

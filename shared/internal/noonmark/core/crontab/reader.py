@@ -41,6 +41,7 @@ _NO_INSTANT: Final[Mapping[str, str]] = {
     "@reboot": "@reboot is not a time: noonmark does not know when a machine starts; leave it to init",
     "@every": "cron does not know @every; write five fields, such as */5 * * * * for every five minutes",
 }
+_FLAGS: Final = re.compile(r"-[nqs]+")
 _ZONE: Final = "CRON_TZ"
 _DELAY: Final = "RANDOM_DELAY"
 _MAIL: Final = frozenset({"MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING"})
@@ -65,7 +66,8 @@ class CronEntry:
         environment: the variables above it, without those of cron itself.
         zone: of `CRON_TZ` above it; None: the zone of the machine.
         delay_minutes: the most minutes by which `RANDOM_DELAY` delays a start.
-        quiet: a dash before the fields tells cron not to log it.
+        quiet: a dash before the fields, or `-q` before the command, tells cron not to log it.
+        single: `-s` before the command tells cron not to start it while it still runs.
     """
 
     line: int
@@ -77,6 +79,7 @@ class CronEntry:
     zone: str | None = None
     delay_minutes: int = 0
     quiet: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +219,7 @@ def _entry(line: str, number: int, above: _Above, *, system: bool) -> CronEntry:
         )
     if not rest:
         raise CrontabError("no command follows the schedule")
+    flags, rest = _flags(rest)
     if rest.startswith("*"):
         raise CrontabError("the command starts with '*': cron has five time fields, no seconds and no year")
     if above.delay_problem is not None:
@@ -234,8 +238,29 @@ def _entry(line: str, number: int, above: _Above, *, system: bool) -> CronEntry:
         above.frozen,
         above.zone,
         above.delay_minutes,
-        quiet,
+        quiet or "q" in flags,
+        "s" in flags,
     )
+
+
+def _flags(text: str) -> tuple[str, str]:
+    """Return the options of cron in front of a command (`-n -q -s`, also `-ns`), and the command.
+
+    Raises:
+        CrontabError: an option is unknown, or no command follows.
+    """
+    flags = ""
+    while text.startswith("-"):
+        word, _, text = _split(text)
+        if not _FLAGS.fullmatch(word):
+            raise CrontabError(
+                f"{word[:24]!r} before the command is not an option of cron: -n (no mail after a success), -q"
+                " (no log) and -s (not while it still runs) are"
+            )
+        flags += word[1:]
+        if not text:
+            raise CrontabError(f"no command follows {word}")
+    return flags, text
 
 
 def _nickname(line: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from noonmark.core.explanations.english import day, joined
 from noonmark.core.schedules.wall_clock import Cron, WallClock
@@ -34,37 +34,55 @@ _PASSES: Final = {
 }
 
 
-def rule_words(schedule: WallClock) -> Iterator[str]:
-    """Say what a schedule does whenever the clocks change."""
-    if schedule.zone is None:
-        return
-    gap, overlap = schedule.clock_rules
-    automatic = schedule.dst_gap is DstGap.AUTO and schedule.dst_overlap is DstOverlap.AUTO
-    text = f"When the clocks change, {_GAPS[gap.how]}"
-    if gap.limit is not None:
-        text += " if that is no longer than 3 hours"
-    yield f"{text}, and {_OVERLAPS[overlap.which]}{' (auto)' if automatic else ''}."
+class ClockWords(NamedTuple):
+    """What changes of the clocks do to a schedule.
+
+    Attributes:
+        changes: a sentence for each change that affects it.
+        rule: what it does with such times; None if no change affects it.
+    """
+
+    changes: list[str]
+    rule: str | None
 
 
-def change_words(schedule: WallClock, after: datetime, until: datetime) -> list[str]:
-    """Say what each change of the clocks in (after, until] does to a schedule, if it does anything."""
-    found: list[str] = []
+def clock_words(schedule: WallClock, after: datetime, until: datetime) -> ClockWords:
+    """Say what the changes of the clocks in (after, until] do to a schedule: which, and by which rule."""
     zone = schedule.zone
     if zone is None:
-        return found
+        return ClockWords([], None)
     low = after if schedule.start is None else max(after, schedule.start)
     high = until if schedule.end is None else min(until, schedule.end)
     gap_rule, overlap_rule = schedule.clock_rules
+    gaps: list[str] = []
+    changes: list[str] = []
     segment = zone.segment(low)
-    while segment.end <= high and segment.end < MAX_AT and len(found) < _MOST:
+    while segment.end <= high and segment.end < MAX_AT and len(changes) < _MOST:
         upcoming = zone.segment(segment.end)
         size = upcoming.offset - segment.offset
         if size > _ZERO:
-            found += _gap_words(schedule, segment, upcoming, gap_rule.for_size(size))
+            gaps += (found := [*_gap_words(schedule, segment, upcoming, gap_rule.for_size(size))])
+            changes += found
         elif size < _ZERO:
-            found += _overlap_words(schedule, segment, upcoming, overlap_rule.for_size(-size))
+            changes += _overlap_words(schedule, segment, upcoming, overlap_rule.for_size(-size))
         segment = upcoming
-    return found
+    return ClockWords(changes, _rule(schedule, gap=bool(gaps), overlap=len(changes) > len(gaps)))
+
+
+def _rule(schedule: WallClock, *, gap: bool, overlap: bool) -> str | None:
+    """Say what a schedule does when the clocks go forward, back, or both."""
+    if not (gap or overlap):
+        return None
+    gap_rule, overlap_rule = schedule.clock_rules
+    automatic = schedule.dst_gap is DstGap.AUTO and schedule.dst_overlap is DstOverlap.AUTO
+    texts = []
+    if gap:
+        limit = " if that is no longer than 3 hours" if gap_rule.limit is not None else ""
+        texts.append(f"{_GAPS[gap_rule.how]}{limit}")
+    if overlap:
+        texts.append(_OVERLAPS[overlap_rule.which])
+    when = "change" if gap and overlap else "go forward" if gap else "go back"
+    return f"When the clocks {when}, {', and '.join(texts)}{' (auto)' if automatic else ''}."
 
 
 def _is_rhythm(schedule: WallClock) -> bool:

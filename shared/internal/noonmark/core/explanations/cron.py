@@ -52,6 +52,12 @@ def _reading(rule: CronRule, dialect: str) -> Iterator[str]:
     if rule.seconds_field:
         yield f"The {rule.seconds_field} of the {len(rule.fields)} fields is read as the seconds."
     weekday = next((field for field in rule.fields if field.name == "day-of-week"), None)
+    questioned = any(field.text == "?" for field in rule.fields)
+    if dialect == "unix" and questioned and weekday and re.search(r"\d", weekday.text.partition("#")[0]):
+        yield (
+            "Weekdays are read as cron counts them: 1 is Monday. If the expression is from Quartz, where 1 is"
+            " Sunday, set the dialect to quartz."
+        )
     if dialect == "quartz" and weekday and re.search(r"(?:^|[,-])\d", weekday.text):
         yield "Weekdays are read as Quartz counts them: 1 is Sunday, 7 is Saturday."
 

@@ -22,7 +22,10 @@ _LISTED: Final = 6  # more times of day or dates than this are not listed one by
 
 
 def describe(recurrence: Recurrence | RecurrenceSet) -> str:
-    """Return what the rule or the set says, such as "every 2 weeks on Tuesday and Sunday at 09:00"."""
+    """Return what the rule or the set says, such as "every 2 weeks on Tuesday and Sunday at 09:00".
+
+    The sentence names each fire: reading it back gives the same instants, without knowledge of RFC 5545.
+    """
     if isinstance(recurrence, Recurrence):
         return _rule(recurrence) + _except(recurrence.excluded)
     pieces = [_rule(rule) for rule in recurrence.rules]
@@ -35,7 +38,7 @@ def describe(recurrence: Recurrence | RecurrenceSet) -> str:
 
 def _rule(rule: Recurrence) -> str:
     parts = completed(rule.parts, rule.dtstart)
-    text = _picked(parts) or f"{_every(parts)}{_days(parts)}{_times(parts)}{_position(parts)}"
+    text = _picked(parts) or f"{_fires(parts)}{_times(parts)}{_position(parts)}"
     if parts.wkst and (
         (parts.freq is Freq.WEEKLY and (parts.interval > 1 or parts.bysetpos)) or parts.byweekno
     ):
@@ -48,9 +51,34 @@ def _rule(rule: Recurrence) -> str:
     return text if until is None else f"{text}, until {_moment(until)}"
 
 
-def _every(parts: RuleParts) -> str:
+def taken_from_start(rule: Recurrence) -> str | None:
+    """Say which days the rule takes from DTSTART because it names none; None if it names some."""
+    parts, start = rule.parts, rule.dtstart
+    if parts.freq >= Freq.DAILY or parts.byyearday or parts.bymonthday or parts.byday:
+        return None
+    if parts.byweekno or parts.freq is Freq.WEEKLY:
+        return f"The rule has no BYDAY, so it fires on the weekday of DTSTART, {_DAYS[start.weekday()]}."
+    day = _ordinal(start.day)
+    if parts.freq is Freq.MONTHLY or parts.bymonth:
+        return f"The rule names no day, so it fires on the day of DTSTART, the {day} of the month."
+    return (
+        f"The rule names no day, so it fires on the date of DTSTART, {start.day} {_MONTHS[start.month - 1]}."
+    )
+
+
+def _fires(parts: RuleParts) -> str:
+    """Return the period and the days, such as "every Monday in March" or "every 2 years on 3 May"."""
+    if parts.freq <= Freq.DAILY and parts.interval == 1:
+        return f"every year on {_date(parts)}" if _date(parts) else _days(parts)
     unit = _UNITS[parts.freq]
-    return f"every {unit}" if parts.interval == 1 else f"every {parts.interval} {unit}s"
+    period = f"every {unit}" if parts.interval == 1 else f"every {parts.interval} {unit}s"
+    if parts.freq is Freq.DAILY:
+        return period + _if_that_is([*_months_and_weeks(parts), *_limits(parts)])
+    days = _date(parts) or _days(parts)
+    if parts.freq is Freq.WEEKLY or parts.freq > Freq.DAILY:
+        # A week has one Monday: "every 2 weeks on Monday".
+        days = days.removeprefix("every day from ").removeprefix("every ")
+    return f"{period}{days[3:]}" if days == "day" or days.startswith("day in ") else f"{period} on {days}"
 
 
 def _picked(parts: RuleParts) -> str | None:
@@ -61,16 +89,15 @@ def _picked(parts: RuleParts) -> str | None:
     if parts.bysetpos and (any(ordinal for ordinal, _ in parts.byday) or _time_count(parts) > 1):
         return None
     if parts.bysetpos:
-        days = _weekdays(parts.byday, "or", short=True)
-        picked = f"{_join([_ordinal(place) for place in _forward(parts.bysetpos)])} {days}"
+        picked = f"{_join([_ordinal(place) for place in _forward(parts.bysetpos)])} {_one_of(parts.byday)}"
     elif all(ordinal for ordinal, _ in parts.byday):
-        picked = _weekdays(parts.byday)
+        picked = _numbered(parts.byday)
     else:
         return None
     if parts.freq is Freq.MONTHLY and parts.bymonth:
-        within = f"each {_join([_MONTHS[month - 1] for month in parts.bymonth], 'and')}"
+        within = f"each {_months(parts)}"
     elif parts.freq is Freq.YEARLY and parts.bymonth and parts.bysetpos:
-        within = f"{_join([_MONTHS[month - 1] for month in parts.bymonth])} together, each year"
+        within = f"{_months(parts)} together, each year"
     elif parts.bymonth:
         return None if parts.freq is Freq.WEEKLY else _numbered_in_months(parts, picked)
     else:
@@ -80,32 +107,85 @@ def _picked(parts: RuleParts) -> str | None:
 
 
 def _numbered_in_months(parts: RuleParts, picked: str) -> str:
-    return f"{picked} of each {_join([_MONTHS[month - 1] for month in parts.bymonth])}{_times(parts)}"
+    return f"{picked} of each {_months(parts)}{_times(parts)}"
+
+
+def _date(parts: RuleParts) -> str | None:
+    """Return the only date of a year that the rule allows, such as "3 May"."""
+    single = len(parts.bymonth) == len(parts.bymonthday) == 1 and parts.bymonthday[0] > 0
+    if not single or parts.byday or parts.byyearday or parts.byweekno:
+        return None
+    return f"{parts.bymonthday[0]} {_MONTHS[parts.bymonth[0] - 1]}"
 
 
 def _days(parts: RuleParts) -> str:
-    """Return which days the rule allows, each part limiting the one before, such as " on 3 May"."""
-    date = len(parts.bymonth) == len(parts.bymonthday) == 1 and parts.bymonthday[0] > 0
-    if date and not (parts.byday or parts.byyearday or parts.byweekno):
-        return f" on {parts.bymonthday[0]} {_MONTHS[parts.bymonth[0] - 1]}"
-    text = ""
-    if parts.bymonth:
-        text += f" in {_join([_MONTHS[month - 1] for month in parts.bymonth])}"
-    if parts.byweekno:
-        text += f" in {_join([_counted(number, 'week') for number in _forward(parts.byweekno)])} of the year"
-    limits: list[str] = []
+    """Return which days the rule allows: the days of the narrowest part, then what else must be true of them.
+
+    Such as "the 13th of each month if that is a Friday", or "every Monday in March".
+    """
+    months = _months(parts)
+    each = f"of {months}" if months else "of each month"
+    if parts.freq is Freq.MONTHLY and parts.interval > 1 and not months:
+        each = "of the month"
+    limits = _limits(parts)
     if parts.byyearday:
-        limits.append(
-            f"{_join([_counted(number, 'day') for number in _forward(parts.byyearday)])} of the year"
-        )
+        of_year = "of each year" if parts.interval == 1 or parts.freq > Freq.YEARLY else "of the year"
+        return f"{_year_days(parts)} {of_year}{_if_that_is([*_months_and_weeks(parts), *limits[1:]])}"
     if parts.bymonthday:
-        days = [_ordinal(day) if day > 0 else f"{_ordinal(day)} day" for day in _forward(parts.bymonthday)]
-        limits.append(f"{_join([f'the {day}' for day in days])} of the month")
-    if parts.byday:
-        limits.append(_weekdays(parts.byday, "or" if limits else "and"))
-        if any(ordinal for ordinal, _ in parts.byday):
-            limits[-1] += " of the month" if parts.freq is Freq.MONTHLY or parts.bymonth else " of the year"
-    return text + "".join(f" {'if that is' if place else 'on'} {limit}" for place, limit in enumerate(limits))
+        weeks = _months_and_weeks(parts)[bool(months) :]
+        return f"{_month_days(parts)} {each}{_if_that_is([*weeks, *limits[1:]])}"
+    numbered = [day for day in parts.byday if day[0]]
+    plain = [day for day in parts.byday if not day[0]]
+    pieces = []
+    if plain or not numbered:
+        pieces.append(f"every {_weekdays(plain)}" + "".join(f" {each}" for each in _months_and_weeks(parts)))
+    if numbered:
+        year = parts.freq is Freq.YEARLY and not months
+        pieces.append(f"{_numbered(numbered)} {'of each year' if year else each}")
+    return " and ".join(pieces)
+
+
+def _limits(parts: RuleParts) -> list[str]:
+    """Return what must be true of a day besides its month and its week, to follow "if that is"."""
+    limits = []
+    if parts.byyearday:
+        limits.append(f"{_year_days(parts, 'or')} of the year")
+    if parts.bymonthday:
+        limits.append(f"{_month_days(parts, 'or')} of the month")
+    numbered = [day for day in parts.byday if day[0]]
+    plain = [day for day in parts.byday if not day[0]]
+    if parts.byday and len(plain) < len(_DAYS):
+        days = [f"a {_weekdays(plain, 'or')}"] if plain else []
+        if numbered:
+            by_month = parts.freq is Freq.MONTHLY or parts.bymonth
+            days.append(f"{_numbered(numbered, 'or')} of the {'month' if by_month else 'year'}")
+        limits.append(" or ".join(days))
+    return limits
+
+
+def _months_and_weeks(parts: RuleParts) -> list[str]:
+    found = [f"in {_months(parts)}"] if parts.bymonth else []
+    if parts.byweekno:
+        weeks = [_counted(number, "week") for number in _forward(parts.byweekno)]
+        found.append(f"in {_join(weeks)} of the year")
+    return found
+
+
+def _if_that_is(limits: Sequence[str]) -> str:
+    return f" if that is {', and if that is '.join(limits)}" if limits else ""
+
+
+def _months(parts: RuleParts) -> str:
+    return _join([_MONTHS[month - 1] for month in parts.bymonth]) if parts.bymonth else ""
+
+
+def _year_days(parts: RuleParts, word: str = "and") -> str:
+    return _join([_counted(number, "day") for number in _forward(parts.byyearday)], word)
+
+
+def _month_days(parts: RuleParts, word: str = "and") -> str:
+    days = [_ordinal(day) if day > 0 else f"{_ordinal(day)} day" for day in _forward(parts.bymonthday)]
+    return _join([f"the {day}" for day in days], word)
 
 
 def _forward(numbers: Iterable[int]) -> list[int]:
@@ -113,17 +193,24 @@ def _forward(numbers: Iterable[int]) -> list[int]:
     return sorted(numbers, key=lambda number: (number < 0, number))
 
 
-def _weekdays(days: Sequence[tuple[int, int]], word: str = "and", *, short: bool = False) -> str:
+def _weekdays(days: Sequence[tuple[int, int]], word: str = "and") -> str:
+    """Return unnumbered weekdays, to follow "every" or "a"."""
     if tuple(days) == _WEEKDAYS:
-        return "weekday" if short else "Monday to Friday"
-    if tuple(days) == _WEEKEND and short:
-        return "day of the weekend"
-    if len(days) == 7 and not any(ordinal for ordinal, _ in days):
-        return "day" if short else "any day"
-    names = [
-        f"the {_ordinal(number)} {_DAYS[day]}" if number else _DAYS[day] for number, day in _in_order(days)
-    ]
-    return _join(names, word)
+        return "day from Monday to Friday"
+    if len(days) in (0, len(_DAYS)):
+        return "day"
+    return _join([_DAYS[day] for _, day in days], word)
+
+
+def _numbered(days: Sequence[tuple[int, int]], word: str = "and") -> str:
+    return _join([f"the {_ordinal(number)} {_DAYS[day]}" for number, day in _in_order(days)], word)
+
+
+def _one_of(days: Sequence[tuple[int, int]]) -> str:
+    """Return unnumbered weekdays of which one is picked: "weekday", "Monday or Friday"."""
+    if tuple(days) == _WEEKDAYS:
+        return "weekday"
+    return "day of the weekend" if tuple(days) == _WEEKEND else _weekdays(days, "or")
 
 
 def _in_order(days: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

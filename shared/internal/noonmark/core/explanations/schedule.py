@@ -9,7 +9,7 @@ from typing import Final
 
 from noonmark.core.calendars.calendar import OnHoliday
 from noonmark.core.calendars.selection import HolidayRule
-from noonmark.core.explanations.clock_changes import change_words, rule_words
+from noonmark.core.explanations.clock_changes import clock_words
 from noonmark.core.explanations.cron import describe_cron
 from noonmark.core.explanations.english import capital, day, joined, plural, span, uncapital
 from noonmark.core.schedules.preview import in_zone, shortest_gap
@@ -50,13 +50,16 @@ def explain(schedule: Schedule, after: datetime, *, zone: Zone | None = None) ->
     shown = zone or schedule.zone or UTC_ZONE
     rules = schedule.members if isinstance(schedule, AnyOf) else (schedule,)
     phrases = [_when(rule, shown) for rule in rules]
-    details = [
-        f"Rule {number}: {line}" if len(rules) > 1 else line
-        for number, rule in enumerate(rules, start=1)
-        for line in _own_details(rule, after, shown)
-    ]
+    details: list[str] = []
     # The rules of one schedule share their behaviour on clock changes, unless it is `auto`.
-    shared = dict.fromkeys(line for rule in rules if isinstance(rule, WallClock) for line in rule_words(rule))
+    shared: dict[str, None] = {}
+    for number, rule in enumerate(rules, start=1):
+        lines = _own_details(rule, shown)
+        if isinstance(rule, WallClock):
+            clocks = clock_words(rule, after, plus(after, LOOK_AHEAD))
+            lines += clocks.changes
+            shared |= {clocks.rule: None} if clocks.rule else {}
+        details += [f"Rule {number}: {line}" for line in lines] if len(rules) > 1 else lines
     details += [*shared, *_shape(schedule, shown)]
     text = phrases[0] if len(rules) == 1 else f"Any of: {'; '.join(map(uncapital, phrases))}"
     sentence = f"{text}{',' if len(rules) == 1 else ';'} {zone_words(shown)}."
@@ -102,15 +105,18 @@ def _recurrence(schedule: RRule) -> str:
     return capital(describe(schedule.recurrence).rstrip("."))
 
 
-def _own_details(schedule: Schedule, after: datetime, zone: Zone) -> list[str]:
-    """Return the details of one rule, without those that it shares with others."""
+def _own_details(schedule: Schedule, zone: Zone) -> list[str]:
+    """Return the details of one rule, without what clock changes do to it."""
     details: list[str] = []
     if isinstance(schedule, Cron):
         details += describe_cron(schedule.rule, dialect=schedule.dialect).details
+    if isinstance(schedule, RRule):
+        from noonmark.core.explanations.recurrence import taken_from_start  # noqa: PLC0415 - for this kind only
+
+        found = dict.fromkeys(map(taken_from_start, schedule.recurrence.rules))
+        details += [line for line in found if line is not None]
     if isinstance(schedule, Interval) and not zone.is_utc:
         details.append("Elapsed time ignores the clock: when the clocks change, its time of day moves.")
-    if isinstance(schedule, WallClock):
-        details += change_words(schedule, after, plus(after, LOOK_AHEAD))
     return details
 
 

@@ -139,11 +139,19 @@ def _freq_names() -> list[str]:
 
 def _split(value: Piece) -> dict[str, Piece]:
     found: dict[str, Piece] = {}
-    for part in value.split(";"):
+    parts = [*value.split(";")]
+    if len(parts) > 1 and not parts[-1].text:
+        parts.pop()  # a semicolon at the end, as many programs write it
+    for part in parts:
+        if not part.text and len(parts) > 1:
+            raise RRuleError(
+                f"rrule: nothing is before the semicolon at character {part.at}; remove a semicolon",
+                part.at,
+            )
         name_text, equals, _ = part.text.partition("=")
         name = name_text.strip().upper()
         if not equals or name not in _PARTS:
-            what = f"part {quoted(part.text)}" if part.text else "the empty part"
+            what = f"part {quoted(part.text)}" if part.text else "an empty text"
             why = ": RFC 7529's calendars are not supported" if name in {"RSCALE", "SKIP"} else ""
             raise RRuleError(
                 f"rrule: {what} at character {part.at} is not known{why}; allowed are NAME=VALUE with the "

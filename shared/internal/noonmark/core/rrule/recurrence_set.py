@@ -17,6 +17,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Final
 
+from noonmark.core.rrule.excluded_days import read_excluded_days, times_on
 from noonmark.core.rrule.expansion import (
     DAY,
     LAST_CLOCK,
@@ -198,6 +199,9 @@ def parse_rrule(text: str, *, dtstart: datetime | None = None) -> RecurrenceSet:
     start, tzids = _read_start(properties, dtstart)
     tzids |= {each.tzid for each in properties if each.tzid is not None}
     dates, excluded = _read_dates(properties, "RDATE"), _read_dates(properties, "EXDATE")
+    days = read_excluded_days(properties)
+    if days:
+        excluded |= times_on(days, _read_rules(properties, start, ()), dates)
     gone = tuple(sorted(moment for moment in excluded if moment.tzinfo is None))
     rules = _read_rules(properties, start, gone)
     if not rules and not dates:
@@ -282,7 +286,7 @@ def _read_dates(properties: list[Property], name: str) -> set[datetime]:
     return {
         _read_moment(line, piece)
         for line in properties
-        if line.name == name
+        if line.name == name and not line.whole_days
         for piece in line.value.split(",")
     }
 

@@ -22,6 +22,7 @@ _NAME: Final = re.compile(r"[A-Za-z-]+")
 _PARAMETER: Final = re.compile(r';(?P<name>[A-Za-z-]+)=(?:"(?P<quoted>[^"]*)"|(?P<plain>[^";:,]*))')
 _DATE_TIME: Final = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(Z?)", re.ASCII)
 _DATE: Final = re.compile(r"\d{8}", re.ASCII)
+_FIRST_YEAR: Final = 1900
 _DATE_TIME_HELP: Final = "write 20260308T023000 (wall clock) or 20260308T073000Z (UTC)"
 
 
@@ -70,17 +71,22 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One line: its upper-case name, its time zone if it names one, and the value."""
+    """One line: its upper-case name, its time zone if it names one, and the value.
+
+    `whole_days`: the values are dates without a time of day (`VALUE=DATE`).
+    """
 
     name: str
     at: int
     tzid: str | None
     value: Piece
+    whole_days: bool = False
 
     @property
     def head(self) -> str:
         """Name and parameters in normal form."""
-        return self.name if self.tzid is None else f"{self.name};TZID={self.tzid}"
+        name = f"{self.name};VALUE=DATE" if self.whole_days else self.name
+        return name if self.tzid is None else f"{name};TZID={self.tzid}"
 
 
 def quoted(text: str) -> str:
@@ -135,11 +141,11 @@ def _property(line: Piece) -> Property:
         )
     name = named[0].upper()
     _check_name(name, line.at)
-    end, tzid = _parameters(name, line, named.end())
+    end, tzid, whole_days = _parameters(name, line, named.end())
     if line.text[end : end + 1] != ":":
         place = line.places[end]
         raise RRuleError(f"rrule text: {name} needs a colon at character {place}", place, name)
-    return Property(name, line.at, tzid, line.cut(end + 1, len(line.text)))
+    return Property(name, line.at, tzid, line.cut(end + 1, len(line.text)), whole_days)
 
 
 def _check_name(name: str, at: int) -> None:
@@ -158,9 +164,10 @@ def _check_name(name: str, at: int) -> None:
         )
 
 
-def _parameters(name: str, line: Piece, start: int) -> tuple[int, str | None]:
-    """Return where the parameters end, and the TZID among them."""
+def _parameters(name: str, line: Piece, start: int) -> tuple[int, str | None, bool]:
+    """Return where the parameters end, the TZID among them, and whether the values are whole days."""
     tzid: str | None = None
+    whole_days = False
     while (match := _PARAMETER.match(line.text, start)) is not None:
         parameter, place = match["name"].upper(), line.places[start] + 1
         value = match["plain"] if match["quoted"] is None else match["quoted"]
@@ -172,15 +179,39 @@ def _parameters(name: str, line: Piece, start: int) -> tuple[int, str | None]:
             )
         if parameter == "TZID" and value and tzid is None:
             tzid = value
+        elif (name, parameter, value.upper()) == ("EXDATE", "VALUE", "DATE"):
+            whole_days = True
         elif parameter != "VALUE" or value.upper() != "DATE-TIME":
             raise RRuleError(
                 f"rrule text: {name} with {quoted(match[0][1:])} at character {place} is not supported; "
-                "allowed are one TZID=<zone> and VALUE=DATE-TIME: every value is a date with a time of day",
+                "allowed are one TZID=<zone>, VALUE=DATE-TIME and, for EXDATE only, VALUE=DATE: every"
+                " other value is a date with a time of day",
                 place,
                 name,
             )
         start = match.end()
-    return start, tzid
+    return start, tzid, whole_days
+
+
+def read_day(piece: Piece, name: str) -> datetime:
+    """Read `20260308`: the midnight at which that day starts, naive.
+
+    Raises:
+        RRuleError: it is not a date.
+    """
+    try:
+        if not _DATE.fullmatch(piece.text):
+            raise ValueError("write a date such as 20260308")  # noqa: TRY301 - one answer for both
+        day = datetime.strptime(piece.text, "%Y%m%d")  # noqa: DTZ007 - a day on the wall calendar
+        if day.year < _FIRST_YEAR:
+            raise ValueError(f"write a date in {_FIRST_YEAR} or later")  # noqa: TRY301
+    except ValueError as error:
+        raise RRuleError(
+            f"rrule {name}: {quoted(piece.text)} at character {piece.at} is not a day: {error}",
+            piece.at,
+            name,
+        ) from None
+    return day
 
 
 def read_date_time(piece: Piece, name: str) -> datetime:

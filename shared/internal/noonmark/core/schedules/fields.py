@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from noonmark.core.instants import parse_duration, parse_instant, shortened, type_name
+from noonmark.core.instants import DURATION_FORMS, parse_duration, parse_instant, shortened, type_name
 from noonmark.core.schedule_error import ScheduleError
 from noonmark.core.schedules.kinds import MAX_EVERY, MIN_EVERY
 from noonmark.core.states import DstGap, DstOverlap
@@ -15,6 +15,7 @@ from noonmark.core.zones.zones import UTC_ZONE, Zone, ZoneError, load_zone
 
 Word = TypeVar("Word", DstGap, DstOverlap)
 MAX_RUNS: Final = 1_000_000_000
+_OFFSET: Final = re.compile(r"(?<=\d)(?:[Zz]|[+-]\d\d:?\d\d)$")
 _LOCAL: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2})?")
 
 
@@ -40,7 +41,7 @@ def read_zone(name: object) -> Zone:
     try:
         return load_zone(name)
     except ZoneError as error:
-        raise ScheduleError("/timezone", f"timezone: {error}") from None
+        raise ScheduleError("/timezone", str(error)) from None
 
 
 def read_word(value: Mapping[str, Any], key: str, words: type[Word]) -> Word:
@@ -65,6 +66,12 @@ def read_local_time(value: object, pointer: str) -> datetime | None:
     allowed = "allowed: a local time without offset, such as 2026-03-08T02:30:00"
     if not isinstance(value, str):
         raise ScheduleError(f"{pointer}/dtstart", f"dtstart is {type_name(value)}; {allowed}")
+    if value[10:11] in {"T", "t", " "} and (offset := _OFFSET.search(value[11:])):
+        raise ScheduleError(
+            f"{pointer}/dtstart",
+            f"dtstart {shortened(value)} has an offset ({offset[0]}), but the schedule's zone decides; "
+            f"allowed: a local time without offset, such as {value[:19]}, and the zone in 'timezone'",
+        )
     try:
         if not _LOCAL.fullmatch(value):
             raise ValueError(value)  # noqa: TRY301 - one answer for both
@@ -79,17 +86,14 @@ def read_local_time(value: object, pointer: str) -> datetime | None:
 
 
 def read_duration(value: object, pointer: str) -> timedelta:
-    """Read the field `every`: seconds, or an ISO 8601 duration."""
-    allowed = (
-        f"allowed: a number of seconds, at least 1, or an ISO 8601 duration such as PT15M or P1D, at most "
-        f"{MAX_EVERY.days} days"
-    )
+    """Read the field `every`: a number of seconds, or a duration as text."""
+    allowed = f"allowed: {DURATION_FORMS}, at least 1 second and at most {MAX_EVERY.days} days"
     pointer = f"{pointer}/every"
     if isinstance(value, str):
         try:
             every = parse_duration(value)
         except ValueError as error:
-            raise ScheduleError(pointer, f"every {error}; {allowed}") from None
+            raise ScheduleError(pointer, f"every {str(error).partition('; write')[0]}; {allowed}") from None
     elif isinstance(value, bool) or not isinstance(value, int | float):
         raise ScheduleError(pointer, f"every is {type_name(value)}; {allowed}")
     elif not 0 < value <= MAX_EVERY.total_seconds():  # so neither NaN nor infinite
