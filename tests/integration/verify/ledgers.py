@@ -13,6 +13,7 @@ from noonmark.cli.verify.findings import Report
 from noonmark.cli.verify.pacing import Pacer
 from noonmark.cli.verify.walk import LedgerCheck, Window
 from noonmark.core.states import Lane, RunState
+from noonmark.kafka.topics import Topics
 from noonmark.store.claims.claims import claim_retries
 from noonmark.store.database.connect import connect
 from noonmark.store.runs import cancel, dead_letters, leases, worker_lease
@@ -21,6 +22,7 @@ from noonmark.store.runs.dead_letters import DeadSelection
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.store.verify.reader import LedgerReader
 
+PREFIX = "verified"
 LATER = timedelta(minutes=10)
 
 
@@ -48,7 +50,7 @@ def check(world: World, *, pacer: Pacer | None = None, **window: Any) -> Report:
     with connect(world.url, application="test", autocommit=True) as connection:
         given = Window(**window)
         reader = LedgerReader(connection, namespaces=given.namespaces)
-        return LedgerCheck(reader, given, pacer or Pacer(1)).run()
+        return LedgerCheck(reader, given, pacer or Pacer(1), Topics(PREFIX)).run()
 
 
 def good_ledger(world: World) -> Ledger:
@@ -71,6 +73,7 @@ def good_ledger(world: World) -> Ledger:
     cancelled = world.put_run()
     cancel.cancel(world.db, TOPICS, [RunKey(cancelled, world.run(cancelled)["scheduled_for"])], shards=SHARDS)
     lost = lose(world, worker)
+    world.db.execute("delete from outbox")  # relayed
     world.turn_clock(LATER)
     return Ledger(world, plain, retried, dead, unknown, cancelled, lost, redriven)
 

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
-from tests.integration.verify.ledgers import Ledger
+from tests.integration.verify.ledgers import PREFIX, Ledger
+
+from noonmark.cli.verify.findings import REMEDIES
+from noonmark.core.states import Lane, RunState, TimerKind
+from noonmark.kafka.topics import Topics
+from noonmark.store.runs import worker_lease
+from noonmark.store.runs.worker_lease import Identity
+from noonmark.verify.invariants import INVARIANTS
+from noonmark.verify.ledger import CHECKED, UNJUDGED
 
 
 def overlapping_attempts(ledger: Ledger) -> None:
@@ -53,6 +63,95 @@ def an_erased_error(ledger: Ledger) -> None:
     ledger.world.db.execute("update attempts set error = null where run_id = %s", [ledger.retried])
 
 
+def a_run_whose_worker_is_gone(ledger: Ledger) -> None:
+    _keep_watch(ledger)
+    _put_unfinished(ledger, RunState.RUNNING, owner=Identity(4711, 1), started_at=_long_ago(ledger))
+
+
+def a_run_whose_worker_is_silent(ledger: Ledger) -> None:
+    _keep_watch(ledger)
+    silent = ledger.world.worker()
+    _put_unfinished(ledger, RunState.RUNNING, owner=silent, started_at=_long_ago(ledger))
+    ledger.world.db.execute(
+        "update workers set beat_at = beat_at - interval '5 minutes' where id = %s", [silent.worker]
+    )
+
+
+def a_retry_without_a_timer(ledger: Ledger) -> None:
+    _put_unfinished(ledger, RunState.RETRYING)
+
+
+def a_callback_without_a_deadline(ledger: Ledger) -> None:
+    _put_unfinished(ledger, RunState.RUNNING, started_at=_long_ago(ledger))
+
+
+def a_waiting_run_in_no_queue(ledger: Ledger) -> None:
+    _put_unfinished(ledger, RunState.WAITING, reason="limit")
+    ledger.world.db.execute("delete from waits")
+
+
+def a_queued_run_whose_message_is_gone(ledger: Ledger) -> None:
+    _put_unfinished(ledger, RunState.QUEUED)
+    ledger.world.db.execute(
+        "insert into topic_progress (topic, passed_until, measured_at) values (%s, noonmark_now(), noonmark_now())",
+        [Topics(PREFIX).runs("default", Lane.NORMAL)],
+    )
+
+
+def an_old_row_in_the_outbox(ledger: Ledger) -> None:
+    _enqueue(ledger, lane=3)
+    ledger.world.db.execute("update outbox set created_at = noonmark_now() - interval '61 s'")
+
+
+def an_event_that_kafka_refused(ledger: Ledger) -> None:
+    _enqueue(ledger, lane=4)
+
+
+def a_slot_of_a_run_that_has_ended(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "insert into slots (key, slot_no, run_id, taken_at) select job_id, 0, id, queued_at from runs where id = %s",
+        [ledger.plain],
+    )
+
+
+def a_slot_of_a_limit_of_a_run_that_has_ended(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "insert into limit_slots (key, slot_no, run_id, namespace) values (gen_random_uuid(), 0, %s, 'tests')",
+        [ledger.plain],
+    )
+
+
+def a_wait_of_a_run_that_has_ended(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "insert into waits (run_id, scheduled_for, job_id, reason, since)"
+        " select id, scheduled_for, job_id, 'limit', queued_at from runs where id = %s",
+        [ledger.plain],
+    )
+
+
+def _long_ago(ledger: Ledger) -> datetime:
+    return ledger.world.now() - timedelta(minutes=5)
+
+
+def _put_unfinished(ledger: Ledger, state: RunState, **columns: Any) -> None:
+    ago = _long_ago(ledger)
+    ledger.world.put_run(state, **{"scheduled_for": ago, "queued_at": ago} | columns)
+
+
+def _keep_watch(ledger: Ledger) -> None:
+    """Triggers have received heartbeats for long."""
+    ledger.world.db.execute(
+        "update lease_watch set continuous_since = noonmark_now() - interval '1 hour', last_pass_at = noonmark_now()"
+    )
+
+
+def _enqueue(ledger: Ledger, lane: int) -> None:
+    ledger.world.db.execute(
+        "insert into outbox (slice, lane, created_at, topic, value) values (0, %s, noonmark_now(), 't.lifecycle', '{}')",
+        [lane],
+    )
+
+
 FAULTS: dict[Callable[[Ledger], None], tuple[str, str]] = {
     overlapping_attempts: ("S3", "retried"),
     a_start_before_its_instant: ("S7", "plain"),
@@ -63,6 +162,22 @@ FAULTS: dict[Callable[[Ledger], None], tuple[str, str]] = {
     an_end_before_the_start: ("S16", "plain"),
     an_erased_error: ("S17", "retried"),
 }
+"""What must be found: the rule, and the run by what became of it."""
+
+STANDSTILLS: dict[Callable[[Ledger], None], tuple[str, str]] = {
+    a_queued_run_whose_message_is_gone: ("S6", "no message of fence 1 in the outbox or in Kafka"),
+    a_run_whose_worker_is_gone: ("V2", "is running (None)"),
+    a_run_whose_worker_is_silent: ("V2", "is running (None)"),
+    a_retry_without_a_timer: ("V2", "is retrying (None)"),
+    a_callback_without_a_deadline: ("V2", "is running (None)"),
+    a_waiting_run_in_no_queue: ("V2", "is waiting (limit)"),
+    an_old_row_in_the_outbox: ("V3", "the oldest row of the outbox is 61."),
+    an_event_that_kafka_refused: ("V3", "1 rows in outbox, refused by Kafka"),
+    a_slot_of_a_run_that_has_ended: ("V3", "1 rows in slots"),
+    a_slot_of_a_limit_of_a_run_that_has_ended: ("V3", "1 rows in limit_slots"),
+    a_wait_of_a_run_that_has_ended: ("V3", "1 rows in waits"),
+}
+"""What must be found: the rule, and a part of its sentence."""
 
 
 def test_a_good_ledger_is_clean(ledger):
@@ -85,6 +200,52 @@ def test_a_planted_fault_is_found_by_its_rule_and_by_no_other(ledger, plant):
     assert finding.run_id == str(getattr(ledger, run))
     assert finding.run_id in finding.sentence
     assert finding.remedy
+
+
+@pytest.mark.parametrize("plant", STANDSTILLS, ids=lambda plant: plant.__name__)
+def test_work_that_nothing_continues_is_found_by_its_rule_and_by_no_other(ledger, plant):
+    rule, words = STANDSTILLS[plant]
+    plant(ledger)
+
+    report = ledger.check()
+
+    assert dict(report.counts) == {rule: 1}
+    assert words in report.findings[0].sentence
+    assert (report.findings[0].run_id is None) == (rule == "V3")
+
+
+def test_work_that_waits_for_its_turn_is_no_finding(ledger):
+    """A backlog has no live owner either, but has what continues it."""
+    world = ledger.world
+    ago = _long_ago(ledger)
+    _keep_watch(ledger)
+    _put_unfinished(ledger, RunState.QUEUED)  # workers are busy
+    _put_unfinished(ledger, RunState.WAITING, reason="limit")
+    _put_unfinished(ledger, RunState.RUNNING, owner=world.worker(lease_seconds=3600), started_at=ago)
+    left = world.worker()
+    _put_unfinished(ledger, RunState.RUNNING, owner=left, started_at=ago)
+    worker_lease.leave(world.db, left)  # just now: its runs are about to be requeued
+    job = world.job()
+    retry = world.put_run(RunState.RETRYING, job_id=job, scheduled_for=ago, queued_at=ago)
+    world.timer(job, ago, kind=TimerKind.RETRY, run_id=retry)
+    _enqueue(ledger, lane=3)
+
+    assert ledger.check().findings == []
+
+
+def test_nobody_is_stuck_while_no_primary_has_received_heartbeats_for_long(ledger):
+    a_run_whose_worker_is_silent(ledger)
+    ledger.world.db.execute("update lease_watch set continuous_since = noonmark_now() - interval '30 s'")
+
+    assert ledger.check().clean
+
+
+def test_every_rule_that_is_checked_has_a_planted_fault_and_a_remedy():
+    planted = {rule for rule, _ in (FAULTS | STANDSTILLS).values()} | {"S1"}
+
+    assert planted == set(CHECKED) == set(REMEDIES)
+    assert set(CHECKED) | set(UNJUDGED) == {one.id for one in INVARIANTS if not one.id.startswith("T")}
+    assert not set(CHECKED) & set(UNJUDGED)
 
 
 def test_steps_of_any_size_check_the_same_runs(ledger):

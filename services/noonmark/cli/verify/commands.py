@@ -84,6 +84,7 @@ def _check(window: Window, rate: float) -> Report:
 
     from noonmark.cli.verify.pacing import Pacer  # noqa: PLC0415
     from noonmark.cli.verify.walk import LedgerCheck  # noqa: PLC0415
+    from noonmark.kafka.topics import Topics  # noqa: PLC0415
     from noonmark.store.database.connect import connect  # noqa: PLC0415
     from noonmark.store.verify.reader import LedgerReader  # noqa: PLC0415
 
@@ -94,7 +95,7 @@ def _check(window: Window, rate: float) -> Report:
     ):
         reader = LedgerReader(connection, namespaces=window.namespaces, timeout_seconds=_TIMEOUT_SECONDS)
         try:
-            return LedgerCheck(reader, window, Pacer(rate), _progress()).run()
+            return LedgerCheck(reader, window, Pacer(rate), Topics(settings.topic_prefix), _progress()).run()
         except psycopg.errors.QueryCanceled as error:
             raise CliError(
                 f"a step took longer than {_TIMEOUT_SECONDS:g} s; pass a smaller --step, and check with"

@@ -19,12 +19,16 @@ REMEDIES: Final[Mapping[str, str]] = {
     "S1": "The unique index of the day's table is damaged or missing: check it with amcheck, find out which"
     " run took effect, delete the other, then reindex",
     "S3": "Check whether the effects of the run happened twice, and whether a server's clock was set back",
+    "S6": "The leading trigger queues the run again within minutes; if it does not, check that triggers are"
+    " live, and which topic lost records",
     "S7": _CLOCK,
     "S11": f"{_OUTSIDE}; `noonmark run show` shows the attempts",
     "S12": f"{_OUTSIDE}, and who could read the row in the other namespace",
     "S15": f"{_OUTSIDE}; `noonmark run show` shows the attempts that are left",
     "S16": _CLOCK,
     "S17": f"{_OUTSIDE}; the lifecycle topic has the outcome as it was recorded",
+    "V2": "Run `noonmark db check`, which says what to do, and check that a trigger is live",
+    "V3": "Check that dispatchers are live and reach Kafka; their log names the topics that refuse events",
 }
 """What to do, by rule. docs/verify.md has more."""
 

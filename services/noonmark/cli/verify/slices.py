@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from noonmark.core.retry import RetryPolicy
+from noonmark.core.states import RunState
 from noonmark.store.verify.reader import LedgerReader, Span
 from noonmark.verify import History
 from noonmark.verify.history import Attempt, DeadLetter, Job, Pause, Run, Version
@@ -27,20 +29,62 @@ def read_slice(reader: LedgerReader, runs: list[Run], now: datetime) -> History:
     )
 
 
-def read_repeated(reader: LedgerReader, runs: list[Run], span: Span, now: datetime) -> History | None:
-    """Read runs that share their key with another one; None: there are none.
+def read_repeated(reader: LedgerReader, runs: list[Run], span: Span, now: datetime) -> History:
+    """Read runs that share their key with another one.
 
     The other run has the key and therefore all that the rule compares, so it is a copy under its own id.
     """
     pairs = reader.repeated_runs(span, [run.id for run in runs])
-    if not pairs:
-        return None
     by_id = {run.id: run for run in runs}
     repeated = {one: by_id[one] for one, _ in pairs}
     copies = {other: by_id[one]._replace(id=other) for one, other in pairs}
     found = list((copies | repeated).values())
     jobs = reader.jobs(list({run.job for run in found}))
     return History(judged_at=now, jobs=[Job(*row[:-1]) for row in jobs], runs=sorted(found))
+
+
+def read_stuck(
+    reader: LedgerReader, runs: list[Run], span: Span, now: datetime, settled: datetime
+) -> History:
+    """Read what belongs to unfinished runs that nothing will continue."""
+    ids = [run.id for run in runs]
+    abandoned = reader.abandoned(span, ids, settled) if ids else set()
+    found = [run for run in runs if run.id in abandoned]
+    return History(
+        judged_at=now, jobs=[Job(*row[:-1]) for row in reader.jobs([run.job for run in found])], runs=found
+    )
+
+
+def read_unsent(
+    reader: LedgerReader,
+    runs: list[Run],
+    span: Span,
+    now: datetime,
+    passed: Mapping[tuple[str, int], datetime],
+) -> History:
+    """Read queued runs whose message is gone. Earlier attempts had theirs, or they would not have started."""
+    ids = [run.id for run in runs if run.state == RunState.QUEUED]
+    lost = reader.lost_messages(span, ids, passed) if ids and passed else set()
+    found = [run._replace(started_at=None) for run in runs if run.id in lost]
+    return History(
+        judged_at=now, jobs=[Job(*row[:-1]) for row in reader.jobs([run.job for run in found])], runs=found
+    )
+
+
+def read_queues(reader: LedgerReader, now: datetime, settled: datetime) -> History:
+    """Read what must be young or empty. An outbox row is old if it was written before `settled`."""
+    queues = reader.queues(settled)
+    old = queues.outbox_seconds > (now - settled).total_seconds()
+    return History(
+        judged_at=now,
+        outbox_seconds=queues.outbox_seconds if old else 0.0,
+        left_over={
+            "slots": queues.slots,
+            "limit_slots": queues.limit_slots,
+            "waits": queues.waits,
+            "outbox, refused by Kafka": queues.refused,
+        },
+    )
 
 
 def _versions(reader: LedgerReader, runs: list[Run], now: datetime) -> list[Version]:

@@ -17,7 +17,9 @@ from noonmark.verify.invariants import INVARIANTS
 RUN_RULES: Final = ("S3", "S7", "S11", "S12", "S15", "S16", "S17")
 """Rules that judge each settled run by its own rows."""
 
-CHECKED: Final = ("S1", *RUN_RULES)
+CHECKED: Final = tuple(
+    invariant.id for invariant in INVARIANTS if invariant.id in {"S1", "S6", *RUN_RULES, "V2", "V3"}
+)
 """All invariants that are judged."""
 
 UNJUDGED: Final[Mapping[str, str]] = {
@@ -29,6 +31,7 @@ UNJUDGED: Final[Mapping[str, str]] = {
     "S10": "this version has no dependencies between jobs",
     "S13": "needs the schedules and zone data of the past",
     "S14": "needs the times of faults",
+    "V1": "needs the schedules and zone data of the past",
     "V4": "needs the metrics of the processes",
     "V5": "needs the times of bad input",
     "V6": "needs the times of a backlog",

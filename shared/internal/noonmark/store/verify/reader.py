@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, LiteralString, TypeVar
+from typing import Any, Final, LiteralString, NamedTuple, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -19,6 +19,18 @@ T = TypeVar("T", bound=tuple[Any, ...])
 FIRST_ID: Final = UUID(int=0)
 LAST_ID: Final = UUID(int=2**128 - 1)
 _DAY: Final = timedelta(days=1)
+_CAP: Final = 10_000
+"""Rows of a table that are looked up to count those that are left over."""
+
+
+class Queues(NamedTuple):
+    """What `measure_queues` returns: the age of the oldest outbox row in seconds, and counts of rows."""
+
+    outbox_seconds: float
+    refused: int
+    slots: int
+    limit_slots: int
+    waits: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +124,37 @@ class LedgerReader:
         """Return (job, version, stored retry policy) of job versions that exist."""
         which = {"jobs": [job for job, _ in versions], "versions": [version for _, version in versions]}
         return self._connection.execute(statement("read_retry_policies"), which).fetchall()
+
+    def abandoned(self, span: Span, ids: Sequence[str], settled: datetime) -> set[str]:
+        """Return those of the unfinished runs that nothing has been able to continue since `settled`."""
+        where = {"ids": ids, "since": span.since, "until": span.until, "settled": settled}
+        found = self._connection.execute(statement("find_abandoned_runs"), where).fetchall()
+        return {run_id for (run_id,) in found}
+
+    def passed_topics(self) -> list[tuple[str, datetime]]:
+        """Return up to when the groups of topics of runs have passed every message."""
+        rows = self._connection.execute(statement("read_resend_bounds")).fetchall()
+        return [(topic, until) for topic, until, _ in rows]
+
+    def lost_messages(
+        self, span: Span, ids: Sequence[str], passed: Mapping[tuple[str, int], datetime]
+    ) -> set[str]:
+        """Return those of the queued runs whose message is neither in the outbox nor in Kafka.
+
+        Args:
+            span: the days of the runs.
+            ids: unfinished runs.
+            passed: up to when the group of a pool and lane has passed every message.
+        """
+        where = {"ids": ids, "since": span.since, "until": span.until, "passed_until": list(passed.values())}
+        lanes = {"pools": [pool for pool, _ in passed], "lanes": [lane for _, lane in passed]}
+        found = self._connection.execute(statement("find_lost_messages"), where | lanes).fetchall()
+        return {run_id for (run_id,) in found}
+
+    def queues(self, settled: datetime) -> Queues:
+        """Measure what must be young or empty; runs that ended after `settled` are not considered."""
+        (found,) = self._rows(Queues, statement("measure_queues"), {"settled": settled, "cap": _CAP})
+        return found
 
     def _rows(self, kind: type[T], query: LiteralString, values: dict[str, Any]) -> list[T]:
         with self._connection.cursor(row_factory=row_of(kind)) as cursor:
