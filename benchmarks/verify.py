@@ -40,34 +40,38 @@ _FILL: Final = (
         select n, at, {_MADE_ID.format(at="at", n="n")} as run_id,
                case when mod(n, 2) = 0 then {_MADE_ID.format(at="first_at", n="(-n)")}
                     else {_MADE_ID.format(at="first_at", n=f"mod(n, {2 * RECURRING})")} end as job_id,
-               case when mod(n, 1000) < 5 then 'dead' when mod(n, 1000) < 25 then 'retried' else 'plain' end as course
-        from (select n, noonmark_now() - interval '1 hour' - n * (interval '{DAYS} days' / %(runs)s) as at,
-                     noonmark_now() - interval '40 days' as first_at
+               case when mod(n, 1000) < 5 then 'dead' when mod(n, 1000) < 25 then 'retried' else 'plain' end
+                   as course
+        from (select n, noonmark_now() - interval '40 days' as first_at,
+                     noonmark_now() - interval '1 hour' - n * (interval '{DAYS} days' / %(runs)s) as at
               from generate_series(1, %(runs)s::int) as n) as numbered""",
-    """insert into jobs (id, namespace, name, kind, handler, lane, pool, shard, work, unique_name, state, version,
-                          created_at, updated_at)
+    """insert into jobs (id, namespace, name, kind, handler, lane, pool, shard, work, unique_name, state,
+                         version, created_at, updated_at)
        select distinct on (job_id) job_id, 'bench', 'job-' || n, 'python', 'bench.noop', 1, 'default', 0,
               json_build_object('payload', repeat('x', 256), 'timeout_seconds', 60,
                                 'retry', json_build_object('max_retries', 3)),
               false, 'active', 1, at - interval '1 day', at - interval '1 day'
        from made""",
-    """insert into runs (id, scheduled_for, queued_at, started_at, finished_at, job_id, job_version, fence, attempt, lane,
-                          shard, state, reason, origin, request_id, namespace, pool, result, error)
+    """insert into runs (id, scheduled_for, queued_at, started_at, finished_at, job_id, job_version, fence,
+                         attempt, lane, shard, state, reason, origin, request_id, namespace, pool, result, error)
        select run_id, at, at + interval '5 ms',
-              at + case when course = 'plain' then interval '20 ms' else interval '3 s' end, at + interval '4 s', job_id, 1,
-              case when course = 'plain' then 1 else 2 end, case when course = 'plain' then 1 else 2 end, 1, 0,
+              at + case when course = 'plain' then interval '20 ms' else interval '3 s' end,
+              at + interval '4 s', job_id, 1, case when course = 'plain' then 1 else 2 end,
+              case when course = 'plain' then 1 else 2 end, 1, 0,
               case when course = 'dead' then 'dead' else 'succeeded' end,
               case when course = 'dead' then 'retries_exhausted' end, 'schedule', '', 'bench', 'default',
               case when course <> 'dead' then '"done"'::json end,
               case when course <> 'plain' then repeat('no luck ', 30) end
        from made order by run_id""",
     """insert into attempts (run_id, scheduled_for, fence, attempt, outcome, error, started_at, finished_at)
-       select run_id, at, number, number, 'failed', repeat('no luck ', 30), at + number * interval '1.5 s',
-              at + number * interval '1.5 s' + interval '1 s'
+       select run_id, at, number, number, 'failed', repeat('no luck ', 30),
+              at + number * interval '1.5 s', at + number * interval '1.5 s' + interval '1 s'
        from made, generate_series(1, 2) as number
        where course = 'dead' or (course = 'retried' and number = 1)""",
-    """insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, error, fingerprint, died_at)
-       select run_id, at, job_id, 'bench', 2, 'retries_exhausted', repeat('no luck ', 30), 'f', at + interval '4 s'
+    """insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, error,
+                                 fingerprint, died_at)
+       select run_id, at, job_id, 'bench', 2, 'retries_exhausted', repeat('no luck ', 30), 'f',
+              at + interval '4 s'
        from made where course = 'dead'""",
     "vacuum analyze",
 )

@@ -73,3 +73,27 @@ def test_a_database_that_does_not_answer_exits_3(monkeypatch):
     monkeypatch.setenv("NOONMARK_DATABASE_URL", "postgresql://x@127.0.0.1:1/none")
 
     assert "cannot connect to the database" in call("verify", code=3).stderr
+
+
+def test_the_metrics_are_written_to_a_file_with_every_rule(ledger, tmp_path):
+    ledger.world.db.execute("delete from dead_letters")
+    file = tmp_path / "noonmark.prom"
+
+    call("verify", "--metrics-file", str(file), code=1)
+
+    lines = file.read_text().splitlines()
+    assert 'noonmark_verify_findings{rule="S11"} 1.0' in lines
+    assert 'noonmark_verify_findings{rule="S3"} 0.0' in lines
+    assert "noonmark_verify_runs 7.0" in lines
+    assert {line.split("{")[0].split()[0] for line in lines if not line.startswith("#")} == {
+        "noonmark_verify_findings",
+        "noonmark_verify_runs",
+        "noonmark_verify_completed_timestamp_seconds",
+    }
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_metrics_file_that_cannot_be_written_is_named(ledger, tmp_path):
+    called = call("verify", "--metrics-file", str(tmp_path / "none" / "x.prom"), code=1)
+
+    assert "none/x.prom: No such file or directory" in called.stderr

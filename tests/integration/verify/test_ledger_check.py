@@ -6,14 +6,18 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
-from tests.integration.verify.ledgers import PREFIX, Ledger
+from tests.integration.verify.ledgers import PREFIX, Ledger, check
 
 from noonmark.cli.verify.findings import REMEDIES
+from noonmark.cli.verify.pacing import Pacer
 from noonmark.core.states import Lane, RunState, TimerKind
 from noonmark.kafka.topics import Topics
+from noonmark.store.database.connect import connect
 from noonmark.store.runs import worker_lease
 from noonmark.store.runs.worker_lease import Identity
+from noonmark.store.verify.reader import LedgerReader
 from noonmark.verify.invariants import INVARIANTS
 from noonmark.verify.ledger import CHECKED, UNJUDGED
 
@@ -287,3 +291,34 @@ def test_a_second_run_of_one_key_is_found_once_whatever_the_step(unindexed_ledge
     assert dict(report.counts) == {"S1": 1}
     assert report.findings[0].run_id == str(unindexed_ledger.plain)
     assert report.findings[0].sentence.endswith("2 runs of one key")
+
+
+def test_every_step_of_a_check_is_paced(ledger):
+    now, slept = 0.0, []
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.1  # so every step takes 100 ms, and so does what is between two steps
+        return now
+
+    pacer = Pacer(0.2, clock=clock, sleep=slept.append)
+
+    assert check(ledger.world, pacer=pacer, step=1).runs == 7
+
+    assert pacer.steps >= 8
+    assert slept == pytest.approx([0.3] * (pacer.steps - 1))
+
+
+def test_a_check_changes_and_locks_nothing(ledger):
+    world = ledger.world
+    with connect(world.url, application="test", autocommit=True) as connection:
+        reader = LedgerReader(connection)
+        with reader.step():
+            (modes,) = world.rows(
+                "select array_agg(distinct mode) as modes from pg_locks where pid = %s and locktype = 'relation'",
+                connection.info.backend_pid,
+            )
+            assert set(modes["modes"] or []) <= {"AccessShareLock"}
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                connection.execute("update runs set lane = 0")
+        assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -50,6 +52,15 @@ def verify(
     step: Annotated[
         int, typer.Option("--step", min=1, max=100_000, help="Runs that are read in one snapshot.")
     ] = 2000,
+    metrics_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--metrics-file",
+            dir_okay=False,
+            help="Write the metrics of the check to this file, for the textfile collector of a node"
+            " exporter. The file is replaced in one step when the check has ended.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check on the ledger that noonmark kept its promises, without changing or locking anything.
@@ -58,6 +69,8 @@ def verify(
     """
     window = _window(since, until, namespace, rate, step)
     report = _check(window, rate)
+    if metrics_file is not None:
+        _write_metrics(report, metrics_file)
     if as_json:
         show_json(document(report))
     else:
@@ -112,6 +125,22 @@ def _progress() -> Callable[[datetime, int], None] | None:
     return lambda day, runs: print(
         f"\r\x1b[K{day:%Y-%m-%d}: {counted(runs, 'run')} checked", end="", file=sys.stderr, flush=True
     )
+
+
+def _write_metrics(report: Report, path: Path) -> None:
+    from prometheus_client import write_to_textfile  # noqa: PLC0415
+
+    from noonmark.telemetry import metrics  # noqa: PLC0415
+    from noonmark.verify.ledger import CHECKED  # noqa: PLC0415
+
+    metrics.VERIFY_FINDINGS.replace({(rule,): report.counts[rule] for rule in CHECKED})
+    metrics.VERIFY_RUNS.set(report.runs)
+    metrics.VERIFY_COMPLETED.set(time.time())
+    names = [row.name for row in metrics.TABLE if row.shown_by == "verify"]
+    try:
+        write_to_textfile(str(path), metrics.REGISTRY.restricted_registry(names))
+    except OSError as error:
+        raise CliError(f"cannot write {path}: {error.strerror}") from error
 
 
 def document(report: Report) -> dict[str, Any]:
