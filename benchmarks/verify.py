@@ -53,7 +53,8 @@ _FILL: Final = (
               false, 'active', 1, at - interval '1 day', at - interval '1 day'
        from made""",
     """insert into runs (id, scheduled_for, queued_at, started_at, finished_at, job_id, job_version, fence,
-                         attempt, lane, shard, state, reason, origin, request_id, namespace, pool, result, error)
+                         attempt, lane, shard, state, reason, origin, request_id, namespace, pool, result,
+                         error)
        select run_id, at, at + interval '5 ms',
               at + case when course = 'plain' then interval '20 ms' else interval '3 s' end,
               at + interval '4 s', job_id, 1, case when course = 'plain' then 1 else 2 end,
