@@ -232,17 +232,18 @@ spec:
 - name: {{ .step.name }}
   args:
     {{- toYaml .step.args | nindent 4 }}
-  {{- include "noonmark.migrationContainer" . | nindent 2 }}
+  {{- include "noonmark.commandContainer" (merge (dict "resources" .root.Values.migrations.resources) .) | nindent 2 }}
 {{- end }}
 
-{{- define "noonmark.migrationContainer" -}}
+{{/* A container that runs a command and ends; takes root, component, values and resources. */}}
+{{- define "noonmark.commandContainer" -}}
 image: {{ include "noonmark.image" . | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
   {{- include "noonmark.containerSecurity" . | nindent 2 }}
 env:
   {{- include "noonmark.env" . | nindent 2 }}
-{{- with .root.Values.migrations.resources }}
+{{- with .resources }}
 resources:
   {{- toYaml . | nindent 2 }}
 {{- end }}

@@ -18,9 +18,9 @@ import psycopg
 import pytest
 from tests.integration.intake.world import create, event
 from tests.integration.store.ledger import adds_up, verdicts_add_up
-from tests.integration.verify.ledgers import check
 from tests.integration.store.room import limit
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, World
+from tests.integration.verify.ledgers import check
 
 from noonmark.core.states import AttemptOutcome, Lane, ResumeChoice, RunState, TimerKind
 from noonmark.schemas.events.submissions import (
