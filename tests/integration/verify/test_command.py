@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 from tests.support.cli import call
@@ -97,3 +99,24 @@ def test_a_metrics_file_that_cannot_be_written_is_named(ledger, tmp_path):
     called = call("verify", "--metrics-file", str(tmp_path / "none" / "x.prom"), code=1)
 
     assert "none/x.prom: No such file or directory" in called.stderr
+
+
+@pytest.fixture
+def reader(world) -> Iterator[str]:
+    """A role that may select from every table, as a user for reports has it."""
+    role = f"reader_{uuid4().hex[:8]}"
+    world.db.execute(f"create role {role}; grant select on all tables in schema public to {role}")
+    yield role
+    world.db.execute(f"drop owned by {role}; drop role {role}")
+
+
+def test_a_user_who_cannot_see_all_rows_gets_an_error_and_no_clean_report(
+    ledger, reader, emptied_database, monkeypatch
+):
+    mark = "&" if "?" in emptied_database else "?"
+    monkeypatch.setenv("NOONMARK_DATABASE_URL", f"{emptied_database}{mark}options=-c%20role%3D{reader}")
+
+    assert "the database user cannot read all rows" in call("verify", code=2).stderr
+
+    ledger.world.db.execute(f"alter role {reader} bypassrls")
+    assert call("verify").stdout.startswith("7 runs")

@@ -15,7 +15,7 @@ import typer
 from noonmark.cli.connections.context import database_errors, operator_settings
 from noonmark.cli.terminal.options import AsJson, read_since
 from noonmark.cli.terminal.output import counted, instant, printable, show_json
-from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.cli.terminal.problems import CliError, ExitCode, first_line
 
 if TYPE_CHECKING:
     from noonmark.cli.verify.findings import Report
@@ -113,6 +113,12 @@ def _check(window: Window, rate: float) -> Report:
             raise CliError(
                 f"a step took longer than {_TIMEOUT_SECONDS:g} s; pass a smaller --step, and check with"
                 " `noonmark db check` that the database is healthy"
+            ) from error
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise CliError(
+                f"the database user cannot read all rows: {first_line(error)}; use the owner of the tables,"
+                " or a user with SELECT on them and BYPASSRLS",
+                ExitCode.USAGE,
             ) from error
         finally:
             if sys.stderr.isatty():
