@@ -3,8 +3,10 @@
 import json
 
 import pytest
+import yaml
 from tests.support import chart
 from tests.support.chart import environment, of_kind
+from tests.support.cli import call
 
 from noonmark.core.states import Lane
 from noonmark.telemetry.metrics import REGISTRY
@@ -226,6 +228,58 @@ def test_without_hooks_the_job_has_the_name_of_the_revision():
     spec = job["spec"]["template"]["spec"]
     assert spec["serviceAccountName"] == "existing"
     assert spec["containers"][0]["args"] == ["db", "migrate", "--shards", "4", "--skip-topics"]
+
+
+# The check of promises.
+
+
+def test_the_check_is_off_by_default():
+    assert of_kind("minimal", "CronJob") == {}
+    assert "verify" not in of_kind("minimal", "NetworkPolicy")
+
+
+def test_the_check_runs_the_command_with_the_values_and_is_not_repeated():
+    cron = of_kind("full", "CronJob")["verify"]["spec"]
+    assert (cron["schedule"], cron["timeZone"], cron["concurrencyPolicy"]) == (
+        "5 * * * *",
+        "Europe/Berlin",
+        "Forbid",
+    )
+    job = cron["jobTemplate"]["spec"]
+    assert (job["backoffLimit"], job["template"]["spec"]["restartPolicy"]) == (0, "Never")
+    (container,) = job["template"]["spec"]["containers"]
+    assert container["args"] == [
+        *("verify", "--since", "3h", "--rate", "0.1"),
+        *("--namespace", "billing", "--namespace", "shop"),
+    ]
+    assert environment(container)["NOONMARK_DATABASE_URL"] == "noonmark-reader/dsn"
+    assert container["resources"] == {"requests": {"cpu": "50m", "memory": "128Mi"}}
+
+
+def test_the_command_accepts_what_the_check_passes(monkeypatch):
+    """Only the database is missing here, so options and settings are right."""
+    (container,) = of_kind("full", "CronJob")["verify"]["spec"]["jobTemplate"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    monkeypatch.setenv("NOONMARK_DATABASE_URL", "postgresql://x@127.0.0.1:1/none")
+
+    assert "cannot connect to the database" in call(*container["args"], code=3).stderr
+
+
+def test_the_check_reaches_names_and_postgres_and_nothing_else():
+    policy = of_kind("full", "NetworkPolicy")["verify"]["spec"]
+    assert [sorted(port["port"] for port in rule["ports"]) for rule in policy["egress"]] == [[53, 53], [5432]]
+    pod = of_kind("full", "CronJob")["verify"]["spec"]["jobTemplate"]["spec"]["template"]
+    assert policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+
+
+def test_the_check_has_a_name_that_kubernetes_accepts_whatever_the_release_is_called():
+    (minimal,) = (path for path in chart.SETS if path.stem == "minimal")
+    more = f"\nfullnameOverride: {'n' * 48}\nverify: {{enabled: true}}\n"
+    done = chart.template(minimal.read_text() + more)
+    assert done.returncode == 0, done.stderr
+    (cron,) = [m for m in yaml.safe_load_all(done.stdout) if m and m["kind"] == "CronJob"]
+    assert len(cron["metadata"]["name"]) <= 52
 
 
 # Kafka and Postgres.

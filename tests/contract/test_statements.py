@@ -14,6 +14,8 @@ from noonmark.store.database import row_types, statements
 from noonmark.store.database.statements import statement
 from noonmark.store.outbox.relay import Pressure
 from noonmark.store.schedules.zone_data import Release
+from noonmark.store.verify.reader import Queues
+from noonmark.verify import history
 
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / "shared" / "internal" / "noonmark" / "store"
@@ -34,6 +36,10 @@ ROW_CLASSES = {
     "lock_due_timers_of_job": row_types.DueTimer,
     "list_zone_data": Release,
     "measure_relay_lag": Pressure,
+    "measure_queues": Queues,
+    "read_settled_runs": history.Run,
+    "read_attempts_of_runs": history.Attempt,
+    "read_dead_letters_of_runs": history.DeadLetter,
 }
 
 

@@ -62,6 +62,8 @@ def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         if manifest["kind"] in {"Deployment", "Job"}:
             yield name, manifest["spec"]["template"]["spec"]
+        elif manifest["kind"] == "CronJob":
+            yield name, manifest["spec"]["jobTemplate"]["spec"]["template"]["spec"]
         elif manifest["kind"] == "Pod":
             yield name, manifest["spec"]
 

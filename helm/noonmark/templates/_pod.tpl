@@ -232,10 +232,11 @@ spec:
 - name: {{ .step.name }}
   args:
     {{- toYaml .step.args | nindent 4 }}
-  {{- include "noonmark.migrationContainer" . | nindent 2 }}
+  {{- include "noonmark.commandContainer" (merge (dict "resources" .root.Values.migrations.resources) .) | nindent 2 }}
 {{- end }}
 
-{{- define "noonmark.migrationContainer" -}}
+{{/* A container that runs a command and ends; takes root, component, values and resources. */}}
+{{- define "noonmark.commandContainer" -}}
 {{- $d := .root.Values.defaults -}}
 image: {{ include "noonmark.image" . | quote }}
 imagePullPolicy: {{ dig "pullPolicy" .root.Values.image.pullPolicy (default dict .values.image) }}
@@ -250,7 +251,7 @@ env:
 envFrom:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .root.Values.migrations.resources | default $d.resources }}
+{{- with .resources | default $d.resources }}
 resources:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -260,6 +261,27 @@ volumeMounts:
   {{- with $d.extraVolumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
+{{- end }}
+
+{{/* Volumes and placement of a pod that runs commands and ends; takes the root. */}}
+{{- define "noonmark.commandPodEnd" -}}
+{{- $d := .Values.defaults -}}
+volumes:
+  - name: tmp
+    emptyDir: {sizeLimit: {{ $d.tmpSizeLimit | quote }}}
+  {{- with include "noonmark.tlsVolumes" . }}{{ . | trim | nindent 2 }}{{ end }}
+  {{- with $d.extraVolumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $d.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- range $name := list "nodeSelector" "tolerations" "affinity" }}
+{{- with get $d $name }}
+{{ $name }}:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* As noonmark.migrationStep, for the containers of `helm test`. */}}

@@ -33,6 +33,7 @@ from noonmark.cli.schedules import calendars, zones
 from noonmark.cli.schedules import commands as schedule_commands
 from noonmark.cli.submissions import imports, submit
 from noonmark.cli.terminal.problems import EXIT_CODES, ExitCode, explain, wrong_option
+from noonmark.cli.verify import commands as verify_commands
 
 
 class _Root(TyperGroup):
@@ -82,6 +83,7 @@ app.add_typer(schedule_commands.app, name="schedule", rich_help_panel="Submissio
 app.add_typer(backfills.app, name="backfill", rich_help_panel="Submissions and schedules")
 app.add_typer(calendars.app, name="calendar", rich_help_panel="Submissions and schedules")
 app.add_typer(database.app, name="db", rich_help_panel="Administration")
+app.command(rich_help_panel="Administration")(verify_commands.verify)
 app.add_typer(api_keys.app, name="admin", rich_help_panel="Administration")
 app.add_typer(namespaces.app, name="namespace", rich_help_panel="Administration")
 app.add_typer(limits.app, name="limit", rich_help_panel="Administration")

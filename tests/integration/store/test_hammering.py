@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from random import Random
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from tests.integration.intake.world import create, event
 from tests.integration.store.ledger import adds_up, verdicts_add_up
 from tests.integration.store.room import limit
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, World
+from tests.integration.verify.ledgers import check
 
 from noonmark.core.states import AttemptOutcome, Lane, ResumeChoice, RunState, TimerKind
 from noonmark.schemas.events.submissions import (
@@ -338,6 +340,10 @@ def test_whatever_happens_at_once_to_the_same_runs_the_ledger_adds_up(world: Wor
     assert world.rows("select * from timers where run_id is not null") == []
     assert world.rows("select * from runs where finished_at is null") == []
     verdicts_add_up(world)
+    world.db.execute("delete from outbox")  # relayed
+    world.turn_clock(timedelta(minutes=10))
+    # These sessions retry at random, whatever the budget of the job allows.
+    assert [one for one in check(world).findings if one.kind != "attempts"] == []
 
 
 def come_to_rest(world: World, session: Session) -> None:

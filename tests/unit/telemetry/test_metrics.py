@@ -114,7 +114,7 @@ def test_what_nobody_measures_any_more_is_removed_in_one_go():
 
 
 def test_every_metric_names_who_shows_it():
-    assert {row.shown_by for row in metrics.TABLE} <= {"every", *SERVICES, "observer", "watchdog"}
+    assert {row.shown_by for row in metrics.TABLE} <= {"every", *SERVICES, "observer", "watchdog", "verify"}
 
 
 def test_every_name_of_the_one_import_place_is_a_metric_of_the_table():

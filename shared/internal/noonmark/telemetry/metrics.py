@@ -100,6 +100,11 @@ from noonmark.telemetry.declared.trigger import (
     WORKERS,
     ZONE_DATA_INFO,
 )
+from noonmark.telemetry.declared.verify import (
+    VERIFY_COMPLETED,
+    VERIFY_FINDINGS,
+    VERIFY_RUNS,
+)
 from noonmark.telemetry.declared.worker import (
     DUPLICATE_MESSAGES,
     HEARTBEAT_AGE,
@@ -179,6 +184,9 @@ __all__ = [
     "SUBMISSIONS_LAG",
     "SUBMISSIONS_OLDEST",
     "TABLE",
+    "VERIFY_COMPLETED",
+    "VERIFY_FINDINGS",
+    "VERIFY_RUNS",
     "WAITING_RUNS",
     "WATCHDOG_BEATS",
     "WATCHDOG_PART_OK",
@@ -188,7 +196,17 @@ __all__ = [
     "page",
 ]
 
-_ORDER: Final = ("every", "trigger", "dispatcher", "intake", "api", "worker", "observer", "watchdog")
+_ORDER: Final = (
+    "every",
+    "trigger",
+    "dispatcher",
+    "intake",
+    "api",
+    "worker",
+    "observer",
+    "watchdog",
+    "verify",
+)
 
 
 def page() -> str:
@@ -201,7 +219,8 @@ def page() -> str:
         "",
         "A gauge has series only in the process that measures it, and only while that process does so. The",
         "leading trigger or dispatcher measures some gauges for all, so use `max` over the processes. The",
-        "column *from* names the service that exports the metric.",
+        "column *from* names the service that exports the metric; `verify` is the command `noonmark verify`,",
+        "which writes its metrics to the file of `--metrics-file`.",
         "",
         "| name | type | labels | from | meaning | action |",
         "|---|---|---|---|---|---|",

@@ -56,6 +56,7 @@ LABELS: Final[dict[str, str]] = {
     " `sent`, `failed`, `given_up`; `sent`, `failed`, `withheld`, `no_url`",
     "role": "`trigger` (shards), `dispatcher` (slices), `observer` (one, held by the leader)",
     "route": "the pattern of a route, as in the OpenAPI document; `none` if no route matches the path",
+    "rule": "a rule that `noonmark verify` checks, such as `S3`: docs/verify.md",
     "status": "an HTTP status",
     "service": ", ".join(f"`{service}`" for service in SERVICES),
     "slice": "outbox slice number, fixed at install",

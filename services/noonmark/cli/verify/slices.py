@@ -1,0 +1,101 @@
+"""Turns the rows of one step into a history that the rules can judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from noonmark.core.retry import RetryPolicy
+from noonmark.core.states import RunState
+from noonmark.store.verify.reader import LedgerReader, Span
+from noonmark.verify import History
+from noonmark.verify.history import Attempt, DeadLetter, Job, Pause, Run, Version
+
+
+def read_slice(reader: LedgerReader, runs: list[Run], now: datetime) -> History:
+    """Read what belongs to runs, in the snapshot in which they were read."""
+    ids = [run.id for run in runs]
+    jobs = reader.jobs(list({run.job for run in runs}))
+    return History(
+        judged_at=now,
+        jobs=[Job(*row[:-1]) for row in jobs],
+        versions=_versions(reader, runs, now),
+        runs=runs,
+        attempts=reader.attempts(Attempt, ids),
+        dead_letters=reader.dead_letters(DeadLetter, ids),
+        # Earlier pauses are not recorded.
+        pauses=[Pause(row[0], row[-1], None) for row in jobs if row[-1] is not None],
+    )
+
+
+def read_repeated(reader: LedgerReader, runs: list[Run], span: Span, now: datetime) -> History:
+    """Read runs that share their key with another one.
+
+    The other run has the key and therefore all that the rule compares, so it is a copy under its own id.
+    """
+    pairs = reader.repeated_runs(span, [run.id for run in runs])
+    by_id = {run.id: run for run in runs}
+    repeated = {one: by_id[one] for one, _ in pairs}
+    copies = {other: by_id[one]._replace(id=other) for one, other in pairs}
+    found = list((copies | repeated).values())
+    jobs = reader.jobs(list({run.job for run in found}))
+    return History(judged_at=now, jobs=[Job(*row[:-1]) for row in jobs], runs=sorted(found))
+
+
+def read_stuck(
+    reader: LedgerReader, runs: list[Run], span: Span, now: datetime, settled: datetime
+) -> History:
+    """Read what belongs to unfinished runs that nothing will continue."""
+    ids = [run.id for run in runs]
+    abandoned = reader.abandoned(span, ids, settled) if ids else set()
+    found = [run for run in runs if run.id in abandoned]
+    return History(
+        judged_at=now, jobs=[Job(*row[:-1]) for row in reader.jobs([run.job for run in found])], runs=found
+    )
+
+
+def read_unsent(
+    reader: LedgerReader,
+    runs: list[Run],
+    span: Span,
+    now: datetime,
+    passed: Mapping[tuple[str, int], datetime],
+) -> History:
+    """Read queued runs whose message is gone. Earlier attempts had theirs, or they would not have started."""
+    ids = [run.id for run in runs if run.state == RunState.QUEUED]
+    lost = reader.lost_messages(span, ids, passed) if ids and passed else set()
+    found = [run._replace(started_at=None) for run in runs if run.id in lost]
+    return History(
+        judged_at=now, jobs=[Job(*row[:-1]) for row in reader.jobs([run.job for run in found])], runs=found
+    )
+
+
+def read_queues(reader: LedgerReader, now: datetime, settled: datetime) -> History:
+    """Read what must be young or empty. An outbox row is old if it was written before `settled`."""
+    queues = reader.queues(settled)
+    old = queues.outbox_seconds > (now - settled).total_seconds()
+    return History(
+        judged_at=now,
+        outbox_seconds=queues.outbox_seconds if old else 0.0,
+        left_over={
+            "slots": queues.slots,
+            "limit_slots": queues.limit_slots,
+            "waits": queues.waits,
+            "outbox, refused by Kafka": queues.refused,
+        },
+    )
+
+
+def _versions(reader: LedgerReader, runs: list[Run], now: datetime) -> list[Version]:
+    """Read the budgets of runs that used more than one attempt: one attempt is always allowed."""
+    wanted = sorted({(run.job, run.version) for run in runs if run.attempt > 1})
+    if not wanted:
+        return []
+    rows = reader.retry_policies(wanted)
+    return [Version(job, version, None, now, None, _max_attempts(stored)) for job, version, stored in rows]
+
+
+def _max_attempts(stored: dict[str, Any] | None) -> int:
+    """Return what a stored retry policy allows, the default if the job has none."""
+    return RetryPolicy.of(stored or {}).max_attempts

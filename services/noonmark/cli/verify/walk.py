@@ -1,0 +1,118 @@
+"""Walks the ledger day by day, in steps that each are one short snapshot, and judges what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from noonmark.cli.verify.findings import Report
+from noonmark.cli.verify.pacing import Pacer
+from noonmark.cli.verify.slices import read_queues, read_repeated, read_slice, read_stuck, read_unsent
+from noonmark.kafka.topics import Topics
+from noonmark.store.verify.reader import FIRST_ID, LAST_ID, LedgerReader, Span
+from noonmark.verify import History
+from noonmark.verify.history import Run
+from noonmark.verify.ledger import RUN_RULES, judge_rows
+
+SETTLED_AFTER: Final = timedelta(minutes=1)
+"""Rows that changed later than this are not judged: the next check will."""
+
+_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What to check.
+
+    Attributes:
+        since: the first instant of runs; None: a week before the end.
+        until: the first instant after the window; None: now, by the database's clock.
+        namespaces: whose runs; empty: all.
+        step: runs of one step.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    namespaces: Sequence[str] = ()
+    step: int = 2000
+
+
+class LedgerCheck:
+    """One check of a window of the ledger.
+
+    Args:
+        reader: reads the rows, for the namespaces of the window.
+        window: what to check.
+        pacer: bounds the share of the time that steps take.
+        topics: the names of the installation's topics.
+        progress: called after each step with the day and the number of runs checked so far.
+    """
+
+    def __init__(
+        self,
+        reader: LedgerReader,
+        window: Window,
+        pacer: Pacer,
+        topics: Topics,
+        progress: Callable[[datetime, int], None] | None = None,
+    ) -> None:
+        self._reader = reader
+        self._window = window
+        self._pacer = pacer
+        self._topics = topics
+        self._progress = progress
+
+    def run(self) -> Report:
+        """Check the window, and return what was found."""
+        with self._pacer.step(), self._reader.step() as now:
+            until = self._window.until or now
+            since = self._window.since or until - 7 * _DAY
+            report = Report(now, since, until, self._window.namespaces)
+            days = self._reader.days(since, until)
+            queues = read_queues(self._reader, now, now - SETTLED_AFTER)
+        _judge(report, queues, ("V3",))
+        for day in days:
+            self._check_day(report, day)
+        return report
+
+    def _check_day(self, report: Report, day: datetime) -> None:
+        since, until = max(report.since, day), min(report.until, day + _DAY)
+        after, last = FIRST_ID, FIRST_ID
+        while last != LAST_ID:
+            with self._pacer.step(), self._reader.step() as now:
+                last = self._reader.step_end(day, after, self._window.step) or LAST_ID
+                histories = self._read(Span(day, since, until, after, last), now)
+            for history, rules in histories:
+                _judge(report, history, rules)
+            report.runs += len(histories[0][0].runs)
+            after = last
+            if self._progress is not None:
+                self._progress(day, report.runs)
+
+    def _read(self, span: Span, now: datetime) -> list[tuple[History, Sequence[str]]]:
+        """Read what a step shows, with the rules that judge it; first all runs that have ended."""
+        reader, settled = self._reader, now - SETTLED_AFTER
+        runs = reader.runs(Run, span, settled)
+        ended = [run for run in runs if run.finished_at is not None]
+        unfinished = [run for run in runs if run.finished_at is None]
+        return [
+            (read_slice(reader, ended, now), RUN_RULES),
+            (read_repeated(reader, runs, span, now), ("S1",)),
+            (read_unsent(reader, unfinished, span, now, self._passed()), ("S6",)),
+            (read_stuck(reader, unfinished, span, now, settled), ("V2",)),
+        ]
+
+    def _passed(self) -> dict[tuple[str, int], datetime]:
+        """Return up to when the group of a pool and lane has passed every message."""
+        return {
+            (lane[0], int(lane[1])): until
+            for topic, until in self._reader.passed_topics()
+            if (lane := self._topics.parse_runs(topic)) is not None
+        }
+
+
+def _judge(report: Report, history: History, rules: Sequence[str]) -> None:
+    for violation in judge_rows(history, rules, bound=SETTLED_AFTER):
+        report.add(violation)

@@ -1,0 +1,161 @@
+"""Reads the ledger in steps: each is one short read-only snapshot of some rows of one day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, LiteralString, NamedTuple, TypeVar
+from uuid import UUID
+
+import psycopg
+
+from noonmark.store.database.row_types import row_of
+from noonmark.store.database.statements import statement
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+FIRST_ID: Final = UUID(int=0)
+LAST_ID: Final = UUID(int=2**128 - 1)
+_DAY: Final = timedelta(days=1)
+_CAP: Final = 10_000
+"""Rows of a table that are looked up to count those that are left over."""
+
+
+class Queues(NamedTuple):
+    """What `measure_queues` returns: the age of the oldest outbox row in seconds, and counts of rows."""
+
+    outbox_seconds: float
+    refused: int
+    slots: int
+    limit_slots: int
+    waits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The rows of one step.
+
+    Attributes:
+        day: the day of the ledger, at midnight UTC.
+        since: the first instant that is judged.
+        until: the first instant that is not judged any more.
+        after: the last run of the step before.
+        last: the last run of this step.
+    """
+
+    day: datetime
+    since: datetime
+    until: datetime
+    after: UUID
+    last: UUID
+
+
+class LedgerReader:
+    """Reads on one connection, which is only used for this.
+
+    Rows are returned as the tuples that the caller names, one field per column of the statement.
+
+    Args:
+        connection: outside of any transaction; its transactions become read-only snapshots.
+        namespaces: only their runs; None: all.
+        timeout_seconds: the server cancels a statement after this.
+    """
+
+    def __init__(
+        self,
+        connection: psycopg.Connection,
+        *,
+        namespaces: Sequence[str] | None = None,
+        timeout_seconds: float = 30,
+    ) -> None:
+        self._connection = connection
+        self._namespaces = list(namespaces) if namespaces else None
+        self._timeout_ms = int(timeout_seconds * 1000)
+        connection.autocommit = True
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+
+    @contextmanager
+    def step(self) -> Iterator[datetime]:
+        """Open the snapshot of a step; yield the database's time."""
+        with self._connection.transaction():
+            limits = {"timeout_ms": self._timeout_ms}
+            row = self._connection.execute(statement("begin_verify_step"), limits).fetchone()
+            assert row is not None
+            yield row[-1]
+
+    def days(self, since: datetime, until: datetime) -> list[datetime]:
+        """Return the days of the ledger with instants of a window, oldest first."""
+        window = {"since": since, "until": until}
+        return [day for (day,) in self._connection.execute(statement("list_ledger_days"), window).fetchall()]
+
+    def step_end(self, day: datetime, after: UUID, rows: int) -> UUID | None:
+        """Return the last id of the next `rows` runs of a day; None if the day has fewer."""
+        where = {"day": day, "day_end": day + _DAY, "after": after, "rows": rows}
+        found = self._connection.execute(statement("find_step_end"), where).fetchone()
+        return found[0] if found is not None else None
+
+    def runs(self, kind: type[T], span: Span, settled: datetime) -> list[T]:
+        """Return the runs of a step that have not changed since `settled`."""
+        where = {"since": span.since, "until": span.until, "after": span.after, "last": span.last}
+        more = {"settled": settled, "namespaces": self._namespaces}
+        return self._rows(kind, statement("read_settled_runs"), where | more)
+
+    def repeated_runs(self, span: Span, ids: Sequence[str]) -> list[tuple[str, str]]:
+        """Return pairs of a run and a later one with the same key."""
+        where = {"ids": ids, "since": span.since, "until": span.until}
+        return self._connection.execute(statement("find_repeated_runs"), where).fetchall()
+
+    def attempts(self, kind: type[T], ids: Sequence[str]) -> list[T]:
+        """Return the recorded attempts of runs."""
+        return self._rows(kind, statement("read_attempts_of_runs"), {"ids": ids})
+
+    def dead_letters(self, kind: type[T], ids: Sequence[str]) -> list[T]:
+        """Return the dead letters of runs."""
+        return self._rows(kind, statement("read_dead_letters_of_runs"), {"ids": ids})
+
+    def jobs(self, ids: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return jobs; the last field is since when the job is paused."""
+        return self._connection.execute(statement("read_jobs_of_runs"), {"ids": ids}).fetchall()
+
+    def retry_policies(self, versions: Sequence[tuple[str, int]]) -> list[tuple[str, int, Any]]:
+        """Return (job, version, stored retry policy) of job versions that exist."""
+        which = {"jobs": [job for job, _ in versions], "versions": [version for _, version in versions]}
+        return self._connection.execute(statement("read_retry_policies"), which).fetchall()
+
+    def abandoned(self, span: Span, ids: Sequence[str], settled: datetime) -> set[str]:
+        """Return those of the unfinished runs that nothing has been able to continue since `settled`."""
+        where = {"ids": ids, "since": span.since, "until": span.until, "settled": settled}
+        found = self._connection.execute(statement("find_abandoned_runs"), where).fetchall()
+        return {run_id for (run_id,) in found}
+
+    def passed_topics(self) -> list[tuple[str, datetime]]:
+        """Return up to when the groups of topics of runs have passed every message."""
+        rows = self._connection.execute(statement("read_resend_bounds")).fetchall()
+        return [(topic, until) for topic, until, _ in rows]
+
+    def lost_messages(
+        self, span: Span, ids: Sequence[str], passed: Mapping[tuple[str, int], datetime]
+    ) -> set[str]:
+        """Return those of the queued runs whose message is neither in the outbox nor in Kafka.
+
+        Args:
+            span: the days of the runs.
+            ids: unfinished runs.
+            passed: up to when the group of a pool and lane has passed every message.
+        """
+        where = {"ids": ids, "since": span.since, "until": span.until, "passed_until": list(passed.values())}
+        lanes = {"pools": [pool for pool, _ in passed], "lanes": [lane for _, lane in passed]}
+        found = self._connection.execute(statement("find_lost_messages"), where | lanes).fetchall()
+        return {run_id for (run_id,) in found}
+
+    def queues(self, settled: datetime) -> Queues:
+        """Measure what must be young or empty; runs that ended after `settled` are not considered."""
+        (found,) = self._rows(Queues, statement("measure_queues"), {"settled": settled, "cap": _CAP})
+        return found
+
+    def _rows(self, kind: type[T], query: LiteralString, values: dict[str, Any]) -> list[T]:
+        with self._connection.cursor(row_factory=row_of(kind)) as cursor:
+            return cursor.execute(query, values).fetchall()

@@ -1,0 +1,4 @@
+-- Reads the dead letters of the runs of a step, by their key.
+select run_id::text as run, namespace, attempts, reason, left(error, 100) as error
+from dead_letters
+where run_id = any (%(ids)s::uuid[])

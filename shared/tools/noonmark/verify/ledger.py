@@ -1,0 +1,60 @@
+"""Judges what the ledger alone shows, for an installation in use: no topic, no target, no plan of a test.
+
+The rows of a few runs make a history, and the rules are those of `INVARIANTS`. It has no lifecycle events, so
+it does not show redrives: numbers of attempts that start again at 1 are accepted as one (`partway`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import timedelta
+from typing import Final
+
+from noonmark.verify.case import Case, Judging, Violation
+from noonmark.verify.history import History
+from noonmark.verify.invariants import INVARIANTS
+
+RUN_RULES: Final = ("S3", "S7", "S11", "S12", "S15", "S16", "S17")
+"""Rules that judge each settled run by its own rows."""
+
+CHECKED: Final = tuple(
+    invariant.id for invariant in INVARIANTS if invariant.id in {"S1", "S6", *RUN_RULES, "V2", "V3"}
+)
+"""All invariants that are judged."""
+
+UNJUDGED: Final[Mapping[str, str]] = {
+    "S2": "needs the events that publishers sent",
+    "S4": "needs the lifecycle topic, and the calls that targets saw",
+    "S5": "needs the topics and their committed offsets",
+    "S8": "needs the limits of the past",
+    "S9": "needs the calls that targets saw",
+    "S10": "this version has no dependencies between jobs",
+    "S13": "needs the schedules and zone data of the past",
+    "S14": "needs the times of faults",
+    "V1": "needs the schedules and zone data of the past",
+    "V4": "needs the metrics of the processes",
+    "V5": "needs the times of bad input",
+    "V6": "needs the times of a backlog",
+    "V7": "needs the exits of processes",
+    "V8": "needs a measurement",
+}
+"""Why the ledger alone cannot show the other invariants of an installation."""
+
+_RULES: Final = {invariant.id: invariant.rule for invariant in INVARIANTS}
+
+
+def judge_rows(
+    history: History, rules: Collection[str], *, bound: timedelta = timedelta(0)
+) -> Iterator[Violation]:
+    """Yield what breaks these invariants in a part of the ledger.
+
+    Args:
+        history: complete rows of some runs, of one snapshot.
+        rules: ids of invariants, such as S3.
+        bound: what is unfinished for less than this is not judged.
+    """
+    case = Case(history, None, Judging(bound, partway=True))
+    for name in rules:
+        rule = _RULES[name]
+        assert rule is not None, name
+        yield from rule(case)

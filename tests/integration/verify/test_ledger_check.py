@@ -1,0 +1,324 @@
+"""`noonmark verify` on a real ledger: a good one is clean, and each planted fault is found by its rule alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from tests.integration.verify.ledgers import PREFIX, Ledger, check
+
+from noonmark.cli.verify.findings import REMEDIES
+from noonmark.cli.verify.pacing import Pacer
+from noonmark.core.states import Lane, RunState, TimerKind
+from noonmark.kafka.topics import Topics
+from noonmark.store.database.connect import connect
+from noonmark.store.runs import worker_lease
+from noonmark.store.runs.worker_lease import Identity
+from noonmark.store.verify.reader import LedgerReader
+from noonmark.verify.invariants import INVARIANTS
+from noonmark.verify.ledger import CHECKED, UNJUDGED
+
+
+def overlapping_attempts(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "update attempts set finished_at = finished_at + interval '1 hour' where run_id = %s",
+        [ledger.retried],
+    )
+
+
+def a_start_before_its_instant(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "update runs set started_at = scheduled_for - interval '1 second', queued_at = scheduled_for - interval '2 s'"
+        " where id = %s",
+        [ledger.plain],
+    )
+
+
+def more_attempts_than_allowed(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        'update jobs set work = \'{"retry": {"max_retries": 0}}\' where id ='
+        " (select job_id from runs where id = %s)",
+        [ledger.retried],
+    )
+
+
+def a_dead_run_without_a_letter(ledger: Ledger) -> None:
+    ledger.world.db.execute("delete from dead_letters where run_id = %s", [ledger.dead])
+
+
+def a_letter_of_another_namespace(ledger: Ledger) -> None:
+    ledger.world.db.execute("update dead_letters set namespace = 'other'")
+
+
+def a_deleted_attempt(ledger: Ledger) -> None:
+    ledger.world.db.execute("delete from attempts where run_id = %s", [ledger.retried])
+
+
+def an_end_before_the_start(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "update runs set finished_at = started_at - interval '5 s' where id = %s", [ledger.plain]
+    )
+
+
+def an_erased_error(ledger: Ledger) -> None:
+    ledger.world.db.execute("update attempts set error = null where run_id = %s", [ledger.retried])
+
+
+def a_run_whose_worker_is_gone(ledger: Ledger) -> None:
+    _keep_watch(ledger)
+    _put_unfinished(ledger, RunState.RUNNING, owner=Identity(4711, 1), started_at=_long_ago(ledger))
+
+
+def a_run_whose_worker_is_silent(ledger: Ledger) -> None:
+    _keep_watch(ledger)
+    silent = ledger.world.worker()
+    _put_unfinished(ledger, RunState.RUNNING, owner=silent, started_at=_long_ago(ledger))
+    ledger.world.db.execute(
+        "update workers set beat_at = beat_at - interval '5 minutes' where id = %s", [silent.worker]
+    )
+
+
+def a_retry_without_a_timer(ledger: Ledger) -> None:
+    _put_unfinished(ledger, RunState.RETRYING)
+
+
+def a_callback_without_a_deadline(ledger: Ledger) -> None:
+    _put_unfinished(ledger, RunState.RUNNING, started_at=_long_ago(ledger))
+
+
+def a_waiting_run_in_no_queue(ledger: Ledger) -> None:
+    _put_unfinished(ledger, RunState.WAITING, reason="limit")
+    ledger.world.db.execute("delete from waits")
+
+
+def a_queued_run_whose_message_is_gone(ledger: Ledger) -> None:
+    _put_unfinished(ledger, RunState.QUEUED)
+    ledger.world.db.execute(
+        "insert into topic_progress (topic, passed_until, measured_at) values (%s, noonmark_now(), noonmark_now())",
+        [Topics(PREFIX).runs("default", Lane.NORMAL)],
+    )
+
+
+def an_old_row_in_the_outbox(ledger: Ledger) -> None:
+    _enqueue(ledger, lane=3)
+    ledger.world.db.execute("update outbox set created_at = noonmark_now() - interval '61 s'")
+
+
+def an_event_that_kafka_refused(ledger: Ledger) -> None:
+    _enqueue(ledger, lane=4)
+
+
+def a_slot_of_a_run_that_has_ended(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "insert into slots (key, slot_no, run_id, taken_at) select job_id, 0, id, queued_at from runs where id = %s",
+        [ledger.plain],
+    )
+
+
+def a_slot_of_a_limit_of_a_run_that_has_ended(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "insert into limit_slots (key, slot_no, run_id, namespace) values (gen_random_uuid(), 0, %s, 'tests')",
+        [ledger.plain],
+    )
+
+
+def a_wait_of_a_run_that_has_ended(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "insert into waits (run_id, scheduled_for, job_id, reason, since)"
+        " select id, scheduled_for, job_id, 'limit', queued_at from runs where id = %s",
+        [ledger.plain],
+    )
+
+
+def _long_ago(ledger: Ledger) -> datetime:
+    return ledger.world.now() - timedelta(minutes=5)
+
+
+def _put_unfinished(ledger: Ledger, state: RunState, **columns: Any) -> None:
+    ago = _long_ago(ledger)
+    ledger.world.put_run(state, **{"scheduled_for": ago, "queued_at": ago} | columns)
+
+
+def _keep_watch(ledger: Ledger) -> None:
+    """Triggers have received heartbeats for long."""
+    ledger.world.db.execute(
+        "update lease_watch set continuous_since = noonmark_now() - interval '1 hour', last_pass_at = noonmark_now()"
+    )
+
+
+def _enqueue(ledger: Ledger, lane: int) -> None:
+    ledger.world.db.execute(
+        "insert into outbox (slice, lane, created_at, topic, value) values (0, %s, noonmark_now(), 't.lifecycle', '{}')",
+        [lane],
+    )
+
+
+FAULTS: dict[Callable[[Ledger], None], tuple[str, str]] = {
+    overlapping_attempts: ("S3", "retried"),
+    a_start_before_its_instant: ("S7", "plain"),
+    more_attempts_than_allowed: ("S11", "retried"),
+    a_dead_run_without_a_letter: ("S11", "dead"),
+    a_letter_of_another_namespace: ("S12", "dead"),
+    a_deleted_attempt: ("S15", "retried"),
+    an_end_before_the_start: ("S16", "plain"),
+    an_erased_error: ("S17", "retried"),
+}
+"""What must be found: the rule, and the run by what became of it."""
+
+STANDSTILLS: dict[Callable[[Ledger], None], tuple[str, str]] = {
+    a_queued_run_whose_message_is_gone: ("S6", "no message of fence 1 in the outbox or in Kafka"),
+    a_run_whose_worker_is_gone: ("V2", "is running (None)"),
+    a_run_whose_worker_is_silent: ("V2", "is running (None)"),
+    a_retry_without_a_timer: ("V2", "is retrying (None)"),
+    a_callback_without_a_deadline: ("V2", "is running (None)"),
+    a_waiting_run_in_no_queue: ("V2", "is waiting (limit)"),
+    an_old_row_in_the_outbox: ("V3", "the oldest row of the outbox is 61."),
+    an_event_that_kafka_refused: ("V3", "1 rows in outbox, refused by Kafka"),
+    a_slot_of_a_run_that_has_ended: ("V3", "1 rows in slots"),
+    a_slot_of_a_limit_of_a_run_that_has_ended: ("V3", "1 rows in limit_slots"),
+    a_wait_of_a_run_that_has_ended: ("V3", "1 rows in waits"),
+}
+"""What must be found: the rule, and a part of its sentence."""
+
+
+def test_a_good_ledger_is_clean(ledger):
+    report = ledger.check()
+
+    assert report.findings == []
+    assert report.clean
+    assert report.runs == ledger.world.count("runs") == 7
+
+
+@pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
+def test_a_planted_fault_is_found_by_its_rule_and_by_no_other(ledger, plant):
+    rule, run = FAULTS[plant]
+    plant(ledger)
+
+    report = ledger.check()
+
+    assert dict(report.counts) == {rule: 1}
+    (finding,) = report.findings
+    assert finding.run_id == str(getattr(ledger, run))
+    assert finding.run_id in finding.sentence
+    assert finding.remedy
+
+
+@pytest.mark.parametrize("plant", STANDSTILLS, ids=lambda plant: plant.__name__)
+def test_work_that_nothing_continues_is_found_by_its_rule_and_by_no_other(ledger, plant):
+    rule, words = STANDSTILLS[plant]
+    plant(ledger)
+
+    report = ledger.check()
+
+    assert dict(report.counts) == {rule: 1}
+    assert words in report.findings[0].sentence
+    assert (report.findings[0].run_id is None) == (rule == "V3")
+
+
+def test_work_that_waits_for_its_turn_is_no_finding(ledger):
+    """A backlog has no live owner either, but has what continues it."""
+    world = ledger.world
+    ago = _long_ago(ledger)
+    _keep_watch(ledger)
+    _put_unfinished(ledger, RunState.QUEUED)  # workers are busy
+    _put_unfinished(ledger, RunState.WAITING, reason="limit")
+    _put_unfinished(ledger, RunState.RUNNING, owner=world.worker(lease_seconds=3600), started_at=ago)
+    left = world.worker()
+    _put_unfinished(ledger, RunState.RUNNING, owner=left, started_at=ago)
+    worker_lease.leave(world.db, left)  # just now: its runs are about to be requeued
+    job = world.job()
+    retry = world.put_run(RunState.RETRYING, job_id=job, scheduled_for=ago, queued_at=ago)
+    world.timer(job, ago, kind=TimerKind.RETRY, run_id=retry)
+    _enqueue(ledger, lane=3)
+
+    assert ledger.check().findings == []
+
+
+def test_nobody_is_stuck_while_no_primary_has_received_heartbeats_for_long(ledger):
+    a_run_whose_worker_is_silent(ledger)
+    ledger.world.db.execute("update lease_watch set continuous_since = noonmark_now() - interval '30 s'")
+
+    assert ledger.check().clean
+
+
+def test_every_rule_that_is_checked_has_a_planted_fault_and_a_remedy():
+    planted = {rule for rule, _ in (FAULTS | STANDSTILLS).values()} | {"S1"}
+
+    assert planted == set(CHECKED) == set(REMEDIES)
+    assert set(CHECKED) | set(UNJUDGED) == {one.id for one in INVARIANTS if not one.id.startswith("T")}
+    assert not set(CHECKED) & set(UNJUDGED)
+
+
+def test_steps_of_any_size_check_the_same_runs(ledger):
+    a_dead_run_without_a_letter(ledger)
+
+    for step in (1, 2, 3, 7, 8):
+        report = ledger.check(step=step)
+        assert (report.runs, dict(report.counts)) == (7, {"S11": 1})
+
+
+def test_what_ended_within_the_last_minute_is_not_judged(ledger):
+    a_dead_run_without_a_letter(ledger)
+    ledger.world.db.execute(
+        "update runs set finished_at = noonmark_now() - interval '59 seconds' where id = %s", [ledger.dead]
+    )
+    assert ledger.check().clean
+
+    ledger.world.db.execute(
+        "update runs set finished_at = noonmark_now() - interval '61 seconds' where id = %s", [ledger.dead]
+    )
+    assert "S11" in ledger.broken()
+
+
+@pytest.mark.parametrize("step", [1, 2000])
+def test_a_second_run_of_one_key_is_found_once_whatever_the_step(unindexed_ledger, step):
+    world = unindexed_ledger.world
+    names = ", ".join(
+        world.column(
+            "select column_name::text from information_schema.columns where table_name = 'runs' and column_name <> 'id'"
+        )
+    )
+    world.db.execute(
+        f"insert into runs (id, {names}) select noonmark_uuid7(), {names} from runs where id = %s",
+        [unindexed_ledger.plain],
+    )
+
+    report = unindexed_ledger.check(step=step)
+
+    assert dict(report.counts) == {"S1": 1}
+    assert report.findings[0].run_id == str(unindexed_ledger.plain)
+    assert report.findings[0].sentence.endswith("2 runs of one key")
+
+
+def test_every_step_of_a_check_is_paced(ledger):
+    now, slept = 0.0, []
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.1  # so every step takes 100 ms, and so does what is between two steps
+        return now
+
+    pacer = Pacer(0.2, clock=clock, sleep=slept.append)
+
+    assert check(ledger.world, pacer=pacer, step=1).runs == 7
+
+    assert pacer.steps >= 8
+    assert slept == pytest.approx([0.3] * (pacer.steps - 1))
+
+
+def test_a_check_changes_and_locks_nothing(ledger):
+    world = ledger.world
+    with connect(world.url, application="test", autocommit=True) as connection:
+        reader = LedgerReader(connection)
+        with reader.step():
+            (modes,) = world.rows(
+                "select array_agg(distinct mode) as modes from pg_locks where pid = %s and locktype = 'relation'",
+                connection.info.backend_pid,
+            )
+            assert set(modes["modes"] or []) <= {"AccessShareLock"}
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                connection.execute("update runs set lane = 0")
+        assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
