@@ -23,11 +23,11 @@ PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 # What `make test` runs; the longer tiers have targets of their own.
-SHORT := tests --ignore=tests/chaos --ignore=tests/property --ignore=tests/virtual --ignore=tests/deploy
+SHORT := tests --ignore=tests/chaos --ignore=tests/property --ignore=tests/virtual --ignore=tests/model --ignore=tests/deploy
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-quick test-unit test-chaos chaos test-property test-virtual test-deploy deploy-tools check format bench clean
+.PHONY: help demo up down test test-quick test-unit test-chaos chaos test-property test-virtual test-model test-deploy deploy-tools check format bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ test-property: $(INSTALLED) ## schedules against an oracle: 24 zones, ten years,
 
 test-virtual: $(INSTALLED) ## a year of 1,000 schedules and every kind of outage, on a virtual clock (about 4 minutes)
 	@$(BIN)/python -m pytest tests/virtual $(PYTEST_ARGS)
+
+test-model: $(INSTALLED) ## models of the races: every state, mutants, 2,000 walks on Postgres (about 2 minutes)
+	@$(BIN)/python -m pytest tests/model $(PYTEST_ARGS)
 
 deploy-tools: $(INSTALLED) ## what the tests of chart, rules and image need: Debian packages, and builds kept in ~/.cache
 	@$(BIN)/python -m tests.support.deploy_tools $(TOOLS)
