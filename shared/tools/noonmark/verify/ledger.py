@@ -31,6 +31,8 @@ UNJUDGED: Final[Mapping[str, str]] = {
     "S10": "this version has no dependencies between jobs",
     "S13": "needs the schedules and zone data of the past",
     "S14": "needs the times of faults",
+    "S18": "needs the topics, and all versions of jobs",
+    "S19": "needs the workers of the past",
     "V1": "needs the schedules and zone data of the past",
     "V4": "needs the metrics of the processes",
     "V5": "needs the times of bad input",
