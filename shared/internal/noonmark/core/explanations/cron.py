@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from noonmark.core.cron.expression import CronRule, FieldText
@@ -65,7 +66,7 @@ def _reading(rule: CronRule, dialect: str) -> Iterator[str]:
 def _hashed(field: FieldText) -> str | None:
     if not re.search(r"(?:^|,)[Hh](?![\w])", field.text):
         return None
-    values = elided([_value(field, value) for value in members(field.mask)])
+    values = elided(members(field.mask), partial(_value, field))
     return f"H in the {field.name} field resolves to {values}, from the job's name."
 
 

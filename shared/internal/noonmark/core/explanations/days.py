@@ -91,7 +91,7 @@ def _years(rule: CronRule, text: str) -> str:
         return f" in {years[0]}"
     found = arc(years, 10_000) if len(years) > 2 else None
     if found is None:
-        return f", in {elided([str(year) for year in years])}"
+        return f", in {elided(years, str)}"
     step = f"every {ordinal(found.step)} year " if found.step > 1 else ""
     open_ended = "/" in text and "-" not in text
     return f", {step}from {years[0]}" + ("" if open_ended else f" to {years[-1]}")
@@ -141,7 +141,7 @@ def _date_parts(rule: CronRule, word: str) -> list[str]:
     elif len(missing) <= _FEW:
         parts.append(f"every day but the {joined([ordinal(day) for day in missing])}")
     elif days:
-        parts.append(f"the {elided([ordinal(day) for day in days], word)}")
+        parts.append(f"the {elided(days, ordinal, word)}")
     return [*parts, *(_term(term) for term in rule.day_terms)]
 
 
@@ -173,11 +173,11 @@ def _weekday_names(values: Sequence[int]) -> list[str]:
 def _weekdays(rule: CronRule) -> str:
     values, months, parts = members(rule.weekdays), _in_months(rule.months), []
     if run := _weekday_run(values):
-        parts.append(f"every day from {run}")
+        parts.append(f"every day from {run}{',' if 'from' in months else ''}{months}")
     elif values:
-        parts.append(f"every {joined(_weekday_names(values))}")
+        parts.append(f"every {joined(_weekday_names(values))}{months}")
     if not rule.weekday_terms:
-        return f"{parts[0]}{',' if 'from' in parts[0] and 'from' in months else ''}{months}"
+        return parts[0]
     terms = joined([_term(term) for term in rule.weekday_terms])
     return ", and ".join([*parts, f"on {terms}{_of_months(rule.months)}"])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -60,9 +60,10 @@ def joined(parts: Sequence[str], word: str = "and") -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
-def elided(parts: Sequence[str], word: str = "and", most: int = 8) -> str:
-    """Return a list as English writes it, without its middle if it is long."""
-    if len(parts) <= most:
+def elided(values: Sequence[int], show: Callable[[int], str], word: str = "and", most: int = 8) -> str:
+    """Return a list as English writes it; a long one without its middle if its steps are all the same."""
+    parts = [show(value) for value in values]
+    if len(parts) <= most or len({later - sooner for sooner, later in pairwise(values)}) > 1:
         return joined(parts, word)
     return f"{', '.join(parts[:3])}, … {word} {parts[-1]}"
 

@@ -54,7 +54,7 @@ def _past(minute: int) -> str:
 def _once_an_hour(minute: int, hours: Sequence[int], second: int) -> TimeWords:
     found = arc(hours, 24)
     if found is None:
-        times = elided([_clock(hour, minute, second) for hour in hours], most=12)
+        times = elided(hours, lambda hour: _clock(hour, minute, second), most=12)
         return TimeWords(f"at {times}", fixed=True, all_day=False)
     text = f"{every(found.step, 'hour')} from {_clock(found.start, minute, second)}"
     if not found.full:
@@ -72,7 +72,7 @@ def _within_hours(minutes: Sequence[int], hours: Sequence[int]) -> str:
             return rhythm + (f" from {_past(steps.start)}" if steps.start else "")
         if run:
             return f"{rhythm} from {_clock(run.start, steps.start)} to {_clock(run.last, steps.last)}"
-    elif steps and len(hours) == 1:
+    elif steps and len(hours) == 1 and steps.start <= steps.last:
         rhythm = every(steps.step, "minute")
         return f"{rhythm} from {_clock(hours[0], steps.start)} to {_clock(hours[0], steps.last)}"
     if len(minutes) == 1:  # of every hour
@@ -95,7 +95,7 @@ def _run_of(hours: Sequence[int]) -> Arc | None:
 
 def _minutes_of(minutes: Sequence[int], steps: Arc | None) -> str:
     if steps is None:
-        return f"at {elided([_past(minute) for minute in minutes])}"
+        return f"at {elided(minutes, _past)}"
     rhythm = every(steps.step, "minute")
     if steps.full:
         return rhythm + (f" from {_past(steps.start)}" if steps.start else "")
@@ -110,8 +110,8 @@ def _hours(hours: Sequence[int]) -> str:
         return f"each hour from {run.start:02} to {run.last:02}"
     if steps and steps.full and len(hours) > MOST_TIMES:
         return f"every {ordinal(steps.step)} hour from {steps.start:02}"
-    names = [f"{hour:02}" for hour in hours]
-    return f"the hour {names[0]}" if len(names) == 1 else f"the hours {elided(names, most=12)}"
+    names = elided(hours, "{:02}".format, most=12)
+    return f"the hour{'s' if len(hours) > 1 else ''} {names}"
 
 
 def _many_seconds(seconds: Sequence[int], minutes: Sequence[int], hours: Sequence[int]) -> TimeWords:
@@ -130,7 +130,7 @@ def _many_seconds(seconds: Sequence[int], minutes: Sequence[int], hours: Sequenc
     elif steps:
         rhythm = f"{every(steps.step, 'second')} from second {steps.start} to {steps.last}"
     else:
-        rhythm = f"at seconds {elided([str(second) for second in seconds])}"
+        rhythm = f"at seconds {elided(seconds, str)}"
     return TimeWords(f"{rhythm} {word} {_which_minutes(minutes, hours)}", fixed=False, all_day=whole_day)
 
 
@@ -144,7 +144,7 @@ def _which_minutes(minutes: Sequence[int], hours: Sequence[int]) -> str:
     elif steps and steps.full and len(minutes) > MOST_TIMES:
         which = f"every {ordinal(steps.step)} minute from {_past(steps.start)}"
     else:
-        names = elided([_past(minute) for minute in minutes])
+        names = elided(minutes, _past)
         which = f"the minute{'s' if len(minutes) > 1 else ''} {names}"
     if len(minutes) == 60 and len(hours) == 24:
         return which
