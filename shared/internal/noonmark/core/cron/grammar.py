@@ -94,7 +94,8 @@ def read_expression(expression: str, *, dialect: str, seconds_field: str | None,
     note = _note(specs, dialect, order)
     read = _read_fields(specs, tokens, seed, note)
     if dialect == "quartz":
-        _check_quartz_days(*(each for each in read if each.name.startswith("day")), note)
+        days, weekdays = (each for each in read if each.name.startswith("day"))
+        _check_quartz_days(days, weekdays, note)
     return Written(read, dialect, order, note)
 
 
