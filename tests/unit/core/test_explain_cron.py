@@ -17,6 +17,8 @@ SENTENCES = {
     "0,7,19 * * * *": "At :00, :07 and :19 of every hour",
     "0-10 * * * *": "Every minute from :00 to :10 of every hour",
     "0-20/5 * * * *": "Every 5 minutes from :00 to :20 of every hour",
+    "2-0 0 * * *": "Every minute from :02 to :00 of the hour 00, every day",
+    "1,2,5,7,9,23,40,41,50 * * * *": "At :01, :02, :05, :07, :09, :23, :40, :41 and :50 of every hour",
     "55-5 * * * *": "Every minute from :55 to :05 of every hour",
     # Hours.
     "0 * * * *": "Every hour, on the hour",
@@ -55,6 +57,7 @@ SENTENCES = {
     "0 17 * * FRIL": "On the last Friday of the month at 17:00",
     "0 17 * 3,6 5L": "On the last Friday of March and June at 17:00",
     "0 0 * * 1-5,6#2": "Every day from Monday to Friday, and on the second Saturday of the month, at 00:00",
+    "0 0 * 3 MON,SUNL": "Every Monday in March, and on the last Sunday of March, at 00:00",
     # Dates.
     "0 0 1 * *": "On the 1st of the month at 00:00",
     "0 0 1,15 * *": "On the 1st and 15th of the month at 00:00",
