@@ -156,6 +156,25 @@ class LedgerReader:
         (found,) = self._rows(Queues, statement("measure_queues"), {"settled": settled, "cap": _CAP})
         return found
 
+    def zone_data(self) -> tuple[str, datetime] | None:
+        """Return the active release of the zone data, and since when it is active; None: there is none."""
+        rows = self._connection.execute(statement("list_zone_data")).fetchall()
+        return next(((row[0], row[2]) for row in rows if row[1]), None)
+
+    def recurring_jobs(self, after: tuple[str, str], jobs: int) -> list[tuple[Any, ...]]:
+        """Return the next jobs after (namespace, name); the last field is the instant a job waits for."""
+        where = {"namespace": after[0], "name": after[1], "jobs": jobs, "namespaces": self._namespaces}
+        return self._connection.execute(statement("list_recurring_jobs"), where).fetchall()
+
+    def schedules(self, ids: Sequence[str], since: datetime) -> list[tuple[Any, ...]]:
+        """Return (job, version, schedule, since, until) of the versions that were valid after `since`."""
+        return self._connection.execute(statement("read_schedules"), {"ids": ids, "since": since}).fetchall()
+
+    def instants(self, ids: Sequence[str], since: datetime, until: datetime) -> list[tuple[Any, ...]]:
+        """Return (run, job, first instant, last instant, state, reason) of runs of jobs in a window."""
+        where = {"ids": ids, "since": since, "until": until}
+        return self._connection.execute(statement("read_instants"), where).fetchall()
+
     def _rows(self, kind: type[T], query: LiteralString, values: dict[str, Any]) -> list[T]:
         with self._connection.cursor(row_factory=row_of(kind)) as cursor:
             return cursor.execute(query, values).fetchall()
