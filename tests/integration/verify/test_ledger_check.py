@@ -49,6 +49,19 @@ def a_dead_run_without_a_letter(ledger: Ledger) -> None:
     ledger.world.db.execute("delete from dead_letters where run_id = %s", [ledger.dead])
 
 
+def a_letter_of_a_run_that_is_gone(ledger: Ledger) -> None:
+    ledger.world.db.execute("delete from attempts where run_id = %s", [ledger.dead])
+    ledger.world.db.execute("delete from runs where id = %s", [ledger.dead])
+
+
+def a_letter_of_the_living(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "update dead_letters set run_id = runs.id, scheduled_for = runs.scheduled_for from runs where runs.id = %s",
+        [ledger.lost],
+    )
+    ledger.world.db.execute("delete from runs where id = %s", [ledger.dead])
+
+
 def a_letter_of_another_namespace(ledger: Ledger) -> None:
     ledger.world.db.execute("update dead_letters set namespace = 'other'")
 
@@ -161,6 +174,8 @@ FAULTS: dict[Callable[[Ledger], None], tuple[str, str]] = {
     a_start_before_its_instant: ("S7", "plain"),
     more_attempts_than_allowed: ("S11", "retried"),
     a_dead_run_without_a_letter: ("S11", "dead"),
+    a_letter_of_a_run_that_is_gone: ("S11", "dead"),
+    a_letter_of_the_living: ("S11", "lost"),
     a_letter_of_another_namespace: ("S12", "dead"),
     a_deleted_attempt: ("S15", "retried"),
     an_end_before_the_start: ("S16", "plain"),

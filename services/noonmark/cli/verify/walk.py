@@ -15,7 +15,7 @@ from noonmark.core.zones.zones import zone_data_version
 from noonmark.kafka.topics import Topics
 from noonmark.store.verify.reader import FIRST_ID, LAST_ID, LedgerReader, Span
 from noonmark.verify import History
-from noonmark.verify.history import Run
+from noonmark.verify.history import DeadLetter, Run
 from noonmark.verify.ledger import CHECKED, INSTANT_RULES, RUN_RULES, judge_rows
 
 SETTLED_AFTER: Final = timedelta(minutes=1)
@@ -86,6 +86,7 @@ class LedgerCheck:
         for day in days:
             self._check_day(report, day)
             self._check_instants(report, day, comparable)
+        self._check_letters(report)
         return report
 
     def _check_day(self, report: Report, day: datetime) -> None:
@@ -114,6 +115,17 @@ class LedgerCheck:
             _judge(report, history, INSTANT_RULES)
             if len(jobs) < JOBS_OF_A_STEP:
                 return
+
+    def _check_letters(self, report: Report) -> None:
+        """Judge the dead letters whose run is gone: the others were judged with their run."""
+        after, last = FIRST_ID, FIRST_ID
+        while last != LAST_ID:
+            with self._pacer.step(), self._reader.step() as now:
+                last = self._reader.letters_end(after, self._window.step) or LAST_ID
+                span = Span(report.since, report.since, report.until, after, last)
+                letters = self._reader.letters_without_run(DeadLetter, span, now - SETTLED_AFTER)
+            _judge(report, History(judged_at=now, dead_letters=letters), ("S11",))
+            after = last
 
     def _comparable_since(self, since: datetime) -> datetime:
         """Return from when instants are those of the zone data of this process.
