@@ -40,6 +40,7 @@ ROW_CLASSES = {
     "read_settled_runs": history.Run,
     "read_attempts_of_runs": history.Attempt,
     "read_dead_letters_of_runs": history.DeadLetter,
+    "read_letters_without_run": history.DeadLetter,
 }
 
 

@@ -52,6 +52,14 @@ def verify(
     step: Annotated[
         int, typer.Option("--step", min=1, max=100_000, help="Runs that are read in one snapshot.")
     ] = 2000,
+    instants: Annotated[
+        bool,
+        typer.Option(
+            "--instants",
+            help="Also check that the ledger has every instant of the schedules of recurring jobs."
+            " Takes longer.",
+        ),
+    ] = False,
     metrics_file: Annotated[
         Path | None,
         typer.Option(
@@ -67,7 +75,11 @@ def verify(
 
     Judges runs that ended more than a minute ago. Exits 1 if a promise was broken.
     """
-    window = _window(since, until, namespace, rate, step)
+    from noonmark.cli.verify.walk import Window  # noqa: PLC0415 - drivers take a while to load
+
+    if not 0 < rate <= 1:
+        raise CliError(f"--rate {rate:g} is not a share; use more than 0 and at most 1", ExitCode.USAGE)
+    window = Window(*_window(since, until), tuple(namespace or ()), step, instants)
     report = _check(window, rate)
     if metrics_file is not None:
         _write_metrics(report, metrics_file)
@@ -79,24 +91,18 @@ def verify(
         raise typer.Exit(ExitCode.PROBLEM)
 
 
-def _window(
-    since: str | None, until: str | None, namespaces: list[str] | None, rate: float, step: int
-) -> Window:
-    from noonmark.cli.verify.walk import Window  # noqa: PLC0415 - drivers take a while to load
-
-    if not 0 < rate <= 1:
-        raise CliError(f"--rate {rate:g} is not a share; use more than 0 and at most 1", ExitCode.USAGE)
+def _window(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
     first, end = read_since(since), read_since(until, option="--until")
     if first is not None and end is not None and first >= end:
         raise CliError("--since is not before --until, so no run is between them", ExitCode.USAGE)
-    return Window(first, end, tuple(namespaces or ()), step)
+    return first, end
 
 
 def _check(window: Window, rate: float) -> Report:
     import psycopg  # noqa: PLC0415
 
     from noonmark.cli.verify.pacing import Pacer  # noqa: PLC0415
-    from noonmark.cli.verify.walk import LedgerCheck  # noqa: PLC0415
+    from noonmark.cli.verify.walk import LedgerCheck, ZoneDataError  # noqa: PLC0415
     from noonmark.kafka.topics import Topics  # noqa: PLC0415
     from noonmark.store.database.connect import connect  # noqa: PLC0415
     from noonmark.store.verify.reader import LedgerReader  # noqa: PLC0415
@@ -114,6 +120,8 @@ def _check(window: Window, rate: float) -> Report:
                 f"a step took longer than {_TIMEOUT_SECONDS:g} s; pass a smaller --step, and check with"
                 " `noonmark db check` that the database is healthy"
             ) from error
+        except ZoneDataError as error:
+            raise CliError(f"--instants is not possible: {error}", ExitCode.USAGE) from error
         except psycopg.errors.InsufficientPrivilege as error:
             raise CliError(
                 f"the database user cannot read all rows: {first_line(error)}; use the owner of the tables,"
@@ -137,9 +145,8 @@ def _write_metrics(report: Report, path: Path) -> None:
     from prometheus_client import write_to_textfile  # noqa: PLC0415
 
     from noonmark.telemetry import metrics  # noqa: PLC0415
-    from noonmark.verify.ledger import CHECKED  # noqa: PLC0415
 
-    metrics.VERIFY_FINDINGS.replace({(rule,): report.counts[rule] for rule in CHECKED})
+    metrics.VERIFY_FINDINGS.replace({(rule,): report.counts[rule] for rule in report.rules})
     metrics.VERIFY_RUNS.set(report.runs)
     metrics.VERIFY_COMPLETED.set(time.time())
     names = [row.name for row in metrics.TABLE if row.shown_by == "verify"]
@@ -151,7 +158,7 @@ def _write_metrics(report: Report, path: Path) -> None:
 
 def document(report: Report) -> dict[str, Any]:
     """Return a report as a JSON document."""
-    from noonmark.verify.ledger import CHECKED, UNJUDGED  # noqa: PLC0415
+    from noonmark.verify.ledger import UNJUDGED  # noqa: PLC0415
 
     return {
         "clean": report.clean,
@@ -160,8 +167,8 @@ def document(report: Report) -> dict[str, Any]:
         "until": report.until,
         "namespaces": list(report.namespaces),
         "runs": report.runs,
-        "rules": {name: report.counts[name] for name in CHECKED},
-        "unjudged": dict(UNJUDGED),
+        "rules": {name: report.counts[name] for name in report.rules},
+        "unjudged": {name: why for name, why in UNJUDGED.items() if name not in report.rules},
         "findings": [asdict(finding) for finding in report.findings],
     }
 

@@ -27,6 +27,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "S15": f"{_OUTSIDE}; `noonmark run show` shows the attempts that are left",
     "S16": _CLOCK,
     "S17": f"{_OUTSIDE}; the lifecycle topic has the outcome as it was recorded",
+    "V1": "Run the instant with `noonmark backfill`, and find out what deleted its row or moved the timer of"
+    " its job outside noonmark",
     "V2": "Run `noonmark db check`, which says what to do, and check that a trigger is live",
     "V3": "Check that dispatchers are live and reach Kafka; their log names the topics that refuse events",
 }
@@ -59,12 +61,13 @@ class Finding:
     def of(cls, violation: Violation) -> Finding:
         """Return the finding of a violation, whose first row of a run is the evidence."""
         run = _run(violation.rows)
+        job = next((row for row in violation.rows if "created_at" in row), {})
         return cls(
             violation.invariant,
             violation.kind,
             run.get("id") or run.get("run"),
-            run.get("job"),
-            run.get("namespace"),
+            run.get("job") or job.get("id"),
+            run.get("namespace") or job.get("namespace"),
             violation.what,
             REMEDIES[violation.invariant],
         )
@@ -79,6 +82,7 @@ class Report:
         since: the first instant that was checked.
         until: the first instant after the window.
         namespaces: whose runs were checked; empty: all.
+        rules: ids of the invariants that are checked.
         runs: the number of runs that were checked.
         findings: the first of each rule.
         counts: the number of findings, by rule.
@@ -88,6 +92,7 @@ class Report:
     since: datetime
     until: datetime
     namespaces: Sequence[str]
+    rules: Sequence[str]
     runs: int = 0
     findings: list[Finding] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)

@@ -20,7 +20,10 @@ RUN_RULES: Final = ("S3", "S7", "S11", "S12", "S15", "S16", "S17")
 CHECKED: Final = tuple(
     invariant.id for invariant in INVARIANTS if invariant.id in {"S1", "S6", *RUN_RULES, "V2", "V3"}
 )
-"""All invariants that are judged."""
+"""All invariants that are always judged."""
+
+INSTANT_RULES: Final = ("V1",)
+"""Rules that compare the instants of schedules with the ledger: judged on request."""
 
 UNJUDGED: Final[Mapping[str, str]] = {
     "S2": "needs the events that publishers sent",
@@ -33,7 +36,7 @@ UNJUDGED: Final[Mapping[str, str]] = {
     "S14": "needs the times of faults",
     "S18": "needs the topics, and all versions of jobs",
     "S19": "needs the workers of the past",
-    "V1": "needs the schedules and zone data of the past",
+    "V1": "pass --instants to compare the schedules of recurring jobs with the ledger",
     "V4": "needs the metrics of the processes",
     "V5": "needs the times of bad input",
     "V6": "needs the times of a backlog",

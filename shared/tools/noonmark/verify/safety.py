@@ -280,7 +280,8 @@ def attempts_are_bounded(case: Case) -> Iterator[Violation]:
     for letter in case.history.dead_letters:
         run_of = case.runs.get(letter.run)
         if run_of is None or run_of.state != RunState.DEAD:
-            yield offence("S11", "letter", f"run {letter.run} has a dead letter, but is not dead", run_of)
+            what = f"run {letter.run} has a dead letter, but is not dead"
+            yield offence("S11", "letter", what, run_of, letter)
 
 
 def tenants_stay_apart(case: Case) -> Iterator[Violation]:

@@ -99,9 +99,7 @@ class LedgerReader:
 
     def runs(self, kind: type[T], span: Span, settled: datetime) -> list[T]:
         """Return the runs of a step that have not changed since `settled`."""
-        where = {"since": span.since, "until": span.until, "after": span.after, "last": span.last}
-        more = {"settled": settled, "namespaces": self._namespaces}
-        return self._rows(kind, statement("read_settled_runs"), where | more)
+        return self._rows(kind, statement("read_settled_runs"), self._range(span, settled))
 
     def repeated_runs(self, span: Span, ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return pairs of a run and a later one with the same key."""
@@ -115,6 +113,16 @@ class LedgerReader:
     def dead_letters(self, kind: type[T], ids: Sequence[str]) -> list[T]:
         """Return the dead letters of runs."""
         return self._rows(kind, statement("read_dead_letters_of_runs"), {"ids": ids})
+
+    def letters_end(self, after: UUID, rows: int) -> UUID | None:
+        """Return the run of the last of the next `rows` dead letters; None if there are fewer."""
+        where = {"after": after, "rows": rows}
+        found = self._connection.execute(statement("find_letters_end"), where).fetchone()
+        return found[0] if found is not None else None
+
+    def letters_without_run(self, kind: type[T], span: Span, settled: datetime) -> list[T]:
+        """Return the dead letters of a step whose run does not exist."""
+        return self._rows(kind, statement("read_letters_without_run"), self._range(span, settled))
 
     def jobs(self, ids: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return jobs; the last field is since when the job is paused."""
@@ -155,6 +163,29 @@ class LedgerReader:
         """Measure what must be young or empty; runs that ended after `settled` are not considered."""
         (found,) = self._rows(Queues, statement("measure_queues"), {"settled": settled, "cap": _CAP})
         return found
+
+    def zone_data(self) -> tuple[str, datetime] | None:
+        """Return the active release of the zone data, and since when it is active; None: there is none."""
+        rows = self._connection.execute(statement("list_zone_data")).fetchall()
+        return next(((row[0], row[2]) for row in rows if row[1]), None)
+
+    def recurring_jobs(self, after: tuple[str, str], jobs: int) -> list[tuple[Any, ...]]:
+        """Return the next jobs after (namespace, name); the last field is the instant a job waits for."""
+        where = {"namespace": after[0], "name": after[1], "jobs": jobs, "namespaces": self._namespaces}
+        return self._connection.execute(statement("list_recurring_jobs"), where).fetchall()
+
+    def schedules(self, ids: Sequence[str], since: datetime) -> list[tuple[Any, ...]]:
+        """Return (job, version, schedule, since, until) of the versions that were valid after `since`."""
+        return self._connection.execute(statement("read_schedules"), {"ids": ids, "since": since}).fetchall()
+
+    def instants(self, ids: Sequence[str], since: datetime, until: datetime) -> list[tuple[Any, ...]]:
+        """Return (run, job, first instant, last instant, state, reason) of runs of jobs in a window."""
+        where = {"ids": ids, "since": since, "until": until}
+        return self._connection.execute(statement("read_instants"), where).fetchall()
+
+    def _range(self, span: Span, settled: datetime) -> dict[str, Any]:
+        where = {"since": span.since, "until": span.until, "after": span.after, "last": span.last}
+        return where | {"settled": settled, "namespaces": self._namespaces}
 
     def _rows(self, kind: type[T], query: LiteralString, values: dict[str, Any]) -> list[T]:
         with self._connection.cursor(row_factory=row_of(kind)) as cursor:

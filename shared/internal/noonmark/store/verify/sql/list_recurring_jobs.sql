@@ -1,0 +1,9 @@
+-- Lists recurring jobs by name, some at a time, with the instant that they wait for: what is due before it must be in the
+-- ledger. An index has only the unique names of jobs that are not cancelled, so one-time jobs cost nothing.
+select id::text, namespace, name, state, version, created_at, updated_at as changed_at,
+       (select min(scheduled_for) from timers where timers.job_id = jobs.id and run_id is null) as waits_for
+from jobs
+where unique_name and state <> 'cancelled' and (namespace, name) > (%(namespace)s, %(name)s)
+  and (%(namespaces)s::text[] is null or namespace = any (%(namespaces)s))
+order by namespace, name
+limit %(jobs)s
