@@ -48,6 +48,19 @@ def test_a_submission_event_becomes_a_recorded_outcome_and_an_event(noonmark: Cl
     assert all(row[0][0]["pointer"] == "/data/max_retries" for row in errors)
 
     # The checker sees what is taken from a real system, not only what is planted in its own tests.
+    noonmark.database.execute(
+        "update runs set result = '1' where id = (select id from runs where state = 'succeeded' and result is null limit 1)"
+    )
+    noonmark.database.execute("update dead_letters set fingerprint = ''")
+    noonmark.database.execute("update runs set owner = 1000 where state = 'succeeded' and attempt = 2")
+    retried = noonmark.value("select count(*) from runs where owner = 1000")
+    found = noonmark.check(load)["invariants"]
+    assert {name: count for name, count in found.items() if isinstance(count, int) and count} == {
+        "S17": 2,  # the target noted that it returned nothing, and the event has no digest
+        "S18": 5,
+        "S19": retried,
+    }
+
     before, _, after = noonmark.target_log.read_text(encoding="utf-8").partition("\n")
     doubled = after.partition("\n")[0]
     noonmark.target_log.write_text(f"{after}{doubled}\n", encoding="utf-8")

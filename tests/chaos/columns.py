@@ -35,11 +35,7 @@ _WORK: Final = "decides what runs; the target's calls and results show it (T2, S
 _ROUTE: Final = "decides which process acts; a wrong one shows as standstill (V2, V3)"
 _RULE: Final = "changes future instants only; the instants are checked (S13, V1)"
 _KEY: Final = "key of its table; a changed one is a row that is gone and one too many (S1, V1)"
-_WHOLE: Final = "the table is empty at rest; a row is reported (V3)"
-_COPY: Final = (
-    "copy for a narrow index; statements find nothing by a wrong one, which shows as standstill (V2)"
-)
-_ACCOUNT: Final = "for the account of a loss; nothing acts on it"
+_DATE: Final = "a date for people and for pruning"
 
 
 def _queue(table: str, columns: str) -> dict[str, Planted | str]:
@@ -167,17 +163,17 @@ LEDGER: Final[dict[str, Columns]] = {
         "topic": _at("rejections", "topic", "refuse_in_another_topic"),
         "partition": _at("rejections", "partition", "refuse_in_another_partition"),
         "record_offset": _at("rejections", "offset", "refuse_at_another_offset"),
-        "event_source": "with event_id; ids of one source are compared",
+        "event_source": "part of the id of an event; the ids of the sources of a test are compared",
         "event_id": _at("rejections", "event", "forget_who_was_refused refuse_a_good_event"),
         "reason": _at("rejections", "reason", "refuse_without_a_reason"),
         "errors": "the reason in detail, for people; tests/integration/intake",
         "value": "a copy of the record for people; tests/integration/intake",
         "truncated": "whether the copy is complete; tests/integration/intake",
-        "received_at": _ACCOUNT,
+        "received_at": _DATE,
     },
     "inbox": {
         "event_key": "hash of source and event_id",
-        "received_at": _ACCOUNT,
+        "received_at": _DATE,
         "source": "selects the events of the test; an event under another source is missing (S2)",
         "event_id": _at("known_events", "", "lose_an_event swallow_a_bad_event"),
     },
@@ -212,7 +208,7 @@ LEDGER: Final[dict[str, Columns]] = {
         "rate_count": "rates are spread by tokens; tests/integration/store/test_promotion.py measures them",
         "rate_seconds": "rates are spread by tokens; tests/integration/store/test_promotion.py measures them",
         "burst": "rates are spread by tokens; tests/integration/store/test_promotion.py measures them",
-        "updated_at": _ACCOUNT,
+        "updated_at": _DATE,
     },
     "timers": _queue(
         "timers",

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import cast
 
 import pytest
-from tests.chaos.edits import edit
-from tests.chaos.good_history import BOUND, END, NOON, NS, after, expected, good, run
+from tests.chaos.edits import edit, edit_call
+from tests.chaos.good_history import BOUND, END, FIRST, NOON, NS, after, expected, good, run
 from tests.chaos.planted import PLANTED, Fault, drop, judged, table
 from tests.chaos.watching import Rest
 from tests.support.cluster import ROOT, Cluster
@@ -62,6 +62,29 @@ def test_what_cannot_be_judged_is_said_and_never_passed() -> None:
     lines = list(page(report))
     assert lines[0] == "verdict       CLEAN"
     assert sum("not applicable" in line for line in lines) == 8
+
+
+def test_times_of_clocks_that_do_not_agree_are_not_compared() -> None:
+    history = good()
+    edit(history, "calls", "once", at=after(3))
+    edit(history, "workers", "2", since=after(1))
+    assert {v.invariant for v in judge(history, expected(), bound=BOUND).violations} == {"S16", "S19"}
+    history.clocks_agree = False
+    assert judge(history, expected(), bound=BOUND).violations == []
+
+
+def test_a_process_that_was_stopped_may_make_its_call_after_its_attempt_was_lost() -> None:
+    history = good()
+    edit_call(history, "maybe", 1, at=after(7))
+    assert [v.invariant for v in judge(history, expected(), bound=BOUND).violations] == ["S16"]
+    history.unreachable = {FIRST.pid}
+    assert judge(history, expected(), bound=BOUND).violations == []
+
+
+def test_an_event_without_digests_says_nothing_of_result_and_error() -> None:
+    history = good()
+    history.lifecycle = [t._replace(result_digest=None, error_digest=None) for t in history.lifecycle]
+    assert judge(history, expected(), bound=BOUND).violations == []
 
 
 def test_an_event_that_the_relay_sent_twice_is_no_second_verdict() -> None:

@@ -332,6 +332,8 @@ class History:
 
     Attributes:
         judged_at: the database's time when the ledger was read.
+        clocks_agree: the database's clock is that of the targets. A test may let the database's clock stand;
+            times of one clock are then not compared with times of the other.
         known_events: ids of events in the inbox.
         left_over: rows of tables that must be empty when everything is done.
         outbox_seconds: age of the oldest row of the outbox.
@@ -346,6 +348,7 @@ class History:
     """
 
     judged_at: datetime
+    clocks_agree: bool = True
     jobs: list[Job] = field(default_factory=list)
     versions: list[Version] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)

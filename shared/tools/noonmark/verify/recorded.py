@@ -154,7 +154,7 @@ def _calls_are_within_their_attempts(case: Case, run: Run) -> Iterator[Violation
     windows = {window.fence: window for window in case.windows[run.id]}
     for call in case.calls.get(run.id, ()):
         window = windows.get(call.fence)
-        if window is None:
+        if window is None or not case.history.clocks_agree:
             continue
         # Nothing can prevent a process that was stopped from making its call when it continues.
         excused = case.history.unreachable and case.outcome(run.id, call.fence) is not None
