@@ -9,8 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from tests.model.checker import Broken, Explored, Model, Trace, explore
+from tests.model.limits import model as limits
+from tests.model.outbox import model as outbox
 from tests.model.runs import model as runs
 from tests.model.runs import rules as runs_rules
+from tests.model.shards import model as shards
 
 Scope = Callable[[Broken], Model[Any]]
 """Makes a model of certain bounds, with these rules broken."""
@@ -59,6 +62,9 @@ class Subject:
 
 SUBJECTS = {
     "runs": Subject(runs.SCOPES, runs_rules.MUTANTS),
+    "shards": Subject(shards.SCOPES, shards.MUTANTS),
+    "outbox": Subject(outbox.SCOPES, outbox.MUTANTS),
+    "limits": Subject(limits.SCOPES, limits.MUTANTS),
 }
 
 

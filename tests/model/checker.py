@@ -17,6 +17,9 @@ S = TypeVar("S", bound=Hashable)
 Action = tuple[Any, ...]
 """The name of an action and its arguments; the same for a model, its mutants and the real system."""
 
+STUCK = "work is left that nothing will ever do"
+"""The problem of a state from which the work cannot end without further faults."""
+
 Broken = frozenset[str]
 """The names of the rules that a mutant of a model does not keep."""
 
@@ -148,9 +151,7 @@ def explore(model: Model[Any], *, most: int = 2_000_000) -> Explored:
         if len(graph.found) > most:
             raise RuntimeError(f"{model.name} has more than {most} states")
     stuck = _first_stuck(model, graph)
-    return done(
-        None if stuck is None else Trace("work is left that nothing will ever do", _way(model, graph, stuck))
-    )
+    return done(None if stuck is None else Trace(STUCK, _way(model, graph, stuck)))
 
 
 def _first_stuck(model: Model[Any], graph: _Graph) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from tests.model.checker import Step, explore, follow, walk
+from tests.model.checker import STUCK, Step, explore, follow, walk
 
 
 class Counter:
@@ -71,7 +71,7 @@ def test_a_state_that_only_a_fault_leads_out_of_is_stuck():
     trace = explore(Counter(stuck_at=3)).trace
 
     assert trace is not None
-    assert trace.problem == "work is left that nothing will ever do"
+    assert trace.problem == STUCK
     # The first state from which counting by ones does not get to five is where it begins.
     assert trace.steps == []
     assert explore(Counter(stuck_at=5)).trace is None

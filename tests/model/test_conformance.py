@@ -6,12 +6,20 @@ import pytest
 from tests.integration.store.world import World
 from tests.model.catalogue import SUBJECTS
 from tests.model.conformance import Real, refuses, repeat_walks
+from tests.model.limits.postgres import LimitsInPostgres
+from tests.model.outbox.postgres import OutboxInPostgres
 from tests.model.runs.postgres import RunsInPostgres
+from tests.model.shards.postgres import ShardsInPostgres
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(600)]
 
-REAL = {"runs": RunsInPostgres}
-WALKS = {"runs": (1200, 400, 400)}
+REAL = {
+    "runs": RunsInPostgres,
+    "outbox": OutboxInPostgres,
+    "limits": LimitsInPostgres,
+    "shards": ShardsInPostgres,
+}
+WALKS = {"runs": (600, 250, 250), "outbox": (300,), "limits": (300,), "shards": (300,)}
 """The number of walks in each scope of a model."""
 
 

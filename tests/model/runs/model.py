@@ -264,7 +264,7 @@ class Runs:
                 continue
             kept = handler._replace(released=True)
             mine = done._replace(handlers=tuple(sorted((*done.handlers, kept))))
-            if run.owner == owner and run.state == "running":
+            if (run.owner, run.state, run.fence) == (owner, "running", handler.fence):
                 back = self._queue(state, which, run._replace(attempt=max(run.attempt - 1, 0)), "hand-back")
                 told = (
                     f"{name} hands {run_name(which)} back while its handler goes on: {queued_as(back, which)}"

@@ -9,6 +9,7 @@ from uuid import UUID
 import psycopg
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, World, outcome
 from tests.model.checker import Action
+from tests.model.conformance import empty
 from tests.model.runs.model import Runs
 from tests.model.runs.rows import ENDS, LIVE, Batch, State
 from tests.model.runs.rules import after_attempt
@@ -24,11 +25,6 @@ from noonmark.store.runs.worker_lease import Identity
 
 LEASE_SECONDS = 3600.0
 """Longer than any test: a lease lapses when the test makes its heartbeat old."""
-
-_EMPTY = "; ".join(
-    f"delete from {table}"
-    for table in ("runs", "outbox", "timers", "workers", "start_batches", "attempts", "dead_letters", "waits")
-)
 
 _READ = """
 select json_build_object(
@@ -58,7 +54,7 @@ class RunsInPostgres:
 
     def begin(self) -> None:
         """Bring the database into the first state of the model."""
-        self._world.db.execute(_EMPTY)
+        empty(self._world.db)
         self._runs = [
             self._world.put_run(job_id=self._job, request_id=str(number))
             for number in range(len(self._model.initial().runs))
