@@ -131,6 +131,7 @@ class Totals:
                 else self.unjudged.get(item.id, "not applicable")
                 for item in INVARIANTS
             },
+            "judged_rounds": {item.id: self.judged[item.id] for item in INVARIANTS},
             "violations": len(self.findings),
             "findings": self.findings[:100],
             "notes": notes,
