@@ -74,6 +74,7 @@ def campaign(plan: Plan, play: Play, clock: Callable[[], float] = time.monotonic
 
 def play_seed(seed: int, rounds: int, minutes: float) -> Record:
     """Play a chaos run in a process of its own; a run that ends without a verdict is recorded as such."""
+    made = {"seed": seed, "commit": commit()}
     with tempfile.TemporaryDirectory(prefix="noonmark-campaign-") as folder:
         out, log = Path(folder) / "run.json", Path(folder) / "run.log"
         command = [sys.executable, "-m", "tests.chaos.run", "--seed", str(seed), "--rounds", str(rounds)]
@@ -89,7 +90,6 @@ def play_seed(seed: int, rounds: int, minutes: float) -> Record:
             process.send_signal(signal.SIGINT)
             process.wait()
             raise
-        made = {"seed": seed, "commit": commit()}
         if not out.exists():
             return {**made, "error": f"exit code {code}: {processes.tail(log, lines=8)[-1500:]}"}
         found = json.loads(out.read_text(encoding="utf-8"))

@@ -145,8 +145,10 @@ class Heartbeat:
         while not self._commands.is_closed:
             lease = self._lease
             if lease is not None and not self._time.stood_still():
+                # Read before the statement: the worker may receive the report much later than this moment.
+                at = time.monotonic()
                 if worker_lease.beat(connection, lease):
-                    _report("beat", worker=lease.worker)
+                    _report("beat", worker=lease.worker, at=at)
                 else:
                     _report("lapsed", worker=lease.worker)
                     self._lease = None
@@ -217,7 +219,7 @@ def main() -> int:
     return 0
 
 
-def _report(event: str, **more: str | int) -> None:
+def _report(event: str, **more: str | float) -> None:
     sys.stdout.write(json.dumps({"event": event, **more}) + "\n")
     sys.stdout.flush()
 
