@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections import Counter
@@ -320,6 +321,8 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    # An exit that passes through every block, so that no server is left; SIGINT is ignored in the background.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     options = Options(given.seed, given.rounds, given.seconds, given.kills, given.bound, given.minutes)
     found = run(options)
     if given.json is not None:

@@ -82,12 +82,12 @@ def play_seed(seed: int, rounds: int, minutes: float) -> Record:
             [*command, "--minutes", str(minutes), "--json", str(out)],
             log_file=log,
             cwd=ROOT,
-            death_signal=signal.SIGINT,
+            death_signal=signal.SIGTERM,
         )
         try:
             code = process.wait()
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
+            process.terminate()
             process.wait()
             raise
         if not out.exists():
