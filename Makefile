@@ -10,6 +10,8 @@ JSON ?=
 SIZE ?=
 SEED ?= 1
 ROUNDS ?= 10
+KILLS ?= 2500
+FILE ?= tests/chaos/campaign/campaign.jsonl
 ARGS ?=
 PYTEST_ARGS ?=
 
@@ -23,11 +25,12 @@ PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 # What `make test` runs; the longer tiers have targets of their own.
-SHORT := tests --ignore=tests/chaos --ignore=tests/property --ignore=tests/virtual --ignore=tests/model --ignore=tests/deploy
+LONG := chaos starved property virtual model simulation deploy
+SHORT := tests $(LONG:%=--ignore=tests/%)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-quick test-unit test-chaos chaos test-property test-virtual test-model test-deploy deploy-tools check format bench clean
+.PHONY: help demo up down test test-quick test-unit test-chaos chaos campaign test-starved test-property test-virtual test-model test-deploy deploy-tools check format bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +59,12 @@ test-chaos: $(INSTALLED) ## the longer tier: every service killed at every fault
 
 chaos: $(INSTALLED) ## rounds of load and faults that a SEED decides, each judged by the checker (ROUNDS=10 JSON=out.json)
 	@$(BIN)/python -m tests.chaos.run --seed $(SEED) --rounds $(ROUNDS) $(if $(JSON),--json $(JSON)) $(ARGS)
+
+test-starved: $(INSTALLED) ## every process of the services gets a twentieth of a core for a minute (under 3 minutes)
+	@$(BIN)/python -m pytest tests/starved $(PYTEST_ARGS)
+
+campaign: $(INSTALLED) ## chaos rounds over seeds until KILLS kills, a line per seed in FILE; continues where it stopped
+	@$(BIN)/python -m tests.chaos.campaign --kills $(KILLS) --file $(FILE) $(ARGS)
 
 test-property: $(INSTALLED) ## schedules against an oracle: 24 zones, ten years, every rule (about 2 minutes)
 	@$(BIN)/python -m pytest tests/property $(PYTEST_ARGS)

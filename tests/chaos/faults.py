@@ -16,6 +16,7 @@ from tests.chaos.loads import Publisher
 from tests.chaos.world import World
 from tests.support.node import Node
 from tests.support.proxy import Toxic
+from tests.support.starver import Starver
 
 LEASE_SECONDS = 3.0
 TOXICS = {
@@ -74,6 +75,7 @@ class Menu:
         for _ in range(kills):
             self.agenda.add(self.dice.uniform(0, seconds), self.kill)
         rare = [self.pause, self.terminate, self.toxics, self.toxics, self.poison, self.storm]
+        rare.append(self.starve)
         for action in self.dice.sample(rare, 3):
             self.agenda.add(self.dice.uniform(0, seconds * 0.7), action)
         if not self.world.disk.why and self.dice.random() < 0.3:
@@ -104,6 +106,18 @@ class Menu:
         if node is not None and node.alive:
             self.fleet.terminate(node)
             self.agenda.add(0.1, self.fleet.fill)
+
+    def starve(self) -> None:
+        """Leave every process a twentieth of a core for a while; those that are paused stay so."""
+
+        def living() -> list[int]:
+            nodes = self.fleet.noonmark.nodes
+            return [node.pid for node in nodes if node.expected_alive and node not in self.fleet.paused]
+
+        starver = Starver(living, seed=self.dice.randrange(1000))
+        starver.start()
+        self.agenda.add(self.dice.uniform(2, 5), starver.stop)
+        self.fleet.done["starvation"] += 1
 
     # -- the network -----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections import Counter
@@ -131,6 +132,7 @@ class Totals:
                 else self.unjudged.get(item.id, "not applicable")
                 for item in INVARIANTS
             },
+            "judged_rounds": {item.id: self.judged[item.id] for item in INVARIANTS},
             "violations": len(self.findings),
             "findings": self.findings[:100],
             "notes": notes,
@@ -319,6 +321,8 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    # An exit that passes through every block, so that no server is left; SIGINT is ignored in the background.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     options = Options(given.seed, given.rounds, given.seconds, given.kills, given.bound, given.minutes)
     found = run(options)
     if given.json is not None:

@@ -157,6 +157,29 @@ def test_late_heartbeats_stop_the_starts_before_the_lease_can_lapse(world: World
     wait(lambda: not lease.problem())
 
 
+def test_the_age_of_a_heartbeat_counts_from_its_statement_and_not_from_its_late_report(
+    world: World, lease: Lease
+) -> None:
+    age = "select extract(epoch from noonmark_now() - beat_at)::float8 from workers"
+    lease.start_heartbeat()
+    take(world, lease)
+    helper = heartbeats(lease)[0]
+    with lease._lock:
+        # The worker records no report meanwhile, as one that gets no CPU.
+        sent = world.column("select beat_at from workers")
+        wait(lambda: world.column("select beat_at from workers") != sent)
+        os.kill(helper, signal.SIGSTOP)
+        wait(lambda: world.column(age)[0] > LEASE_SECONDS)
+        before = lease._beaten_at
+    try:
+        wait(lambda: lease._beaten_at > before)
+        assert lease.age_seconds() > LEASE_SECONDS * 0.9
+        assert lease.problem() == "the heartbeats of the lease are late"
+    finally:
+        os.kill(helper, signal.SIGCONT)
+    wait(lambda: not lease.problem())
+
+
 def test_one_process_renews_one_lease_after_the_other(world: World, lease: Lease) -> None:
     lease.start_heartbeat()
     take(world, lease)

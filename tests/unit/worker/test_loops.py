@@ -117,12 +117,23 @@ def test_a_loop_that_answers_is_kept_whatever_a_run_clings_to(bench, doors):
 
 def test_a_loop_that_has_answered_nothing_for_long_is_replaced_though_nothing_is_overdue(bench, doors):
     held = begin(bench, doors, "blocks")
-    bench.executors.end_overdue(held.began_at)
-    bench.executors.end_overdue(held.began_at + 29)
+    for second in range(30):
+        bench.executors.end_overdue(held.began_at + second)
     assert len(bench.executors.handlers._loops) == 1
-    bench.executors.end_overdue(held.began_at + 31)
+    for second in range(30, 32):
+        bench.executors.end_overdue(held.began_at + second)
     assert bench.end(bench.begin("quick")).state is RunState.SUCCEEDED
     assert bench.of(held) is None
+    doors.open.set()
+    assert bench.end(held).result == '"late"'
+
+
+def test_a_loop_is_not_replaced_for_the_time_in_which_its_worker_was_stopped(bench, doors):
+    held = begin(bench, doors, "blocks")
+    bench.executors.end_overdue(held.began_at)
+    bench.executors.end_overdue(held.began_at + 31)
+    bench.executors.end_overdue(held.began_at + 45)
+    assert len(bench.executors.handlers._loops) == 1
     doors.open.set()
     assert bench.end(held).result == '"late"'
 

@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import uvloop
 
@@ -17,6 +17,9 @@ from noonmark.attempts.outcomes import cancelled, describe, failed, raised, time
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.store.runs.finish import Outcome
 from noonmark.telemetry.logs import get_logger
+
+_LONGEST_GAP_SECONDS: Final = 2.0
+"""Of the time between two checks of a loop, so much counts at most."""
 
 _log = get_logger()
 
@@ -45,6 +48,8 @@ class LoopExecutor:
         self._limits: dict[RunningAttempt, asyncio.Timeout] = {}
         self._unbegun: dict[Any, RunningAttempt] = {}
         self._asked_at: float | None = None
+        self._checked_at = 0.0
+        self._blocked_seconds = 0.0
         self._to_cancel: set[Any] = set()
         self._released: set[Any] = set()
         self._finished: list[Outcome] = []
@@ -77,17 +82,20 @@ class LoopExecutor:
         return [attempt for attempt in taken if attempt is not None]
 
     def blocked_seconds(self, now: float) -> float:
-        """Return for how many seconds the loop has not responded; each call sends it a request.
+        """Return for how many seconds the loop has not responded; call it every second: it sends a request.
+
+        A long gap between two calls counts little: the caller got no CPU then, and so neither did the loop.
 
         Args:
             now: monotonic time in seconds.
         """
-        asked_at = self._asked_at
-        if asked_at is None:
-            self._asked_at = now
+        if self._asked_at is None:
+            self._asked_at, self._blocked_seconds = now, 0.0
             self._loop.call_soon_threadsafe(self._answer)
-            return 0.0
-        return now - asked_at
+        else:
+            self._blocked_seconds += min(now - self._checked_at, _LONGEST_GAP_SECONDS)
+        self._checked_at = now
+        return self._blocked_seconds
 
     def overdue(self, now: float, slack_seconds: float) -> list[RunningAttempt]:
         """Return the runs that are past their timeout by more than the loop needs to cancel them."""

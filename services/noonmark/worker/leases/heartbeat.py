@@ -4,10 +4,12 @@ The worker starts it as `python -m noonmark.worker.leases.heartbeat`, once for a
 lease only when the process is ready: on a loaded machine a start takes longer than a lease lasts. It reads
 JSON lines from standard input: first its configuration, then each lease that it is to renew. It writes its
 reports to standard output, one JSON line each. It exits with its parent, and sends no heartbeat for a parent
-that is stopped: a worker that is paused for longer than its lease must lose it.
+that has been stopped since the last one: a worker that is paused for longer than its lease must lose it. One
+that only gets little CPU, and so is found stopped nearly always, keeps it (`worker_time.py`).
 
 It also ends a worker that cannot end itself, because a handler keeps the interpreter's lock: once an attempt
-is past its timeout and grace, which is then recorded as timed out, or once a stop takes longer than it may.
+is past its timeout and grace, which is then recorded as timed out, or once a stop takes longer than it may,
+measured by the time that the worker could use.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
@@ -31,6 +32,7 @@ from noonmark.store.runs import worker_lease
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.worker.leases.shared_attempts import SharedAttempts
 from noonmark.worker.leases.stuck_worker import StuckWorker
+from noonmark.worker.leases.worker_time import WorkerTime
 
 _RETRY_SECONDS = 0.5
 _CHECK_SECONDS = 0.5
@@ -48,7 +50,8 @@ class Config:
         attempts_fd: of the shared table of attempts.
         attempts: number of its slots.
         signals_fd: receives the number of each signal that the worker gets, even while it cannot handle it.
-        stop_seconds: the longest that a stop may take after SIGTERM or SIGINT.
+        stop_seconds: the longest that a stop may take after SIGTERM or SIGINT, in time that the
+            worker could use.
         lifecycle: topic of verdicts.
         dead: topic of dead runs.
         shards: number of shards of the installation.
@@ -76,8 +79,8 @@ class Commands:
         self._unread = b""
         self.parent = os.getppid()
         self.signals_fd: int | None = None
-        self.signalled_at: float | None = None
-        """When the worker got its first signal to stop, in monotonic seconds."""
+        self.is_signalled = False
+        """Whether the worker got a signal to stop."""
 
         self.is_closed = False
         """Whether the worker closed our input or is gone."""
@@ -109,16 +112,8 @@ class Commands:
         numbers = os.read(self.signals_fd, _CHUNK_BYTES)
         if not numbers:
             self.signals_fd = None
-        elif self.signalled_at is None and (signal.SIGTERM in numbers or signal.SIGINT in numbers):
-            self.signalled_at = time.monotonic()
-
-    def is_parent_stopped(self) -> bool:
-        """Return whether the worker is stopped (SIGSTOP, a debugger); False if that is unknown."""
-        try:
-            stat = Path(f"/proc/{self.parent}/stat").read_text()
-        except OSError:
-            return False
-        return stat.rpartition(")")[2].split()[0] in {"T", "t", "Z", "X"}
+        else:
+            self.is_signalled |= signal.SIGTERM in numbers or signal.SIGINT in numbers
 
 
 class Heartbeat:
@@ -130,6 +125,8 @@ class Heartbeat:
         self._lease: Identity | None = None
         attempts = SharedAttempts(config.attempts, fd=config.attempts_fd)
         self._stuck = StuckWorker(commands.parent, attempts)
+        self._time = WorkerTime(commands.parent, attempts)
+        self._stopping_seconds = 0.0
 
     def run(self) -> None:
         """Send heartbeats until the worker closes our input or is gone."""
@@ -147,9 +144,11 @@ class Heartbeat:
     def _beat(self, connection: psycopg.Connection) -> None:
         while not self._commands.is_closed:
             lease = self._lease
-            if lease is not None and not self._commands.is_parent_stopped():
+            if lease is not None and not self._time.stood_still():
+                # Read before the statement: the worker may receive the report much later than this moment.
+                at = time.monotonic()
                 if worker_lease.beat(connection, lease):
-                    _report("beat", worker=lease.worker)
+                    _report("beat", worker=lease.worker, at=at)
                 else:
                     _report("lapsed", worker=lease.worker)
                     self._lease = None
@@ -168,14 +167,13 @@ class Heartbeat:
     def _check_worker(self, connection: psycopg.Connection | None) -> None:
         """End the worker if it cannot end itself."""
         now = time.monotonic()
-        signalled_at = self._commands.signalled_at
+        passed = self._time.passed(now)
+        if self._commands.is_signalled:
+            # The time that the worker could use: one that gets no CPU stops slowly, but is not stuck.
+            self._stopping_seconds += passed
         if stuck := self._stuck.find(now):
             self._end_worker(connection, [attempt.run_id for attempt in stuck], "a handler keeps the GIL")
-        elif (
-            signalled_at is not None
-            and now - signalled_at > self._config.stop_seconds
-            and not self._commands.is_parent_stopped()
-        ):
+        elif self._stopping_seconds > self._config.stop_seconds:
             self._end_worker(connection, [], "it did not stop in time")
 
     def _end_worker(self, connection: psycopg.Connection | None, stuck: Sequence[UUID], why: str) -> None:
@@ -221,7 +219,7 @@ def main() -> int:
     return 0
 
 
-def _report(event: str, **more: str | int) -> None:
+def _report(event: str, **more: str | float) -> None:
     sys.stdout.write(json.dumps({"event": event, **more}) + "\n")
     sys.stdout.flush()
 

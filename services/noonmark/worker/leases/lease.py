@@ -127,6 +127,7 @@ class Lease:
         if not self._is_ready:
             return False
         settings = self._service.settings
+        began_at = time.monotonic()
         identity = worker_lease.register(
             connection,
             pool=self._pool,
@@ -138,9 +139,9 @@ class Lease:
         )
         with self._lock:
             self.identity = identity
-            self._beaten_at = time.monotonic()
+            self._beaten_at = began_at
             self._is_renewed = False
-            self._keep_until = self._beaten_at + self._probation_seconds()
+            self._keep_until = time.monotonic() + self._probation_seconds()
             self.lost.clear()
             self._send(identity._asdict())
         self._log.info("lease_taken", worker=identity.worker, epoch=identity.epoch)
@@ -237,7 +238,7 @@ class Lease:
                 if self.identity.worker and not self.lost.is_set():
                     self._send(self.identity._asdict())
         elif report["event"] == "beat":
-            self._renewed(report["worker"])
+            self._renewed(report["worker"], report["at"])
         elif report["event"] == "lapsed":
             self.lapse(report["worker"])
         else:
@@ -269,20 +270,21 @@ class Lease:
                     statement_timeout_seconds=5,
                 ) as connection:
                     while not (self._is_ready or self._closing or self.lost.is_set()):
-                        identity = self.identity
+                        identity, at = self.identity, time.monotonic()
                         if not worker_lease.beat(connection, identity):
                             self.lapse(identity.worker)
                             return
-                        self._renewed(identity.worker)
+                        self._renewed(identity.worker, at)
                         time.sleep(min(beat_seconds, 0.5))
             except psycopg.Error as error:
                 self._log.warning("heartbeat_cannot_reach_database", reason=str(error).strip())
                 time.sleep(0.5)
 
-    def _renewed(self, worker: int) -> None:
+    def _renewed(self, worker: int, at: float) -> None:
+        """Record a heartbeat; `at` is read before its statement, on the monotonic clock of the machine."""
         with self._lock:
             if worker != self.identity.worker:
                 return
             self._is_renewed = True
-            self._beaten_at = time.monotonic()
-        HEARTBEAT_AGE.set(0)
+            self._beaten_at = max(self._beaten_at, at)
+        HEARTBEAT_AGE.set(self.age_seconds())
