@@ -142,9 +142,10 @@ def kill_worker(ctx: Context) -> None:
 
 
 @handler("chaos.exit")
-def leave(ctx: Context) -> None:
-    """End the process that it runs in without any cleanup."""
+async def leave(ctx: Context) -> None:
+    """End the process that it runs in without any cleanup, after the payload's `seconds`."""
     note("start", ctx)
+    await asyncio.sleep(ctx.payload["seconds"])
     os._exit(7)
 
 
