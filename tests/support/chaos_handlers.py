@@ -141,6 +141,14 @@ def kill_worker(ctx: Context) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@handler("chaos.exit")
+async def leave(ctx: Context) -> None:
+    """End the process that it runs in without any cleanup, after the payload's `seconds`."""
+    note("start", ctx)
+    await asyncio.sleep(ctx.payload["seconds"])
+    os._exit(7)
+
+
 @handler("chaos.keep_lock")
 def keep_lock(ctx: Context) -> None:
     """Keep the interpreter's lock in C for the payload's `seconds`, asleep or (`busy`) on a CPU."""

@@ -51,6 +51,8 @@ def waits(ctx: Context) -> int:
     """Begin, and end when it may."""
     note(ctx, f"began-{ctx.run_id}", str(os.getpid()))
     wait(ctx)
+    if "exit" in ctx.payload:
+        os._exit(ctx.payload["exit"])
     return os.getpid()
 
 
@@ -169,6 +171,8 @@ def tells_much(ctx: Context) -> list[str]:
 @handler("child.leaves_a_thread", run="process")
 def leaves_a_thread(ctx: Context) -> int:
     """Leave a thread behind that goes on telling until it is told that it may not."""
+    if ctx.payload.get("gate"):
+        wait(ctx)
 
     def go_on() -> None:
         try:

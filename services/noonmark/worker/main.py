@@ -44,6 +44,7 @@ from noonmark.worker.leases.lease import Lease
 from noonmark.worker.leases.shared_attempts import SharedAttempts
 from noonmark.worker.processes.executor import Processes
 from noonmark.worker.processes.spawning import ChildLauncher
+from noonmark.worker.processes.suspects import memory_bytes, suspects_that_fit
 
 _BUFFER_PER_SLOT = 8
 _WATCHED_ATTEMPTS = 4096
@@ -138,6 +139,8 @@ def _executors(
         settings.handlers,
         path,
         limit=settings.worker_processes or os.cpu_count() or 1,
+        suspects=settings.worker_suspect_processes
+        or suspects_that_fit(settings.worker_slots, memory_bytes()),
         grace_seconds=settings.kill_grace_seconds,
     )
     return Executors(

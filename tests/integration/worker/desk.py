@@ -61,7 +61,7 @@ class Desk:
         self.executors = Executors(
             self.registry,
             {},
-            Processes(ChildLauncher(), (), None, limit=1, grace_seconds=1),
+            Processes(ChildLauncher(), (), None, limit=1, suspects=1, grace_seconds=1),
             self.recorder.put,
             Services(
                 SecretResolver(None, {}), NoteWriter(service, lambda: self.identity), Emitter(["paid"], "t")

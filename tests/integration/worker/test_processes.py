@@ -198,7 +198,7 @@ def test_what_a_handler_tells_its_context_reaches_the_worker(make):
     assert [event.topic for event in extras.emits] == ["tests.events"]
 
 
-def test_a_run_that_was_lost_twice_runs_alone_whatever_its_handler_says(bench):
+def test_a_run_that_was_lost_twice_runs_in_a_fresh_child_whatever_its_handler_says(bench):
     warm = result(bench, bench.begin("child.pid"))
     alone = [
         result(bench, bench.begin(name, losses=2)) for name in ("child.pid", "child.thread", "child.thread")
@@ -207,7 +207,7 @@ def test_a_run_that_was_lost_twice_runs_alone_whatever_its_handler_says(bench):
     assert result(bench, bench.begin("child.thread", losses=1)) == os.getpid()
 
 
-def test_runs_that_must_run_alone_do_not_wait_for_each_other(make, tmp_path):
+def test_suspects_do_not_wait_for_each_other_nor_for_other_runs(make, tmp_path):
     bench = make(processes=1)
     about = {"payload": {"folder": str(tmp_path)}}
     other = bench.begin("child.waits", **about)
@@ -216,6 +216,73 @@ def test_runs_that_must_run_alone_do_not_wait_for_each_other(make, tmp_path):
         bench.wait((tmp_path / f"began-{held.run.id}").exists, "each to begin")
     (tmp_path / "go").touch()
     assert len({result(bench, held) for held in (other, *suspects)}) == 4
+
+
+def held_suspect(bench: Bench, folder: Path) -> RunningAttempt:
+    """Begin a suspect that takes the only turn until the file `go` exists."""
+    first = bench.begin("child.waits", losses=2, payload={"folder": str(folder)})
+    bench.wait((folder / f"began-{first.run.id}").exists, "the first to begin")
+    return first
+
+
+def test_other_runs_do_not_wait_for_suspects(make, tmp_path):
+    bench = make(processes=1, suspects=1)
+    first = held_suspect(bench, tmp_path)
+    second = bench.begin("child.pid", losses=2)
+    bench.wait(lambda: second.key in bench.processes.waiting, "the second suspect to wait")
+    assert result(bench, bench.begin("child.pid")) != os.getpid()
+    assert second.began_at == 0.0
+    (tmp_path / "go").touch()
+    # Another handler's suspect does not get the child of the first.
+    assert result(bench, second) != result(bench, first)
+
+
+def test_suspects_that_wait_share_a_child_one_after_the_other(make, tmp_path):
+    bench = make(processes=1, suspects=1)
+    first = held_suspect(bench, tmp_path)
+    others = [bench.begin("child.waits", losses=2, payload={"folder": str(tmp_path)}) for _ in range(3)]
+    bench.wait(lambda: len(bench.processes.waiting) == 3, "the others to wait")
+    (tmp_path / "go").touch()
+    (pid,) = {result(bench, held) for held in (first, *others)}
+    bench.wait(lambda: gone(pid), "a child that no suspect waits for to end")
+
+
+def test_a_suspect_that_kills_the_shared_child_fails_only_its_own_attempt(make, tmp_path):
+    bench = make(processes=1, suspects=1)
+    folder = str(tmp_path)
+    first = held_suspect(bench, tmp_path)
+    payloads: list[dict[str, object]] = [
+        {"folder": folder},
+        {"folder": folder, "exit": 7},
+        {"folder": folder},
+    ]
+    before, killer, after = [bench.begin("child.waits", losses=2, payload=about) for about in payloads]
+    bench.wait(lambda: len(bench.processes.waiting) == 3, "the others to wait")
+    (tmp_path / "go").touch()
+    assert result(bench, before) == result(bench, first)
+    assert "ended with exit code 7 without an answer" in bench.end(killer).error
+    assert result(bench, after) != result(bench, first)
+
+
+def test_a_suspect_that_leaves_a_thread_gives_its_child_to_nobody(make, tmp_path):
+    bench = make(processes=1, suspects=1)
+    payload = {"folder": str(tmp_path), "gate": True}
+    first, second = [bench.begin("child.leaves_a_thread", losses=2, payload=payload) for _ in range(2)]
+    bench.wait(lambda: second.key in bench.processes.waiting, "the second to wait")
+    (tmp_path / "go").touch()
+    assert result(bench, first) != result(bench, second)
+
+
+def test_a_suspect_that_is_cancelled_while_it_waits_leaves_no_child_behind(make, tmp_path):
+    bench = make(processes=1, suspects=1)
+    first = held_suspect(bench, tmp_path)
+    second = bench.begin("child.waits", losses=2, payload={"folder": str(tmp_path)})
+    bench.wait(lambda: second.key in bench.processes.waiting, "the second to wait")
+    bench.executors.cancel([second.key])
+    assert bench.end(second).state is RunState.CANCELLED
+    (tmp_path / "go").touch()
+    pid = result(bench, first)
+    bench.wait(lambda: gone(pid), "the child to end")
 
 
 def test_a_module_that_cannot_be_imported_there_fails_the_run_and_says_why(make):

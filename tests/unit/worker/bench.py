@@ -31,6 +31,7 @@ class Bench:
         kinds: Callable[[ChildLauncher], Mapping[str, Kind]] = lambda _: {},
         registry: Registry | None = None,
         processes: int = 2,
+        suspects: int = 8,
         grace_seconds: float = 5.0,
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -38,7 +39,9 @@ class Bench:
         self.outcomes: list[Outcome] = []
         self._all = threading.Condition()
         keeper = ChildLauncher()
-        self.processes = Processes(keeper, modules, None, limit=processes, grace_seconds=grace_seconds)
+        self.processes = Processes(
+            keeper, modules, None, limit=processes, suspects=suspects, grace_seconds=grace_seconds
+        )
         self.executors = Executors(
             self.registry,
             kinds(keeper),

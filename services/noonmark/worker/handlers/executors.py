@@ -21,7 +21,8 @@ from noonmark.worker.handlers.threads import ThreadExecutor
 from noonmark.worker.handlers.transactions import Transactions
 from noonmark.worker.in_flight import RunsInFlight
 from noonmark.worker.leases.shared_attempts import SharedAttempts
-from noonmark.worker.processes.executor import LOSSES_BEFORE_ISOLATION, Processes
+from noonmark.worker.processes.executor import Processes
+from noonmark.worker.processes.suspects import LOSSES_BEFORE_ISOLATION
 
 _log = get_logger()
 
@@ -310,7 +311,7 @@ class Executors:
             if kind is not None:
                 return await kind.run(attempt)
             context = context_of(attempt, self._services)
-            return await self._processes.run(attempt, context, self.kinds, alone=_is_suspect(attempt))
+            return await self._processes.run(attempt, context, self.kinds, suspect=_is_suspect(attempt))
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - see _run_sync
@@ -327,7 +328,7 @@ _BY_CHILDREN = frozenset({"python", "script"})
 
 
 def _is_suspect(attempt: RunningAttempt) -> bool:
-    """Return whether a run was lost so often that it must run alone; one in a transaction cannot."""
+    """Return whether a run was lost so often that it must run in a child; one in a transaction cannot."""
     return (
         attempt.run.losses >= LOSSES_BEFORE_ISOLATION
         and attempt.delivery is not DeliverySemantics.EXACTLY_ONCE

@@ -222,17 +222,18 @@ def main() -> int:
         worker.send({"type": "broken", "error": describe(error)})
         return 1
     worker.send({"type": "ready"})
-    state = ProcessState()
+    state, threads = ProcessState(), threading.active_count()
     while True:
         run_request = worker.next_request()
         answer = _run(registry, run_request, ChildEffects(worker))
+        left_threads = threading.active_count() > threads  # before they can notice that the run is over
         worker.forget()
         if not state.restore():
             answer["spent"] = True
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
-        worker.send({"type": "done", "left": _left_behind(), **answer})
+        worker.send({"type": "done", "left": _left_behind(), "threads": left_threads, **answer})
         if "spent" in answer:
             return 0
 

@@ -7,8 +7,8 @@ import os
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -25,12 +25,7 @@ from noonmark.store.runs.finish import Outcome
 from noonmark.worker.processes.child_messages import ChildMessageHandler
 from noonmark.worker.processes.frames import FrameError, encode, receive
 from noonmark.worker.processes.spawning import Child, ChildLauncher, Ending, SpawnRequest, run_to_completion
-
-LOSSES_BEFORE_ISOLATION: Final = 2
-"""A run that was lost this often runs alone in a separate child, whatever its handler says."""
-
-_MOST_ALONE: Final = 8
-"""So many runs that must run alone do so at once, at least: most handlers wait more than they compute."""
+from noonmark.worker.processes.suspects import LOSSES_BEFORE_ISOLATION
 
 _RUNS_PER_CHILD: Final = 1000
 """A child is replaced after this number of runs, because handlers can leak memory."""
@@ -99,6 +94,7 @@ class Processes:
         path: Path | None,
         *,
         limit: int,
+        suspects: int,
         grace_seconds: float,
     ) -> None:
         """Create the pool; children are started when there are runs.
@@ -107,40 +103,37 @@ class Processes:
             launcher: starts and stops children.
             modules: the modules that a child imports: the same as the worker.
             path: folder to search first.
-            limit: number of children that run handlers at once; further runs wait in order. Runs that must
-                run alone have a count of their own, at least 8, so that suspects do not wait for each other.
+            limit: number of children that run handlers at once; further runs wait in order.
+            suspects: number of children that run suspects at once, in addition to `limit`, so that no other
+                run waits for a suspect.
             grace_seconds: time between SIGTERM and SIGKILL.
         """
         self._launcher = launcher
         self._load = {"type": "load", "modules": list(modules), "path": str(path) if path else None}
-        self._turns = {False: asyncio.Semaphore(limit), True: asyncio.Semaphore(max(limit, _MOST_ALONE))}
+        self._turns = {False: asyncio.Semaphore(limit), True: asyncio.Semaphore(suspects)}
+        # Dozens of suspects can arrive at once. If all their children started together, they would take the
+        # CPU from the worker.
+        self._starts = asyncio.Semaphore(os.cpu_count() or 1)
         self.grace_seconds = grace_seconds
-        self._idle: list[_WarmChild] = []
+        self._idle: defaultdict[str | None, list[_WarmChild]] = defaultdict(list)
+        """Children without a run: those of suspects by the name of the handler, all others under None."""
+
         self.waiting: dict[Any, RunningAttempt] = {}
         """Runs that wait for a child, by key; any thread can read it."""
 
-    async def run(self, attempt: RunningAttempt, context: Context, clock: Clock, *, alone: bool) -> Outcome:
+    async def run(self, attempt: RunningAttempt, context: Context, clock: Clock, *, suspect: bool) -> Outcome:
         """Run a handler in a child.
 
         Args:
             attempt: the run.
             context: of the attempt; its effects carry out what the handler requests.
             clock: its timeout, which starts when the handler begins.
-            alone: in a child that runs nothing else before or after.
+            suspect: in a child that has run nothing, or only other suspects of the same handler.
         """
-        submitted_at = time.monotonic()
-        async with self._turn(attempt, clock, self._turns[alone]):
-            warm = await self._take(alone=alone)
-            if isinstance(warm, str):
-                clock.start_clock(attempt)
-                return failed(attempt, warm)
-            clock.start_clock(attempt)
-            waited = timedelta(seconds=time.monotonic() - submitted_at)
-            try:
-                return await self._run(warm, attempt, context, waited, alone=alone)
-            except BaseException:
-                await run_to_completion(self._discard(warm, attempt))
-                raise
+        try:
+            return await self._run_in_turn(attempt, context, clock, suspect=suspect)
+        finally:
+            self._close_unwanted()
 
     def kill_all(self) -> None:
         """Kill all children, and give no child a grace from now on."""
@@ -148,33 +141,77 @@ class Processes:
 
     async def close(self) -> None:
         """Stop the idle children and the supervisor; called once no run is left."""
-        idle, self._idle = self._idle, []
-        for warm in idle:
+        for warm in [warm for idle in self._idle.values() for warm in idle]:
             warm.close()
+        self._idle.clear()
         self._launcher.close()
 
-    @asynccontextmanager
-    async def _turn(
-        self, attempt: RunningAttempt, clock: Clock, turns: asyncio.Semaphore
-    ) -> AsyncIterator[None]:
+    async def _run_in_turn(
+        self, attempt: RunningAttempt, context: Context, clock: Clock, *, suspect: bool
+    ) -> Outcome:
+        submitted_at = time.monotonic()
         clock.hold_clock(attempt)
+        turns = self._turns[suspect]
+        await self._wait_for(turns, attempt)
+        try:
+            warm = await self._take(attempt, suspect=suspect)
+            if isinstance(warm, str):
+                clock.start_clock(attempt)
+                return failed(attempt, warm)
+            clock.start_clock(attempt)
+            waited = timedelta(seconds=time.monotonic() - submitted_at)
+            try:
+                return await self._run(warm, attempt, context, waited, suspect=suspect)
+            except BaseException:
+                await run_to_completion(self._discard(warm, attempt))
+                raise
+        finally:
+            turns.release()
+
+    async def _wait_for(self, turns: asyncio.Semaphore, attempt: RunningAttempt) -> None:
+        """Acquire a semaphore; meanwhile the run can be handed back, for it has not begun."""
         self.waiting[attempt.key] = attempt
         try:
             await turns.acquire()
         finally:
             del self.waiting[attempt.key]
-        try:
-            yield
-        finally:
-            turns.release()
 
-    async def _take(self, *, alone: bool) -> _WarmChild | str:
+    async def _take(self, attempt: RunningAttempt, *, suspect: bool) -> _WarmChild | str:
         """Return a child that is ready, or the reason why none could be started."""
-        while self._idle and not alone:
-            warm = self._idle.pop()
+        if not suspect:
+            return self._take_idle(None) or await self._start_ready()
+        if (warm := self._take_idle(attempt.run.handler)) is not None:
+            return warm
+        await self._wait_for(self._starts, attempt)
+        try:
+            return self._take_idle(attempt.run.handler) or await self._start_ready()
+        finally:
+            self._starts.release()
+
+    def _take_idle(self, name: str | None) -> _WarmChild | None:
+        """Return an idle child of this name, if one is alive."""
+        idle = self._idle[name]
+        while idle:
+            warm = idle.pop()
             if not warm.child.ended.done():
                 return warm
             warm.close()
+        return None
+
+    def _is_wanted(self, handler: str | None) -> bool:
+        """Return whether a suspect of this handler waits for a child."""
+        return any(
+            attempt.run.losses >= LOSSES_BEFORE_ISOLATION and attempt.run.handler == handler
+            for attempt in self.waiting.values()
+        )
+
+    def _close_unwanted(self) -> None:
+        """Close the idle children of suspects that nobody waits for: they would only use memory."""
+        for name in [name for name in self._idle if name is not None and not self._is_wanted(name)]:
+            for warm in self._idle.pop(name):
+                warm.close()
+
+    async def _start_ready(self) -> _WarmChild | str:
         warm = await self._start()
         try:
             async with asyncio.timeout(_START_SECONDS):
@@ -219,7 +256,7 @@ class Processes:
         return _WarmChild(child, reader, writer)
 
     async def _run(
-        self, warm: _WarmChild, attempt: RunningAttempt, context: Context, waited: timedelta, *, alone: bool
+        self, warm: _WarmChild, attempt: RunningAttempt, context: Context, waited: timedelta, *, suspect: bool
     ) -> Outcome:
         warm.runs += 1
         reply = await warm.exchange(
@@ -228,7 +265,8 @@ class Processes:
         )
         spent = (
             isinstance(reply, Ending)
-            or alone
+            # A thread that a suspect left behind could kill the child during the next run, which is innocent.
+            or (suspect and (reply.get("threads") or not self._is_wanted(attempt.run.handler)))
             or bool(reply.get("left") or reply.get("spent"))
             or warm.runs >= _RUNS_PER_CHILD
         )
@@ -241,7 +279,7 @@ class Processes:
         if spent:
             warm.close()
         else:
-            self._idle.append(warm)
+            self._idle[attempt.run.handler if suspect else None].append(warm)
         return outcome
 
     async def _discard(self, warm: _WarmChild, attempt: RunningAttempt) -> None:

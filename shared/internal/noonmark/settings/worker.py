@@ -37,6 +37,13 @@ class WorkerSettings(BaseSettings):
         description="Most handlers that one worker runs in processes at once. 0: the number of CPUs of the"
         " machine.",
     )
+    worker_suspect_processes: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="Most suspect runs (lost twice) that one worker runs in processes at once, in addition to"
+        " `worker_processes`. 0: one per slot, up to 64 and to one per 128 MB of memory, but at least 8.",
+    )
     kill_grace_seconds: float = Field(
         5.0,
         ge=0,
