@@ -75,7 +75,7 @@ def table() -> str:
         for number, found in enumerate(subject.explored):
             name = subject.model(number).name
             lines.append(
-                f"{name:<34}{found.states:>9,} states{found.steps:>10,} steps, every state within {found.depth} steps"
+                f"{name:<38}{found.states:>9,} states{found.steps:>10,} steps, every state within {found.depth} steps"
             )
     return "\n".join(lines)
 

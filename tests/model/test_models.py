@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from tests.model.catalogue import SUBJECTS, caught_table, story, table
 
+# Seconds of computing: how long that takes is a matter of what else the machine does.
+pytestmark = pytest.mark.timeout(600)
+
 PAGE = (Path(__file__).parents[2] / "docs" / "verification.md").read_text(encoding="utf-8")
 
 
