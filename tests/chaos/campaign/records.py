@@ -58,7 +58,7 @@ def summary(records: list[Record]) -> Iterator[str]:
     judged = [record for record in records if "error" not in record]
     seeds = sorted(record["seed"] for record in records)
     commits = sorted({str(record.get("commit", "unknown")) for record in records})
-    yield f"{len(seeds)} seeds ({_ranges(seeds)}), {_sum(judged, 'rounds')} rounds, commits {', '.join(commits)}."
+    yield f"{len(seeds)} seed{'' if len(seeds) == 1 else 's'} ({_ranges(seeds)}), {_sum(judged, 'rounds')} rounds, commits {', '.join(commits)}."
     yield ""
     yield "| figure | number |"
     yield "|---|---|"
