@@ -82,6 +82,13 @@ _RARE = {
     "read_zoned_timers": "reads all zoned timers, once for each release of the zone data",
     "activate_zone_data": "writes the report of an activation; `timers` is a column of it",
     "list_zone_data": "reads the reports of activations; `timers` is a column of them",
+    "list_ledger_days": "reads the catalogue, not the ledger",
+    "find_step_end": "reads the ids of one step of a check, for people; the caller pauses between steps",
+    "find_letters_end": "reads the ids of one step of a check, for people; the caller pauses between steps",
+    "read_settled_runs": "reads the runs of one step of a check, for people; the caller pauses between steps",
+    "read_letters_without_run": "reads the dead letters of one step of a check, for people",
+    "list_recurring_jobs": "reads the recurring jobs by name, some at a time, for people",
+    "measure_queues": "counts up to its cap, once for each check, for people",
 }
 """Statements on the watched tables without a case of their own, and why."""
 
@@ -90,6 +97,7 @@ _MAY_READ_ALL = {
     # would pay for, and its length is capped.
     "pause_runs": {"outbox"},
     "cancel_runs": {"outbox"},
+    "find_lost_messages": {"outbox"},
     # Which jobs use a calendar is asked when a person changes it; an index would be paid for by every create.
     "list_calendar_jobs": {"jobs"},
     "update_calendar_jobs": {"jobs"},
@@ -436,7 +444,26 @@ class Filled:
             "read_backfill_ledger": {"job_id": job, "first": at - hour, "last": at + hour, "instants": [at]},
             "lock_backfill_runs": of_backfill,
             "count_backfill_unfinished": {**of_backfill, "cap": BATCH},
+            **self.cases_of_verify(jobs),
             **self.cases_of_orders(jobs),
+        }
+
+    def cases_of_verify(self, jobs: list[UUID]) -> dict[str, dict[str, Any]]:
+        """Statements that a check of the ledger executes in each of its steps."""
+        queued = span(self.queued)
+        now = self.world.now()
+        step = {"ids": queued["ids"], "since": queued["first"], "until": now, "settled": now}
+        passed = {"pools": ["default"], "lanes": [1], "passed_until": [now]}
+        return {
+            "read_attempts_of_runs": step,
+            "read_dead_letters_of_runs": step,
+            "read_jobs_of_runs": {"ids": jobs},
+            "read_retry_policies": {"jobs": jobs, "versions": [1] * len(jobs)},
+            "read_schedules": {"ids": jobs, "since": queued["first"]},
+            "read_instants": {"ids": jobs, "since": queued["first"], "until": now},
+            "find_repeated_runs": step,
+            "find_abandoned_runs": step,
+            "find_lost_messages": step | passed,
         }
 
     def cases_of_orders(self, jobs: list[UUID]) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ from tests.support.cli import CliRunner, command_of
 from noonmark.cli.main import app, main
 
 COMMANDS = [
-    ["intake"], ["trigger"], ["dispatcher"], ["worker"], ["watchdog"], ["observer"], ["run", "list"], ["run", "show"], ["job", "list"],
+    ["intake"], ["trigger"], ["dispatcher"], ["worker"], ["watchdog"], ["observer"], ["verify"], ["run", "list"], ["run", "show"], ["job", "list"],
     ["job", "show"], ["rejection", "list"], ["rejection", "show"], ["dead", "list"], ["dead", "groups"], ["dead", "show"],
     ["dead", "redrive"], ["dead", "discard"], ["run", "cancel"], ["run", "logs"], ["run", "complete"], ["pool", "rotate-key"], ["pool", "retire-key"], ["pool", "keys"],
     ["workers"], ["lag"], ["submit"], ["db", "migrate"],
