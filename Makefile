@@ -10,6 +10,7 @@ JSON ?=
 SIZE ?=
 SEED ?= 1
 ROUNDS ?= 10
+SEEDS ?= 200
 ARGS ?=
 PYTEST_ARGS ?=
 
@@ -23,11 +24,11 @@ PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 # What `make test` runs; the longer tiers have targets of their own.
-SHORT := tests --ignore=tests/chaos --ignore=tests/property --ignore=tests/virtual --ignore=tests/deploy
+SHORT := tests --ignore=tests/chaos --ignore=tests/property --ignore=tests/virtual --ignore=tests/simulation --ignore=tests/deploy
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-quick test-unit test-chaos chaos test-property test-virtual test-deploy deploy-tools check format bench clean
+.PHONY: help demo up down test test-quick test-unit test-chaos chaos test-property test-virtual test-simulation simulate test-deploy deploy-tools check format bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +63,12 @@ test-property: $(INSTALLED) ## schedules against an oracle: 24 zones, ten years,
 
 test-virtual: $(INSTALLED) ## a year of 1,000 schedules and every kind of outage, on a virtual clock (about 4 minutes)
 	@$(BIN)/python -m pytest tests/virtual $(PYTEST_ARGS)
+
+test-simulation: $(INSTALLED) ## simulated days with faults, in the order of a seed, each judged by the checker
+	@$(BIN)/python -m pytest tests/simulation $(PYTEST_ARGS)
+
+simulate: $(INSTALLED) ## the same for more seeds (SEEDS=200), or for one again (ARGS="--seed 7 -v")
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(ARGS)
 
 deploy-tools: $(INSTALLED) ## what the tests of chart, rules and image need: Debian packages, and builds kept in ~/.cache
 	@$(BIN)/python -m tests.support.deploy_tools $(TOOLS)
