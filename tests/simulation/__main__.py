@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import structlog
 from tests.simulation.judging import Judged, judge_day
 from tests.support.stack import NOT_DURABLE, Postgres
 
@@ -26,6 +28,8 @@ def main() -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="print faults and counts")
     options = parser.parse_args()
     seeds = [options.seed] if options.seed is not None else range(1, options.seeds + 1)
+    # The warnings of hundreds of outages would hide the verdicts.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     failed = []
     with tempfile.TemporaryDirectory() as folder:
         server = start_postgres(Path(folder) / "postgres", settings=NOT_DURABLE)

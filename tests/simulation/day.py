@@ -163,6 +163,15 @@ class Day:
         self.faults.append((self.world.time.now, fault.__name__))
         fault(self, self._dice)
 
+    def when_busy(self, strike: Callable[[Worker], None]) -> None:
+        """Do this to the worker with the most runs in flight, as soon as one has any."""
+        busiest = max(self.workers, key=lambda worker: len(worker.in_flight))
+        if not len(busiest.in_flight):
+            self._at(self.world.seconds + 7.0, lambda: self.when_busy(strike))
+            return
+        strike(busiest)
+        self.rebalance(self._dice)
+
     def rebalance(self, dice: Random) -> None:
         """Divide the partitions of every lane among the workers that are not held."""
         live = [worker for worker in self.workers if worker.held_until <= self.world.seconds] or self.workers

@@ -39,14 +39,12 @@ def cut_at_a_point(day: Day, dice: Random) -> None:
 
 def kill_worker(day: Day, dice: Random) -> None:
     """Lose a worker with all that it runs."""
-    dice.choice(day.workers).die(dice.uniform(1, 1200))
-    day.rebalance(dice)
+    day.when_busy(lambda worker: worker.die(dice.uniform(1, 1200)))
 
 
 def pause_worker(day: Day, dice: Random) -> None:
     """Stop a worker for longer than its lease; then it continues where it was."""
-    dice.choice(day.workers).pause(dice.uniform(900, 2400))
-    day.rebalance(dice)
+    day.when_busy(lambda worker: worker.pause(dice.uniform(900, 2400)))
 
 
 def skew_clock(day: Day, dice: Random) -> None:

@@ -13,12 +13,15 @@ from tests.simulation.broker import places_of
 from tests.simulation.virtual_time import NoHints, NoPace
 
 from noonmark.dispatcher import relay_loop
+from noonmark.intake.batch_checks import rejected_record
+from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.producers.delivery import DeliveryFailure, FailureKind, OutboundMessage
 from noonmark.kafka.producers.producer import BatchResult
 from noonmark.kafka.topics import Topics
 from noonmark.schemas.events.envelope import parse_event
 from noonmark.schemas.events.submissions import parse_submission
 from noonmark.store.cluster.members import Membership
+from noonmark.store.jobs.rejections import record_rejections
 from noonmark.store.jobs.submit import EventRef, FactCache, Request, Status, accept
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.schedules.time_facts import read_time_facts, share_time_facts
@@ -48,7 +51,7 @@ class Intake(Actor):
             offset = world.broker.position(group, place)
             records = world.broker.read(place, offset, world.seconds, 200)
             if records:
-                self._accept(connection, [record.value for record in records])
+                self._accept(connection, records)
                 world.hit("intake.after_commit")
                 world.broker.commit(group, place, offset + len(records), world.seconds)
                 self.has_news = True
@@ -59,13 +62,13 @@ class Intake(Actor):
         ]
         return max(0.05, min(ahead) - world.seconds) if ahead else 3600.0
 
-    def _accept(self, connection: psycopg.Connection, values: Sequence[bytes]) -> None:
+    def _accept(self, connection: psycopg.Connection, records: Sequence[Record]) -> None:
         with connection.transaction():
             share_time_facts(connection, wait=True)
             facts = read_time_facts(connection)
             requests = []
-            for value in values:
-                event = parse_event(value, None)
+            for record in records:
+                event = parse_event(record.value, None)
                 submission = parse_submission(event, now=self.world.time.now, ledger_floor=FLOOR, facts=facts)
                 requests.append(Request(submission, EventRef(event.source, event.id, event.sequence)))
             taken = accept(
@@ -76,6 +79,19 @@ class Intake(Actor):
                 known=self._known,
                 facts=facts,
             )
+            refused = [
+                rejected_record(record, result.reason.value, result.refused.below("/data"), request.event)
+                for record, request, result in zip(records, requests, taken.results, strict=True)
+                if result.reason is not None and result.refused is not None
+            ]
+            if refused:
+                record_rejections(
+                    connection,
+                    refused,
+                    topic=TOPICS.rejections,
+                    cap_bytes=1_000_000,
+                    shards=self.world.shards,
+                )
             self.world.hit("intake.before_commit")
         for result in taken.results:
             self.world.counts[f"submissions {result.status.value}"] += 1
