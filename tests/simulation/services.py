@@ -128,7 +128,7 @@ class Trigger(Actor):
         self._until_idle(self._promotions.run_once, connection)
         due = self._next_timer(connection)
         # What is due and was not claimed belongs to another trigger, or waits for the relay.
-        pause = max(pause, 5.0) if due is None or due <= 0 else due
+        pause = max(pause, 15.0) if due is None or due <= 0 else due
         return min(pause, self._beats_at - now, self._sweeps_at - now)
 
     def _until_idle(self, run_once: Callable[[psycopg.Connection], float], connection: Any) -> float:

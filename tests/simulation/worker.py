@@ -174,7 +174,7 @@ class Worker(Actor):
             if handling.begins_at <= now and not handling.has_begun:
                 self._call(handling)
         self._commit(now)
-        return max(0.01, self._next_at() - now)
+        return max(0.5, self._next_at() - now)
 
     def _next_at(self) -> float:
         ends = [h.ends_at if h.has_begun else h.begins_at for h in self.handlings.values()]
