@@ -33,14 +33,3 @@ def test_the_same_seed_leaves_the_same_ledger(postgres_server, template_database
 
     assert not first_difference(one.rows, other.rows)
     assert one.rows
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    ("flaw", "rule"),
-    [("commits early", "S5"), ("drops messages", "S6"), ("ignores its lost lease", "S3")],
-)
-def test_the_checker_names_the_rule_that_a_flaw_breaks(flaw, rule, postgres_server, template_database):
-    judged = judge_day(postgres_server, template_database, 1, frozenset({flaw}))
-
-    assert rule in {violation.invariant for violation in judged.report.violations}
