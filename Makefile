@@ -12,6 +12,7 @@ SEED ?= 1
 ROUNDS ?= 10
 KILLS ?= 2500
 FILE ?= tests/chaos/campaign/campaign.jsonl
+SEEDS ?= 200
 ARGS ?=
 PYTEST_ARGS ?=
 
@@ -30,10 +31,10 @@ SHORT := tests $(LONG:%=--ignore=tests/%)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-quick test-unit test-chaos chaos campaign test-starved test-property test-virtual test-model test-deploy deploy-tools check format bench clean
+.PHONY: help demo up down test test-quick test-unit test-chaos chaos campaign test-starved test-property test-virtual test-model test-simulation simulate test-deploy deploy-tools check format bench clean
 
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## start everything, publish the examples, account for each of them, stop everything
 	@$(NOONMARK) demo
@@ -74,6 +75,12 @@ test-virtual: $(INSTALLED) ## a year of 1,000 schedules and every kind of outage
 
 test-model: $(INSTALLED) ## models of the races: every state, mutants, 2,000 walks on Postgres (about 2 minutes)
 	@$(BIN)/python -m pytest tests/model $(PYTEST_ARGS)
+
+test-simulation: $(INSTALLED) ## simulated days with faults, in the order of a seed, each judged by the checker
+	@$(BIN)/python -m pytest tests/simulation $(PYTEST_ARGS)
+
+simulate: $(INSTALLED) ## the same for more seeds (SEEDS=200), or for one again (ARGS="--seed 7 -v")
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(ARGS)
 
 deploy-tools: $(INSTALLED) ## what the tests of chart, rules and image need: Debian packages, and builds kept in ~/.cache
 	@$(BIN)/python -m tests.support.deploy_tools $(TOOLS)

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-import psycopg
 from tests.support.stack import Postgres
+from tests.support.virtual_clock import install_clock, tell_time
 
 from noonmark.schemas.events.envelope import parse_event, render_structured
 from noonmark.schemas.events.submissions import parse_submission
@@ -33,10 +33,6 @@ from noonmark.trigger.claim_loop import ClaimLoop
 TOPICS = EventTopics(lifecycle="t.lifecycle", dead="t.dead")
 NAMESPACE = "virtual"
 
-_CLOCK = """
-create or replace function noonmark_now() returns timestamptz language sql stable parallel safe
-as $$ select current_setting('noonmark.virtual_now')::timestamptz $$
-"""
 _KEPT = ("alembic_version", "audit_log", "install", "pools", "pool_keys", "zone_data")
 
 
@@ -88,10 +84,7 @@ class System:
         self.url = url
         self.now = start
         self.db = connect(url, application="virtual", autocommit=True)
-        self.db.execute(_CLOCK)
-        # No server is killed here: nobody waits for the disk.
-        self.db.execute(f"alter database {self.db.info.dbname} set synchronous_commit = off")
-        self.db.execute("update install set ledger_floor = '2000-01-01T00:00:00Z'")
+        install_clock(self.db)
         self.shards: int = self.value("select shards from install")
         self.triggers: list[Trigger] = []
         self.claiming: Trigger | None = None
@@ -122,19 +115,14 @@ class System:
         """Let every session see this time."""
         self.now = at
         for connection in (self.db, *(trigger.connection for trigger in self.triggers)):
-            self._tell(connection)
-
-    def _tell(self, connection: psycopg.Connection) -> None:
-        connection.execute(
-            "select set_config('noonmark.virtual_now', %s, false)", [self.now.astimezone(UTC).isoformat()]
-        )
+            tell_time(connection, self.now)
 
     # triggers
 
     def start_trigger(self, **settings: Any) -> Trigger:
         """Start a trigger; it owns shards from its first beat on."""
         trigger = Trigger(self.url, self.shards, **settings)
-        self._tell(trigger.connection)
+        tell_time(trigger.connection, self.now)
         self.triggers.append(trigger)
         return trigger
 

@@ -1,0 +1,103 @@
+"""The faults of a day, drawn by the seed: what breaks, when, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.simulation.day import Day
+
+FAULTS = 30
+KILL_POINTS = (
+    "intake.before_commit",
+    "intake.after_commit",
+    "trigger.before_commit",
+    "trigger.after_commit",
+    "dispatcher.before_produce",
+    "dispatcher.after_produce",
+    "dispatcher.after_delete",
+    "worker.before_start",
+    "worker.after_start",
+    "worker.before_outcome",
+    "worker.after_outcome",
+)
+_CUT_POINTS = tuple(point for point in KILL_POINTS if not point.startswith("intake"))
+
+
+def kill_at_a_point(day: Day, dice: Random) -> None:
+    """Kill the next service that passes a point, between two of its steps."""
+    day.world.armed[dice.choice(KILL_POINTS)] = "kill"
+
+
+def cut_at_a_point(day: Day, dice: Random) -> None:
+    """Break the database connection of the next service that passes a point."""
+    day.world.armed[dice.choice(_CUT_POINTS)] = "cut"
+
+
+def kill_worker(day: Day, dice: Random) -> None:
+    """Lose a worker with all that it runs."""
+    day.when_busy(lambda worker: worker.die(dice.uniform(1, 1200)))
+
+
+def pause_worker(day: Day, dice: Random) -> None:
+    """Stop a worker for longer than its lease; then it continues where it was."""
+    day.when_busy(lambda worker: worker.pause(dice.uniform(900, 2400)))
+
+
+def skew_clock(day: Day, dice: Random) -> None:
+    """Set the clock of the host wrong, by up to an hour."""
+    day.world.time.skew = timedelta(seconds=dice.uniform(-3600, 3600))
+
+
+def broker_away(day: Day, dice: Random) -> None:
+    """Have the broker answer nothing for minutes."""
+    day.world.broker.away_until = day.world.seconds + dice.uniform(60, 900)
+
+
+def triggers_down(day: Day, dice: Random) -> None:
+    """Have no trigger over due instants, so that misfire policies decide."""
+    for trigger in day.triggers:
+        trigger.die(dice.uniform(600, 7200))
+
+
+def kill_dispatcher(day: Day, dice: Random) -> None:
+    """Lose a dispatcher; the other one has all slices after a while."""
+    dice.choice(day.dispatchers).die(dice.uniform(1, 1200))
+
+
+def move_partitions(day: Day, dice: Random) -> None:
+    """Give partitions to other workers while records of them are in flight."""
+    day.rebalance(dice)
+
+
+def store_twice(day: Day, dice: Random) -> None:
+    """Have the broker store many records twice and deliver late, until the next such fault."""
+    day.world.broker.twice = dice.choice((0.0, 0.1, 0.3))
+    day.world.broker.late = dice.choice((0.1, 2.0, 30.0))
+
+
+ALL: tuple[Callable[[Day, Random], None], ...] = (
+    kill_at_a_point,
+    kill_at_a_point,
+    kill_at_a_point,
+    cut_at_a_point,
+    cut_at_a_point,
+    kill_worker,
+    pause_worker,
+    skew_clock,
+    broker_away,
+    triggers_down,
+    kill_dispatcher,
+    move_partitions,
+    store_twice,
+)
+
+
+def planned(dice: Random, seconds: float) -> Iterator[tuple[float, Callable[[Day, Random], None]]]:
+    """Yield the faults of a day of so many seconds: each kind once, the rest at random."""
+    kinds = [*ALL, *dice.choices(ALL, k=FAULTS - len(ALL))]
+    for kind in kinds:
+        yield dice.uniform(0.02, 0.95) * seconds, kind
