@@ -21,6 +21,7 @@ from tests.simulation.services import EVENTS, TOPICS
 from tests.simulation.virtual_time import NoPace
 
 from noonmark.attempts import outcomes
+from noonmark.attempts.context import context_of
 from noonmark.attempts.running_attempt import Delivery, RunningAttempt
 from noonmark.core.states import Lane
 from noonmark.kafka.consumers.offsets import OffsetTracker
@@ -313,7 +314,7 @@ class Worker(Actor):
                 str(run.id),
                 attempt.fence,
                 run.attempt,
-                f"{run.job_id}/{run.scheduled_for.isoformat()}",
+                context_of(attempt).idempotency_key,
                 run.scheduled_for,
                 run.namespace,
                 self.world.time.now,
