@@ -1,6 +1,6 @@
 """Every table and column of the database, and which planted fault stands for it, or why none does.
 
-`test_columns.py` fails if a table or a column is missing here: whoever adds one decides how it is checked.
+`test_columns.py` fails if a table or a column is missing here: the change that adds one decides how it is checked.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ LEDGER: Final[dict[str, Columns]] = {
         "fence": _at("attempts", "fence", "delete_the_first_attempt delete_the_last_attempt"),
         "attempt": _at("attempts", "attempt", "renumber_without_a_redrive"),
         "worker": _at(
-            "attempts", "worker", "give_an_attempt_to_another_worker give_an_attempt_to_nobody_known"
+            "attempts", "worker", "give_an_attempt_to_another_worker give_an_attempt_to_an_unknown_worker"
         ),
         "outcome": _at(
             "attempts", "outcome", "hand_back_the_attempt_of_the_dead rewrite_an_outcome_of_the_dead"
@@ -187,7 +187,7 @@ LEDGER: Final[dict[str, Columns]] = {
         "namespace": _at("messages", "namespace", "cross_namespace"),
     },
     "workers": {
-        "id": _at("attempts", "worker", "give_an_attempt_to_nobody_known"),
+        "id": _at("attempts", "worker", "give_an_attempt_to_an_unknown_worker"),
         "pool": _at("workers", "pool", "move_a_worker_to_another_pool"),
         "host": _PROSE,
         "pid": _at("workers", "pid", "exchange_the_processes_of_workers"),

@@ -175,7 +175,7 @@ CHANGES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "give_a_run_to_a_former_worker": ("runs", "ledgered", {"owner": FORMER.id}, "S19"),
     "raise_the_epoch_of_a_run": ("runs", "ledgered", {"epoch": 5}, "S19"),
     "give_an_attempt_to_another_worker": ("attempts", "flaky", {"worker": SECOND.id}, "S19"),
-    "give_an_attempt_to_nobody_known": ("attempts", "flaky", {"worker": 99}, "S19"),
+    "give_an_attempt_to_an_unknown_worker": ("attempts", "flaky", {"worker": 99}, "S19"),
     "give_an_attempt_of_the_dead_to_another_worker": ("attempts", "doomed", {"worker": SECOND.id}, "S17 S19"),
     "move_a_worker_to_another_pool": ("workers", "2", {"pool": "gpu"}, "S19"),
     "lower_the_epoch_of_a_worker": ("workers", "2", {"epoch": 0}, "S19"),

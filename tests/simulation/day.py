@@ -53,7 +53,7 @@ class Day:
     """One day of one seed on an empty database.
 
     Args:
-        url: of a migrated database that nobody else uses.
+        url: of a migrated database that nothing else uses.
         seed: decides everything.
         flaws: mistakes that actors make on purpose.
         has_faults: False leaves out the faults.
@@ -261,7 +261,7 @@ class Day:
 
 
 def group_of(topic: str) -> str | None:
-    """Return the group that reads a topic; None for events, which nobody reads here."""
+    """Return the group that reads a topic; None for events, which are not read here."""
     if topic == TOPICS.submissions:
         return TOPICS.group_intake
     parsed = TOPICS.parse_runs(topic)

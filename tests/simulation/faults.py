@@ -7,22 +7,15 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
+from noonmark.core.faults import POINTS
+
 if TYPE_CHECKING:
     from tests.simulation.day import Day
 
 FAULTS = 30
-KILL_POINTS = (
-    "intake.before_commit",
-    "intake.after_commit",
-    "trigger.before_commit",
-    "trigger.after_commit",
-    "dispatcher.before_produce",
-    "dispatcher.after_produce",
-    "dispatcher.after_delete",
-    "worker.before_start",
-    "worker.after_start",
-    "worker.before_outcome",
-    "worker.after_outcome",
+# Neither the observer nor the outboxes of applications are simulated.
+KILL_POINTS = tuple(
+    point for point in POINTS if not point.startswith("observer.") and point != "dispatcher.after_accept"
 )
 _CUT_POINTS = tuple(point for point in KILL_POINTS if not point.startswith("intake"))
 

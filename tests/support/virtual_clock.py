@@ -19,7 +19,7 @@ def install_clock(connection: psycopg.Connection) -> None:
         connection: in autocommit mode, of a database that no service uses.
     """
     connection.execute(_CLOCK)
-    # No server is killed here: nobody waits for the disk.
+    # No server is killed here: no test depends on the disk.
     connection.execute(f"alter database {connection.info.dbname} set synchronous_commit = off")
     connection.execute("update install set ledger_floor = '2000-01-01T00:00:00Z'")
 

@@ -46,7 +46,8 @@ def credentials(config: KafkaConfig) -> Any:
             + ", ".join(_MECHANISMS)
         )
     if config.sasl_mechanism == "OAUTHBEARER":
-        return faust.OAuthCredentials(oauth_cb=_tokens(config), ssl_context=context)
+        tokens = ClientCredentials(config, _trusting(config.oauth_ca_location))
+        return faust.OAuthCredentials(oauth_cb=tokens, ssl_context=context)
     return faust.SASLCredentials(
         username=config.sasl_username,
         password=config.sasl_password,
@@ -62,11 +63,6 @@ def _mechanism(name: str) -> SASLMechanism:
         raise CredentialsError(f"Faust does not support NOONMARK_KAFKA_SASL_MECHANISM {name!r}") from None
 
 
-def _tokens(config: KafkaConfig) -> ClientCredentials:
-    context = _trusting(config.oauth_ca_location) if config.oauth_ca_location else None
-    return ClientCredentials(config, context)
-
-
 def _tls(config: KafkaConfig) -> ssl.SSLContext:
     context = _trusting(config.ssl_ca_location)
     try:
@@ -78,6 +74,7 @@ def _tls(config: KafkaConfig) -> ssl.SSLContext:
 
 
 def _trusting(location: str | None) -> ssl.SSLContext:
+    """Trust the CAs of a file or folder, those of the system if there is none."""
     try:
         folder = bool(location) and Path(location or "").is_dir()
         return ssl.create_default_context(

@@ -29,14 +29,14 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafk
     def __init__(
         self,
         config: KafkaConfig,
-        context: ssl.SSLContext | None = None,
+        context: ssl.SSLContext,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare; nothing is requested yet.
 
         Args:
             config: with `oauth_token_url`, client id and secret.
-            context: TLS of the token endpoint; None: the CAs of the system.
+            context: TLS of the token endpoint.
             clock: monotonic seconds.
         """
         self._url = config.oauth_token_url or ""
@@ -44,7 +44,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafk
         self._form = {"grant_type": "client_credentials"}
         if config.oauth_scope:
             self._form["scope"] = config.oauth_scope
-        self._verify = True if context is None else context
+        self._context = context
         self._clock = clock
         self._token, self._renew_at = "", 0.0
 
@@ -66,7 +66,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafk
         return self._token
 
     async def _request(self) -> tuple[str, float]:
-        async with httpx.AsyncClient(verify=self._verify, timeout=_TIMEOUT_SECONDS) as client:
+        async with httpx.AsyncClient(verify=self._context, timeout=_TIMEOUT_SECONDS) as client:
             reply = await client.post(self._url, data=self._form, auth=self._auth)
         if not reply.is_success:
             raise ValueError(f"status {reply.status_code}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterator
 
 import pytest
@@ -27,7 +28,9 @@ def tokens(endpoint: TokenEndpoint, clock: Clock, **changes: str) -> ClientCrede
         "oauth_token_url": endpoint.url,
         "oauth_scope": "kafka",
     }
-    return ClientCredentials(KafkaConfig("broker:9092", **{**given, **changes}), clock=clock)
+    return ClientCredentials(
+        KafkaConfig("broker:9092", **{**given, **changes}), ssl.create_default_context(), clock
+    )
 
 
 def test_a_token_serves_until_a_fifth_of_its_life_is_left(endpoint: TokenEndpoint) -> None:

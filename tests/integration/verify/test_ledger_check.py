@@ -252,7 +252,7 @@ def test_work_that_waits_for_its_turn_is_no_finding(ledger):
     assert ledger.check().findings == []
 
 
-def test_nobody_is_stuck_while_no_primary_has_received_heartbeats_for_long(ledger):
+def test_no_run_is_stuck_while_no_primary_has_received_heartbeats_for_long(ledger):
     a_run_whose_worker_is_silent(ledger)
     ledger.world.db.execute("update lease_watch set continuous_since = noonmark_now() - interval '30 s'")
 

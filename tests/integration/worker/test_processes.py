@@ -264,7 +264,7 @@ def test_a_suspect_that_kills_the_shared_child_fails_only_its_own_attempt(make, 
     assert result(bench, after) != result(bench, first)
 
 
-def test_a_suspect_that_leaves_a_thread_gives_its_child_to_nobody(make, tmp_path):
+def test_the_child_of_a_suspect_that_leaves_a_thread_is_not_used_again(make, tmp_path):
     bench = make(processes=1, suspects=1)
     payload = {"folder": str(tmp_path), "gate": True}
     first, second = [bench.begin("child.leaves_a_thread", losses=2, payload=payload) for _ in range(2)]

@@ -206,7 +206,7 @@ class Processes:
         )
 
     def _close_unwanted(self) -> None:
-        """Close the idle children of suspects that nobody waits for: they would only use memory."""
+        """Close the idle children for which no suspect waits: they would only use memory."""
         for name in [name for name in self._idle if name is not None and not self._is_wanted(name)]:
             for warm in self._idle.pop(name):
                 warm.close()

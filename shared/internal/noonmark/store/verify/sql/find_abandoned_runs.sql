@@ -1,6 +1,6 @@
 -- Finds unfinished runs of a step that nothing will continue: their worker is gone, or the timer or the queue that they wait
 -- in. A run whose worker left or lapsed lately is about to be requeued. Leases mean nothing while this primary has not received
--- heartbeats for long enough, or nobody watches them.
+-- heartbeats for long enough, or no trigger watches them.
 select runs.id::text
 from runs
 where id = any (%(ids)s::uuid[]) and scheduled_for >= %(since)s and scheduled_for < %(until)s
