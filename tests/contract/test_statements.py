@@ -116,6 +116,51 @@ def test_comments_do_not_travel_to_postgres():
     assert all("--" not in statement(name) for name in NAMES)
 
 
+UPDATE_OF_RUNS = re.compile(r"\bupdate\s+runs\b(?P<rest>.*?)(?:\breturning\b|\Z)", re.DOTALL)
+FENCE_OF_THE_CALLER = re.compile(r"\bfence = (%\(fence\)s|\(%\(\w+\)s::jsonb ->>? id::text( ->> 0)?\)::int)")
+
+WITHOUT_THE_FENCE_OF_A_CALLER = {
+    "cancel_runs": "for a user, who cancels the run whatever its fence is; its rows are locked",
+    "discard_runs": "for an operator; a dead run has no worker",
+    "enqueue_gated_runs": "for a trigger; a run that waits or retries has no worker",
+    "pause_runs": "for a user or a trigger; its rows are locked, and the fence rises",
+    "promote_runs": "for a trigger; a run that waits has no worker, and the fence rises",
+    "redrive_runs": "for an operator; a dead run has no worker, and the fence rises",
+    "requeue_lost_runs": "for a trigger, which ends whatever attempt a worker without a lease has; matched by its start",
+    "requeue_runs": "for a trigger or a user; a run that waits or retries has no worker, and the fence rises",
+    "resend_vanished": "for a trigger; a queued run has no worker, and the fence rises",
+    "skip_waits": "for a trigger; a run that waits has no worker, and the fence rises",
+    "update_run_wait_reasons": "for a trigger; a run that waits has no worker",
+}
+"""Statements that change a run without being given its fence, each with the reason."""
+
+
+def changes_of_runs(name: str) -> list[str]:
+    """The text of each `update runs` of a statement, with its conditions."""
+    return [found["rest"] for found in UPDATE_OF_RUNS.finditer(statement(name))]
+
+
+def test_what_a_worker_writes_to_a_run_matches_the_fence_that_it_holds():
+    changing = {name: changes for name in NAMES if (changes := changes_of_runs(name))}
+    unfenced = {
+        name
+        for name, changes in changing.items()
+        if not all(FENCE_OF_THE_CALLER.search(change) for change in changes)
+    }
+
+    assert {"start_runs", "finish_plain", "finish_detailed", "await_callbacks"} <= set(changing)
+    assert {"requeue_unfinished_runs", "cancel_unowned_runs", "expire_starts"} <= set(changing)
+    assert unfenced == set(WITHOUT_THE_FENCE_OF_A_CALLER)
+
+
+def test_no_statement_without_the_fence_is_one_of_a_worker():
+    """A worker is known by its id and epoch: whatever is given them for a run is given the fence, too."""
+    by_workers = {name for name in NAMES if changes_of_runs(name) and "%(epoch)s" in statement(name)}
+
+    assert by_workers
+    assert not by_workers & set(WITHOUT_THE_FENCE_OF_A_CALLER)
+
+
 def test_no_statement_joins_a_queue_or_limits_inside_in():
     """Shapes that may lock more than they take, or walk a whole table on the wrong statistics."""
     for name in NAMES:

@@ -34,6 +34,7 @@ class World:
 
     Attributes:
         url: of the database.
+        db: a connection of the day itself.
         shards: of the installation.
         time: the virtual clock.
         broker: the broker in memory.
@@ -46,6 +47,7 @@ class World:
     """
 
     url: str
+    db: psycopg.Connection
     shards: int
     time: VirtualTime
     broker: Broker
@@ -67,6 +69,7 @@ class World:
         Raises:
             Killed: the actor dies here.
             psycopg.OperationalError: the connection broke after a COMMIT was sent, so its result is unknown.
+                If it breaks before, the next statement raises, be it the COMMIT.
         """
         what = self.armed.pop(point, None)
         if what is None or self.acting is None:
@@ -134,7 +137,7 @@ class Actor(ABC):
             self.die(self.world.dice.uniform(1, 120))
         except psycopg.OperationalError as error:
             self.world.counts[f"{type(error).__name__} of {self.name}"] += 1
-            self.cut()
+            self.disconnect()
             self.wakes_at = self.world.seconds + self.world.dice.uniform(0.1, 1)
         else:
             self.wakes_at = self.world.seconds + max(pause, 0.001)
@@ -147,13 +150,20 @@ class Actor(ABC):
         return self._connection
 
     def cut(self) -> None:
-        """Close the connection without warning."""
+        """Break the connection as the network does: it rolls back, and this side finds out at its next use."""
+        if self._connection is not None and not self._connection.closed:
+            self.world.db.execute(
+                "select pg_terminate_backend(%s, 10000)", [self._connection.info.backend_pid]
+            )
+
+    def disconnect(self) -> None:
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
 
     def die(self, seconds: float) -> None:
         """Lose the memory and the connection, and start again in so many seconds."""
-        self.cut()
+        self.disconnect()
         self.held_until = self.wakes_at = self.world.seconds + seconds
         self.start()
 

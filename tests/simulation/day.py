@@ -77,6 +77,7 @@ class Day:
         assert shards is not None
         self.world = World(
             url,
+            self.db,
             shards[0],
             VirtualTime(self.begin),
             Broker(Random(f"broker {seed}")),
@@ -119,7 +120,7 @@ class Day:
     def close(self) -> None:
         """Close every connection."""
         for actor in self.actors:
-            actor.cut()
+            actor.disconnect()
         self.db.close()
 
     def _start_actors(self) -> None:

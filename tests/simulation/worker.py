@@ -122,12 +122,14 @@ class Worker(Actor):
         self._starter._pace = NoPace()  # type: ignore[assignment]
         self._signer: Signer | None = None
         self._is_unsure = False
-        self._beats_at = self._reconciles_at = self._checks_at = 0.0
+        self._is_lost = False
+        self._renewed_at = self._beats_at = self._reconciles_at = self._checks_at = 0.0
 
     # what the starter calls
 
     def lapse(self, _worker: int) -> None:
         """The start statement found the lease lapsed: the next step finds the same."""
+        self._is_lost = True
         self._beats_at = 0.0
 
     def submit(self, attempts: Sequence[RunningAttempt]) -> None:
@@ -160,20 +162,20 @@ class Worker(Actor):
     # a step
 
     def step(self, connection: psycopg.Connection) -> float:
-        """Record, renew the lease, read, start, begin handlers and commit offsets, in this order.
+        """Record, begin handlers, renew the lease, read, start and commit offsets, in this order.
 
-        Outcomes go first: a worker that was paused past its lease writes as a zombie, and must be refused.
+        What a worker does before it hears of its lease goes first: one that was paused past its lease writes as a
+        zombie, and must be refused; and what it had taken may not begin.
         """
         now = self.world.seconds
         self._record_due(connection, now)
+        self._begin_due(connection, now)
         self._renew(connection, now)
         self._supervise(connection, now)
         self._read(connection)
         while self._starter.start_batch(connection):
             pass
-        for handling in self.handlings.values():
-            if handling.begins_at <= now and not handling.has_begun:
-                self._call(handling)
+        self._begin_due(connection, now)
         self._commit(now)
         return max(0.5, self._next_at() - now)
 
@@ -241,10 +243,12 @@ class Worker(Actor):
                 dropped = self.in_flight.all()
                 self.in_flight.clear()
                 self.identity = Identity(0, 0)
-                self._is_unsure = False
+                self._is_unsure = self._is_lost = False
                 self._drop(dropped)
+            else:
+                self._renewed_at = now
         if not self.identity.worker:
-            self._beats_at = now + _BEAT_SECONDS
+            self._renewed_at, self._beats_at = now, now + _BEAT_SECONDS
             self.identity = worker_lease.register(
                 connection, pool=POOL, host=self.name, pid=1, lease_seconds=LEASE_SECONDS, slots=12
             )
@@ -253,7 +257,7 @@ class Worker(Actor):
         mine = self.in_flight.all()
         if mine and now >= self._checks_at:
             self._checks_at = now + _STOP_CHECK_SECONDS
-            keys = [(attempt.run.id, attempt.run.scheduled_for) for attempt in mine]
+            keys = [attempt.fenced_run for attempt in mine]
             stops = set(held_runs.read_stop_requests(connection, self.identity, keys))
             for attempt in mine:
                 if attempt.run.id in stops and not attempt.stop_requested:
@@ -268,13 +272,16 @@ class Worker(Actor):
     def _reconcile(self, connection: psycopg.Connection) -> None:
         known = self.in_flight.batches.known()
         held = held_runs.read_worker_runs(connection, self.identity)
-        mine = {attempt.run.id for attempt in self.in_flight.all()}
-        lost = [(run_id, live) for run_id, live in held.live.items() if run_id not in mine]
-        orphans = [(run_id, live.scheduled_for) for run_id, live in lost if live.state == "running"]
-        ended = [(run_id, live.scheduled_for) for run_id, live in lost if live.state == "cancelling"]
+        mine = {attempt.key for attempt in self.in_flight.all()}
+        lost = [(run_id, live) for run_id, live in held.live.items() if (run_id, live.fence) not in mine]
+        orphans = [
+            (run_id, live.scheduled_for, live.fence) for run_id, live in lost if live.state == "running"
+        ]
+        ended = [
+            (run_id, live.scheduled_for, live.fence) for run_id, live in lost if live.state == "cancelling"
+        ]
         if orphans:
-            held_runs.requeue_unfinished(connection, self.identity, orphans)
-            self.world.counts["runs handed back"] += len(orphans)
+            self._requeue(connection, orphans)
         if ended:
             held_runs.cancel_unowned(connection, self.identity, EVENTS, ended, shards=self.world.shards)
         done = [
@@ -285,6 +292,11 @@ class Worker(Actor):
         if done:
             finish.delete_batches(connection, done)
         self.has_news |= bool(orphans or ended)
+
+    def _requeue(self, connection: psycopg.Connection, runs: Sequence[held_runs.FencedRun]) -> None:
+        count = held_runs.requeue_unfinished(connection, self.identity, runs)
+        self.world.counts["runs handed back"] += count
+        self.has_news |= count > 0
 
     def _read(self, connection: psycopg.Connection) -> None:
         if self._signer is None:
@@ -303,6 +315,22 @@ class Worker(Actor):
                     message = open_run(record.value, self._signer)
                     request = StartRequest(message.run_id, message.scheduled_for, message.fence)
                     lane.buffer.append(Delivery(request, record, lane.lane, message))
+
+    def _begin_due(self, connection: psycopg.Connection, now: float) -> None:
+        """Begin the handlers that are due, unless the lease may be over: then hand their runs back."""
+        due = [h for h in self.handlings.values() if h.begins_at <= now and not h.has_begun]
+        if not due or self._is_live(now) or "ignores its lost lease" in self.world.flaws:
+            for handling in due:
+                self._call(handling)
+        elif not self._is_lost:
+            unbegun = [handling.attempt for handling in due]
+            self._requeue(connection, [attempt.fenced_run for attempt in unbegun])
+            self.world.counts["handlers not begun under an old lease"] += len(unbegun)
+            self._drop(unbegun)
+
+    def _is_live(self, now: float) -> bool:
+        """What `Lease.is_live` says."""
+        return self.identity.worker != 0 and not self._is_lost and now - self._renewed_at < LEASE_SECONDS
 
     def _call(self, handling: Handling) -> None:
         handling.has_begun = True

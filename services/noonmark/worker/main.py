@@ -151,6 +151,7 @@ def _executors(
         parts,
         threads=settings.worker_slots,
         in_flight=in_flight,
+        is_lease_live=lease.is_live,
         watched=watched,
         transactions=Transactions(settings.dsn, recorder, lambda: lease.identity),
     )

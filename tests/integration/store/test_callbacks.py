@@ -96,7 +96,7 @@ def test_neither_death_nor_drain_of_the_worker_takes_a_run_that_waits_for_its_ta
     called.answered()
 
     assert held_runs.read_worker_runs(world.db, called.worker).live.keys() == {other.id}
-    held_runs.requeue_unfinished(world.db, called.worker, [(called.run.id, called.run.scheduled_for)])
+    held_runs.requeue_unfinished(world.db, called.worker, [(called.run.id, called.run.scheduled_for, 1)])
     world.db.execute("update workers set lapsed_at = now(), epoch = epoch + 1")
     leases.run_pass(world.db, TOPICS, shards=SHARDS, gap_seconds=5)
 

@@ -82,12 +82,13 @@ def wait_for_callback(case):
 
 
 def cancel_unheld(case):
-    runs = [(case.run_id, case.before["scheduled_for"])]
+    runs = [(case.run_id, case.before["scheduled_for"], case.before["fence"])]
     held_runs.cancel_unowned(case.world.db, case.worker, TOPICS, runs, shards=4)
 
 
 def hand_back(case):
-    held_runs.requeue_unfinished(case.world.db, case.worker, [(case.run_id, case.before["scheduled_for"])])
+    runs = [(case.run_id, case.before["scheduled_for"], case.before["fence"])]
+    held_runs.requeue_unfinished(case.world.db, case.worker, runs)
 
 
 def lose(case):

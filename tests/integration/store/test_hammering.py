@@ -214,15 +214,21 @@ class Session:
 
     def hand_back(self) -> None:
         runs = self.some_held()
-        held_runs.requeue_unfinished(self.db, self.worker, [(run.id, run.scheduled_for) for run, _ in runs])
+        held_runs.requeue_unfinished(
+            self.db, self.worker, [(run.id, run.scheduled_for, fence) for run, fence in runs]
+        )
         self.let_go(runs)
 
     def reconcile(self) -> None:
         """Compare with Postgres: forget what is not ours, end what was cancelled, give back what is not known."""
         live = held_runs.read_worker_runs(self.db, self.worker).live
         self.held = {run_id: run for run_id, run in self.held.items() if run_id in live}
-        unknown = [(run_id, one.scheduled_for) for run_id, one in live.items() if run_id not in self.held]
-        cancelled = [(i, one.scheduled_for) for i, one in live.items() if one.state == RunState.CANCELLING]
+        unknown = [
+            (run_id, one.scheduled_for, one.fence) for run_id, one in live.items() if run_id not in self.held
+        ]
+        cancelled = [
+            (i, one.scheduled_for, one.fence) for i, one in live.items() if one.state == RunState.CANCELLING
+        ]
         if cancelled:
             held_runs.cancel_unowned(self.db, self.worker, TOPICS, cancelled, shards=SHARDS)
         held_runs.requeue_unfinished(self.db, self.worker, unknown)

@@ -20,6 +20,7 @@ from tests.integration.store.world import EVERY_SHARD, World, open_world
 from noonmark.core.ids import uuid7_batch
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.store.database import statements
+from noonmark.store.database.columns import fenced_span
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.columns import NEVER
 
@@ -226,6 +227,7 @@ class Filled:
     def cases(self) -> dict[str, dict[str, Any]]:
         me = self.worker._asdict()
         queued, running = span(self.queued), span(self.running)
+        running_fences = fenced_span([(*row[:2], 1) for row in self.running])
         jobs = [row[2] for row in self.queued]
         small = {**span(self.queued[:5]), "shards": [0]}
         due = {"shards": list(EVERY_SHARD), "limit": BATCH // 4}
@@ -275,9 +277,9 @@ class Filled:
             "save_run_notes": {**me, **running, "given": notes},
             "list_worker_batches": me,
             "list_worker_runs": {**me, **running},
-            "requeue_unfinished_runs": {**me, **running},
-            "cancel_unowned_runs": {**me, **running},
-            "expire_starts": queued,
+            "requeue_unfinished_runs": {**me, **running_fences},
+            "cancel_unowned_runs": {**me, **running_fences},
+            "expire_starts": fenced_span([(*row[:2], 1) for row in self.queued]),
             "requeue_runs": {**queued, "reason": "undeliverable"},
             "requeue_lost_runs": {
                 **running,

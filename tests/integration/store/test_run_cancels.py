@@ -71,7 +71,7 @@ def test_a_running_one_is_asked_to_stop_and_ends_when_its_worker_confirms(world)
 
     assert (done.ended, [one.id for one in done.stopping]) == ([], [run.id])
     assert world.run(run.id)["state"] == "cancelling"
-    assert held_runs.read_stop_requests(world.db, worker, [(run.id, run.scheduled_for)]) == [run.id]
+    assert held_runs.read_stop_requests(world.db, worker, [(run.id, run.scheduled_for, 1)]) == [run.id]
     world.record(worker, [outcome(run, RunState.CANCELLED)])
     assert world.run(run.id)["state"] == "cancelled"
 

@@ -182,7 +182,7 @@ def test_a_run_handed_back_is_queued_again_and_burns_no_attempt(world):
     worker = world.worker()
     (run,) = world.started(worker, attempt=2)
 
-    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for)]) == 1
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]) == 1
 
     row = world.run(run.id)
     assert (row["state"], row["fence"], row["attempt"], row["losses"]) == ("queued", 2, 2, 0)
@@ -190,7 +190,34 @@ def test_a_run_handed_back_is_queued_again_and_burns_no_attempt(world):
     (attempt,) = world.rows("select * from attempts")
     assert (attempt["outcome"], attempt["fence"], attempt["attempt"]) == (AttemptOutcome.HANDED_BACK, 1, 3)
     assert len(world.record(worker, [outcome(run)]).fenced) == 1
-    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for)]) == 0
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]) == 0
+
+
+def test_a_late_hand_back_leaves_a_run_alone_that_the_same_worker_has_started_again(world):
+    worker = world.worker()
+    (run,) = world.started(worker)
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]) == 1
+    (again,) = world.start(worker, [run.id])
+
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]) == 0
+    world.db.execute("update runs set state = 'cancelling' where id = %s", [run.id])
+    unowned = [(run.id, run.scheduled_for, 1)]
+    assert held_runs.cancel_unowned(world.db, worker, TOPICS, unowned, shards=SHARDS) == 0
+    assert held_runs.read_stop_requests(world.db, worker, unowned) == []
+
+    row = world.run(run.id)
+    assert (row["state"], row["fence"], row["owner"]) == ("cancelling", 2, worker.worker)
+    assert held_runs.read_worker_runs(world.db, worker).live == {
+        run.id: held_runs.LiveRun("cancelling", again.scheduled_for, 2)
+    }
+
+
+def test_a_message_of_an_earlier_fence_does_not_expire_a_run(world):
+    run_id = world.put_run(job_id=world.job(), fence=2, start_by=world.now() - timedelta(seconds=1))
+    old, current = (StartRequest(run_id, world.run(run_id)["scheduled_for"], fence) for fence in (1, 2))
+
+    assert starts.expire(world.db, TOPICS, [old], shards=SHARDS) == {}
+    assert sum(starts.expire(world.db, TOPICS, [old, current], shards=SHARDS).values()) == 1
 
 
 def test_a_worker_is_told_which_runs_it_owns_and_which_it_should_stop(world):

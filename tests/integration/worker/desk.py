@@ -68,6 +68,7 @@ class Desk:
             ),
             threads=4,
             in_flight=in_flight,
+            is_lease_live=lambda: True,
             watched=UNWATCHED,
             transactions=Transactions(handlers_url or world.url, self.recorder, lambda: self.identity),
         )

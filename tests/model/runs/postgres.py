@@ -201,7 +201,9 @@ class RunsInPostgres:
             del self._memory[key]
 
     def _hand_back(self, number: int, which: int, fence: int) -> None:
-        held_runs.requeue_unfinished(self._workers[number], self._leases[number][-1], [self._key(which)])
+        held_runs.requeue_unfinished(
+            self._workers[number], self._leases[number][-1], [(*self._key(which), fence)]
+        )
         self._released.add((number, self._runs[which], fence))
 
     def _reconcile(self, number: int) -> None:
@@ -209,13 +211,15 @@ class RunsInPostgres:
         connection, identity = self._workers[number], self._leases[number][-1]
         held = held_runs.read_worker_runs(connection, identity)
         mine = {
-            key[1]: run.batch_id
+            key[1:]: run.batch_id
             for key, run in self._memory.items()
             if key[0] == number and key not in self._released
         }
         for state in LIVE:
             keys = [
-                (i, one.scheduled_for) for i, one in held.live.items() if i not in mine and one.state == state
+                (i, one.scheduled_for, one.fence)
+                for i, one in held.live.items()
+                if (i, one.fence) not in mine and one.state == state
             ]
             if keys and state == "running":
                 held_runs.requeue_unfinished(connection, identity, keys)

@@ -50,6 +50,7 @@ class Bench:
             services(environment),
             threads=4,
             in_flight=RunsInFlight(),
+            is_lease_live=lambda: True,
             watched=UNWATCHED,
         )
 

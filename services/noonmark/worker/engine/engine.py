@@ -144,6 +144,7 @@ class Engine:
         now = time.monotonic()
         if waiting := self._executors.waiting_too_long(now):
             self._hand_back(connection, waiting, "no process was free")
+        self._hand_back_unbegun(connection)
         if now >= self._overdue_at:
             self._overdue_at = now + _OVERDUE_SECONDS
             self._executors.end_overdue(now)
@@ -164,15 +165,17 @@ class Engine:
         held = held_runs.read_worker_runs(connection, identity)
         if not held.batches:
             return
-        mine = {attempt.run.id: attempt for attempt in self._in_flight.all()}
+        mine = {attempt.key: attempt for attempt in self._in_flight.all()}
         to_cancel = [
-            mine[run_id].key
-            for run_id, live in held.live.items()
-            if live.state == "cancelling" and run_id in mine and not mine[run_id].stop_requested
+            key
+            for key in (
+                (run_id, live.fence) for run_id, live in held.live.items() if live.state == "cancelling"
+            )
+            if key in mine and not mine[key].stop_requested
         ]
         if to_cancel:
             self._executors.cancel(to_cancel)
-        unowned = [(run_id, live) for run_id, live in held.live.items() if run_id not in mine]
+        unowned = [(run_id, live) for run_id, live in held.live.items() if (run_id, live.fence) not in mine]
         if unowned:
             self._release_unowned(connection, identity, unowned)
         done = [
@@ -187,8 +190,10 @@ class Engine:
         self, connection: psycopg.Connection, identity: Identity, unowned: Sequence[tuple[UUID, LiveRun]]
     ) -> None:
         """Release runs whose start reply never arrived: none of them runs here."""
-        orphans = [(run_id, live.scheduled_for) for run_id, live in unowned if live.state == "running"]
-        ended = [(run_id, live.scheduled_for) for run_id, live in unowned if live.state == "cancelling"]
+        by_state: dict[str, list[held_runs.FencedRun]] = {"running": [], "cancelling": []}
+        for run_id, live in unowned:
+            by_state[live.state].append((run_id, live.scheduled_for, live.fence))
+        orphans, ended = by_state["running"], by_state["cancelling"]
         if orphans:
             count = held_runs.requeue_unfinished(connection, identity, orphans)
             HANDED_BACK.inc(count)
@@ -228,6 +233,7 @@ class Engine:
             if now >= children_until:
                 self._hand_back(connection, self._executors.children())
             self._executors.threads.tend()
+            self._hand_back_unbegun(connection)
             self._executors.end_overdue(now)
             self._wake.wait(0.05)
             self._wake.clear()
@@ -238,6 +244,10 @@ class Engine:
             self._hand_back(connection, self._in_flight.all())
             self._lease.leave(connection)
         return True
+
+    def _hand_back_unbegun(self, connection: psycopg.Connection) -> None:
+        if unbegun := self._executors.unbegun():
+            self._hand_back(connection, unbegun, "the lease may have been over before they began")
 
     def _hand_back(
         self, connection: psycopg.Connection, attempts: Sequence[RunningAttempt], why: str = "drain"
@@ -252,7 +262,7 @@ class Engine:
         count = held_runs.requeue_unfinished(
             connection,
             self._lease.identity,
-            [(attempt.run.id, attempt.run.scheduled_for) for attempt in attempts],
+            [attempt.fenced_run for attempt in attempts],
         )
         HANDED_BACK.inc(count)
         self._log.info("runs_handed_back", count=count, why=why)

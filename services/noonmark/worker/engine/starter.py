@@ -222,7 +222,9 @@ class Starter:
         if not forged:
             return runs
         count = held_runs.requeue_unfinished(
-            connection, self._lease.identity, [(run.id, run.scheduled_for) for run in forged]
+            connection,
+            self._lease.identity,
+            [(run.id, run.scheduled_for, deliveries[run.id].start_request.fence) for run in forged],
         )
         HANDED_BACK.inc(count)
         self._log.error("messages_forged", count=len(forged), run_id=str(forged[0].id))

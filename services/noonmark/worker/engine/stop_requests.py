@@ -45,5 +45,5 @@ class StopRequests:
         self._seen = {attempt.key for attempt in running}
         if not long:
             return []
-        runs = [(run_id, attempt.run.scheduled_for) for run_id, attempt in long.items()]
+        runs = [attempt.fenced_run for attempt in long.values()]
         return [long[run_id].key for run_id in read_stop_requests(connection, identity, runs)]

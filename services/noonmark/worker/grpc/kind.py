@@ -61,6 +61,7 @@ class GrpcKind:
 
         Raises:
             SecretError: a reference in the job cannot be resolved.
+            NotBegunError: the call was not made, because the lease of the worker may be over.
         """
         spec = attempt.payload
         ends_at = attempt.began_at + attempt.timeout_seconds
@@ -73,6 +74,7 @@ class GrpcKind:
             tls = self._secrets.fill(attempt, spec.get("tls"))
             async with self._channels.use(target, tls, fresh=is_final(attempt, _NO_ANSWER)) as channel:
                 connected = await _connect(channel, ends_at)
+                attempt.ensure_may_begin()
                 answer = await _call(channel, method.path, request, metadata, ends_at - time.monotonic())
         except grpc.aio.AioRpcError as error:
             late = time.monotonic() > ends_at - _LATE_SECONDS

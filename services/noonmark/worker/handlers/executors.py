@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from noonmark.attempts.context import Services, context_of
 from noonmark.attempts.outcomes import cancelled, raised, rejected, succeeded, timed_out, too_late
 from noonmark.attempts.redaction import cleaned
-from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.attempts.running_attempt import NotBegunError, RunningAttempt
 from noonmark.core.states import DeliverySemantics
 from noonmark.handlers import Handler, Registry
 from noonmark.store.runs.finish import Outcome
@@ -45,11 +45,11 @@ class Kind(Protocol):
     """Executes attempts of one kind of job, on an event loop of the worker."""
 
     async def run(self, attempt: RunningAttempt) -> Outcome:
-        """Execute one attempt.
+        """Execute one attempt; call its `ensure_may_begin` just before something acts outwardly.
 
         The task is cancelled when the attempt times out, when the run is cancelled or handed back, and when
         the lease is lost. It must not return before everything of the attempt has stopped, and must not
-        swallow the cancellation. Any other exception fails the attempt.
+        swallow the cancellation. Any other exception but `NotBegunError` fails the attempt.
         """
 
     async def close(self) -> None:
@@ -69,6 +69,7 @@ class Executors:
         *,
         threads: int,
         in_flight: RunsInFlight,
+        is_lease_live: Callable[[], bool],
         watched: SharedAttempts,
         transactions: Transactions | None = None,
     ) -> None:
@@ -83,6 +84,7 @@ class Executors:
             services: what the contexts of handlers use.
             threads: number of sync handlers that can run at once.
             in_flight: the runs in flight; the executors end each of them once.
+            is_lease_live: returns whether the worker's lease cannot be over yet.
             watched: attempts on this interpreter, for the heartbeat process.
             transactions: executes `exactly_once` runs; without it they are rejected.
         """
@@ -93,6 +95,8 @@ class Executors:
         self._sink = sink
         self._services = services
         self._in_flight = in_flight
+        self._is_lease_live = is_lease_live
+        self._unbegun: dict[Any, RunningAttempt] = {}
         self._watched = watched
         self.threads = ThreadExecutor(threads, self._run_sync, self._ended)
         self.handlers = EventLoops(self._await_handler, self._ended)
@@ -116,6 +120,7 @@ class Executors:
                 refused.append(refusal)
                 continue
             self._in_flight.open(attempt)
+            attempt.may_begin = self._may_begin
             if handler is None or handler.run == "process" or _is_suspect(attempt):
                 for_kinds.append(attempt)
             else:
@@ -140,12 +145,22 @@ class Executors:
         """Drop all runs: the lease is lost, and nothing that still runs may be recorded."""
         self.threads.withdraw()
         keys = self._in_flight.end_all()
+        self._unbegun.clear()
         self._services.notes.forget(keys)
         self._cancel(keys, verdict=False)
 
     def withdraw(self) -> list[RunningAttempt]:
         """Return the runs that have not begun; a drain hands them back at once."""
-        return [*self.threads.withdraw(), *self._processes.waiting.values()]
+        return [*self.threads.withdraw(), *self._processes.waiting.values(), *self.unbegun()]
+
+    def unbegun(self) -> list[RunningAttempt]:
+        """Return runs that did not begin because the lease may have been over, until they are handed back."""
+        for key, attempt in list(self._unbegun.items()):
+            if key in self._in_flight:
+                attempt.began_at = 0.0
+            else:
+                self._unbegun.pop(key, None)
+        return list(self._unbegun.values())
 
     def waiting_too_long(self, now: float) -> list[RunningAttempt]:
         """Return runs that have waited too long for a process: another worker should execute them."""
@@ -236,6 +251,16 @@ class Executors:
             outcome.traceparent = attempt.trace.context.traceparent
         return outcome if attempt.redactor is None else cleaned(outcome, attempt.redactor)
 
+    def _may_begin(self, attempt: RunningAttempt) -> bool:
+        # In this order: a run that is still open was not dropped with an earlier lease, so the lease that was
+        # live a moment ago is the one under which it was started.
+        return self._is_lease_live() and self._in_flight.is_open(attempt)
+
+    def _withhold(self, attempt: RunningAttempt) -> None:
+        """Keep a run that may not begin until the engine hands it back, unless it has ended already."""
+        if self._in_flight.is_open(attempt):
+            self._unbegun[attempt.key] = attempt
+
     def _claim(self, attempt: RunningAttempt) -> bool:
         """Claim the end of a run for the caller; False if it has ended already."""
         return self._in_flight.end(attempt.key) is not None
@@ -269,6 +294,9 @@ class Executors:
         slot = self._watched.enter(attempt)
         try:
             return self._call(attempt)
+        except NotBegunError:
+            self._withhold(attempt)
+            return None
         finally:
             self._watched.leave(slot)
 
@@ -278,6 +306,7 @@ class Executors:
         assert handler is not None
         if attempt.stop_requested:
             return cancelled(attempt)
+        attempt.ensure_may_begin()
         try:
             if self._transactions is not None and attempt.delivery is DeliverySemantics.EXACTLY_ONCE:
                 context = context_of(attempt, self._services)
@@ -289,10 +318,13 @@ class Executors:
             outcome = raised(attempt, error)
         return outcome
 
-    async def _await_handler(self, attempt: RunningAttempt) -> Outcome:
+    async def _await_handler(self, attempt: RunningAttempt) -> Outcome | None:
         assert attempt.run.handler is not None
         handler = self._registry.get(attempt.run.handler)
         assert handler is not None
+        if not self._may_begin(attempt):
+            self._withhold(attempt)
+            return None
         slot = self._watched.enter(attempt)
         try:
             outcome = succeeded(attempt, await handler.function(context_of(attempt, self._services)))
@@ -305,8 +337,10 @@ class Executors:
             self._watched.leave(slot)
         return outcome
 
-    async def _run_kind(self, attempt: RunningAttempt) -> Outcome:
+    async def _run_kind(self, attempt: RunningAttempt) -> Outcome | None:
         try:
+            # Kinds check again when they send a request or start a process, which can be much later.
+            attempt.ensure_may_begin()
             kind = self._kinds.get(attempt.run.kind or "")
             if kind is not None:
                 return await kind.run(attempt)
@@ -314,6 +348,9 @@ class Executors:
             return await self._processes.run(attempt, context, self.kinds, suspect=_is_suspect(attempt))
         except asyncio.CancelledError:
             raise
+        except NotBegunError:
+            self._withhold(attempt)
+            return None
         except BaseException as error:  # noqa: BLE001 - see _run_sync
             return raised(attempt, error, unknown=True)
 

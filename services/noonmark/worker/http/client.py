@@ -64,6 +64,7 @@ _parsed = lru_cache(maxsize=4096)(parse_url)
 class _Sending:
     """Whether a request had a connection: from then on, the target may have received it."""
 
+    before_send: Callable[[], None] | None
     connected: bool = False
 
 
@@ -121,6 +122,7 @@ class HttpExecutor:
         *,
         sign: Sign | None = None,
         fresh: bool = False,
+        before_send: Callable[[], None] | None = None,
     ) -> HttpResult:
         """Send the request of one attempt.
 
@@ -131,6 +133,8 @@ class HttpExecutor:
             timeout_seconds: for everything: DNS, connect, TLS, sending, the whole response.
             sign: returns further headers for the bytes of the body.
             fresh: send the request over a new connection, and close it afterwards.
+            before_send: called when the request has its connection; if it raises, nothing is sent, and
+                `execute` raises the same.
         """
         try:
             target = _target_of(spec)
@@ -144,7 +148,7 @@ class HttpExecutor:
             return HttpResult(ok=False, error=f"not sent: {error}", refused=True)
         signature = sign(request.body or b"") if sign is not None else {}
         options["headers"] = {**request.headers, **signature}
-        sending = _Sending()
+        sending = _Sending(before_send)
         _SENDING.set(sending)
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -223,7 +227,14 @@ class _WatchedConnector(aiohttp.TCPConnector):
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the base class has it
     ) -> Connection:
         connection = await super().connect(req, traces, timeout)
-        _SENDING.get().connected = True
+        sending = _SENDING.get()
+        if sending.before_send is not None:
+            try:
+                sending.before_send()
+            except BaseException:
+                connection.release()
+                raise
+        sending.connected = True
         return connection
 
 

@@ -50,7 +50,11 @@ class HttpKind:
         self._callbacks = callbacks
 
     async def run(self, attempt: RunningAttempt) -> Outcome:
-        """Send the request."""
+        """Send the request.
+
+        Raises:
+            NotBegunError: it was not sent, because the lease of the worker may be over.
+        """
         try:
             spec = self._resolve(attempt)
             keys = await self._keys.of(attempt.run.namespace)
@@ -69,6 +73,7 @@ class HttpKind:
             max(left, 0.0),
             sign=partial(_headers, attempt, keys, token),
             fresh=is_final(attempt, _NO_ANSWER),
+            before_send=attempt.ensure_may_begin,
         )
         return _verdict(attempt, result, waits=token is not None and result.status == 202)
 

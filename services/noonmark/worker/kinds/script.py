@@ -56,7 +56,11 @@ class ScriptKind:
         self._passed_on.setdefault("PATH", _DEFAULT_PATH)
 
     async def run(self, attempt: RunningAttempt) -> Outcome:
-        """Execute the command; return when no process of it is left."""
+        """Execute the command; return when no process of it is left.
+
+        Raises:
+            NotBegunError: it was not started, because the lease of the worker may be over.
+        """
         payload: Mapping[str, Any] = attempt.payload
         argv: list[str] = payload["argv"]
         path, refusal = self._executable(argv[0])
@@ -93,6 +97,7 @@ class ScriptKind:
             with os.fdopen(os.dup(given), "wb") as writer:
                 writer.write(stdin)
             os.lseek(given, 0, os.SEEK_SET)
+            attempt.ensure_may_begin()
             child = self._launcher.spawn(request, given)
         finally:
             os.close(given)

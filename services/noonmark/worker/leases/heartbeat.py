@@ -32,7 +32,7 @@ from noonmark.store.runs import worker_lease
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.worker.leases.shared_attempts import SharedAttempts
 from noonmark.worker.leases.stuck_worker import StuckWorker
-from noonmark.worker.leases.worker_time import WorkerTime
+from noonmark.worker.leases.worker_time import WorkerTime, lease_clock
 
 _RETRY_SECONDS = 0.5
 _CHECK_SECONDS = 0.5
@@ -146,7 +146,7 @@ class Heartbeat:
             lease = self._lease
             if lease is not None and not self._time.stood_still():
                 # Read before the statement: the worker may receive the report much later than this moment.
-                at = time.monotonic()
+                at = lease_clock()
                 if worker_lease.beat(connection, lease):
                     _report("beat", worker=lease.worker, at=at)
                 else:

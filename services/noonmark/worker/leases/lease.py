@@ -25,6 +25,7 @@ from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import HEARTBEAT_AGE
 from noonmark.worker.leases.heartbeat import Config
 from noonmark.worker.leases.shared_attempts import SharedAttempts
+from noonmark.worker.leases.worker_time import lease_clock
 
 _RESTART_SECONDS: Final = 1.0
 _STOP_SECONDS: Final = 10.0
@@ -89,7 +90,7 @@ class Lease:
         self._helper: subprocess.Popen[str] | None = None
         self._is_ready = False
         self._closing = False
-        self._beaten_at = time.monotonic()
+        self._beaten_at = lease_clock()
         self._is_renewed = False
         self._lapses: deque[float] = deque(maxlen=_LAPSES)
         self._keep_until = 0.0
@@ -127,7 +128,7 @@ class Lease:
         if not self._is_ready:
             return False
         settings = self._service.settings
-        began_at = time.monotonic()
+        began_at = lease_clock()
         identity = worker_lease.register(
             connection,
             pool=self._pool,
@@ -158,6 +159,18 @@ class Lease:
         if time.monotonic() < self._keep_until:
             return "the lease was lost repeatedly; a new one must be kept for its whole length first"
         return ""
+
+    def is_live(self) -> bool:
+        """Return whether the lease cannot be over: only then may a run that was started under it begin.
+
+        After a pause the age of the last heartbeat shows at once what a report says only later. Callable
+        from any thread.
+        """
+        return (
+            self.identity.worker != 0
+            and not self.lost.is_set()
+            and self.age_seconds() < self._service.settings.lease_seconds
+        )
 
     def forget(self) -> None:
         """Drop a lease that has lapsed, with all of its runs, before another one is taken."""
@@ -195,7 +208,7 @@ class Lease:
 
     def age_seconds(self) -> float:
         """Return the seconds since the last successful heartbeat."""
-        return time.monotonic() - self._beaten_at
+        return lease_clock() - self._beaten_at
 
     def _probation_seconds(self) -> float:
         """Return how long the new lease must be kept before it counts: its length, after repeated lapses."""
@@ -270,7 +283,7 @@ class Lease:
                     statement_timeout_seconds=5,
                 ) as connection:
                     while not (self._is_ready or self._closing or self.lost.is_set()):
-                        identity, at = self.identity, time.monotonic()
+                        identity, at = self.identity, lease_clock()
                         if not worker_lease.beat(connection, identity):
                             self.lapse(identity.worker)
                             return
@@ -281,7 +294,7 @@ class Lease:
                 time.sleep(0.5)
 
     def _renewed(self, worker: int, at: float) -> None:
-        """Record a heartbeat; `at` is read before its statement, on the monotonic clock of the machine."""
+        """Record a heartbeat; `at` is read before its statement, on the clock of leases."""
         with self._lock:
             if worker != self.identity.worker:
                 return

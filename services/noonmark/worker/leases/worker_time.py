@@ -8,6 +8,7 @@ interpreter's lock (GIL) is CPython's switch interval.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,15 @@ from noonmark.worker.leases.stuck_worker import ThreadSample, read_thread
 _TRY_SECONDS: Final = 0.005
 _STOPPED: Final = frozenset("Tt")
 _ENDED: Final = frozenset("ZX")
+
+
+def lease_clock() -> float:
+    """Return seconds on the clock of leases, which never jumps.
+
+    Other than the monotonic clock, it also counts the time in which the machine was suspended: the database's
+    clock went on meanwhile, and leases lapse by that.
+    """
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def read_state(process: int) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from noonmark.attempts.outcomes import failed, ordered, succeeded
-from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.attempts.running_attempt import NotBegunError, RunningAttempt
 from noonmark.core.failures import Failure
 from noonmark.handlers import Context
 from noonmark.handlers.exceptions import RunSignal, from_wire
@@ -129,6 +129,9 @@ class Processes:
             context: of the attempt; its effects carry out what the handler requests.
             clock: its timeout, which starts when the handler begins.
             suspect: in a child that has run nothing, or only other suspects of the same handler.
+
+        Raises:
+            NotBegunError: the handler did not begin, because the lease of the worker may be over.
         """
         try:
             return await self._run_in_turn(attempt, context, clock, suspect=suspect)
@@ -158,6 +161,11 @@ class Processes:
             if isinstance(warm, str):
                 clock.start_clock(attempt)
                 return failed(attempt, warm)
+            try:
+                attempt.ensure_may_begin()
+            except NotBegunError:
+                self._idle[attempt.run.handler if suspect else None].append(warm)
+                raise
             clock.start_clock(attempt)
             waited = timedelta(seconds=time.monotonic() - submitted_at)
             try:

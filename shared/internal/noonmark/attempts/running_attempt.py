@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -19,6 +20,7 @@ from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.messages import RunMessage, traceparent_of
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.outcomes.extras import OutcomeExtras
+from noonmark.store.runs.held_runs import FencedRun
 from noonmark.store.runs.starts import StartRequest
 
 
@@ -68,6 +70,10 @@ class AttemptTrace:
         return cls(TraceContext(given.trace_id, span_id_of(run_id, Hop.EXECUTE, fence)), given.span_id)
 
 
+class NotBegunError(Exception):
+    """The handler of an attempt may not begin: its worker may have lost its lease, or the run has ended."""
+
+
 @dataclass(slots=True, eq=False)
 class RunningAttempt:
     """A started run. `key` identifies it in memory: the same run under a higher fence is another attempt."""
@@ -101,6 +107,8 @@ class RunningAttempt:
     """The checkpoint of an earlier attempt, as JSON."""
     trace: AttemptTrace | None = None
     """The position of the attempt in the trace of its run, if the run is traced."""
+    may_begin: Callable[[RunningAttempt], bool] | None = None
+    """Whether the worker still owns the run; set by the executors. Without it there is no lease to check."""
 
     @classmethod
     def of(cls, run: StartedRun, delivery: Delivery, pool: str) -> RunningAttempt:
@@ -123,6 +131,20 @@ class RunningAttempt:
             attempt.deadline_seconds = work["deadline_seconds"]
             attempt.timeout_seconds = min(attempt.timeout_seconds, attempt.age().left_seconds)
         return attempt
+
+    @property
+    def fenced_run(self) -> FencedRun:
+        """What a statement needs to write to the run, under the fence of this attempt alone."""
+        return self.run.id, self.run.scheduled_for, self.fence
+
+    def ensure_may_begin(self) -> None:
+        """Check that the run is still this worker's, right before its handler begins or its request is sent.
+
+        Raises:
+            NotBegunError: it may be another worker's; nothing of the attempt may be executed or recorded.
+        """
+        if self.may_begin is not None and not self.may_begin(self):
+            raise NotBegunError
 
     def is_stop_requested(self) -> bool:
         """Return whether a cancel of the run was requested."""

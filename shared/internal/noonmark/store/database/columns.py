@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+import orjson
 import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
@@ -62,6 +63,21 @@ def span(rows: Sequence[tuple[UUID, datetime]]) -> dict[str, object]:
     """Return ids with the range of their days, so that partitions are pruned."""
     days = [day for _, day in rows]
     return {"ids": [run_id for run_id, _ in rows], "first": min(days), "last": max(days)}
+
+
+def fenced_span(rows: Iterable[tuple[UUID, datetime, int]]) -> dict[str, object]:
+    """Return what `span` returns, and `fences`: a JSON object by run id, for a look-up per row.
+
+    Of several fences of one run, the highest counts.
+
+    Args:
+        rows: id, instant and fence of each run; at least one.
+    """
+    known = list(rows)
+    fences: dict[str, int] = {}
+    for run_id, _, fence in known:
+        fences[str(run_id)] = max(fence, fences.get(str(run_id), 0))
+    return {**span([(run_id, at) for run_id, at, _ in known]), "fences": orjson.dumps(fences).decode()}
 
 
 def clean_text(text: str | None) -> str | None:

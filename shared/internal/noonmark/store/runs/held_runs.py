@@ -10,7 +10,7 @@ from uuid import UUID
 import psycopg
 
 from noonmark.core.states import RunState
-from noonmark.store.database.columns import span
+from noonmark.store.database.columns import fenced_span
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
@@ -18,12 +18,16 @@ from noonmark.store.outcomes.events import EventTopics, announce, settled_of
 from noonmark.store.runs.requeue import lock_paused_jobs, pause_requeued
 from noonmark.store.runs.worker_lease import Identity
 
+FencedRun = tuple[UUID, datetime, int]
+"""Id, instant and fence of a run: a worker may write to the run under this fence, and under no later one."""
+
 
 class LiveRun(NamedTuple):
     """A run that this worker owns according to Postgres."""
 
     state: str
     scheduled_for: datetime
+    fence: int
 
 
 class WorkerRuns(NamedTuple):
@@ -47,22 +51,19 @@ def read_worker_runs(connection: psycopg.Connection, identity: Identity) -> Work
             "last": max(batch[2] for batch in batches),
         },
     ).fetchall()
-    return WorkerRuns(
-        {batch[0]: batch[3] for batch in batches}, {row[0]: LiveRun(row[1], row[2]) for row in rows}
-    )
+    return WorkerRuns({batch[0]: batch[3] for batch in batches}, {row[0]: LiveRun(*row[1:]) for row in rows})
 
 
 def read_stop_requests(
-    connection: psycopg.Connection, identity: Identity, runs: Sequence[tuple[UUID, datetime]]
+    connection: psycopg.Connection, identity: Identity, runs: Sequence[FencedRun]
 ) -> list[UUID]:
     """Return those of the worker's runs that were cancelled."""
-    rows = connection.execute(statement("list_worker_runs"), {**identity._asdict(), **span(runs)})
-    return [row[0] for row in rows if row[1] == RunState.CANCELLING]
+    rows = connection.execute(statement("list_worker_runs"), {**identity._asdict(), **fenced_span(runs)})
+    fences = {run_id: fence for run_id, _, fence in runs}
+    return [row[0] for row in rows if row[1] == RunState.CANCELLING and row[3] == fences[row[0]]]
 
 
-def requeue_unfinished(
-    connection: psycopg.Connection, identity: Identity, runs: Iterable[tuple[UUID, datetime]]
-) -> int:
+def requeue_unfinished(connection: psycopg.Connection, identity: Identity, runs: Iterable[FencedRun]) -> int:
     """Requeue runs of this worker without using up an attempt; return how many it still owned.
 
     Runs of paused jobs wait for the resume instead.
@@ -71,10 +72,10 @@ def requeue_unfinished(
     if not rows:
         return 0
     with connection.transaction():
-        days = [at for _, at in rows]
-        paused = lock_paused_jobs(connection, [run_id for run_id, _ in rows], min(days), max(days))
+        days = [at for _, at, _ in rows]
+        paused = lock_paused_jobs(connection, [run_id for run_id, _, _ in rows], min(days), max(days))
         requeued = connection.execute(
-            statement("requeue_unfinished_runs"), {**identity._asdict(), **span(rows)}
+            statement("requeue_unfinished_runs"), {**identity._asdict(), **fenced_span(rows)}
         ).fetchall()
         pause_requeued(connection, requeued, paused)
     return len(requeued)
@@ -84,14 +85,14 @@ def cancel_unowned(
     connection: psycopg.Connection,
     identity: Identity,
     topics: EventTopics,
-    runs: Sequence[tuple[UUID, datetime]],
+    runs: Sequence[FencedRun],
     *,
     shards: int,
 ) -> int:
     """End cancelled runs that the worker does not run; return how many there were."""
     with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         ended = cursor.execute(
-            statement("cancel_unowned_runs"), {**identity._asdict(), **span(runs)}
+            statement("cancel_unowned_runs"), {**identity._asdict(), **fenced_span(runs)}
         ).fetchall()
         release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.store.database.columns import span
+from noonmark.store.database.columns import fenced_span, span
 from noonmark.store.database.row_types import ChangedRun, StartedRun, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
@@ -90,7 +90,7 @@ def expire(
     if not requests:
         return {}
     with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
-        cursor.execute(statement("expire_starts"), span([(t.run_id, t.scheduled_for) for t in requests]))
+        cursor.execute(statement("expire_starts"), fenced_span(requests))
         ended = cursor.fetchall()
         release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
