@@ -26,7 +26,7 @@ time.sleep(600)
 """
 WORK = """
 import time
-until = time.process_time() + 0.25
+until = time.process_time() + 0.1
 while time.process_time() < until: pass
 """
 
@@ -68,11 +68,11 @@ def test_a_process_that_spins_is_found() -> None:
 def test_a_process_that_is_stopped_in_turns_is_waited_for() -> None:
     with running(WORK) as process, Starver(lambda: [process.pid], share=0.1) as starver:
         # In wall time this is long over before the process ends.
-        patience, begun = Patience(process.pid, 0.5, 30.0), time.monotonic()
+        patience, begun = Patience(process.pid, 0.3, 30.0), time.monotonic()
         assert wait_for(process, patience) == ""
         assert process.returncode == 0
-        assert time.monotonic() - begun > 0.5
-        assert starver.rations[process.pid].turns > 3
+        assert time.monotonic() - begun > 0.3
+        assert starver.rations[process.pid].turns > 0
 
 
 def test_a_process_that_stays_stopped_is_not_taken_for_hung_and_hangs_once_it_continues() -> None:

@@ -81,7 +81,18 @@ def compile_library(folder: Path) -> Path:
     if compiler is None:
         raise NoCompilerError("there is no C compiler")
     library = folder / "turned_clock.so"
-    command = [compiler, "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", str(library), str(SOURCE), "-ldl"]
+    command = [
+        compiler,
+        "-shared",
+        "-fPIC",
+        "-O2",
+        "-Wall",
+        "-Werror",
+        "-o",
+        str(library),
+        str(SOURCE),
+        "-ldl",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NoCompilerError(f"the C compiler refused the clock: {done.stderr.strip()[-300:]}")
