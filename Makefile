@@ -31,7 +31,7 @@ SHORT := tests $(LONG:%=--ignore=tests/%)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-quick test-unit test-chaos chaos campaign test-starved test-property test-virtual test-model test-simulation simulate test-deploy deploy-tools check format bench clean
+.PHONY: help demo up down test test-quick test-unit test-chaos chaos campaign campaign-page test-starved test-property test-virtual test-model test-simulation simulate test-deploy deploy-tools check format bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ test-starved: $(INSTALLED) ## every process of the services gets a twentieth of 
 
 campaign: $(INSTALLED) ## chaos rounds over seeds until KILLS kills, a line per seed in FILE; continues where it stopped
 	@$(BIN)/python -m tests.chaos.campaign --kills $(KILLS) --file $(FILE) $(ARGS)
+
+campaign-page: $(INSTALLED) ## write the summary of FILE into docs/verification.md
+	@$(BIN)/python -m tests.chaos.campaign --summary --write --file $(FILE)
 
 test-property: $(INSTALLED) ## schedules against an oracle: 24 zones, ten years, every rule (about 2 minutes)
 	@$(BIN)/python -m pytest tests/property $(PYTEST_ARGS)

@@ -13,11 +13,12 @@ from typing import Final
 from tests.chaos.columns import LEDGER, Planted, planted
 from tests.chaos.planted import PLANTED, judged
 from tests.support.cluster import ROOT
+from tests.support.marked import write_part
 
 from noonmark.verify import INVARIANTS
 
 PAGE: Final = ROOT / "docs" / "verification.md"
-BEGIN, END = "<!-- begin: planted faults -->", "<!-- end: planted faults -->"
+PART: Final = "planted faults"
 
 
 @cache
@@ -73,9 +74,7 @@ def main() -> None:
     if sys.argv[1:] != ["--write"]:
         print(tables())
         return
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}", encoding="utf-8")
+    write_part(PAGE, PART, tables())
 
 
 if __name__ == "__main__":

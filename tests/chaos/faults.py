@@ -74,12 +74,15 @@ class Menu:
         """Spread a round's faults over its time: many kills, and a few of everything else."""
         for _ in range(kills):
             self.agenda.add(self.dice.uniform(0, seconds), self.kill)
-        rare = [self.pause, self.terminate, self.toxics, self.toxics, self.poison, self.storm]
-        rare.append(self.starve)
-        for action in self.dice.sample(rare, 3):
+        rare = [self.pause, self.terminate, self.toxics, self.toxics, self.poison, self.storm, self.starve]
+        if not self.world.disk.why:
+            rare.append(self.fill_disk)
+        if not self.world.clocks.why:
+            rare.append(self.turn_clocks)
+            if self.dice.random() < 0.1:
+                self.agenda.add(self.dice.uniform(0, seconds * 0.7), self.set_database_ahead)
+        for action in self.dice.sample(rare, 4):
             self.agenda.add(self.dice.uniform(0, seconds * 0.7), action)
-        if not self.world.disk.why and self.dice.random() < 0.3:
-            self.agenda.add(self.dice.uniform(0, seconds * 0.7), self.fill_disk)
         # At most one of these: two at once are only a longer outage.
         servers = [self.backend, self.crash_postgres, self.fail_over, self.kill_broker, self.restart_broker]
         if self.dice.random() < 0.7:
@@ -118,6 +121,25 @@ class Menu:
         starver.start()
         self.agenda.add(self.dice.uniform(2, 5), starver.stop)
         self.fleet.done["starvation"] += 1
+
+    # -- clocks ----------------------------------------------------------------------------------------
+
+    def turn_clocks(self) -> None:
+        """Set the wall clocks of some processes off, forward or back; half of them are set right later."""
+        for _ in range(self.dice.randint(2, 4)):
+            if (node := self.fleet.pick(self.dice)) is not None:
+                self.fleet.turn(
+                    node, self.dice.choice((-1, 1)) * self.dice.choice((2, 30, 600)) * self.dice.random()
+                )
+                if self.dice.random() < 0.5:
+                    self.agenda.add(self.dice.uniform(0.5, 4), lambda node=node: self.fleet.turn(node, 0))
+
+    def set_database_ahead(self) -> None:
+        """Let the clock of Postgres jump ahead: every lease is over at once."""
+        self.world.clocks.set_ahead(self.dice.uniform(1, 20))
+        # Until its next heartbeat a worker does not know that its lease is over.
+        self.fleet.unreachable.update(node.pid for node in self.fleet.alive("worker"))
+        self.fleet.done["database clock ahead"] += 1
 
     # -- the network -----------------------------------------------------------------------------------
 

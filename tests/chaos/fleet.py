@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.support.cluster import Cluster, wait_until
+from tests.chaos.clocks import Clocks
+from tests.chaos.releases import Releases
+from tests.support.cluster import Cluster
 from tests.support.node import Node
+from tests.support.patience import Budget, Patience
 
 from noonmark.verify.history import Exit, Owners
 
@@ -18,6 +20,10 @@ WANTED = {"trigger": 2, "dispatcher": 2, "worker": 3, "intake": 2}
 WEIGHTS = {"trigger": 3, "dispatcher": 3, "worker": 6, "intake": 2}
 END_SECONDS = 40.0
 READY_SECONDS = 60.0
+OWNERS_SECONDS = 15.0
+CPU_SECONDS = 60.0
+"""Of a process that is to be ready, or to end: a start takes about two."""
+LOOK_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -25,10 +31,12 @@ class Fleet:
     """Living processes, and a count of what they suffered."""
 
     noonmark: Cluster
+    clocks: Clocks
+    releases: Releases
     done: Counter[str] = field(default_factory=Counter)
     kills: Counter[str] = field(default_factory=Counter)
     paused: list[Node] = field(default_factory=list)
-    leaving: dict[Node, float] = field(default_factory=dict)
+    leaving: dict[Node, Patience] = field(default_factory=dict)
     unreachable: set[int] = field(default_factory=set)
     exits: list[Exit] = field(default_factory=list)
 
@@ -70,11 +78,17 @@ class Fleet:
             if node.alive:
                 node.resume()
 
-    def terminate(self, node: Node) -> None:
-        """Ask it to drain and end."""
+    def terminate(self, node: Node, seconds: float = END_SECONDS) -> None:
+        """Ask it to drain and end; it hangs if it is idle for longer than these seconds."""
         node.terminate()
-        self.leaving[node] = time.monotonic()
+        self.leaving[node] = Patience(node.pid, seconds, CPU_SECONDS)
         self.done["terminate"] += 1
+
+    def turn(self, node: Node, seconds: float) -> None:
+        """Set the wall clock of a process off; 0: it is right again."""
+        if node.expected_alive and node.alive:
+            self.clocks.turn(node, seconds)
+            self.done["clock step"] += 1
 
     # -- repair ----------------------------------------------------------------------------------------
 
@@ -84,12 +98,12 @@ class Fleet:
             if node.expected_alive and not node.alive:
                 self.exits.append(Exit(node.name, f"{node.ending}: {node.log(3)[-400:]}"))
                 node.expected_alive = False
-        for node, since in list(self.leaving.items()):
+        for node, patience in list(self.leaving.items()):
             if not node.alive:
                 node.process.wait()
                 del self.leaving[node]
-            elif time.monotonic() - since > END_SECONDS:
-                self.exits.append(Exit(node.name, f"did not end {END_SECONDS:g} s after SIGTERM"))
+            elif why := patience.lost():
+                self.exits.append(Exit(node.name, f"did not end after SIGTERM: it {why}"))
                 node.kill()
                 del self.leaving[node]
 
@@ -98,30 +112,43 @@ class Fleet:
         self.look()
         for service, wanted in WANTED.items():
             for _ in range(wanted - len(self.alive(service))):
-                self.noonmark.launch(service)
+                self._launch(service)
+
+    def _launch(self, service: str) -> None:
+        code, clock = self.releases.choose(self.alive(service)), self.clocks.new()
+        environment = None if clock is None else clock.environment
+        node = self.noonmark.launch(service, code=code, environment=environment)
+        self.clocks.give(node, clock)
+        self.releases.note(node, code)
 
     def await_ready(self) -> None:
         """Wait until all that should live are ready; note who is not."""
         for node in list(self.paused):
             self.resume(node)
         self.fill()
-        living = [node for node in self.noonmark.nodes if node.expected_alive]
-        give_up_at = time.monotonic() + READY_SECONDS
-        for node in living:
-            try:
-                left = max(0.1, give_up_at - time.monotonic())
-                wait_until(lambda: node.ready() or not node.alive, "readiness", left)  # noqa: B023
-            except AssertionError:
-                self.exits.append(
-                    Exit(node.name, f"is not ready {READY_SECONDS:g} s later: {node.log(4)[-600:]}")
-                )
+        self.await_these([node for node in self.noonmark.nodes if node.expected_alive])
         self.look()
+
+    def await_these(self, nodes: list[Node], seconds: float = READY_SECONDS) -> None:
+        """Wait until these are ready or dead; note those that hang.
+
+        A process that does not get the CPU for its start does not hang, however long that takes.
+        """
+        waiting = {node: Patience(node.pid, seconds, CPU_SECONDS) for node in nodes}
+        while waiting:
+            for node, patience in list(waiting.items()):
+                if node.ready() or not node.alive:
+                    del waiting[node]
+                elif why := patience.lost():
+                    self.exits.append(Exit(node.name, f"is not ready, but {why}: {node.log(4)[-600:]}"))
+                    del waiting[node]
+            time.sleep(LOOK_SECONDS)
 
     def await_leaving(self) -> None:
         """Wait until those that drain have ended."""
         while self.leaving:
             self.look()
-            time.sleep(0.05)
+            time.sleep(LOOK_SECONDS)
 
     def owners(self) -> list[Owners]:
         """Who owns the shards, once every process has looked again."""
@@ -133,8 +160,10 @@ class Fleet:
             def owned(nodes: list[Node] = nodes, role: str = role) -> int:
                 return int(sum(node.metric("noonmark_owned_shards", role=role) for node in nodes))
 
-            with suppress(AssertionError):
-                wait_until(lambda: owned() == shards, "owners", 15)  # noqa: B023
+            budget = Budget(OWNERS_SECONDS)
+            while owned() != shards and not budget.over:
+                budget.look()
+                time.sleep(LOOK_SECONDS)
             found.append(Owners(role, owned(), shards))
         return found
 

@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.chaos import planted
 from tests.chaos.faults import Agenda, Menu
 from tests.chaos.fleet import Fleet
 from tests.chaos.loads import LIMIT, ChaosLoad, Publisher, in_whole_seconds
+from tests.chaos.releases import releases
 from tests.chaos.watching import Rest, Watch, children, settled
 from tests.chaos.world import EMITTED, World, effects, world
 from tests.support.evidence import Place, gather
@@ -105,6 +107,7 @@ class Totals:
             "kills_by_service": dict(fleet.kills),
             "pauses": fleet.done["pause"],
             "faults": dict(fleet.done),
+            "releases": dict(fleet.releases.started),
             "planned": self.planned,
             "ran": self.ran,
             "runs": self.runs,
@@ -152,6 +155,7 @@ class Round:
         self._at_rest = Rest(made.noonmark, self._load)
         self._poison_only = number % options.poison_every == options.poison_every - 1
         self._since = self._until = datetime.now(UTC)
+        self._steps_before = len(made.clocks.steps)
 
     def play(self) -> tuple[Report, float | None]:
         """Play it; return the verdict, and the seconds that the system took to come to rest."""
@@ -213,8 +217,16 @@ class Round:
             [load.namespace],
             [load.source],
             EMITTED,
+            digests=not self._fleet.releases.mixed,
         )
         history = gather(place)
+        # Targets date calls by the machine's clock, but for events, which have noonmark's time.
+        clocks = self._world.clocks
+        history.calls = [
+            call._replace(at=clocks.by_postgres(call.at)) if call.pid else call for call in history.calls
+        ]
+        # When the jump itself was is known to some milliseconds only, and its length is seconds.
+        history.clocks_agree &= len(clocks.steps) == self._steps_before
         history.restless = self._at_rest.restless
         self._add_watched(history)
         # All faults ended L ago, or all has come to rest: nothing is excused for being young.
@@ -248,8 +260,10 @@ class Round:
 
 def run(options: Options) -> dict[str, Any]:
     """Play all rounds; return the figures."""
-    with world(**SETTINGS) as made:
-        fleet = Fleet(made.noonmark)
+    with world(**SETTINGS) as made, TemporaryDirectory(prefix="noonmark-release-") as folder:
+        chosen = releases(options.seed, Path(folder) / "before")
+        made.notes += chosen.notes
+        fleet = Fleet(made.noonmark, made.clocks, chosen)
         fleet.start()
         totals = Totals(options)
         for number in range(options.rounds):
@@ -280,6 +294,7 @@ def report_page(found: dict[str, Any]) -> Iterator[str]:
     yield f"seed          {found['seed']}, {found['rounds']} rounds in {found['minutes']} minutes"
     yield f"kills         {found['kills']} ({found['kills_per_minute']} a minute): {found['kills_by_service']}"
     yield f"faults        {found['faults']}"
+    yield f"processes     {found['releases']}"
     yield f"planned       {found['planned']} instants; {found['ran']} of {found['runs']} runs began"
     yield f"missed        {found['lost']}; extra {found['extra']}; second verdicts {found['second_verdicts']}"
     yield f"skipped       {found['skipped']}"

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from tests.chaos.columns import LEDGER, OTHERS, Planted, planted
-from tests.chaos.fault_tables import BEGIN, END, PAGE, column_table
+from tests.chaos.fault_tables import PAGE, PART, column_table
 from tests.chaos.fault_tables import tables as tables_of_the_page
 from tests.chaos.good_history import good
 from tests.chaos.planted import PLANTED
+from tests.support.marked import read_part
 
 from noonmark.store.tables import tables
 from noonmark.verify import History
@@ -48,9 +49,7 @@ def test_the_table_of_columns_names_the_invariants_that_find_each() -> None:
 
 
 def test_the_page_shows_the_tables_as_they_are() -> None:
-    assert f"{BEGIN}\n\n{tables_of_the_page()}\n\n{END}" in PAGE.read_text(encoding="utf-8"), (
-        "python -m tests.chaos.fault_tables --write"
-    )
+    assert read_part(PAGE, PART) == tables_of_the_page(), "python -m tests.chaos.fault_tables --write"
 
 
 def values(history: History, said: Planted) -> Any:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
+from tests.chaos.clocks import Clocks
 from tests.support.cluster import Cluster, cluster, fresh_prefix
 from tests.support.proxy import Network, Proxy, Toxic
 from tests.support.replicas import Replicas
@@ -84,6 +85,7 @@ class World:
     broker: Broker
     disk: Disk
     network: Network
+    clocks: Clocks
     notes: list[str] = field(default_factory=list)
 
     def proxies(self, server: str) -> list[Proxy]:
@@ -107,7 +109,8 @@ def world(**settings: str) -> Iterator[World]:
         folder.chmod(0o711)
         network = Network()
         stack.callback(network.close)
-        postgres = Replicas(folder, network)
+        clocks = Clocks.prepare(folder / "clocks")
+        postgres = Replicas(folder, network, clocks.postgres)
         stack.callback(postgres.close)
         migrate(postgres.server.url)
         postgres.run("create table effects (run_id uuid not null, fence integer not null)")
@@ -132,9 +135,11 @@ def world(**settings: str) -> Iterator[World]:
             noonmark.settings["TMPDIR"] = str(disk.folder)
         ensure_topics(KafkaConfig(noonmark.bootstrap, topic_prefix=prefix), [TopicSpec(EMITTED, 1, 1, {})])
         noonmark.start_target()
-        made = World(noonmark, postgres, Broker(server, proxy), disk, network)
+        made = World(noonmark, postgres, Broker(server, proxy), disk, network, clocks)
         if disk.why:
             made.notes.append(f"no full disks: {disk.why}")
+        if clocks.why:
+            made.notes.append(f"no clock is turned: {clocks.why}")
         yield made
         for one in (*postgres.proxies, proxy):
             one.set(Toxic())

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -80,6 +80,7 @@ class Cluster:
         *arguments: str,
         fault: str | None = None,
         code: Path | None = None,
+        environment: Mapping[str, str] | None = None,
         **settings: str,
     ) -> Node:
         """Start a process without waiting for it.
@@ -89,6 +90,7 @@ class Cluster:
             arguments: of its command.
             fault: `<point>=<n>`: it kills itself at its n-th pass of the point.
             code: folder with the packages of another release.
+            environment: more variables, by their whole names.
             settings: above those of the cluster, by their names without the prefix, in lower case.
         """
         name = f"{service}-{len(self.nodes)}"
@@ -105,6 +107,7 @@ class Cluster:
             ),
             **self.settings,
             **{f"NOONMARK_{key.upper()}": value for key, value in settings.items()},
+            **(environment or {}),
         }
         if fault is not None:
             env["NOONMARK_FAULT"] = fault

@@ -32,6 +32,7 @@ class Place(NamedTuple):
         namespaces: whose jobs.
         sources: of the events that made them.
         emitted: a topic that jobs write events to: it is a target like any other.
+        digests: whether every process sends digests with outcomes: releases before 0.3.0 do not.
     """
 
     dsn: str
@@ -41,6 +42,7 @@ class Place(NamedTuple):
     namespaces: Sequence[str]
     sources: Sequence[str]
     emitted: str | None = None
+    digests: bool = True
 
 
 class KafkaSide:
@@ -138,7 +140,7 @@ def gather(place: Place) -> History:
         _note_lags(kafka, found, topics, committed)
         lifecycle = {topic: count for topic, count in topics.items() if topic.endswith(".lifecycle")}
         for message in kafka.read(lifecycle):
-            found.lifecycle += read_told(message.value(), place.namespaces)
+            found.lifecycle += read_told(message.value(), place.namespaces, digests=place.digests)
         dead = {topic: count for topic, count in topics.items() if topic.endswith(".dead")}
         deaths = (read_death(message.value()) for message in kafka.read(dead))
         found.deaths = [death for death in deaths if death.namespace in place.namespaces]
@@ -190,9 +192,13 @@ def _note(found: History, message: Any, place: Place, *, passed: bool) -> None:
             found.passed.append(Passed(topic, partition, offset))
 
 
-def read_told(value: bytes, namespaces: Sequence[str]) -> list[LifecycleRecord]:
-    """The outcomes of a lifecycle event that belong to some namespaces."""
-    event = json.loads(value)
+def read_told(value: bytes, namespaces: Sequence[str], *, digests: bool = True) -> list[LifecycleRecord]:
+    """The outcomes of a lifecycle event that belong to some namespaces.
+
+    Where there is no result or no error, an event has no digest of it. Without `digests` it may also be that the
+    process which sent it knew of none, so that nothing can be said about the missing ones.
+    """
+    event, missing = json.loads(value), "" if digests else None
     if event["type"] != SETTLED:
         return []
     return [
@@ -206,9 +212,8 @@ def read_told(value: bytes, namespaces: Sequence[str]) -> list[LifecycleRecord]:
             told.get("reason"),
             _instant(told["finished_at"]),
             told["error"],
-            # Where there is no result or no error, the field is left out.
-            told.get("result_digest", ""),
-            told.get("error_digest", ""),
+            told.get("result_digest", missing),
+            told.get("error_digest", missing),
             _instant(told["started_at"]),
             told["job_id"],
             instant(told["scheduled_for"]),

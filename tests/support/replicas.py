@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+from tests.support.clocks.turned import TurnedClock
 from tests.support.proxy import Network, Proxy
 
 from noonmark.devstack.kafka.java import quiet
@@ -28,10 +29,18 @@ class Replicas:
     goes around the proxies.
     """
 
-    def __init__(self, folder: Path, network: Network) -> None:
+    def __init__(self, folder: Path, network: Network, clock: TurnedClock | None = None) -> None:
+        """Start both.
+
+        Args:
+            folder: of their data.
+            network: of their proxies.
+            clock: that both have.
+        """
         self._folder = folder
+        self._clock = clock
         self._data = [folder / "pg-a", folder / "pg-b"]
-        first = start_postgres(self._data[0], settings=SETTINGS)
+        first = self._start(0)
         self.servers: list[PostgresServer | None] = [first, None]
         self.primary = 0
         self._ports = [first.port, 0]
@@ -40,6 +49,10 @@ class Replicas:
         self.proxies: list[Proxy] = [network.proxy(port) for port in self._ports]
         self.url = self._url([proxy.port for proxy in self.proxies])
         self.direct = self._url(self._ports)
+
+    def _start(self, which: int, port: int | None = None) -> PostgresServer:
+        with contextlib.nullcontext() if self._clock is None else self._clock.inherited():
+            return start_postgres(self._data[which], port=port, settings=SETTINGS)
 
     def _url(self, ports: list[int]) -> str:
         found = urlsplit(self.server.url)
@@ -84,9 +97,7 @@ class Replicas:
 
     def restart(self) -> None:
         """Start the primary again on its folder and port."""
-        self.servers[self.primary] = start_postgres(
-            self._data[self.primary], port=self._ports[self.primary], settings=SETTINGS
-        )
+        self.servers[self.primary] = self._start(self.primary, self._ports[self.primary])
 
     def fail_over(self, *, crash: bool) -> None:
         """Promote the standby. The old primary is dead, or stays up and read-only."""
@@ -176,7 +187,7 @@ class Replicas:
         auto = folder / "pgdata" / "postgresql.auto.conf"
         lines = auto.read_text().splitlines(keepends=True)
         auto.write_text("".join(line for line in lines if "default_transaction_read_only" not in line))
-        started = start_postgres(folder, port=self._ports[other] or None, settings=SETTINGS)
+        started = self._start(other, self._ports[other] or None)
         self.servers[other] = started
         self._ports[other] = started.port
         self.run("alter system set synchronous_standby_names = '*'", "select pg_reload_conf()")

@@ -13,6 +13,9 @@ from tests.chaos.campaign.records import Record
 from noonmark.verify import INVARIANTS
 
 FINDING = {"round": 1, "invariant": "S4", "kind": "second_verdict", "what": "run 7 ended twice"}
+TWO_OF_A_KIND = [
+    {"round": 2, "invariant": "V7", "kind": "ended", "what": f"worker-{number} hangs"} for number in (4, 5)
+]
 
 
 def record(seed: int, **changed: object) -> Record:
@@ -23,7 +26,8 @@ def record(seed: int, **changed: object) -> Record:
         "kills": 60,
         "kills_by_service": {"worker": 40, "trigger": 20},
         "pauses": 4,
-        "faults": {"kill": 60, "pause": 4, "disk full": 1},
+        "faults": {"kill": 60, "pause": 4, "disk full": 1, "clock step": 2},
+        "releases": {"0.3.0": 9},
         "planned": 700,
         "runs": 800,
         "restless_rounds": 0,
@@ -111,7 +115,13 @@ def test_a_file_that_is_not_there_has_no_records(file: Path) -> None:
 
 def test_the_summary_adds_kills_rules_and_shows_every_finding() -> None:
     found = record(
-        7, violations=1, findings=[FINDING], violated={"S1": 0, "S4": 1}, commit="def", restless_rounds=1
+        7,
+        violations=3,
+        findings=[FINDING, *TWO_OF_A_KIND],
+        violated={"S1": 0, "S4": 1},
+        commit="def",
+        restless_rounds=1,
+        releases={"0.2.0": 5, "0.3.0": 4},
     )
     broken = {"seed": 8, "commit": "def", "error": "exit code 2: boom"}
     text = "\n".join(records.summary([found, record(1), record(2), broken]))
@@ -126,7 +136,13 @@ def test_the_summary_adds_kills_rules_and_shows_every_finding() -> None:
         "| disk full | 3 |",
         "| rounds that did not settle | 1 |",
         "| seeds without a verdict | 1 |",
-        "| findings | 1 |",
+        "| findings | 3 |",
+        "| paused | 12 |",
+        "| clock of a process set | 6 |",
+        "| clock of Postgres set ahead | 0 |",
+        "| killed: broker | 0 |",
+        "| 0.2.0 | 5 |",
+        "| 0.3.0 | 22 |",
     ):
         assert row in text
     titles = {item.id: item.title for item in INVARIANTS}
@@ -134,6 +150,9 @@ def test_the_summary_adds_kills_rules_and_shows_every_finding() -> None:
     assert f"| S4 {titles['S4']} | 12 | 1 |" in text
     assert f"| V8 {titles['V8']} | 0 | not judged |" in text
     assert "Seed 7, round 1, S4 second_verdict: `run 7 ended twice`" in text
+    assert "Seed 7, round 2, V7 ended: 2 findings, such as `worker-4 hangs`" in text
+    assert "worker-5" not in text
+    assert "two releases ran side by side: 7." in text
     assert "Seed 8 has no verdict: `exit code 2: boom`" in text
 
 

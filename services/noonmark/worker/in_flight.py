@@ -1,15 +1,15 @@
 """Runs in flight: started by this worker, and not recorded yet.
 
-The engine adds and removes them, the executors end each of them once, and the recorder counts what is left of
+The engine adds and removes them, the executors end each of them once, and the recorder asks what is left of
 each start batch. All of it can be called from any thread.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
+from uuid import UUID
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.store.database.row_types import StartedRun
@@ -25,7 +25,7 @@ class RunsInFlight:
     from a dict is atomic; the others find nothing and record nothing.
 
     Attributes:
-        batches: counts the runs in flight of each start batch.
+        batches: the runs in flight of each start batch.
     """
 
     def __init__(self) -> None:
@@ -49,8 +49,14 @@ class RunsInFlight:
         return list(self._runs.values())
 
     def remove(self, key: Any) -> RunningAttempt | None:
-        """Remove and return a run that is recorded or handed back; None if it is not in flight."""
+        """Remove and return a run that is recorded; None if it is not in flight."""
         return self._runs.pop(key, None)
+
+    def hand_back(self, attempts: Sequence[RunningAttempt]) -> None:
+        """Remove runs that are queued again."""
+        for attempt in attempts:
+            self._runs.pop(attempt.key, None)
+        self.batches.handed_back(attempt.run for attempt in attempts)
 
     def clear(self) -> None:
         """Remove all runs and batches: the lease is lost."""
@@ -84,31 +90,36 @@ class RunsInFlight:
 
 
 class StartBatches:
-    """The number of runs in flight of each start batch: the last one deletes the batch's row."""
+    """The runs in flight of each start batch: the last one deletes the batch's row.
+
+    A run may leave its batch twice: it is handed back while the recorder has its outcome, which is refused.
+    """
 
     def __init__(self) -> None:
-        self._left: Counter[int] = Counter()
+        self._left: dict[int, set[UUID]] = {}
         self._lock = threading.Lock()
 
     def started(self, runs: Iterable[StartedRun]) -> None:
-        """Count runs that were just started."""
+        """Add runs that were just started."""
         with self._lock:
-            self._left.update(run.batch_id for run in runs)
+            for run in runs:
+                self._left.setdefault(run.batch_id, set()).add(run.id)
 
     def would_end(self, outcomes: Sequence[Outcome]) -> list[int]:
         """Return the batches whose last runs have these outcomes."""
-        ending = Counter(outcome.run.batch_id for outcome in outcomes)
+        ending: dict[int, set[UUID]] = {}
+        for outcome in outcomes:
+            ending.setdefault(outcome.run.batch_id, set()).add(outcome.run.id)
         with self._lock:
-            return [batch for batch, count in ending.items() if self._left[batch] <= count]
+            return [batch for batch, runs in ending.items() if self._left.get(batch, runs) <= runs]
 
     def ended(self, outcomes: Iterable[Outcome]) -> None:
-        """Count outcomes that are committed."""
-        with self._lock:
-            for outcome in outcomes:
-                batch = outcome.run.batch_id
-                self._left[batch] -= 1
-                if self._left[batch] <= 0:
-                    del self._left[batch]
+        """Remove runs whose outcomes are committed."""
+        self._remove(outcome.run for outcome in outcomes)
+
+    def handed_back(self, runs: Iterable[StartedRun]) -> None:
+        """Remove runs that are queued again; the row of the last is deleted when the engine reconciles."""
+        self._remove(runs)
 
     def known(self) -> set[int]:
         """Return the batches with runs in flight."""
@@ -119,3 +130,11 @@ class StartBatches:
         """Forget all batches: the lease is lost."""
         with self._lock:
             self._left.clear()
+
+    def _remove(self, runs: Iterable[StartedRun]) -> None:
+        with self._lock:
+            for run in runs:
+                left = self._left.get(run.batch_id, set())
+                left.discard(run.id)
+                if not left:
+                    self._left.pop(run.batch_id, None)

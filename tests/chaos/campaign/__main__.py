@@ -1,8 +1,9 @@
 """A campaign: chaos runs over seeds until enough was killed, one line a seed in a file.
 
 `python -m tests.chaos.campaign --kills 2500 --file campaign.jsonl`. It may be killed at any time: started again
-with the same file, it continues with the seeds that are not in it. `--summary` prints what the file says.
-Ends with 0 only if nothing was found.
+with the same file, it continues with the seeds that are not in it. Ends with 0 only if nothing was found.
+
+`--summary` prints what the file says; `--summary --write` writes it into `docs/verification.md`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,17 @@ from pathlib import Path
 
 from tests.chaos.campaign import records
 from tests.chaos.campaign.records import Record
+from tests.support.marked import write_part
 
 from noonmark.devstack.processes import processes
 
 ROOT = Path(__file__).resolve().parents[3]
+RECORDED = ROOT / "tests" / "chaos" / "campaign" / "campaign.jsonl"
+PAGE = ROOT / "docs" / "verification.md"
+PART = "campaign"
 KEPT = (
-    *("seed", "rounds", "minutes", "kills", "kills_by_service", "pauses", "faults", "planned", "ran", "runs"),
+    *("seed", "rounds", "minutes", "kills", "kills_by_service", "pauses", "faults", "releases"),
+    *("planned", "ran", "runs"),
     *("calls", "lost", "extra", "second_verdicts", "stale_writes", "duplicates", "late_seconds"),
     *("restless_rounds", "convergence_seconds", "judged_rounds", "violations", "findings", "notes"),
 )
@@ -122,18 +128,22 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--file", type=Path, required=True, help="JSON lines, one per seed.")
+    parser.add_argument("--file", type=Path, default=RECORDED, help="JSON lines, one per seed.")
     parser.add_argument("--kills", type=int, default=2500, help="Kills and pauses to stop at.")
     parser.add_argument("--minutes", type=float, default=0.0, help="Start no round after this time.")
     parser.add_argument("--rounds", type=int, default=5, help="Rounds of each seed.")
     parser.add_argument("--first", type=int, default=1, help="First seed.")
     parser.add_argument("--summary", action="store_true", help="Print the file as Markdown, play nothing.")
+    parser.add_argument("--write", action="store_true", help="With --summary: write it into the page.")
     given = parser.parse_args()
     if not given.summary:
         plan = Plan(given.file, given.kills, given.minutes, given.rounds, given.first)
         for record in campaign(plan, play_seed):
             print(line(record), flush=True)
     played = records.read(given.file)
+    if given.summary and given.write:
+        write_part(PAGE, PART, "\n".join(records.summary(played)))
+        return 0
     if given.summary:
         print("\n".join(records.summary(played)))
     return 1 if any("error" in record or record["violations"] for record in played) else 0

@@ -12,6 +12,18 @@ from noonmark.verify import INVARIANTS
 
 Record = dict[str, Any]
 
+KINDS = {
+    "killed: broker": "broker killed",
+    "killed: backend of Postgres": "postgres backend killed",
+    "killed: primary, with failover": "failover, primary killed",
+    "stopped at once: Postgres": "postgres immediate stop",
+    "paused": "pause",
+    "starved": "starvation",
+    "clock of a process set": "clock step",
+    "clock of Postgres set ahead": "database clock ahead",
+}
+"""Faults that are shown even if there were none, and their names in a record."""
+
 
 def read(file: Path) -> list[Record]:
     """Read all whole lines; what a kill left of the last one is not read.
@@ -65,15 +77,16 @@ def summary(records: list[Record]) -> Iterator[str]:
     yield f"| planned instants | {_sum(judged, 'planned')} |"
     yield f"| runs | {_sum(judged, 'runs')} |"
     yield f"| kills and pauses | {hurt(judged)} |"
-    for name, count in _added(judged, "kills_by_service"):
-        yield f"| killed: {name} | {count} |"
-    for name, count in _added(judged, "faults"):
-        if name != "kill":
-            yield f"| {name} | {count} |"
     yield f"| rounds that did not settle | {_sum(judged, 'restless_rounds')} |"
     yield f"| seeds without a verdict | {len(records) - len(judged)} |"
     yield f"| findings | {_sum(judged, 'violations')} |"
     yield ""
+    yield "| fault | number |"
+    yield "|---|---|"
+    for name, count in _faults(judged):
+        yield f"| {name} | {count} |"
+    yield ""
+    yield from _releases(judged)
     yield "| rule | rounds judged | violations |"
     yield "|---|---|---|"
     rounds, violations = dict(_added(judged, "judged_rounds")), dict(_added(judged, "violated"))
@@ -83,15 +96,41 @@ def summary(records: list[Record]) -> Iterator[str]:
     yield from _findings(records)
 
 
+def _faults(records: list[Record]) -> Iterator[tuple[str, int]]:
+    """Kills by what was killed, then pauses, then the rest, by their names."""
+    counts = dict(_added(records, "faults"))
+    counts.pop("kill", None)
+    yield from ((f"killed: {name}", count) for name, count in _added(records, "kills_by_service"))
+    for shown, name in KINDS.items():
+        yield shown, counts.pop(name, 0)
+    yield from counts.items()
+
+
+def _releases(records: list[Record]) -> Iterator[str]:
+    """Processes of each release, if any record says of which they were."""
+    if not (releases := _added(records, "releases")):
+        return
+    both = [record["seed"] for record in records if len(record.get("releases", {})) > 1]
+    yield f"Seeds in which two releases ran side by side: {_ranges(sorted(both))}."
+    yield ""
+    yield "| release | processes started |"
+    yield "|---|---|"
+    for name, count in releases:
+        yield f"| {name} | {count} |"
+    yield ""
+
+
 def _findings(records: list[Record]) -> Iterator[str]:
+    """Findings of one kind in one round are one paragraph, which shows the first."""
     for record in sorted(records, key=lambda record: int(record["seed"])):
         if "error" in record:
             yield f"\nSeed {record['seed']} has no verdict: `{record['error']}`"
+        kinds: dict[tuple[int, str, str], list[str]] = {}
         for found in record.get("findings", ()):
-            yield (
-                f"\nSeed {record['seed']}, round {found['round']}, {found['invariant']} {found['kind']}:"
-                f" `{str(found['what'])[:600]}`"
-            )
+            kinds.setdefault((found["round"], found["invariant"], found["kind"]), []).append(found["what"])
+        for (number, invariant, kind), said in kinds.items():
+            more = f" {len(said)} findings, such as" if len(said) > 1 else ""
+            yield f"\nSeed {record['seed']}, round {number}, {invariant} {kind}:{more} `{said[0][:600]}`"
 
 
 def _sum(records: Iterable[Record], name: str) -> int:

@@ -5,7 +5,7 @@ import threading
 from tests.unit.worker.hands import hand, started, success
 
 from noonmark.store.database.row_types import StartedRun
-from noonmark.worker.in_flight import StartBatches
+from noonmark.worker.in_flight import RunsInFlight, StartBatches
 
 
 def outcomes(*runs: StartedRun):
@@ -70,3 +70,35 @@ def test_counts_are_right_while_starts_and_outcomes_happen_at_once():
         thread.join()
 
     assert batches.known() == set()
+
+
+def test_a_run_that_is_handed_back_leaves_its_batch():
+    batches = StartBatches()
+    first, second, alone = started(batch_id=1), started(batch_id=1), started(batch_id=2)
+    batches.started([first, second, alone])
+    batches.handed_back([first, alone])
+
+    assert batches.known() == {1}
+    assert batches.would_end(outcomes(second)) == [1]
+
+
+def test_a_run_that_leaves_its_batch_twice_takes_no_other_run_with_it():
+    batches = StartBatches()
+    first, second = started(batch_id=1), started(batch_id=1)
+    batches.started([first, second])
+    batches.handed_back([first])
+    # The recorder had its outcome already: it is refused, and counted.
+    batches.ended(outcomes(first))
+
+    assert batches.known() == {1}
+    assert batches.would_end(outcomes(first)) == []
+
+
+def test_runs_that_are_handed_back_are_not_in_flight_any_more():
+    in_flight = RunsInFlight()
+    first, second = hand(batch_id=1), hand(batch_id=2)
+    in_flight.add([first, second])
+    in_flight.hand_back([first])
+
+    assert in_flight.all() == [second]
+    assert in_flight.batches.known() == {2}

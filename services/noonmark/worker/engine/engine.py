@@ -101,6 +101,7 @@ class Engine:
         self._reconcile_at = 0.0
         self._overdue_at = 0.0
         self._stops = StopRequests()
+        self._released: dict[Any, RunningAttempt] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Start and supervise runs until stopped, then drain."""
@@ -125,6 +126,7 @@ class Engine:
             if self._lease.identity.worker == 0 or self._lease.lost.is_set():
                 self._renew(connection)
             self._progress.beat()
+            self._requeue_released(connection, "an earlier try failed")
             problem = self._lease.problem()
             # A worker that cannot keep a lease would only lose what it starts.
             started = not problem and self._starter.start_batch(connection)
@@ -210,6 +212,7 @@ class Engine:
             self._executors.abandon()
             self._recorder.forget()
             self._in_flight.clear()
+            self._released.clear()
             self._lease.forget()
             # Their offsets can move: the lapse of the lease requeues these runs from their start batches.
             settle_records(self._readers, dropped)
@@ -257,6 +260,15 @@ class Engine:
         still_open = self._executors.release(keys)
         self._await_end(keys)
         attempts = self._without_begun(connection, attempts, still_open)
+        self._released.update((attempt.key, attempt) for attempt in attempts)
+        self._requeue_released(connection, why)
+
+    def _requeue_released(self, connection: psycopg.Connection, why: str) -> None:
+        """Queue released runs again; if that fails, the next pass tries again before it starts anything.
+
+        Later would be too late: if the first try was committed after all, one of them may run here again.
+        """
+        attempts = list(self._released.values())
         if not attempts:
             return
         count = held_runs.requeue_unfinished(
@@ -267,8 +279,8 @@ class Engine:
         HANDED_BACK.inc(count)
         self._log.info("runs_handed_back", count=count, why=why)
         self._hints.outbox()
-        for attempt in attempts:
-            self._in_flight.remove(attempt.key)
+        self._in_flight.hand_back(attempts)
+        self._released.clear()
         settle_records(self._readers, attempts)
 
     def _await_end(self, keys: Sequence[Any]) -> None:
