@@ -191,12 +191,12 @@ SECONDS_FIRST = (
     "seconds_field 'last' reads them last)"
 )
 ERRORS = [
+    ("*/60 * * * *", 3, "minute", "minute field: step '60' at character 3 is not allowed; use 1 to 59"),
     (
         "*/60 * * * *",
         3,
         "minute",
-        "minute field: step '60' at character 3 is not allowed; use 1 to 59; a longer step would leave only the"
-        ' first value: write 0; for a fixed period write {"every": "60m"}',
+        'a longer step would leave only the first value: write 0; for a fixed period write {"every": "60m"}',
     ),
     ("5/90 * * * *", 3, "minute", 'the first value: write 5; for a fixed period write {"every": "90m"}'),
     ("0 9-17/24 * * *", 8, "hour", 'the first value: write 9; for a fixed period write {"every": "24h"}'),

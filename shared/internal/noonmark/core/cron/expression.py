@@ -254,7 +254,7 @@ def _parse(
     dialect: str,
     seconds_field: str | None,
     seed: str,
-    stored: bool,  # noqa: FBT001
+    stored: bool,
 ) -> CronRule:
     written = read_expression(
         expression, dialect=dialect, seconds_field=seconds_field, seed=seed, stored=stored

@@ -238,7 +238,8 @@ def _step(spec: Field, text: str, at: int, most: int, base: str) -> int:
         return number
     long = _long_step(spec, number, base) if number > spec.max_step else ""
     raise CronError(
-        f"cron {spec.name} field: step {quoted(text)} at character {at} is not allowed; use 1 to {most}{long}",
+        f"cron {spec.name} field: step {quoted(text)} at character {at} is not allowed;"
+        f" use 1 to {most}{long}",
         at,
         spec.name,
     )
