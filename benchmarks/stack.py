@@ -22,9 +22,10 @@ from benchmarks.meter import Meter
 from noonmark.core.states import Lane
 from noonmark.devstack.kafka.server import KafkaServer, start_kafka
 from noonmark.devstack.options import CLI, default_services
-from noonmark.devstack.parts import ServicePart
+from noonmark.devstack.parts import ServicePart, await_ready
 from noonmark.devstack.postgres.server import PostgresServer, start_postgres
 from noonmark.devstack.processes import processes
+from noonmark.devstack.processes.patience import Patience
 from noonmark.devstack.processes.ports import free_port
 from noonmark.kafka.topics import Topics
 
@@ -32,8 +33,6 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 HANDLERS: Final = "benchmarks.handlers"
 
 _KEPT: Final = frozenset({"NOONMARK_PG_BIN", "NOONMARK_CACHE_DIR", "NOONMARK_KAFKA_LIBS", "NOONMARK_NO_APT"})
-_READY_SECONDS: Final = 60.0
-_MIGRATE_SECONDS: Final = 120.0
 _IMMEDIATE_SECONDS: Final = 15.0
 _HTTP: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -154,14 +153,7 @@ class Stack:
             self._services[spec.name] = part
             self._cleanup.callback(part.kill)
             part.start()
-        give_up_at = time.monotonic() + _READY_SECONDS
-        for part in self._services.values():
-            while missing := part.readiness():
-                if not part.is_running():
-                    raise part.error(f"{part.end_reason()} while it started")
-                if time.monotonic() > give_up_at:
-                    raise part.error(f"was not ready after {_READY_SECONDS:.0f} s: {missing}")
-                time.sleep(0.1)
+        await_ready(list(self._services.values()), Patience(say=self._say))
 
     def stop_services(self) -> None:
         """End the services in order."""
@@ -177,7 +169,7 @@ class Stack:
         """
         for part in self._services.values():
             if not part.is_running():
-                raise part.error(part.end_reason())
+                raise part.error(f"{part.name} {part.end_reason()}.")
 
     def counter(self, service: str, name: str, **labels: str) -> float:
         """Add up a counter of a service over all its labels that are not named."""
@@ -212,7 +204,8 @@ class Stack:
         code = processes.run(
             [*CLI, "db", "migrate"],
             log_file=log_file,
-            timeout_seconds=_MIGRATE_SECONDS,
+            name="database",
+            patience=Patience(say=self._say),
             env=self._environment(),
         )
         if code != 0:

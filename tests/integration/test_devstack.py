@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from psycopg.conninfo import conninfo_to_dict
 from tests.support import standin_service_path
 from tests.support.stack import Kafka, Postgres
 
@@ -256,13 +258,16 @@ def test_a_service_that_dies_is_started_again_and_a_deaf_one_is_killed_at_the_en
     ("flag", "reason"),
     [
         ("--refuse-to-start", "worker exited with code 1 while it started"),
-        ("--never-ready", "worker was not ready after 4 s: it answers 503 waiting for partitions"),
+        (
+            "--never-ready",
+            "worker was not ready, and made no progress for 4 s: it answers 503 waiting for partitions",
+        ),
     ],
 )
 def test_a_service_that_does_not_become_ready_ends_the_start_with_its_reason(
     tmp_path: Path, given: dict[str, str], flag: str, reason: str
 ) -> None:
-    stack = options(tmp_path / "s", standin("intake"), standin("worker", flag), ready_seconds=4.0)
+    stack = options(tmp_path / "s", standin("intake"), standin("worker", flag), stalled_seconds=4.0)
     failed = up(stack, **given)
     assert failed.returncode == 1
     assert reason in failed.stderr
@@ -270,6 +275,30 @@ def test_a_service_that_does_not_become_ready_ends_the_start_with_its_reason(
     if flag == "--refuse-to-start":
         assert "no module named handlers_of_nobody" in failed.stderr
     assert not (tmp_path / "s" / "stack.json").exists()
+
+
+def test_a_service_that_works_and_never_becomes_ready_ends_the_start_at_its_limit(
+    tmp_path: Path, given: dict[str, str]
+) -> None:
+    stack = options(tmp_path / "s", standin("worker", "--never-ready", "--busy"), timeout_seconds=8.0)
+    failed = up(stack, **given)
+    assert failed.returncode == 1
+    assert "was not ready after 8 s, the limit of the start:" in failed.stderr
+    assert "Give it more time with --timeout SECONDS." in failed.stderr
+
+
+def test_what_a_person_sees_of_a_stack_has_no_password(tmp_path: Path, given: dict[str, str]) -> None:
+    shown_when_up = replace(options(tmp_path / "s", standin("intake")), as_json=False, detach=True)
+    started = up(shown_when_up, **given)
+    status = dev("status", "--state-dir", str(tmp_path / "s"))
+    assert dev("down", "--state-dir", str(tmp_path / "s")).returncode == 0
+    password = str(conninfo_to_dict(given["NOONMARK_DATABASE_URL"])["password"])
+    file = tmp_path / "s" / "stack.json"
+    for shown in (started.stdout, status.stdout):
+        assert f"noonmark at 127.0.0.1:{conninfo_to_dict(given['NOONMARK_DATABASE_URL'])['port']}" in shown
+        assert f"(its URL with the password is in {file})" in shown
+    logs = "".join(path.read_text() for path in (tmp_path / "s" / "logs").iterdir())
+    assert password not in started.stdout + started.stderr + status.stdout + logs
 
 
 def test_a_taken_port_ends_the_start_with_a_sentence(tmp_path: Path, given: dict[str, str]) -> None:

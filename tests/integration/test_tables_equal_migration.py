@@ -1,9 +1,9 @@
 """The tables that reads are written with are those that the migrations make."""
 
-from sqlalchemy import MetaData, create_engine
+from sqlalchemy import MetaData
 from sqlalchemy.dialects.postgresql import dialect
 
-from noonmark.store.database.connect import sqlalchemy_url
+from noonmark.store.database.engines import engine_of
 from noonmark.store.tables import tables
 
 
@@ -20,7 +20,7 @@ def describe(metadata: MetaData) -> dict[str, dict[str, tuple[str, bool, bool]]]
 
 
 def test_the_tables_in_code_are_those_of_the_migrations(database_url):
-    engine = create_engine(sqlalchemy_url(database_url))
+    engine = engine_of(database_url, application="test")
     found = MetaData()
     found.reflect(engine, only=lambda name, _: name != "alembic_version" and not name.startswith("runs_"))
     engine.dispose()

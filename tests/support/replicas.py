@@ -13,11 +13,11 @@ import psycopg
 from tests.support.clocks.turned import TurnedClock
 from tests.support.proxy import Network, Proxy
 
-from noonmark.devstack.kafka.java import quiet
 from noonmark.devstack.postgres.accounts import server_account
 from noonmark.devstack.postgres.installation import reachable_binaries
 from noonmark.devstack.postgres.server import PostgresServer, find_binaries, start_postgres
 from noonmark.devstack.processes import processes
+from noonmark.devstack.processes.patience import Patience, quiet
 
 SETTINGS = {"wal_keep_size": "512MB", "shared_buffers": "128MB", "wal_receiver_status_interval": "1s"}
 
@@ -178,7 +178,8 @@ class Replicas:
                 *("-p", str(source.port), "-U", source.username or "", "-X", "stream", "-R", "-c", "fast"),
             ],
             log_file=folder / "basebackup.log",
-            timeout_seconds=60,
+            name="pg_basebackup",
+            patience=Patience(),
             env={**os.environ, "PGPASSWORD": source.password or ""},
             account=account,
         )

@@ -5,11 +5,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 if "--refuse-to-start" in sys.argv:
     sys.exit("no module named handlers_of_nobody")
 if "--with-child" in sys.argv:
     subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+
+
+if "--busy" in sys.argv:
+    threading.Thread(target=lambda: any(iter(lambda: False, True)), daemon=True).start()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from tests.chaos.tally import Tally
+from tests.support.cli import call
 from tests.support.cluster import cluster
 from tests.support.proxy import Network
 from tests.support.publish import Load
 from tests.support.replicas import Replicas
 from tests.support.stack import Kafka
 
+from noonmark.devstack.processes.ports import free_port
 from noonmark.store.migrations.migrate import migrate
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -55,3 +59,27 @@ def test_a_failover_with_a_thousand_runs_in_flight_loses_none(
         tally.figures.append(
             f"failover ({how}) with {IN_FLIGHT} runs in flight: 0 lost, 0 unknown, 0 called again"
         )
+
+
+def test_commands_find_the_primary_wherever_the_address_names_it(
+    replicas: Replicas, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = replicas.servers
+    assert first is not None
+    assert second is not None
+    user = urlsplit(first.url)
+    hosts = {"standby first": (second.port, first.port), "dead first": (free_port(), second.port, first.port)}
+    monkeypatch.chdir(tmp_path)
+    for ports in hosts.values():
+        listed = ",".join(f"127.0.0.1:{port}" for port in ports)
+        for attributes in ("read-write", "primary", "any"):
+            monkeypatch.setenv(
+                "NOONMARK_DATABASE_URL",
+                f"postgresql://{user.username}:{user.password}@{listed}{user.path}?target_session_attrs={attributes}",
+            )
+            assert "the database schema is at" in call("db", "migrate", "--skip-topics").stdout
+            assert json.loads(call("db", "check", "--json").stdout)["problems"] == []
+            call("pool", "create", "--skip-topics", f"pool-{len(ports)}-{attributes}")
+    replicas.fail_over(crash=True)
+    assert json.loads(call("db", "check", "--json").stdout)["problems"] == []
+    assert "pool-3-any" in call("pool", "list").stdout

@@ -7,12 +7,11 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from sqlalchemy import create_engine, pool
 from tests.support.emptying import turn_clock
 
 from noonmark.settings import Settings
 from noonmark.store.access.audit import AuditEntry, AuditFilter, Outcome, list_entries, write_entries
-from noonmark.store.database.connect import sqlalchemy_url
+from noonmark.store.database.engines import engine_of
 from noonmark.store.database.scope import enter_scope
 from noonmark.store.maintenance import housekeeping
 
@@ -25,7 +24,7 @@ def db(emptied_database: str) -> Iterator[psycopg.Connection]:
 
 @pytest.fixture
 def listed(emptied_database: str):
-    engine = create_engine(sqlalchemy_url(emptied_database), poolclass=pool.NullPool)
+    engine = engine_of(emptied_database, application="test")
 
     def look(limit=50, before=None, **wanted):
         with engine.connect() as connection:

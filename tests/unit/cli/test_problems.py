@@ -1,31 +1,14 @@
 """Known problems end in a sentence and an exit code."""
 
-import pytest
-
 from noonmark.cli.terminal.problems import (
     CliError,
     ExitCode,
     broker_away,
-    database_address,
     database_away,
     explain,
 )
 from noonmark.client import ApiError, NoAnswerError, WaitTimeoutError
 from noonmark.settings import SettingsError
-
-
-@pytest.mark.parametrize(
-    ("dsn", "shown"),
-    [
-        ("postgresql://app:s3cret@db.internal:5433/jobs", "jobs at db.internal:5433"),
-        ("postgresql://app:p@ss@db/jobs", "jobs at db"),
-        ("postgresql:///jobs?host=/run/postgresql", "jobs at (local socket)"),
-        ("postgresql://a,b:5433/jobs", "jobs at a,b:5433"),
-        ("host=db password=s3cret", "of NOONMARK_DATABASE_URL"),
-    ],
-)
-def test_a_database_is_named_without_its_password(dsn, shown):
-    assert database_address(dsn) == shown
 
 
 def test_a_database_that_is_away_is_named_with_what_to_do():

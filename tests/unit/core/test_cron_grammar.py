@@ -8,6 +8,7 @@ from datetime import datetime
 import pytest
 
 from noonmark.core.cron.expression import CronError, DayTerm, is_hashed, parse_cron
+from noonmark.core.crontab.fields import CrontabError, check_fields
 
 T0 = datetime(2026, 1, 1)  # noqa: DTZ001 - the clock on the wall has no zone
 PINNED = [(18,), (15,), (14,), (22,), (10,), (2,)]
@@ -191,10 +192,28 @@ SECONDS_FIRST = (
 )
 ERRORS = [
     ("*/60 * * * *", 3, "minute", "minute field: step '60' at character 3 is not allowed; use 1 to 59"),
+    (
+        "*/60 * * * *",
+        3,
+        "minute",
+        'a longer step would leave only the first value: write 0; for a fixed period write {"every": "60m"}',
+    ),
+    ("5/90 * * * *", 3, "minute", 'the first value: write 5; for a fixed period write {"every": "90m"}'),
+    ("0 9-17/24 * * *", 8, "hour", 'the first value: write 9; for a fixed period write {"every": "24h"}'),
+    ("*/60 * * * * *", 3, "second", 'the first value: write 0; for a fixed period write {"every": "60s"}'),
+    (
+        "0 0 */31 * *",
+        7,
+        "day-of-month",
+        "use 1 to 30; a longer step would leave only the first value: write 1;",
+    ),
+    ("0 0 1 */12 *", 9, "month", "use 1 to 11; a longer step would leave only the first value: write 1"),
+    ("0 0 1 JAN/12 *", 11, "month", "the first value: write JAN"),
+    ("H/60 * * * *", 3, "minute", "use 1 to 59; a longer step would leave only the first value: write H"),
     ("*/0 * * * *", 3, "minute", "minute field: step '0'"),
     ("0 */30 * * *", 5, "hour", "hour field: step '30' at character 5 is not allowed; use 1 to 23"),
-    ("0 0 */32 * *", 7, "day-of-month", "use 1 to 31"),
-    ("0 0 * */13 *", 9, "month", "use 1 to 12"),
+    ("0 0 */32 * *", 7, "day-of-month", "use 1 to 30"),
+    ("0 0 * */13 *", 9, "month", "use 1 to 11"),
     ("* * * * */8", 11, "day-of-week", "day-of-week field: step '8'"),
     ("*/ * * * *", 3, "minute", "step '' at character 3"),
     ("1//2 * * * *", 3, "minute", "step '/2'"),
@@ -394,7 +413,7 @@ def test_a_bad_expression_is_refused_in_every_dialect_and_order(expression, opti
         "0 0 * * " + "L#" * 490,
         "H(" * 490 + " * * * *",
         "0 0 */30 2 */7",
-        "59 23 */31 12 */7",
+        "59 23 */30 12 */7",
         "0 0 29 2 1#5,*/7",
     ],
 )
@@ -404,3 +423,34 @@ def test_no_expression_makes_reading_or_searching_spin(expression):
         following = parse_cron(expression).next(T0)
         assert following is None or following > T0
     assert time.thread_time() - began < 0.5
+
+
+STEPS = [
+    ("*/{} * * * *", 59),
+    ("0 */{} * * *", 23),
+    ("0 0 */{} * *", 30),
+    ("0 0 1 */{} *", 11),
+    ("0 0 * * */{}", 7),
+]
+
+
+@pytest.mark.parametrize(("form", "longest"), STEPS)
+def test_schedules_and_crontabs_accept_the_same_steps_in_every_field(form, longest):
+    for step in range(1, longest + 1):
+        assert parse_cron(form.format(step))
+        check_fields(form.format(step).split())
+    for step in (longest + 1, longest + 2, 99, 1000):
+        with pytest.raises(
+            CronError, match=rf"use 1 to {longest}; a longer step would leave only the first value"
+        ):
+            parse_cron(form.format(step))
+        with pytest.raises(CrontabError, match=f"longer than {longest}"):
+            check_fields(form.format(step).split())
+
+
+def test_the_seconds_and_the_fields_of_quartz_follow_the_same_rule():
+    assert parse_cron("*/59 * * * * *")
+    assert parse_cron("0 0 0 ? * */6", dialect="quartz")
+    for expression in ("0 0 0 ? * */7", "0 0 0 */31 * ?", "0 0 0 1 */12 ?", "*/60 * * * * ?"):
+        with pytest.raises(CronError, match="a longer step would leave only the first value"):
+            parse_cron(expression, dialect="quartz")

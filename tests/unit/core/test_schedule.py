@@ -207,6 +207,25 @@ def test_a_naive_datetime_is_refused_because_it_names_no_instant():
 
 
 @pytest.mark.parametrize(
+    ("stored", "same"),
+    [
+        ({"cron": "0 0 */31 * *"}, "0 0 1 * *"),
+        ({"cron": "0 0 5 */12 *"}, "0 0 5 1 *"),
+        ({"cron": "0 0 0 ? * */7", "dialect": "quartz"}, "0 0 * * 0"),
+        ({"cron": "0 0 0 */31 * ?", "dialect": "quartz"}, "0 0 1 * *"),
+    ],
+)
+def test_a_stored_step_that_only_earlier_releases_accepted_fires_as_before(stored, same):
+    with pytest.raises(ScheduleError, match="a longer step would leave only the first value"):
+        parse_schedule(stored, created_at=T0)
+    for spec in ({**stored, "timezone": "UTC"}, {"any": [{**stored, "timezone": "UTC"}]}):
+        loaded = load_schedule(spec)
+        assert loaded.spec() == spec
+        expected = parse_schedule(same, created_at=T0).between(T0, T0 + timedelta(days=900), 50)
+        assert loaded.between(T0, T0 + timedelta(days=900), 50) == expected
+
+
+@pytest.mark.parametrize(
     ("value", "expected"),
     [
         ("0 9 * * 1", Cron("0 9 * * 1")),

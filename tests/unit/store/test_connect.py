@@ -1,21 +1,7 @@
-"""Connection URLs, and the options that every session is opened with."""
-
-import pytest
+"""The options that every session is opened with."""
 
 from noonmark.store.database import connect as module
-from noonmark.store.database.connect import connect, sqlalchemy_url
-
-
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [
-        ("postgresql://u:p@h:5/d?sslmode=require", "postgresql+psycopg://u:p@h:5/d?sslmode=require"),
-        ("postgres://h/d", "postgresql+psycopg://h/d"),
-        ("postgresql+psycopg://h/d", "postgresql+psycopg://h/d"),
-    ],
-)
-def test_the_driver_is_named_for_sqlalchemy(given, wanted):
-    assert sqlalchemy_url(given) == wanted
+from noonmark.store.database.connect import connect
 
 
 def test_every_session_is_bounded_in_time_and_notices_a_dead_peer(monkeypatch):

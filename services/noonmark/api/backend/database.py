@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import psycopg
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import Connection, event
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from noonmark.store.database.connect import connect
+from noonmark.store.database.engines import engine_of
 from noonmark.store.database.scope import enter_scope
 
 Changed = TypeVar("Changed")
@@ -102,9 +102,10 @@ class Database:
             size: most connections; a request that gets none within 5 s fails with 503.
             application: name in `pg_stat_activity`.
         """
-        self._engine = create_engine(
-            "postgresql+psycopg://",
-            creator=lambda: connect(dsn, application=application, statement_timeout_seconds=15),
+        self._engine = engine_of(
+            dsn,
+            application=application,
+            statement_timeout_seconds=15,
             pool_size=size,
             max_overflow=0,
             pool_timeout=5,

@@ -11,7 +11,7 @@ import typer
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import field, show_fields, show_json, show_list
-from noonmark.cli.terminal.problems import CliError, ExitCode, database_address
+from noonmark.cli.terminal.problems import CliError, ExitCode
 
 if TYPE_CHECKING:
     from noonmark.cli.connections.contexts import Context, Contexts
@@ -147,6 +147,7 @@ def remove(name: Name, as_json: AsJson = False) -> None:
 def current_target(settings: Settings) -> dict[str, Any]:
     """Return the target of commands: an API or a database (`works_on`), and what decided that."""
     from noonmark.cli.connections.targets import target_of  # noqa: PLC0415
+    from noonmark.settings.postgres_url import database_address  # noqa: PLC0415
 
     target = target_of(settings)
     if target.url:

@@ -33,7 +33,7 @@ def migrate(
 ) -> None:
     """Migrate the schema to this release, create partitions for the next days, and create topics.
 
-    Safe to repeat and to run while services run.
+    Safe to repeat and to run while services run. If a later release has migrated, the schema stays as it is.
     """
     from noonmark.store.cluster.pools import pool_names  # noqa: PLC0415
     from noonmark.store.database.connect import connect  # noqa: PLC0415
@@ -47,7 +47,8 @@ def migrate(
         with connect(settings.dsn, application="cli") as connection:
             pools = pool_names(connection)
         status = schema.status(settings.dsn)
-    print(f"the database schema is at {status.current}, with {status.shards} shards")
+    for note in status.notes or [f"the database schema is at {status.current}, with {status.shards} shards"]:
+        print(note)
     if not skip_topics:
         create_topics(settings, pools)
 
@@ -66,13 +67,14 @@ def check(as_json: AsJson = False) -> None:
     search = Search((), ())
     with database_errors(settings):
         status = schema.status(settings.dsn)
-        if status.current == status.wanted:
+        if status.usable:
             with connect(settings.dsn, application="cli", autocommit=True) as connection:
                 search = find_stranded(connection)
     shown = {
         "server_version": status.server_version,
         "schema": status.current,
         "wanted": status.wanted,
+        "usable_from": status.revision.usable_from,
         "shards": status.shards,
         "days_ahead": status.days_ahead,
         "zone_data": status.zone_data,
@@ -81,9 +83,19 @@ def check(as_json: AsJson = False) -> None:
     problems = [*status.problems, *map(printable, map(str, search.found))]
     if as_json:
         stranded = [asdict(one) for one in search.found]
-        show_json({**shown, "problems": problems, "stranded": stranded, "unsearched": search.unsearched})
+        show_json(
+            {
+                **shown,
+                "notes": status.notes,
+                "problems": problems,
+                "stranded": stranded,
+                "unsearched": search.unsearched,
+            }
+        )
     else:
         show_fields(shown)
+        for note in status.notes:
+            print(note)
         for problem in problems:
             print(problem, file=sys.stderr)
         for table in search.unsearched:

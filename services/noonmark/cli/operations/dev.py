@@ -65,15 +65,24 @@ def up(
     ] = None,
     kafka_port: Annotated[int | None, typer.Option(help="Port of Kafka. (default: a free port)")] = None,
     api_port: Annotated[int | None, typer.Option(help="Port of the API. (default: a free port)")] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=1, help="Seconds that the start may take as long as there is progress. (default: 900)"
+        ),
+    ] = None,
 ) -> None:
     """Start the stack and run it until Ctrl-C or `noonmark dev down`.
 
+    It waits for each part as long as the part makes progress: it uses CPU time, or a server writes to its log.
+    It gives up after a minute without progress.
     If NOONMARK_DATABASE_URL or NOONMARK_KAFKA_BOOTSTRAP is set, that server is used and none is started.
     """
     commands = _commands()
     # Settings that the services would reject are rejected before anything is started.
     load_settings()
     from noonmark.devstack.options import StackOptions, default_services  # noqa: PLC0415 - optional extra
+    from noonmark.devstack.processes.patience import LIMIT_SECONDS  # noqa: PLC0415 - optional extra
 
     options = StackOptions(
         state_dir=state_dir,
@@ -83,6 +92,7 @@ def up(
         postgres_port=postgres_port,
         kafka_port=kafka_port,
         api_port=api_port,
+        timeout_seconds=timeout or LIMIT_SECONDS,
         services=default_services(handlers=handlers or (), path=str(path.resolve()) if path else None),
     )
     raise typer.Exit(commands.up(options))

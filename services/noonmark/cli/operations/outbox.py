@@ -12,7 +12,7 @@ from noonmark.cli.connections.audit_entries import write_entry
 from noonmark.cli.connections.context import changing, operator_settings
 from noonmark.cli.terminal.options import AsJson, as_uuid
 from noonmark.cli.terminal.output import field, show_json, show_list
-from noonmark.cli.terminal.problems import CliError, ExitCode, database_address, first_line
+from noonmark.cli.terminal.problems import CliError, ExitCode, first_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -57,6 +57,7 @@ def install(
 ) -> None:
     """Create the table `noonmark_outbox` in an application's database. Safe to repeat."""
     from noonmark.outbox import create_table_sql  # noqa: PLC0415
+    from noonmark.settings.postgres_url import database_address  # noqa: PLC0415
 
     if sql:
         print(create_table_sql(), end="")
@@ -172,6 +173,7 @@ def _connection(url: str) -> Iterator[psycopg.Connection]:
     """
     import psycopg  # noqa: PLC0415
 
+    from noonmark.settings.postgres_url import database_address  # noqa: PLC0415
     from noonmark.store.database.connect import connect  # noqa: PLC0415
 
     try:

@@ -9,7 +9,6 @@ import typer
 
 from noonmark.cli.connections.context import address_origins, operator_settings
 from noonmark.cli.terminal.options import Folder, LogLevel, MetricsHost, MetricsPort
-from noonmark.cli.terminal.problems import database_address
 
 if TYPE_CHECKING:
     from noonmark.settings import Settings
@@ -112,6 +111,7 @@ def _serve(name: str, **overrides: object) -> NoReturn:
 
 def _settings(name: str, **overrides: object) -> Settings:
     """Read a service's settings, options first, and log which database and brokers it will use."""
+    from noonmark.settings.postgres_url import database_address  # noqa: PLC0415
     from noonmark.telemetry.logs import configure_logs, get_logger  # noqa: PLC0415 - not for `--help`
 
     settings = operator_settings(**overrides)

@@ -13,7 +13,7 @@ import typer
 
 from noonmark.cli.submissions.events import as_json_text, create_of, word_of
 from noonmark.cli.terminal.output import field, printable, show_json, show_list
-from noonmark.cli.terminal.problems import ExitCode, database_address, first_line
+from noonmark.cli.terminal.problems import ExitCode, first_line
 from noonmark.core.schedules.time_facts import TimeFacts
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def read_context(settings: Settings) -> CheckContext:
     """Read time, ledger floor, facts, pools and workers from the database, if it is reachable."""
     import psycopg  # noqa: PLC0415
 
+    from noonmark.settings.postgres_url import database_address  # noqa: PLC0415
     from noonmark.store.cluster.catalogues import live_catalogues  # noqa: PLC0415
     from noonmark.store.cluster.pools import pool_names  # noqa: PLC0415
     from noonmark.store.database.connect import connect  # noqa: PLC0415

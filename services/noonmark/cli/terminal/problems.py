@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import typer
 
@@ -45,6 +44,8 @@ _FOLDER = " (run commands in the folder where it was started)"
 
 def database_away(dsn: str, reason: object) -> CliError:
     """Return the error of a database that is unreachable."""
+    from noonmark.settings.postgres_url import database_address  # noqa: PLC0415 - loads pydantic
+
     return CliError(
         f"cannot connect to the database {database_address(dsn)}: {first_line(reason)};"
         f" check NOONMARK_DATABASE_URL, or run `noonmark dev up`{_FOLDER}",
@@ -64,16 +65,6 @@ def broker_away(bootstrap: str, reason: object) -> CliError:
 def no_schema() -> CliError:
     """Return the error of a database that was not migrated."""
     return CliError("the database has no noonmark schema, or an older one; run `noonmark db migrate`")
-
-
-def database_address(dsn: str) -> str:
-    """Return host, port and database of a libpq URL, never its user or password."""
-    if "://" not in dsn:
-        return "of NOONMARK_DATABASE_URL"
-    parts = urlsplit(dsn)
-    # Without user and password; libpq also accepts a list of hosts.
-    hosts = parts.netloc.rpartition("@")[2] or "(local socket)"
-    return f"{parts.path.lstrip('/') or 'of the user'} at {hosts}"
 
 
 def first_line(reason: object) -> str:

@@ -14,7 +14,7 @@ from noonmark.service.database_errors import DbFault
 from noonmark.service.runner import Service, StartError
 from noonmark.settings import Settings
 from noonmark.store.database.connect import connect
-from noonmark.store.migrations.revisions import known_revisions, too_old
+from noonmark.store.migrations.revisions import read_revision
 
 T = TypeVar("T")
 
@@ -30,27 +30,24 @@ def await_install(service: Service) -> Install:
     """Read the facts of the installation, waiting while the database is down.
 
     Raises:
-        StartError: the database has no noonmark schema, or the schema of an earlier release.
+        StartError: the database has no noonmark schema, or a schema that this release cannot use.
     """
 
     def read(connection: psycopg.Connection) -> Install:
         try:
-            row = connection.execute(
-                "select shards, (select version_num from alembic_version) from install"
-            ).fetchone()
+            row = connection.execute("select shards from install").fetchone()
         except psycopg.errors.UndefinedTable:
             row = None
         if row is None:
             raise StartError(
                 "the database has no noonmark schema: run `noonmark db migrate`, then start again"
             )
-        shards, revision = row
-        if too_old(revision):
-            raise StartError(
-                f"the schema is at revision {revision}, but this release needs {known_revisions()[-1]}: run"
-                " `noonmark db migrate` of this release, then start again"
-            )
-        return Install(shards=shards)
+        revision = read_revision(connection)
+        if revision.problem is not None:
+            raise StartError(f"{revision.problem}, then start again")
+        if revision.note is not None:
+            service.log.info("schema_of_a_later_release", revision=revision.current)
+        return Install(shards=row[0])
 
     return await_read(service, read)
 

@@ -12,36 +12,12 @@ from pydantic import SecretStr
 from noonmark.core.access.issuer_urls import issuer_url_problem
 from noonmark.core.states import Lane
 from noonmark.outbox.bindings import parse_bindings
+from noonmark.settings.postgres_url import check_database_url
 
-_URL_FORM: Final = "postgresql://user:password@host:port/database"
 _DAY_SECONDS: Final = 86_400
 UrlText = TypeVar("UrlText", str, SecretStr)
 
 _BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
-
-
-def check_database_url(url: str) -> None:
-    """Refuse a URL that libpq cannot read. The message shows no part of it: it may contain a password.
-
-    Raises:
-        ValueError: if libpq cannot read it; the message completes a sentence about the setting.
-    """
-    from psycopg import ProgrammingError  # noqa: PLC0415 - a driver takes a while to load
-    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
-
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise ValueError(f"is not a Postgres URL: use {_URL_FORM}")
-    try:
-        parts = conninfo_to_dict(url)
-    except ProgrammingError:
-        # Without the cause: libpq quotes the URL, and a traceback would show it.
-        raise ValueError(
-            f"cannot be read as a Postgres URL: use {_URL_FORM}, with %40 for @, %2F for / and %25 for % "
-            f"in the password"
-        ) from None
-    for port in str(parts.get("port") or "").split(","):
-        if port and not (port.isdecimal() and 1 <= int(port) <= 65_535):
-            raise ValueError(f"has a port that is not a number from 1 to 65535: use {_URL_FORM}")
 
 
 def check_app_outboxes(given: str) -> None:

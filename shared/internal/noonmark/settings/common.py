@@ -9,14 +9,15 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings
 
 from noonmark.core.zones.zones import ZoneData
-from noonmark.settings.checks import check_database_url
+from noonmark.settings.postgres_url import check_database_url
 
 
 class PostgresSettings(BaseSettings):
     """How a service connects to Postgres."""
 
     database_url: SecretStr = Field(
-        SecretStr("postgresql://localhost/noonmark"), description="Postgres 15 or newer, as a libpq URL."
+        SecretStr("postgresql://localhost/noonmark"),
+        description="Postgres 15 or newer, as a libpq URL or connection string.",
     )
 
     @field_validator("database_url")

@@ -10,6 +10,7 @@ from noonmark.devstack.kafka.probe import wait_ready
 from noonmark.devstack.postgres.server import DATABASE, USER, wait_for_query
 from noonmark.devstack.postgres.server import DEFAULT_SETTINGS as POSTGRES_SETTINGS
 from noonmark.devstack.processes.errors import DevStackError
+from noonmark.devstack.processes.patience import Patience, Wait
 from noonmark.devstack.processes.ports import LOOPBACK, free_port, require_free
 from noonmark.devstack.state import ProcessEntry
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 POSTGRES_IMAGE: Final = "postgres:18"
 _PASSWORD = "noonmark"  # noqa: S105 - published on the loopback only, removed with the container
-_START_SECONDS = 120.0
 _INSIDE_KAFKA = 9092
 _INSIDE_POSTGRES = 5432
 
@@ -55,9 +55,9 @@ class _ContainerPart:
     name: str
     _inside_port: int
 
-    def __init__(self, port: int | None) -> None:
-        """Takes the wanted port on the loopback."""
-        self._wanted = port
+    def __init__(self, port: int | None, patience: Patience) -> None:
+        """Takes the wanted port on the loopback, and how long a start may take."""
+        self._wanted, self._patience = port, patience
         self._port = 0
         self._container: DockerContainer | None = None
 
@@ -86,6 +86,16 @@ class _ContainerPart:
                 f"The container for {self.name} stopped while it started.",
                 detail=self._last_words(),
             )
+
+    def _wait(self) -> Wait:
+        written = 0
+
+        def has_logged() -> bool:
+            nonlocal written
+            before, written = written, len(self._last_words())
+            return written > before
+
+        return self._patience.wait_for(self.name, has_logged)
 
     def _last_words(self) -> str:
         output = () if self._container is None else self._container.get_logs()
@@ -156,7 +166,7 @@ class PostgresContainerPart(_ContainerPart):
         return container
 
     def _wait_ready(self) -> bool:
-        return wait_for_query(self.address, alive=self.is_running, timeout_seconds=_START_SECONDS)
+        return wait_for_query(self.address, alive=self.is_running, wait=self._wait())
 
 
 class KafkaContainerPart(_ContainerPart):
@@ -179,7 +189,7 @@ class KafkaContainerPart(_ContainerPart):
         return container
 
     def _wait_ready(self) -> bool:
-        return wait_ready(self.address, timeout_seconds=_START_SECONDS, alive=self.is_running)
+        return wait_ready(self.address, alive=self.is_running, wait=self._wait())
 
 
 def container_settings(port: int) -> dict[str, str]:

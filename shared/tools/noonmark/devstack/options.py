@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from noonmark.devstack.processes.patience import LIMIT_SECONDS, STALLED_SECONDS
+
 StackKind = Literal["embedded", "containers"]
 
 DEFAULT_STATE_DIR: Final = Path(".noonmark")
@@ -79,7 +81,8 @@ class StackOptions:
         services: What to start, in order.
         namespace: The namespace of unsigned events on the submission topics, unless
             NOONMARK_BOUND_TOPICS sets it.
-        ready_seconds: How long the services may take to become ready.
+        timeout_seconds: How long the start may take as long as there is progress.
+        stalled_seconds: How long a part may take without progress.
     """
 
     state_dir: Path = DEFAULT_STATE_DIR
@@ -93,7 +96,8 @@ class StackOptions:
     migrate: tuple[str, ...] = (*CLI, "db", "migrate")
     services: tuple[ServiceSpec, ...] = field(default_factory=default_services)
     namespace: str = "default"
-    ready_seconds: float = 60.0
+    timeout_seconds: float = LIMIT_SECONDS
+    stalled_seconds: float = STALLED_SECONDS
 
     def to_json(self) -> str:
         """For the command line of a detached supervisor."""

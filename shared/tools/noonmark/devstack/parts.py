@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import signal
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from noonmark.devstack.kafka.java import Say
 from noonmark.devstack.kafka.server import KafkaServer, start_kafka
 from noonmark.devstack.options import ServiceSpec
 from noonmark.devstack.postgres.server import PostgresServer, start_postgres
 from noonmark.devstack.processes import processes
 from noonmark.devstack.processes.errors import DevStackError, explain_os_error
+from noonmark.devstack.processes.patience import CpuTime, Patience, Wait
 from noonmark.devstack.processes.ports import LOOPBACK
 from noonmark.devstack.processes.processes import Process, ProcessId
 from noonmark.devstack.state import ProcessEntry
@@ -126,10 +127,10 @@ class PostgresPart(_ServerPart[PostgresServer]):
     _stop_signal = signal.SIGINT
     _grace_seconds = 30.0
 
-    def __init__(self, data_dir: Path, log_file: Path, port: int | None, say: Say) -> None:
-        """Takes the data folder, the log, the wanted port, and the receiver of progress lines."""
+    def __init__(self, data_dir: Path, log_file: Path, port: int | None, patience: Patience) -> None:
+        """Takes the data folder, the log, the wanted port, and how long a start may take."""
         super().__init__(port)
-        self._data_dir, self._log_file, self._say = data_dir, log_file, say
+        self._data_dir, self._log_file, self._patience = data_dir, log_file, patience
 
     @property
     def address(self) -> str:
@@ -138,7 +139,13 @@ class PostgresPart(_ServerPart[PostgresServer]):
         return self._server.url
 
     def _launch(self) -> PostgresServer:
-        return start_postgres(self._data_dir, port=self._port, log_file=self._log_file, say=self._say)
+        return start_postgres(
+            self._data_dir,
+            port=self._port,
+            log_file=self._log_file,
+            say=self._patience.say,
+            patience=self._patience,
+        )
 
 
 class KafkaPart(_ServerPart[KafkaServer]):
@@ -148,11 +155,13 @@ class KafkaPart(_ServerPart[KafkaServer]):
     _stop_signal = signal.SIGTERM
     _grace_seconds = 20.0
 
-    def __init__(self, data_dir: Path, log_file: Path, port: int | None, heap_mb: int, say: Say) -> None:
-        """Takes the data folder, the log, the wanted port, the heap, and the receiver of progress lines."""
+    def __init__(
+        self, data_dir: Path, log_file: Path, port: int | None, heap_mb: int, patience: Patience
+    ) -> None:
+        """Takes the data folder, the log, the wanted port, the heap, and how long a start may take."""
         super().__init__(port)
         self._data_dir, self._log_file = data_dir, log_file
-        self._heap_mb, self._say = heap_mb, say
+        self._heap_mb, self._patience = heap_mb, patience
 
     @property
     def address(self) -> str:
@@ -162,7 +171,12 @@ class KafkaPart(_ServerPart[KafkaServer]):
 
     def _launch(self) -> KafkaServer:
         return start_kafka(
-            self._data_dir, port=self._port, heap_mb=self._heap_mb, log_file=self._log_file, say=self._say
+            self._data_dir,
+            port=self._port,
+            heap_mb=self._heap_mb,
+            log_file=self._log_file,
+            say=self._patience.say,
+            patience=self._patience,
         )
 
 
@@ -229,12 +243,39 @@ class ServicePart:
         if self._process is not None:
             processes.kill(self._process)
 
+    def wait(self, patience: Patience) -> Wait:
+        """Begins to wait until it is ready. What it logs is no progress: it may repeat what is missing."""
+        assert self._process is not None
+        return patience.wait_for(self.name, CpuTime(self._process.pid))
+
     def error(self, what: str) -> DevStackError:
         """An error about this service, with the end of its log."""
         return DevStackError(
-            f"{self.name} {what}; the end of its log {self.log_file}:",
+            f"{what} The end of its log {self.log_file}:",
             detail=processes.tail_since(self.log_file, self._log_offset) or "(it wrote nothing)",
         )
+
+
+def await_ready(services: Sequence[ServicePart], patience: Patience) -> None:
+    """Waits until all of these are ready.
+
+    Raises:
+        DevStackError: One has ended, or is not ready in time; the message has the end of its log.
+    """
+    waiting = {service: service.wait(patience) for service in services}
+    while waiting:
+        for service, wait in list(waiting.items()):
+            if not service.is_running():
+                raise service.error(f"{service.name} {service.end_reason()} while it started.")
+            missing = service.readiness()
+            if not missing:
+                del waiting[service]
+                continue
+            try:
+                wait.check(missing)
+            except DevStackError as error:
+                raise service.error(str(error)) from None
+        time.sleep(0.1)
 
 
 def http_readiness(url: str) -> str:

@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from noonmark.devstack.processes.errors import DevStackError
-from noonmark.devstack.state import StackState
+from noonmark.devstack.state import StackState, state_file
+from noonmark.settings.postgres_url import database_address
 
 
 class Reporter:
@@ -66,7 +67,11 @@ class Reporter:
     def addresses(self, state: StackState) -> None:
         """Shows the addresses of a running stack, unshortened so that they can be copied."""
         rows = {"API": state.api_url, "API key": state.api_key_file}
-        rows |= {"Postgres": state.database_url, "Kafka": state.kafka_bootstrap, **state.metrics}
+        # Without the password: this ends up in scroll-back, in logs of builds and in bug reports.
+        file = state_file(Path(state.log_dir).parent)
+        database = f"{database_address(state.database_url)} (its URL with the password is in {file})"
+        rows |= {"Postgres": database if state.database_url else "", "Kafka": state.kafka_bootstrap}
+        rows |= state.metrics
         rows["logs"] = state.log_dir
         width = max(len(name) for name in rows)
         for name, address in rows.items():

@@ -94,7 +94,8 @@ class StackState:
         }
 
 
-def _state_file(state_dir: Path) -> Path:
+def state_file(state_dir: Path) -> Path:
+    """Where the addresses of a stack are kept, readable by its owner only."""
     return state_dir / "stack.json"
 
 
@@ -109,7 +110,7 @@ def write_private(path: Path, text: str) -> None:
 
 def save(state_dir: Path, state: StackState) -> None:
     """Writes `stack.json`."""
-    write_private(_state_file(state_dir), json.dumps(asdict(state), indent=2) + "\n")
+    write_private(state_file(state_dir), json.dumps(asdict(state), indent=2) + "\n")
 
 
 def load(state_dir: Path) -> StackState | None:
@@ -118,7 +119,7 @@ def load(state_dir: Path) -> StackState | None:
     Raises:
         DevStackError: Another version wrote it, or a person edited it.
     """
-    path = _state_file(state_dir)
+    path = state_file(state_dir)
     try:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         data["supervisor"] = ProcessEntry(**data["supervisor"])
@@ -135,7 +136,7 @@ def load(state_dir: Path) -> StackState | None:
 
 def remove(state_dir: Path) -> None:
     """Removes `stack.json`: nothing runs any more."""
-    _state_file(state_dir).unlink(missing_ok=True)
+    state_file(state_dir).unlink(missing_ok=True)
 
 
 @contextmanager

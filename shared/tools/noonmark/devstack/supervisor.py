@@ -19,10 +19,11 @@ from noonmark.devstack.access import KEY_FILE, ensure_key
 from noonmark.devstack.kafka.probe import require_reachable
 from noonmark.devstack.leftovers import end_leftovers
 from noonmark.devstack.options import StackOptions
-from noonmark.devstack.parts import KafkaPart, Part, PostgresPart, ServicePart
+from noonmark.devstack.parts import KafkaPart, Part, PostgresPart, ServicePart, await_ready
 from noonmark.devstack.processes import processes
 from noonmark.devstack.processes.errors import DevStackError, disk_full, explain_os_error
 from noonmark.devstack.processes.interrupts import Interrupts, StopRequested
+from noonmark.devstack.processes.patience import Patience
 from noonmark.devstack.processes.ports import LOOPBACK, free_port, require_free
 from noonmark.devstack.processes.processes import ProcessId
 from noonmark.devstack.report import Reporter
@@ -40,7 +41,6 @@ _PREFIX = "noonmark"
 _BOUND_VARIABLE = "NOONMARK_BOUND_TOPICS"
 _NEEDED_BYTES = 500_000_000
 _POLL_SECONDS = 0.5
-_MIGRATE_SECONDS = 180.0
 _LONGEST_WAIT_SECONDS = 30.0
 _HEALTHY_SECONDS = 30.0
 
@@ -67,6 +67,9 @@ class Supervisor:
         self._logs = self._dir / "logs"
         self._watched: list[_Watched] = []
         self._interrupts = Interrupts()
+        self._patience = Patience(
+            options.timeout_seconds, stalled_seconds=options.stalled_seconds, say=reporter.line
+        )
         own = ProcessId.of(os.getpid())
         self._state = StackState(ProcessEntry(own.pid, own.started), log_dir=str(self._logs))
 
@@ -141,20 +144,19 @@ class Supervisor:
         if self._options.stack == "containers":
             from noonmark.devstack.containers import PostgresContainerPart  # noqa: PLC0415 - optional extra
 
-            return self._start_server(PostgresContainerPart(wanted))
-        port = wanted or self._port("postgres")
-        log_file, say = self._log("postgres"), self._reporter.line
-        return self._start_server(PostgresPart(self._dir / "postgres", log_file, port, say))
+            return self._start_server(PostgresContainerPart(wanted, self._patience))
+        port, log_file = wanted or self._port("postgres"), self._log("postgres")
+        return self._start_server(PostgresPart(self._dir / "postgres", log_file, port, self._patience))
 
     def _start_kafka(self) -> str:
         wanted = self._options.kafka_port
         if self._options.stack == "containers":
             from noonmark.devstack.containers import KafkaContainerPart  # noqa: PLC0415 - optional extra
 
-            return self._start_server(KafkaContainerPart(wanted))
+            return self._start_server(KafkaContainerPart(wanted, self._patience))
         port, log_file = wanted or self._port("kafka"), self._log("kafka")
-        heap_mb, say = self._options.heap_mb, self._reporter.line
-        return self._start_server(KafkaPart(self._dir / "kafka", log_file, port, heap_mb, say))
+        heap_mb = self._options.heap_mb
+        return self._start_server(KafkaPart(self._dir / "kafka", log_file, port, heap_mb, self._patience))
 
     def _start_server(self, part: Part) -> str:
         with self._reporter.step(part.name, "starting") as result:
@@ -168,7 +170,7 @@ class Supervisor:
         with self._reporter.step("database", "migrating, creating topics") as result:
             log_file = self._log("migrate")
             code = processes.run(
-                self._options.migrate, log_file=log_file, timeout_seconds=_MIGRATE_SECONDS, env=env
+                self._options.migrate, log_file=log_file, name="database", patience=self._patience, env=env
             )
             if code != 0:
                 command = " ".join(self._options.migrate)
@@ -205,22 +207,9 @@ class Supervisor:
     def _wait_ready(self, services: list[ServicePart]) -> None:
         if not services:
             return
-        give_up_at = time.monotonic() + self._options.ready_seconds
-        waiting = list(services)
-        with self._reporter.step(
-            "services", f"starting {', '.join(part.name for part in services)}"
-        ) as result:
-            while waiting:
-                for service in list(waiting):
-                    if not service.is_running():
-                        raise service.error(f"{service.end_reason()} while it started")
-                    missing = service.readiness()
-                    if not missing:
-                        waiting.remove(service)
-                    elif time.monotonic() > give_up_at:
-                        seconds = self._options.ready_seconds
-                        raise service.error(f"was not ready after {seconds:.0f} s: {missing}")
-                time.sleep(0.1)
+        names = ", ".join(part.name for part in services)
+        with self._reporter.step("services", f"starting {names}") as result:
+            await_ready(services, self._patience)
             result.append("ready")
 
     def _environment(self, database_url: str, bootstrap: str) -> dict[str, str]:
@@ -276,6 +265,7 @@ class Supervisor:
             watched.restart_at = None
             watched.started_at = now
             watched.restarts += 1
+            self._patience.renew()
             try:
                 part.start()
                 self._reporter.line(f"{part.name} restarted")

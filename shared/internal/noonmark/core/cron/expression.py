@@ -224,7 +224,12 @@ def is_hashed(expression: str) -> bool:
 
 
 def parse_cron(
-    expression: str, *, dialect: str = "unix", seconds_field: str | None = None, seed: str = ""
+    expression: str,
+    *,
+    dialect: str = "unix",
+    seconds_field: str | None = None,
+    seed: str = "",
+    stored: bool = False,
 ) -> CronRule:
     """Parse an expression or a nickname such as `@daily`; results are cached.
 
@@ -233,18 +238,27 @@ def parse_cron(
         dialect: "unix" or "quartz".
         seconds_field: "first" or "last": where six fields of dialect "unix" have the seconds; None: first.
         seed: the job's name, from which `H` picks its values; the same seed always gives the same values.
+        stored: the expression was accepted by an earlier release: read what it accepted, too.
 
     Raises:
         CronError: the grammar is broken, or the expression never fires. The message names the field, the
             character and what is allowed there.
     """
     seed = seed if seed and is_hashed(expression) else ""
-    return _parse(expression, dialect, seconds_field, seed)
+    return _parse(expression, dialect, seconds_field, seed, stored)
 
 
 @lru_cache(maxsize=8192)
-def _parse(expression: str, dialect: str, seconds_field: str | None, seed: str) -> CronRule:
-    written = read_expression(expression, dialect=dialect, seconds_field=seconds_field, seed=seed)
+def _parse(
+    expression: str,
+    dialect: str,
+    seconds_field: str | None,
+    seed: str,
+    stored: bool,
+) -> CronRule:
+    written = read_expression(
+        expression, dialect=dialect, seconds_field=seconds_field, seed=seed, stored=stored
+    )
     by_name = {each.name: each for each in written.fields}
     days, weekdays = by_name["day-of-month"], by_name["day-of-week"]
     starred = days.starred or weekdays.starred

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from noonmark.core.cron.days import DayTerm
@@ -77,10 +77,16 @@ class Field:
     low: int
     high: int
     top: int  # the largest number that may be written: 7 for a second Sunday, else `high`
-    max_step: int
+    max_step: int  # a longer one leaves only the first value
     names: tuple[str, ...] = ()
     forms: str = "H"  # what is allowed in addition to values, ranges, lists and steps
     shift: int = 0  # by how much the written numbers exceed those of the mask
+    period: str = ""  # `every` with a step of this unit is the period that a long step probably meant
+
+    @property
+    def as_stored(self) -> Field:
+        """This field as earlier releases accepted it: with a step as high as its highest value."""
+        return self if self.name == "year" else replace(self, max_step=max(self.max_step, self.high))
 
     @property
     def allowed(self) -> str:
@@ -97,13 +103,13 @@ class Field:
 
 _MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-SECOND: Final = Field("second", 0, 59, 59, 59)
-MINUTE: Final = Field("minute", 0, 59, 59, 59)
-HOUR: Final = Field("hour", 0, 23, 23, 23)
-DAY: Final = Field("day-of-month", 1, 31, 31, 31, (), "?, L, L-n, LW, nW, H")
-MONTH: Final = Field("month", 1, 12, 12, 12, _MONTHS)
+SECOND: Final = Field("second", 0, 59, 59, 59, period="s")
+MINUTE: Final = Field("minute", 0, 59, 59, 59, period="m")
+HOUR: Final = Field("hour", 0, 23, 23, 23, period="h")
+DAY: Final = Field("day-of-month", 1, 31, 31, 30, (), "?, L, L-n, LW, nW, H", period="d")
+MONTH: Final = Field("month", 1, 12, 12, 11, _MONTHS)
 WEEKDAY: Final = Field("day-of-week", 0, 6, 7, 7, _WEEKDAYS, "?, d#n, dL, H")
-QUARTZ_WEEKDAY: Final = Field("day-of-week", 1, 7, 7, 7, _WEEKDAYS, "?, L, d#n, dL, H", 1)
+QUARTZ_WEEKDAY: Final = Field("day-of-week", 1, 7, 7, 6, _WEEKDAYS, "?, L, d#n, dL, H", 1)
 YEAR: Final = Field("year", FIRST_YEAR, LAST_YEAR, LAST_YEAR, LAST_YEAR - FIRST_YEAR, (), "")
 
 _HASH_DAYS: Final = 28
@@ -205,7 +211,7 @@ def _values(spec: Field, item: str, at: int, seed: str) -> list[int]:
         low = _value(spec, left, at)
         low = 0 if low > spec.high else low
         high = spec.high if slash else low
-    step = _step(spec, step_text, step_at, spec.max_step) if slash else 1
+    step = _step(spec, step_text, step_at, spec.max_step, base) if slash else 1
     return _expanded(spec, low, high, step)
 
 
@@ -225,19 +231,25 @@ def _range(spec: Field, low: int, high: int, at: int) -> tuple[int, int]:
     return low, high + spec.high - spec.low + 1
 
 
-def _step(spec: Field, text: str, at: int, most: int) -> int:
-    step = int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else 0
-    if not 1 <= step <= most:
-        long = (
-            f"; a longer step would leave only the first value: write {spec.low}" if step > spec.high else ""
-        )
-        raise CronError(
-            f"cron {spec.name} field: step {quoted(text)} at character {at} is not allowed; use 1 to {most}"
-            f"{long}",
-            at,
-            spec.name,
-        )
-    return step
+def _step(spec: Field, text: str, at: int, most: int, base: str) -> int:
+    """Return the step that follows `base`, at most `most`."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else 0
+    if 1 <= number <= most:
+        return number
+    long = _long_step(spec, number, base) if number > spec.max_step else ""
+    raise CronError(
+        f"cron {spec.name} field: step {quoted(text)} at character {at} is not allowed;"
+        f" use 1 to {most}{long}",
+        at,
+        spec.name,
+    )
+
+
+def _long_step(spec: Field, number: int, base: str) -> str:
+    """Return what to write instead of a step that is longer than all values of the field."""
+    first = str(spec.low) if base == "*" else base.partition("-")[0] if base[:1] not in "Hh" else base
+    period = f'; for a fixed period write {{"every": "{number}{spec.period}"}}' if spec.period else ""
+    return f"; a longer step would leave only the first value: write {first[:8]}{period}"
 
 
 _HASH_FORM: Final = re.compile(r"[Hh](?:\(([^-()]*)-([^-()]*)\))?")
@@ -255,7 +267,7 @@ def _hashed(spec: Field, base: str, step_text: str | None, at: int, seed: str) -
         high = _value(spec, found.group(2), at + 3 + len(found.group(1)))
         choice = _expanded(spec, *_range(spec, low, high, at + 2))
     most = min(len(choice), spec.max_step)
-    step = 0 if step_text is None else _step(spec, step_text, at + len(base) + 1, most)
+    step = 0 if step_text is None else _step(spec, step_text, at + len(base) + 1, most, base)
     if not seed:
         raise CronError(
             f"cron {spec.name} field: {quoted(base)} at character {at} depends on the job's name, but "

@@ -69,8 +69,17 @@ _NICKNAMES: Final = {
 }
 
 
-def read_expression(expression: str, *, dialect: str, seconds_field: str | None, seed: str) -> Written:
+def read_expression(
+    expression: str, *, dialect: str, seconds_field: str | None, seed: str, stored: bool = False
+) -> Written:
     """Read all fields of an expression; `noonmark.core.cron.expression.parse_cron` turns them into a rule.
+
+    Args:
+        expression: as the user wrote it.
+        dialect: "unix" or "quartz".
+        seconds_field: as for `parse_cron`.
+        seed: what `H` is hashed from.
+        stored: also read the steps that only earlier releases accepted.
 
     Raises:
         CronError: the syntax is wrong. Whether any day matches is not checked.
@@ -91,6 +100,8 @@ def read_expression(expression: str, *, dialect: str, seconds_field: str | None,
     else:
         tokens = [(match.group(), match.start() + 1) for match in re.finditer(r"[^ \t]+", expression)]
     specs, order = _specs(tokens, dialect, seconds_field)
+    if stored:
+        specs = tuple(spec.as_stored for spec in specs)
     note = _note(specs, dialect, order)
     read = _read_fields(specs, tokens, seed, note)
     if dialect == "quartz":

@@ -50,6 +50,7 @@ def load_schedule(spec: Mapping[str, Any], by_digest: ByDigest | None = None) ->
             spec.get("dialect", "unix"),
             spec.get("seconds_field"),
             spec.get("seed", ""),
+            stored=True,
             **clock,
             **shape,
         )

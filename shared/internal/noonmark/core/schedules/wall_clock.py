@@ -146,6 +146,7 @@ class Cron(WallClock):
         dialect: "unix" or "quartz".
         seconds_field: where a unix expression with six fields has its seconds; None: first.
         seed: what `H` is hashed from; "" if the expression has no `H`.
+        stored: read from the store, so also an expression that only earlier releases accepted.
 
     Raises:
         ScheduleError: on construction, if the expression is refused.
@@ -156,6 +157,7 @@ class Cron(WallClock):
     dialect: str = "unix"
     seconds_field: str | None = None
     seed: str = ""
+    stored: bool = field(default=False, compare=False, repr=False)
     rule: CronRule = field(init=False, compare=False, repr=False)
     _mapped: Any = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
@@ -163,7 +165,11 @@ class Cron(WallClock):
     def __post_init__(self) -> None:
         try:
             rule = parse_cron(
-                self.expression, dialect=self.dialect, seconds_field=self.seconds_field, seed=self.seed
+                self.expression,
+                dialect=self.dialect,
+                seconds_field=self.seconds_field,
+                seed=self.seed,
+                stored=self.stored,
             )
         except CronError as error:
             raise ScheduleError("/cron", error.message, error.position, error.field) from None

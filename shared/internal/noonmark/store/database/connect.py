@@ -34,7 +34,7 @@ def connect(
     plan from a time when a queue was empty survives), and any transaction pooler may be used.
 
     Args:
-        dsn: libpq URL; `options` in it are kept.
+        dsn: libpq URL or connection string; `options` in it are kept.
         application: shown in `pg_stat_activity`.
         autocommit: True if each statement is its own transaction.
         statement_timeout_seconds: the server cancels a statement after this.
@@ -52,11 +52,3 @@ def connect(
         f" {_SERVER_KEEPALIVE}",
         **_KEEPALIVE,  # type: ignore[arg-type]
     )
-
-
-def sqlalchemy_url(dsn: str) -> str:
-    """Add the psycopg 3 driver to a libpq URL."""
-    for scheme in ("postgresql://", "postgres://"):
-        if dsn.startswith(scheme):
-            return "postgresql+psycopg://" + dsn.removeprefix(scheme)
-    return dsn

@@ -1,23 +1,30 @@
 """Runs migrations: one process at a time, with a short timeout for locks that live services hold."""
 
+import psycopg
 from alembic import context
-from sqlalchemy import create_engine, pool, text
+from sqlalchemy import text
+
+from noonmark.store.migrations.revisions import read_revision, record_usable_from
 
 LOCK = "select pg_advisory_xact_lock(hashtext('noonmark_migrate'))"
 
 
 def run() -> None:
-    """Upgrade under an advisory lock, with lock and statement timeouts."""
-    url = context.config.get_main_option("sqlalchemy.url")
-    assert url is not None
-    engine = create_engine(url, poolclass=pool.NullPool)
-    with engine.connect() as connection:
-        context.configure(connection=connection, transaction_per_migration=False)
-        with context.begin_transaction():
-            connection.execute(text("set local lock_timeout = '10s'"))
-            connection.execute(text("set local statement_timeout = '15min'"))
-            connection.execute(text(LOCK))
-            context.run_migrations()
+    """Upgrade under an advisory lock, with lock and statement timeouts; leave the schema of a later release as it is."""
+    connection = context.config.attributes["connection"]
+    context.configure(connection=connection, transaction_per_migration=False)
+    with context.begin_transaction():
+        connection.execute(text("set local lock_timeout = '10s'"))
+        connection.execute(text("set local statement_timeout = '15min'"))
+        connection.execute(text("set local idle_in_transaction_session_timeout = '60s'"))
+        connection.execute(text(LOCK))
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, psycopg.Connection)
+        # Read under the lock: a later release may have migrated while this process waited.
+        if read_revision(driver).is_later:
+            return
+        context.run_migrations()
+        record_usable_from(driver, max(each.module.usable_from for each in context.script.walk_revisions()))
 
 
 run()

@@ -9,14 +9,13 @@ from pathlib import Path
 import psycopg
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, pool
 
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.store.cluster.pools import register_pool
-from noonmark.store.database.connect import sqlalchemy_url
+from noonmark.store.database.connect import connect
+from noonmark.store.database.engines import engine_of
 from noonmark.store.migrations.api_role import RoleError, ensure_api_role, lend_statement, may_take_on
+from noonmark.store.migrations.revisions import SchemaRevision, known_revisions, read_revision
 from noonmark.store.schedules.time_facts import active_zone_data
 from noonmark.store.schedules.zone_data import differing_zone_data, ensure_active
 
@@ -34,8 +33,7 @@ class SchemaStatus:
     """What `noonmark db check` reports."""
 
     server_version: int
-    current: str | None
-    wanted: str
+    revision: SchemaRevision
     shards: int | None
     days_ahead: int
     zone_data: str
@@ -46,26 +44,43 @@ class SchemaStatus:
     """The statement with which an administrator grants the API's role to this user; None if it is granted."""
 
     @property
+    def current(self) -> str | None:
+        """Revision of the database; None if it has no schema."""
+        return self.revision.current
+
+    @property
+    def wanted(self) -> str:
+        """Revision of this release."""
+        return known_revisions()[-1]
+
+    @property
+    def usable(self) -> bool:
+        """Whether this release can use the schema."""
+        return self.revision.problem is None
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what is unusual, but no problem."""
+        return [self.revision.note] if self.revision.note is not None else []
+
+    @property
     def problems(self) -> list[str]:
         """Sentences that say what is wrong and what to do; empty if the database is ready."""
         found = []
         if self.server_version < MINIMUM_SERVER:
             found.append(f"Postgres {self.server_version // 10_000} is too old; noonmark needs 15 or newer")
-        if self.current != self.wanted:
-            found.append(
-                f"the schema is at {self.current or 'nothing'}, this release needs {self.wanted}:"
-                " run `noonmark db migrate`"
-            )
+        if self.revision.problem is not None:
+            found.append(self.revision.problem)
         elif self.days_ahead < 1:
             found.append(
                 "no ledger partition exists for tomorrow: start a trigger, or run `noonmark db migrate`"
             )
-        if self.current == self.wanted and self.lend_role is not None:
+        if self.usable and self.lend_role is not None:
             found.append(
                 "this user cannot use the API's role, so the API cannot answer any request: ask an administrator"
                 f" of the server to run `{self.lend_role}`"
             )
-        if self.current == self.wanted and self.zone_data != self.active_zone_data:
+        if self.usable and self.zone_data != self.active_zone_data:
             found.append(differing_zone_data(self.zone_data, self.active_zone_data))
         return found
 
@@ -73,15 +88,18 @@ class SchemaStatus:
 def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> None:
     """Upgrade the schema to this release and create the ledger's next days. Safe to repeat.
 
+    The schema of a later release that this one can use is left as it is.
+
     Args:
         dsn: libpq URL of the database, as its owner.
         shards: number of shards of a new installation; an existing one keeps its number.
         days_ahead: number of days after today for which partitions are created.
 
     Raises:
-        SchemaError: the server is too old, or the API's role does not exist and cannot be created.
+        SchemaError: the server is too old, the API's role does not exist and cannot be created, or the schema is
+            of a later release and this one cannot use it.
     """
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with connect(dsn, application="migrate", autocommit=True) as connection:
         if connection.info.server_version < MINIMUM_SERVER:
             raise SchemaError(
                 f"Postgres {connection.info.server_version // 10_000} is too old; noonmark needs 15 or newer"
@@ -90,8 +108,10 @@ def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> N
             ensure_api_role(connection)
         except RoleError as error:
             raise SchemaError(str(error)) from error
-    command.upgrade(_config(dsn), "head")
-    with psycopg.connect(dsn) as connection:
+    _upgrade(dsn)
+    with connect(dsn, application="migrate") as connection:
+        if (problem := read_revision(connection).problem) is not None:
+            raise SchemaError(problem)
         connection.execute("insert into install (shards) values (%s) on conflict do nothing", [shards])
         register_pool(connection, "default")
         ensure_active(connection, zone_data_version())
@@ -108,28 +128,23 @@ def make_day(connection: psycopg.Connection, day: date) -> bool:
 
 def status(dsn: str) -> SchemaStatus:
     """Read the status of the database, without any change."""
-    engine = create_engine(sqlalchemy_url(dsn), poolclass=pool.NullPool)
-    with engine.connect() as connection:
-        current = MigrationContext.configure(connection).get_current_revision()
-        raw = connection.connection.driver_connection
-        assert isinstance(raw, psycopg.Connection)
+    with connect(dsn, application="migrate") as connection:
+        revision = read_revision(connection)
         shards, days_ahead, active = None, -1, None
-        if current is not None:
-            row = raw.execute("select shards from install").fetchone()
+        if revision.current is not None:
+            row = connection.execute("select shards from install").fetchone()
             shards = row[0] if row else None
-            days_ahead = _days_ahead(raw)
-        wanted = ScriptDirectory.from_config(_config(dsn)).get_current_head() or ""
-        if current == wanted:
-            active = active_zone_data(raw)
+            days_ahead = _days_ahead(connection)
+        if revision.problem is None:
+            active = active_zone_data(connection)
         return SchemaStatus(
-            server_version=raw.info.server_version,
-            current=current,
-            wanted=wanted,
+            server_version=connection.info.server_version,
+            revision=revision,
             shards=shards,
             days_ahead=days_ahead,
             zone_data=zone_data_version(),
             active_zone_data=active,
-            lend_role=None if may_take_on(raw) else lend_statement(raw),
+            lend_role=None if may_take_on(connection) else lend_statement(connection),
         )
 
 
@@ -151,8 +166,9 @@ def _days_ahead(connection: psycopg.Connection) -> int:
     return ahead
 
 
-def _config(dsn: str) -> Config:
+def _upgrade(dsn: str) -> None:
     config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
-    config.set_main_option("sqlalchemy.url", sqlalchemy_url(dsn).replace("%", "%%"))
-    return config
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    with engine_of(dsn, application="migrate").connect() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")

@@ -16,16 +16,15 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
+    NullPool,
     Select,
     case,
-    create_engine,
     func,
-    pool,
     select,
 )
 
 from noonmark.core.states import Lane, TimerKind
-from noonmark.store.database.connect import connect
+from noonmark.store.database.engines import engine_of
 from noonmark.store.tables import tables as t
 from noonmark.store.views.job_columns import job_columns
 
@@ -51,10 +50,11 @@ class Page(Generic[Place]):
 @contextmanager
 def reader(dsn: str, *, statement_timeout_seconds: float = 30) -> Iterator[Connection]:
     """Open a read-only transaction, all of whose statements see the same snapshot."""
-    engine = create_engine(
-        "postgresql+psycopg://",
-        creator=lambda: connect(dsn, application="cli", statement_timeout_seconds=statement_timeout_seconds),
-        poolclass=pool.NullPool,
+    engine = engine_of(
+        dsn,
+        application="cli",
+        statement_timeout_seconds=statement_timeout_seconds,
+        poolclass=NullPool,
         isolation_level="REPEATABLE READ",
     )
     with engine.connect() as connection:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from noonmark.devstack.kafka.java import Java, Say, find_maven
+from noonmark.devstack.kafka.java import Java, find_maven
 from noonmark.devstack.processes import processes
 from noonmark.devstack.processes.errors import DevStackError, disk_full
+from noonmark.devstack.processes.patience import Patience, Say
 
 POM: Final = Path(__file__).with_name("pom.xml")
 LIBS_VARIABLE: Final = "NOONMARK_KAFKA_LIBS"
@@ -93,8 +93,10 @@ def _copy(target: Path, java: Java, say: Say) -> None:
     ]
     environment = {**os.environ, "JAVA_HOME": str(java.home)}
     try:
-        code = processes.run(command, log_file=log_file, timeout_seconds=_MAVEN_SECONDS, env=environment)
-    except subprocess.TimeoutExpired:
+        # Maven neither computes nor logs while it waits for a slow network.
+        patience = Patience(_MAVEN_SECONDS, stalled_seconds=_MAVEN_SECONDS, say=say)
+        code = processes.run(command, log_file=log_file, name="Maven", patience=patience, env=environment)
+    except DevStackError:
         code = -1
     if code != 0 or not any(fresh.glob("kafka_2.13-*.jar")):
         detail = processes.tail(log_file)

@@ -7,22 +7,17 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from noonmark.devstack.processes.errors import DevStackError
+from noonmark.devstack.processes.patience import Say
 
 OLDEST_JAVA: Final = 17
 NO_APT_VARIABLE: Final = "NOONMARK_NO_APT"
-Say = Callable[[str], None]
 _JAVA_PACKAGES = ("openjdk-17-jre-headless", "default-jre-headless")
 _APT_SECONDS = 600.0
-
-
-def quiet(_line: str) -> None:
-    """Says nothing."""
 
 
 @dataclass(frozen=True, slots=True)

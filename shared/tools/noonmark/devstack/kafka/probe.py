@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from noonmark.devstack.processes.errors import DevStackError
+from noonmark.devstack.processes.patience import Wait
 
 _REQUEST_SECONDS = 5.0
 _PREFIX = "noonmark-readiness-"
@@ -31,15 +32,15 @@ def _client_config(bootstrap: str) -> dict[str, Any]:
     }
 
 
-def wait_ready(bootstrap: str, *, timeout_seconds: float, alive: Callable[[], bool]) -> bool:
+def wait_ready(bootstrap: str, *, alive: Callable[[], bool], wait: Wait) -> bool:
     """Waits until an idempotent record can be produced and consumed through a group.
 
     The throwaway topic and group are deleted again.
 
     Args:
         bootstrap: Address of the broker.
-        timeout_seconds: After this long, give up.
         alive: Returns whether the broker's process still runs.
+        wait: How long it may take.
 
     Returns:
         False if the process has stopped instead.
@@ -47,20 +48,14 @@ def wait_ready(bootstrap: str, *, timeout_seconds: float, alive: Callable[[], bo
     Raises:
         DevStackError: It runs but did not become ready in time.
     """
-    give_up_at = time.monotonic() + timeout_seconds
-    reason = "no answer"
     admin = AdminClient(_client_config(bootstrap))
     while alive():
         try:
-            _round_trip(admin, bootstrap, give_up_at)
+            _round_trip(admin, bootstrap, alive, wait)
         except (KafkaException, TimeoutError) as error:
-            reason = str(error)
+            wait.check(f"it accepts no record: {error}")
         else:
             return True
-        if time.monotonic() > give_up_at:
-            raise DevStackError(
-                f"Kafka runs on {bootstrap} but accepted no record within {timeout_seconds:.0f} s: {reason}."
-            )
         time.sleep(0.05)
     return False
 
@@ -80,24 +75,24 @@ def require_reachable(bootstrap: str) -> None:
         ) from error
 
 
-def _round_trip(admin: AdminClient, bootstrap: str, give_up_at: float) -> None:
+def _round_trip(admin: AdminClient, bootstrap: str, alive: Callable[[], bool], wait: Wait) -> None:
     # The consumer first: it makes the broker create its offsets topic and load its group
     # coordinator, the last parts to come up, while the producer waits for its id.
     with _topic(admin) as topic, _consumer(bootstrap, topic) as consumer:
-        _produce(bootstrap, topic, give_up_at)
-        _consume(consumer, give_up_at)
+        _produce(bootstrap, topic, alive, wait)
+        _consume(consumer, alive, wait)
         with contextlib.suppress(KafkaException):
             # It is empty, and an older broker may not delete it yet.
             admin.delete_consumer_groups([topic])[topic].result(_REQUEST_SECONDS)
 
 
-def _produce(bootstrap: str, topic: str, give_up_at: float) -> None:
+def _produce(bootstrap: str, topic: str, alive: Callable[[], bool], wait: Wait) -> None:
     failures: list[Any] = []
     producer = Producer({**_client_config(bootstrap), "enable.idempotence": True, "linger.ms": 0})
     producer.produce(topic, b"ready", on_delivery=lambda error, _message: failures.append(error))
     # In short calls: one long call would delay Ctrl-C.
-    while producer.flush(0.2) and time.monotonic() < give_up_at:
-        pass
+    while producer.flush(0.2) and alive():
+        wait.check("a record is not acknowledged")
     if failures != [None]:
         raise TimeoutError(f"a record was not acknowledged ({failures or 'no reply'})")
 
@@ -114,12 +109,13 @@ def _consumer(bootstrap: str, topic: str) -> Iterator[Consumer]:
         consumer.close()
 
 
-def _consume(consumer: Consumer, give_up_at: float) -> None:
-    while time.monotonic() < give_up_at:
+def _consume(consumer: Consumer, alive: Callable[[], bool], wait: Wait) -> None:
+    while alive():
         message = consumer.poll(0.2)
         if message is not None and message.error() is None:
             consumer.commit(message=message, asynchronous=False)
             return
+        wait.check("a record was produced but is not consumed")
     raise TimeoutError("a record was produced but could not be consumed")
 
 

@@ -13,19 +13,18 @@ from pathlib import Path
 from noonmark.devstack.kafka.class_data import ClassData
 from noonmark.devstack.kafka.config import LOG4J, server_properties
 from noonmark.devstack.kafka.jars import kafka_jars
-from noonmark.devstack.kafka.java import Say, find_java, quiet
+from noonmark.devstack.kafka.java import find_java
 from noonmark.devstack.kafka.probe import wait_ready
 from noonmark.devstack.processes import processes
 from noonmark.devstack.processes.errors import DevStackError, explain_log, explain_os_error
+from noonmark.devstack.processes.patience import CpuTime, Growth, Patience, Say, quiet
 from noonmark.devstack.processes.ports import LOOPBACK, answers, free_port, require_free
 from noonmark.devstack.processes.processes import Process
 
 COMPILED_LIGHTLY = "-XX:TieredStopAtLevel=1"
 """For a Java virtual machine that does little or ends soon: to compile for speed takes more than it saves."""
 
-_START_SECONDS = 90.0
 _STOP_SECONDS = 20.0
-_FORMAT_SECONDS = 120.0
 
 
 @dataclass(slots=True)
@@ -77,6 +76,7 @@ def start_kafka(
     advertised_port: int | None = None,
     log_file: Path | None = None,
     say: Say = quiet,
+    patience: Patience | None = None,
     tie_to_parent: bool = True,
 ) -> KafkaServer:
     """Starts a broker on a folder, formatted on the first start, and waits until records pass.
@@ -90,6 +90,7 @@ def start_kafka(
         advertised_port: The port that clients connect to, such as a proxy's; its own port if None.
         log_file: Default is `kafka.log` in the folder.
         say: Receives one line about each long step (fetching jars, installing Java).
+        patience: How long it may take, from when jars and Java are there.
         tie_to_parent: Shut down when the calling thread's process dies; call from the main thread.
 
     Raises:
@@ -100,12 +101,19 @@ def start_kafka(
     try:
         java = find_java(say)
         libs = kafka_jars(java, say)
+        patience = patience or Patience(say=say)
+        patience.renew()
         data_dir.mkdir(parents=True, exist_ok=True)
         chosen = free_port() if port is None else require_free(port, name="Kafka", option="--kafka-port")
         _write_configuration(data_dir, chosen, settings, advertised_port)
         options = _java_options(data_dir, libs)
         class_data = ClassData.for_broker(java, libs)
-        _format([java.program, *class_data.flags_to_read(), COMPILED_LIGHTLY, *options], data_dir, log_file)
+        _format(
+            [java.program, *class_data.flags_to_read(), COMPILED_LIGHTLY, *options],
+            data_dir,
+            log_file,
+            patience,
+        )
         tuned = (f"-Xmx{heap_mb}m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:+ExitOnOutOfMemoryError")
         before = processes.log_size(log_file)
         process = processes.spawn(
@@ -127,7 +135,7 @@ def start_kafka(
         raise explain_os_error(error, "starting Kafka") from error
     server = KafkaServer(f"{LOOPBACK}:{chosen}", chosen, data_dir, log_file, process, class_data)
     try:
-        ready = _wait_ready(server)
+        ready = _wait_ready(server, patience)
     except BaseException:
         server.stop()
         raise
@@ -137,14 +145,13 @@ def start_kafka(
     return server
 
 
-def _wait_ready(server: KafkaServer) -> bool:
+def _wait_ready(server: KafkaServer, patience: Patience) -> bool:
+    wait = patience.wait_for("kafka", CpuTime(server.pid), Growth(server.log_file))
     # The port first: a client that is refused backs off, and would notice late.
-    processes.wait_until(
-        lambda: answers(server.port) or not server.is_running(),
-        timeout_seconds=_START_SECONDS,
-        interval_seconds=0.05,
+    wait.until(
+        lambda: answers(server.port) or not server.is_running(), f"nothing answers on port {server.port}"
     )
-    return wait_ready(server.bootstrap, timeout_seconds=_START_SECONDS, alive=server.is_running)
+    return wait_ready(server.bootstrap, alive=server.is_running, wait=wait)
 
 
 def _start_error(server: KafkaServer, log_offset: int) -> DevStackError:
@@ -189,7 +196,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in unwanted}
 
 
-def _format(java: list[str | Path], data_dir: Path, log_file: Path) -> None:
+def _format(java: list[str | Path], data_dir: Path, log_file: Path, patience: Patience) -> None:
     """Formats the folder once, as KRaft requires."""
     if (data_dir / "data" / "meta.properties").exists():
         return
@@ -199,7 +206,8 @@ def _format(java: list[str | Path], data_dir: Path, log_file: Path) -> None:
             *("-t", new_cluster_id(), "-c", str(data_dir / "server.properties")),
         ],
         log_file=log_file,
-        timeout_seconds=_FORMAT_SECONDS,
+        name="kafka (format)",
+        patience=patience,
         env=_environment(),
     )
     if code != 0:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from noonmark.devstack.kafka.jars import locked
-from noonmark.devstack.kafka.java import Say
 from noonmark.devstack.postgres.accounts import is_open
 from noonmark.devstack.processes.errors import DevStackError, disk_full
+from noonmark.devstack.processes.patience import Say
 
 # Only root copies, so the folder is a system folder: no other user can write to it or to its parents.
 COPIES: Final = Path("/var/cache/noonmark")

@@ -20,11 +20,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from noonmark.devstack.kafka.java import Say, quiet
 from noonmark.devstack.postgres.accounts import hand_over, is_open, let_pass, server_account
 from noonmark.devstack.postgres.installation import BIN_VARIABLE, reachable_binaries
 from noonmark.devstack.processes import processes
 from noonmark.devstack.processes.errors import DevStackError, explain_log, explain_os_error
+from noonmark.devstack.processes.patience import CpuTime, Growth, Patience, Say, Wait, quiet
 from noonmark.devstack.processes.ports import LOOPBACK, free_port, require_free
 from noonmark.devstack.processes.processes import Account, Process
 
@@ -51,9 +51,7 @@ DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
 _MARK = "noonmark.data_directory"
 
 _PORT_OPTION = "--postgres-port"
-_START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
-_INITDB_SECONDS = 120.0
 # A killed postmaster leaves backends that notice within moments; until then a new one refuses to start.
 _LEFTOVER_BACKENDS = "pre-existing shared memory block"
 _LEFTOVER_SECONDS = 15.0
@@ -139,6 +137,7 @@ def start_postgres(
     settings: Mapping[str, str] | None = None,
     log_file: Path | None = None,
     say: Say = quiet,
+    patience: Patience | None = None,
     tie_to_parent: bool = True,
 ) -> PostgresServer:
     """Starts Postgres on a folder, which the first start creates, and waits until it answers a query.
@@ -153,6 +152,7 @@ def start_postgres(
         settings: Settings above `DEFAULT_SETTINGS`.
         log_file: Default is `postgres.log` in the folder.
         say: Receives one line when Postgres is about to be copied.
+        patience: How long it may take.
         tie_to_parent: Shut down when the calling thread's process dies; call from the main thread.
 
     Raises:
@@ -160,7 +160,7 @@ def start_postgres(
     """
     data_dir = data_dir.resolve()
     log_file = log_file or data_dir / "postgres.log"
-    binaries = find_binaries()
+    binaries, patience = find_binaries(), patience or Patience(say=say)
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         account = server_account()
@@ -168,12 +168,14 @@ def start_postgres(
             binaries = reachable_binaries(binaries, say)
             let_pass(data_dir)
         with _way_to(data_dir, account) as way:
-            _initialise(binaries, data_dir, way, log_file)
+            _initialise(binaries, data_dir, way, log_file, patience)
             _clear_stale_lock(data_dir / "pgdata")
             chosen = free_port() if port is None else require_free(port, name="Postgres", option=_PORT_OPTION)
             marked = {**DEFAULT_SETTINGS, **(settings or {}), _MARK: str(data_dir / "pgdata")}
             command = _command(binaries, way.folder / "pgdata", chosen, marked)
-            process = _start(command, data_dir, way, log_file, chosen, tie_to_parent=tie_to_parent)
+            process = _start(
+                command, data_dir, way, log_file, chosen, patience=patience, tie_to_parent=tie_to_parent
+            )
     except OSError as error:
         raise explain_os_error(error, "starting Postgres") from error
     server = PostgresServer(_url(data_dir, chosen, DATABASE), chosen, data_dir, log_file, process)
@@ -227,7 +229,7 @@ def _url(data_dir: Path, port: int, database: str) -> str:
     return f"postgresql://{USER}:{password}@{LOOPBACK}:{port}/{database}"
 
 
-def _initialise(binaries: Path, data_dir: Path, way: _Way, log_file: Path) -> None:
+def _initialise(binaries: Path, data_dir: Path, way: _Way, log_file: Path, patience: Patience) -> None:
     """Runs initdb once, into a folder that gets its name only when it is complete."""
     pgdata = data_dir / "pgdata"
     if (pgdata / "PG_VERSION").exists():
@@ -251,7 +253,8 @@ def _initialise(binaries: Path, data_dir: Path, way: _Way, log_file: Path) -> No
     code = processes.run(
         command,
         log_file=log_file,
-        timeout_seconds=_INITDB_SECONDS,
+        name="postgres (initdb)",
+        patience=patience,
         account=way.account,
         cwd=way.cwd,
         pass_fds=way.fds,
@@ -314,6 +317,7 @@ def _start(
     log_file: Path,
     port: int,
     *,
+    patience: Patience,
     tie_to_parent: bool,
 ) -> Process:
     give_up_at = time.monotonic() + _LEFTOVER_SECONDS
@@ -329,7 +333,9 @@ def _start(
             death_signal=signal.SIGINT if tie_to_parent else None,
         )
         try:
-            if wait_for_query(_url(data_dir, port, "postgres"), alive=partial(processes.is_alive, process)):
+            wait = patience.wait_for("postgres", CpuTime(process.pid), Growth(log_file))
+            url = _url(data_dir, port, "postgres")
+            if wait_for_query(url, alive=partial(processes.is_alive, process), wait=wait):
                 return process
         except BaseException:
             processes.stop(process, number=signal.SIGINT, grace_seconds=_STOP_SECONDS)
@@ -344,22 +350,18 @@ def _start(
     )
 
 
-def wait_for_query(url: str, *, alive: Callable[[], bool], timeout_seconds: float = _START_SECONDS) -> bool:
+def wait_for_query(url: str, *, alive: Callable[[], bool], wait: Wait) -> bool:
     """Waits for an answered query; False if the server has stopped instead.
 
     Raises:
         DevStackError: It runs, but does not answer in time.
     """
-    give_up_at = time.monotonic() + timeout_seconds
     while alive():
         try:
             with psycopg.connect(url, connect_timeout=5) as connection:
                 connection.execute("select 1")
         except psycopg.OperationalError as error:
-            if time.monotonic() > give_up_at:
-                raise DevStackError(
-                    f"Postgres runs but answered no query within {timeout_seconds:.0f} s: {error}."
-                ) from error
+            wait.check(f"it answers no query: {str(error).strip()}")
             time.sleep(0.03)
         else:
             return True

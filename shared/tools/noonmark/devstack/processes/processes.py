@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from noonmark.devstack.processes import launch
+from noonmark.devstack.processes.patience import CpuTime, Growth, Patience
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _KEEP_LOG_BYTES = 50_000_000
@@ -150,7 +151,8 @@ def run(
     command: Sequence[str | Path],
     *,
     log_file: Path,
-    timeout_seconds: float,
+    name: str,
+    patience: Patience,
     env: Mapping[str, str] | None = None,
     account: Account | None = None,
     cwd: Path | None = None,
@@ -158,12 +160,25 @@ def run(
 ) -> int:
     """Runs a command until it exits and returns its exit code; it never outlives the caller.
 
+    Args:
+        command: Program and arguments.
+        log_file: Takes stdout and stderr.
+        name: What it is called in messages.
+        patience: How long it may take.
+        env: The whole environment; the current one if None.
+        account: Another user to run as (only root can).
+        cwd: Working folder.
+        pass_fds: Open files that the command inherits under the same numbers.
+
     Raises:
-        subprocess.TimeoutExpired: It took longer than `timeout_seconds`, and was killed.
+        DevStackError: It took too long, and was killed.
     """
     process = spawn(command, log_file=log_file, env=env, account=account, cwd=cwd, pass_fds=pass_fds)
     try:
-        return process.wait(timeout_seconds)
+        patience.wait_for(name, CpuTime(process.pid), Growth(log_file)).until(
+            lambda: process.poll() is not None, f"its log is {log_file}", interval_seconds=0.02
+        )
+        return process.returncode
     finally:
         kill(process)
 

@@ -12,6 +12,7 @@ revision = "0002_pre_observing"
 down_revision = "0001_pre_baseline"
 branch_labels = None
 depends_on = None
+usable_from = "0001_pre_baseline"
 
 
 def upgrade() -> None:
