@@ -1,4 +1,4 @@
-"""Sends events to topics that jobs name. One that acknowledges nothing must not delay the messages of others."""
+"""Sends events to topics that jobs name: one that acknowledges nothing must not delay the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from noonmark.kafka.producers.delivery import (
 from noonmark.kafka.producers.producer import BatchResult
 
 ACKNOWLEDGE_SECONDS: Final = 5.0
-"""A topic has this time to acknowledge an event, while everything else waits: enough to elect a new leader."""
+"""A topic has this time to acknowledge an event while all others wait: enough to elect a new leader."""
 
 _SKIP_SECONDS: Final = 60.0
 """Events for a topic that did not acknowledge in time are not sent, and so delay nothing, for this time."""

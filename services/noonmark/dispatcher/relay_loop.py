@@ -288,7 +288,7 @@ def _is_settled(row: OutboxRow, failure: DeliveryFailure) -> bool:
 
 
 def _is_fault_of_topic(row: OutboxRow, failure: DeliveryFailure) -> bool:
-    """Return whether a job named a topic that was never seen or acknowledges nothing: no slice waits for it."""
+    """Return whether a job named a topic that was never seen, or acknowledges nothing: no slice waits."""
     return row.headers is not None and failure.code in _OF_THE_TOPIC
 
 
