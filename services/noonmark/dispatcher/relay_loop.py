@@ -6,16 +6,18 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import cast
+from typing import Final, cast
 from uuid import UUID
 
 import psycopg
 
 from noonmark.core.faults import hit
 from noonmark.core.states import Lane
+from noonmark.dispatcher.job_events import ACKNOWLEDGE_SECONDS, JobEventSender
 from noonmark.dispatcher.refused_events import RefusedRound
 from noonmark.kafka.messages import Signer, encode_run
 from noonmark.kafka.producers.delivery import (
+    UNACKNOWLEDGED_TOPIC,
     UNCONFIRMED_TOPIC,
     DeliveryFailure,
     Header,
@@ -40,6 +42,9 @@ _EVENTS_SECONDS = 0.2
 for them would double the cost of a light load.
 """
 
+_OF_THE_TOPIC: Final = frozenset({UNCONFIRMED_TOPIC, UNACKNOWLEDGED_TOPIC})
+"""Codes of transient failures that do not indicate a problem of the cluster."""
+
 _KEYS_SECONDS = 2.0
 _PARKED_RETRY_SECONDS = 60.0
 _NO_KEY = "pool {pool} has no signing key: run `noonmark pool create {pool}`"
@@ -61,12 +66,20 @@ class RelayLoop(DatabaseLoop):
         self._refused = RefusedRound()
         self._events_at = 0.0
         self._routes: dict[tuple[str, int], tuple[str, Lane]] = {}
+        config, stopped = kafka_config(service.settings), service.stop.is_set
         self._producer = RelayProducer(
-            kafka_config(service.settings),
-            should_stop=service.stop.is_set,
-            on_wait=self._while_waiting,
-            # Jobs name topics: one that does not exist must not delay the whole batch.
-            hold_unseen=False,
+            config, should_stop=stopped, on_wait=self._while_waiting, hold_unseen=False
+        )
+        # Jobs name topics: one that does not exist, or that nothing acknowledges, must not delay the others.
+        self._job_events = JobEventSender(
+            RelayProducer(
+                config,
+                delivery_timeout_seconds=ACKNOWLEDGE_SECONDS,
+                should_stop=stopped,
+                on_wait=self._while_waiting,
+                hold_unseen=False,
+                blame_topics=True,
+            )
         )
         service.health.require("kafka", "no request sent yet")
         service.health.set_ready("kafka", ready=True)
@@ -97,6 +110,7 @@ class RelayLoop(DatabaseLoop):
         """Release the client; nothing is in flight between batches."""
         del connection
         self._producer.close()
+        self._job_events.close()
 
     def _send(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:
         """Send a batch; return the number of rows that were deleted, parked or refused."""
@@ -109,7 +123,7 @@ class RelayLoop(DatabaseLoop):
         messages = [self._message(row, signers, traced) for row in sendable]
         began = time.time()
         hit("dispatcher.before_produce")
-        result = self._producer.send_batch(messages)
+        result = self._send_messages(sendable, messages)
         hit("dispatcher.after_produce")
         acknowledged = sendable if result.all_acknowledged else [sendable[i] for i in result.acknowledged()]
         if acknowledged:
@@ -122,6 +136,19 @@ class RelayLoop(DatabaseLoop):
         transient = any(map(_is_broker_outage, result.failed.values()))
         self._service.health.set_ready("kafka", ready=not transient, missing="not accepting messages")
         return len(rows) - sum(not _is_settled(sendable[i], f) for i, f in result.failed.items())
+
+    def _send_messages(self, rows: Sequence[OutboxRow], messages: Sequence[OutboundMessage]) -> BatchResult:
+        """Send the run messages and noonmark's own events first, then the events for topics of jobs."""
+        theirs = [index for index, row in enumerate(rows) if row.headers is not None]
+        if not theirs:
+            return self._producer.send_batch(messages)
+        ours = [index for index, row in enumerate(rows) if row.headers is None]
+        failed: dict[int, DeliveryFailure] = {}
+        for sender, indexes in ((self._producer, ours), (self._job_events, theirs)):
+            if indexes:
+                result = sender.send_batch([messages[index] for index in indexes])
+                failed |= {indexes[index]: failure for index, failure in result.failed.items()}
+        return BatchResult(len(messages), failed)
 
     def _message(
         self, row: OutboxRow, signers: Mapping[str, Signer], traced: Mapping[UUID, Root]
@@ -252,17 +279,17 @@ def _any_slice_full(rows: Sequence[OutboxRow], most: int) -> bool:
 
 
 def _is_broker_outage(failure: DeliveryFailure) -> bool:
-    return not failure.is_permanent and failure.code != UNCONFIRMED_TOPIC
+    return not failure.is_permanent and failure.code not in _OF_THE_TOPIC
 
 
 def _is_settled(row: OutboxRow, failure: DeliveryFailure) -> bool:
     """Return whether a failed message no longer blocks the slice: it was parked or refused."""
-    return failure.is_permanent or _has_unseen_topic(row, failure)
+    return failure.is_permanent or _is_fault_of_topic(row, failure)
 
 
-def _has_unseen_topic(row: OutboxRow, failure: DeliveryFailure) -> bool:
-    """Return whether a job named a topic that was never seen: the slice does not wait to be sure."""
-    return row.headers is not None and failure.code == UNCONFIRMED_TOPIC
+def _is_fault_of_topic(row: OutboxRow, failure: DeliveryFailure) -> bool:
+    """Return whether a job named a topic that was never seen, or acknowledges nothing: no slice waits."""
+    return row.headers is not None and failure.code in _OF_THE_TOPIC
 
 
 def _parked(row: OutboxRow, reason: str) -> Parked:

@@ -16,6 +16,7 @@ from noonmark.alerting.channels import channel_names
 from noonmark.core.monitoring.alerts import AlertChange, AlertKind, FoundAlert
 from noonmark.kafka.topics import Topics
 from noonmark.observer import findings
+from noonmark.service.database_errors import must_reconnect
 from noonmark.service.database_loop import DatabaseLoop
 from noonmark.service.runner import Service
 from noonmark.store.alerts import queries, statistics
@@ -36,6 +37,10 @@ class Found:
 
     alerts: list[FoundAlert]
     whole: bool = True
+
+
+Check = Callable[[psycopg.Connection, list[OpenAlert]], Found | None]
+"""Finds the problems of one kind; None if it cannot say at the moment."""
 
 
 class _Targets(TypedDict):
@@ -101,11 +106,15 @@ class WatchLoop(DatabaseLoop):
         return 0.0
 
     def check_all(self, connection: psycopg.Connection) -> None:
-        """Check all kinds once; raise and resolve the alerts that have changed."""
+        """Check all kinds once; raise and resolve the alerts that have changed.
+
+        Raises:
+            psycopg.Error: a check failed; those of the other kinds were made, unless the connection is lost.
+        """
         open_ones: dict[str, list[OpenAlert]] = defaultdict(list)
         for alert in queries.open_alerts(connection):
             open_ones[alert.kind].append(alert)
-        checks: dict[AlertKind, Callable[[psycopg.Connection, list[OpenAlert]], Found | None]] = {
+        checks: dict[AlertKind, Check] = {
             # Late runs first, because the check for silence depends on them.
             AlertKind.LATE: self._late,
             AlertKind.RUNAWAY: self._runaway,
@@ -116,20 +125,39 @@ class WatchLoop(DatabaseLoop):
         }
         count: Counter[tuple[str, ...]] = Counter({(kind.value,): 0 for kind in AlertKind})
         changes = 0
+        failed: psycopg.Error | None = None
         for kind, check in checks.items():
-            # A check advances its watermark in the same transaction as its alerts, or not at all.
-            with connection.transaction():
-                found = check(connection, open_ones[kind])
-                raised, resolved = self._compare(connection, kind, open_ones[kind], found)
-            ALERTS.labels(kind, AlertChange.RAISED).inc(raised)
-            ALERTS.labels(kind, AlertChange.RESOLVED).inc(resolved)
+            self._progress.beat()
+            try:
+                raised, resolved = self._check(connection, kind, check, open_ones[kind])
+            except psycopg.Error as error:
+                if connection.broken or must_reconnect(error):
+                    raise
+                # One query that takes too long must not silence the alerts of the other kinds.
+                failed = error
+                self._log.error("alerts_not_checked", kind=kind.value, error=str(error).strip())
+                continue
             count[kind.value,] = len(open_ones[kind]) + raised - resolved
             changes += raised + resolved
-            if raised or resolved:
-                self._log.info("alerts_changed", kind=kind.value, raised=raised, resolved=resolved)
         ALERTS_OPEN.replace({labels: float(number) for labels, number in count.items()})
         if changes:
             self._hints.outbox()
+        if failed is not None:
+            raise failed
+
+    def _check(
+        self, connection: psycopg.Connection, kind: AlertKind, check: Check, open_ones: list[OpenAlert]
+    ) -> tuple[int, int]:
+        """Check one kind; return how many alerts were raised, and how many resolved."""
+        # A check advances its watermark in the same transaction as its alerts, or not at all.
+        with connection.transaction():
+            found = check(connection, open_ones)
+            raised, resolved = self._compare(connection, kind, open_ones, found)
+        ALERTS.labels(kind, AlertChange.RAISED).inc(raised)
+        ALERTS.labels(kind, AlertChange.RESOLVED).inc(resolved)
+        if raised or resolved:
+            self._log.info("alerts_changed", kind=kind.value, raised=raised, resolved=resolved)
+        return raised, resolved
 
     def _compare(
         self, connection: psycopg.Connection, kind: AlertKind, open_ones: list[OpenAlert], found: Found | None

@@ -7,10 +7,13 @@ from datetime import datetime, timedelta
 
 import psycopg
 
+from noonmark.service.database_loop import DatabaseLoop
+from noonmark.service.runner import Service
+from noonmark.store.cluster.members import Membership
 from noonmark.store.jobs import self_pauses
 from noonmark.store.jobs.requests import FactCache
+from noonmark.store.jobs.self_pauses import FailingJob
 from noonmark.store.outcomes.events import EventTopics
-from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import SELF_PAUSES
 
 _CHECK_SECONDS = 2.0
@@ -20,39 +23,51 @@ _INITIAL_PERIOD = timedelta(days=1)
 _OVERLAP = timedelta(seconds=60)
 """A death is dated before it is committed: each check begins a little before the latest death seen."""
 
-_log = get_logger()
 
+class FailureLoop(DatabaseLoop):
+    """Checks every few seconds which runs died since the previous check, while this trigger leads.
 
-class FailureWatch:
-    """Checks every few seconds which runs died since the previous check."""
+    It is a loop of its own: a pause locks the job, and while another session holds that lock, the leases of
+    workers must be watched all the same.
+    """
 
-    def __init__(self, topics: EventTopics, *, shards: int) -> None:
-        """Create the watch; its first check goes back one day."""
+    def __init__(self, service: Service, membership: Membership, topics: EventTopics, *, shards: int) -> None:
+        """Create the loop; its first check goes back one day."""
+        super().__init__(service, "failures", max_age_seconds=120.0)
+        self._membership = membership
         self._topics = topics
         self._shards = shards
         self._facts = FactCache()
         self._since: datetime | None = None
         self._check_at = 0.0
 
-    def check(self, connection: psycopg.Connection) -> int:
-        """Pause the jobs that are to be paused, if a check is due; return how many."""
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Pause the jobs that are to be paused, if a check is due."""
         now = time.monotonic()
-        if now < self._check_at:
-            return 0
+        if not self._membership.leads or now < self._check_at:
+            return 1.0
         self._check_at = now + _CHECK_SECONDS
         if self._since is None:
             row = connection.execute("select noonmark_now()").fetchone()
             assert row is not None
             self._since = row[0] - _INITIAL_PERIOD
         died = self_pauses.died_since(connection, self._since)
-        paused = [
-            done
-            for job in self_pauses.failing(connection, list(died))
-            if (done := self_pauses.pause(connection, self._topics, job.id, self._facts, shards=self._shards))
-        ]
-        if died:
+        busy = 0
+        for job in self_pauses.failing(connection, list(died)):
+            try:
+                self._pause_job(connection, job)
+            except psycopg.errors.LockNotAvailable:
+                busy += 1
+            self._progress.beat()
+        if busy:
+            # The next check finds them again, because the time from which it looks has not moved.
+            self._log.warning("jobs_not_paused_yet", count=busy, reason="another session has locked them")
+        elif died:
             self._since = max(self._since, max(died.values()) - _OVERLAP)
-        for job in paused:
+        return 1.0
+
+    def _pause_job(self, connection: psycopg.Connection, failing: FailingJob) -> None:
+        job = self_pauses.pause(connection, self._topics, failing.id, self._facts, shards=self._shards)
+        if job is not None:
             SELF_PAUSES.inc()
-            _log.warning("job_paused_itself", job_id=str(job.id), failures=job.failures)
-        return len(paused)
+            self._log.warning("job_paused_itself", job_id=str(job.id), failures=job.failures)

@@ -14,6 +14,7 @@ from noonmark.store.database.hints import DUE_CHANNEL, FREED_CHANNEL, HintListen
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.trigger.backfill_loop import BackfillLoop
 from noonmark.trigger.claim_loop import ClaimLoop
+from noonmark.trigger.failure_watch import FailureLoop
 from noonmark.trigger.measure_loop import MeasureLoop
 from noonmark.trigger.promote_loop import PromoteLoop
 from noonmark.trigger.sweep_loop import HousekeepingLoop, LeaseLoop
@@ -38,6 +39,7 @@ def build(service: Service) -> Sequence[Loop]:
         promote,
         BackfillLoop(service, membership, hints),
         LeaseLoop(service, membership, events, hints, shards=install.shards),
+        FailureLoop(service, membership, events, shards=install.shards),
         HousekeepingLoop(service, membership, topics, hints),
         MeasureLoop(service, membership, shards=install.shards),
     ]

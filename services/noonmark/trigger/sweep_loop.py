@@ -17,7 +17,6 @@ from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.runs import leases
 from noonmark.telemetry.metrics import LAPSED_WORKERS, LOST_RUNS, RESENT_RUNS
 from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
-from noonmark.trigger.failure_watch import FailureWatch
 
 _LEASE_GAP_SECONDS = 5.0
 """Passes come every second; after a longer gap, heartbeats may have been refused too."""
@@ -40,13 +39,11 @@ class LeaseLoop(DatabaseLoop):
         self._topics = topics
         self._hints = hints
         self._shards = shards
-        self._failures = FailureWatch(topics, shards=shards)
 
     def run_once(self, connection: psycopg.Connection) -> float:
-        """Check all leases once, and the jobs of runs that died."""
+        """Check all leases once."""
         if not self._membership.leads:
             return 1.0
-        self._failures.check(connection)
         done = leases.run_pass(connection, self._topics, shards=self._shards, gap_seconds=_LEASE_GAP_SECONDS)
         if done.lapsed:
             LAPSED_WORKERS.inc(done.lapsed)

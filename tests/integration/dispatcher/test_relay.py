@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -15,9 +15,12 @@ from tests.support.stack import Kafka
 
 from noonmark.core.states import Lane
 from noonmark.dispatcher import refused_events
+from noonmark.dispatcher.job_events import JobEventSender
 from noonmark.dispatcher.relay_loop import RelayLoop
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.producers.delivery import OutboundMessage, unacknowledged_topic
+from noonmark.kafka.producers.producer import BatchResult
 from noonmark.kafka.topics import Topics, TopicSpec
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
@@ -30,6 +33,11 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 BATCH = 40
 SLICES = (0, 1, 2, 3)
+MESSAGES_OF_RUNS = """
+    insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
+    select shard, lane, now(), id, job_id, scheduled_for, fence, job_version, namespace, pool
+    from runs where pool = %s order by id
+"""
 
 
 class Line:
@@ -151,14 +159,10 @@ def test_a_bad_pools_messages_at_the_head_of_a_slice_hold_up_nothing(line: Line)
     ensure_topics(KafkaConfig(line.bootstrap), line.topics.pool_specs("good"))
     for pool in ("good", "bad"):
         register_pool(line.world.db, pool)
-    message = """insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version,
-                                     namespace, pool)
-                 select shard, lane, now(), id, job_id, scheduled_for, fence, job_version, namespace, pool
-                 from runs where pool = %s order by id"""
     for pool in ("bad", "keyless", "good"):
         for _ in range(BATCH):
             line.world.put_run("queued", pool=pool, shard=0)
-        line.world.db.execute(message, [pool])
+        line.world.db.execute(MESSAGES_OF_RUNS, [pool])
 
     line.pass_until(lambda: line.world.count("outbox") == 0)
 
@@ -183,3 +187,68 @@ def test_a_backlog_of_events_goes_out_at_once_and_not_a_batch_every_moment(line:
     # Ten of one slice are read at once: forty passes without a wait between them.
     assert pauses[:40] == [0.0] * 40
     assert [m.value().decode() for m in line.received(topic, 400)] == [f"{n:04}" for n in range(400)]
+
+
+class Deaf:
+    """A producer whose messages for one topic are never acknowledged, as if no broker led its partition."""
+
+    def __init__(self, producer: Any, topic: str) -> None:
+        self.producer, self.topic = producer, topic
+        self.tries = 0
+
+    def send_batch(self, messages: Sequence[OutboundMessage]) -> BatchResult:
+        sent = [n for n, message in enumerate(messages) if message.topic != self.topic]
+        result = self.producer.send_batch([messages[n] for n in sent])
+        failed = {sent[n]: failure for n, failure in result.failed.items()}
+        deaf = set(range(len(messages))) - set(sent)
+        self.tries += bool(deaf)
+        failed |= {n: unacknowledged_topic(self.topic, "message timed out") for n in deaf}
+        return BatchResult(len(messages), failed)
+
+    def close(self) -> None:
+        self.producer.close()
+
+
+def test_a_topic_that_acknowledges_nothing_holds_up_neither_runs_nor_other_events(line: Line) -> None:
+    topic, good = line.topic("deaf"), line.topic("good")
+    deaf = Deaf(line.relay._job_events._producer, topic)
+    now = [1000.0]
+    line.relay._job_events = JobEventSender(deaf, lambda: now[0])
+    line.emit(topic, *[f"deaf-{n}" for n in range(BATCH * 2)])
+    line.emit(good, *[f"good-{n:03}" for n in range(BATCH)])
+    line.pass_until(lambda: line.world.count("outbox", "lane = 3") == 0)
+
+    # It was waited for once: all its other events were set aside without being sent.
+    assert deaf.tries == 1
+    assert line.world.count("outbox", "lane = 4") == BATCH * 2
+    (reason,) = {text.split("(")[0] for text in line.world.column("select refusal from outbox")}
+    assert reason == f"{topic}: not acknowledged in time "
+    assert [m.value().decode() for m in line.received(good, BATCH)] == [f"good-{n:03}" for n in range(BATCH)]
+    assert line.service.health.ready()[1]["conditions"]["kafka"] == "ok"
+
+    # A minute later it is tried again, with what has waited first.
+    deaf.topic = ""
+    now[0] += 61
+    line.relay._refused.soon()
+    line.relay._refused._next_at = 0.0
+    line.pass_until(lambda: line.world.count("outbox") == 0)
+    assert [m.value().decode() for m in line.received(topic, BATCH * 2)] == [
+        f"deaf-{n}" for n in range(BATCH * 2)
+    ]
+
+
+def test_run_messages_go_over_a_producer_of_their_own(line: Line) -> None:
+    ensure_topics(KafkaConfig(line.bootstrap), line.topics.pool_specs("good"))
+    register_pool(line.world.db, "good")
+    line.world.put_run("queued", pool="good", shard=0)
+    line.world.db.execute(MESSAGES_OF_RUNS, ["good"])
+    line.emit(line.topic("events"), "one")
+    batches: list[set[str]] = []
+    for sender in (line.relay._producer, line.relay._job_events):
+        send = sender.send_batch
+        sender.send_batch = lambda messages, send=send: (  # type: ignore[method-assign]
+            batches.append({message.topic for message in messages}) or send(messages)
+        )
+    line.pass_until(lambda: line.world.count("outbox") == 0)
+    assert {line.topics.runs("good", Lane.NORMAL)} in batches
+    assert {f"{line.prefix}x.events"} in batches

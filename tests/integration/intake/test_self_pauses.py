@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 
+import psycopg
 import pytest
 from tests.integration.intake.world import SHARDS, TOPICS, World, event, nightly
 
 from noonmark.core.states import AttemptOutcome, RunState
+from noonmark.service.health import Health
+from noonmark.service.runner import Service
+from noonmark.settings import Settings
+from noonmark.store.cluster.members import Membership
 from noonmark.store.jobs import self_pauses
 from noonmark.store.jobs.requests import FactCache
 from noonmark.store.runs import finish, starts, worker_lease
+from noonmark.telemetry.logs import get_logger
+from noonmark.trigger import failure_watch
 
 
 def job(world: World, failures: int | None = 3, **more):
@@ -156,3 +164,23 @@ def nightly_document(failures: int):
         "pause_after_failures": failures,
         "payload": {"fixed": True},
     }
+
+
+def test_a_job_that_another_session_locks_delays_the_pause_of_no_other(world, monkeypatch):
+    monkeypatch.setattr(self_pauses, "_LOCK_TIMEOUT", "50ms")
+    monkeypatch.setattr(failure_watch, "_CHECK_SECONDS", 0.0)
+    membership = Membership("trigger", shards=SHARDS, timeout_seconds=10)
+    membership.owned, membership.leads = tuple(range(SHARDS)), True
+    service = Service("trigger", Settings(), Health(), threading.Event(), get_logger())
+    loop = failure_watch.FailureLoop(service, membership, TOPICS, shards=SHARDS)
+    locked, other = job(world, 1, name="locked"), job(world, 1, name="other")
+    for job_id in (locked, other):
+        run_once(world, job_id, "boom")
+    with psycopg.connect(world.connection.info.dsn, password=world.connection.info.password) as session:
+        session.execute("select from jobs where id = %s for update", [locked])
+        loop.run_once(world.connection)
+        assert state(world, other)["state"] == "paused"
+        assert state(world, locked)["state"] == "active"
+    # The death of its run is not behind what the next check looks at.
+    loop.run_once(world.connection)
+    assert state(world, locked)["state"] == "paused"

@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from noonmark.kafka.config import KafkaConfig
-from noonmark.kafka.producers.delivery import OutboundMessage
+from noonmark.kafka.producers.delivery import UNACKNOWLEDGED_TOPIC, OutboundMessage
 from noonmark.kafka.producers.producer import RelayProducer
 
 NOWHERE = KafkaConfig("127.0.0.1:1")
@@ -57,4 +57,16 @@ def test_a_fatal_error_is_answered_with_a_new_producer():
     result = producer.send_batch(MESSAGES[:1])
     assert producer._producer is not before
     assert [f.is_permanent for f in result.failed.values()] == [False]
+    producer.close(0.1)
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_topic_is_blamed_for_a_timeout_only_if_the_cluster_answers(answers, monkeypatch):
+    producer = RelayProducer(NOWHERE, delivery_timeout_seconds=0.5, blame_topics=True)
+    if answers:
+        # A partition without a leader: brokers list its topic, but none acknowledges its messages.
+        monkeypatch.setattr(producer, "_list_topics", lambda: frozenset({"runs"}))
+    failed = producer.send_batch(MESSAGES[:3]).failed
+    assert {f.is_permanent for f in failed.values()} == {False}
+    assert {f.code == UNACKNOWLEDGED_TOPIC for f in failed.values()} == {answers}
     producer.close(0.1)

@@ -240,6 +240,20 @@ def test_of_the_past_nothing_is_concluded(world, watching):
     assert desk.look() == {}
 
 
+def test_a_check_that_fails_leaves_the_alerts_of_the_other_kinds(world, watching):
+    desk = watching()
+    fail(world, world.job())
+    desk.hear()
+    world.db.execute("set lock_timeout = '50ms'")
+    with psycopg.connect(world.url) as session:
+        # The first check and the last one read this table.
+        session.execute("lock table late_runs in access exclusive mode")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            desk.look()
+        assert desk.changes() == [("dead", "raised")]
+    assert set(desk.look()) == {"dead"}
+
+
 def test_deaths_of_one_cause_are_one_alert_until_they_are_redriven(world, watching):
     desk = watching()
     runs = [fail(world, world.job(), error=f"ValueError: no such customer: {n}") for n in range(20)]

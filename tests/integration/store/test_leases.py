@@ -186,6 +186,28 @@ def test_a_run_past_its_timeout_on_a_live_worker_uses_up_its_budget_beside_other
     assert world.run(neighbour.id)["state"] == "running"
 
 
+@pytest.mark.parametrize("extended_by", ["its worker", "another", "an earlier epoch"])
+def test_a_live_worker_keeps_runs_whose_timeout_began_late(world, watch, extended_by):
+    worker = world.worker(lease_seconds=3600)
+    (run,) = world.started(worker, losses=leases.LOSS_BUDGET)
+    world.db.execute("update start_batches set overdue_at = now() - interval '1 s'")
+    by = {
+        "its worker": worker,
+        "another": world.worker(lease_seconds=3600),
+        "an earlier epoch": worker._replace(epoch=worker.epoch - 1),
+    }[extended_by]
+
+    starts.extend_batches(world.db, by, {run.batch_id: 70.0})
+
+    kept = extended_by == "its worker"
+    assert [lost.id for lost in watch.look().lost] == ([] if kept else [run.id])
+    assert world.run(run.id)["state"] == ("running" if kept else "dead")
+    # It ends 60 s after those 70, and no extension makes it shorter.
+    starts.extend_batches(world.db, by, {run.batch_id: 1.0})
+    rows = world.column("select extract(epoch from overdue_at - started_at)::int from start_batches")
+    assert rows == ([130] if kept else [])
+
+
 def test_a_run_that_lost_several_workers_waits_longer_each_time(world, watch):
     waits = []
     worker = world.worker(lease_seconds=3600)

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 from tests.integration.store.world import SHARDS, TOPICS, outcome
+from tests.support.cluster import wait_until
 
 from noonmark.core.states import RunState
 from noonmark.service.health import Health
@@ -41,6 +42,23 @@ def recorder(world, emptied_database):
     made.close()
     thread.join(PATIENCE)
     assert not thread.is_alive()
+
+
+def test_the_neighbours_of_details_that_cannot_be_stored_keep_theirs(world, recorder):
+    made, worker, _ = recorder
+    runs = world.started(worker, 7)
+    outcomes = []
+    for number, run in enumerate(runs):
+        checkpoint = b"{" if number == 4 else b"%d" % number
+        extras = OutcomeExtras(note=Note(run, 1, checkpoint=checkpoint, version=1))
+        extras.logged().add(f"line {number}")
+        outcomes.append(outcome(run, result=f'"result {number}"', extras=extras))
+    made.put(outcomes)
+    wait_until(lambda: world.count("runs", "state = 'succeeded'") == 7, "all outcomes", PATIENCE)
+    assert [world.run(run.id)["result"] for run in runs] == [
+        None if number == 4 else f"result {number}" for number in range(7)
+    ]
+    assert world.count("run_notes") == world.count("attempt_logs") == 6
 
 
 def test_a_note_that_is_no_json_is_dropped_and_the_verdict_stands(world, recorder):

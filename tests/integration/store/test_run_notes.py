@@ -234,6 +234,18 @@ def test_a_stale_attempt_that_waits_is_told_so_and_counted(world, writer):
     assert FENCED_WRITES.labels("worker", "note")._value.get() == before + 1
 
 
+def test_a_checkpoint_that_postgres_refuses_costs_no_other_attempt_its_own(world, writer):
+    worker = world.worker()
+    runs = world.started(worker, 5)
+    notes = writer(lambda: worker)
+    saved = [notes.checkpoint(in_hand(run), b"{" if n == 3 else b"%d" % n) for n, run in enumerate(runs)]
+    with pytest.raises(RuntimeError, match="the checkpoint cannot be stored"):
+        saved[3].wait(PATIENCE)
+    for n in (0, 1, 2, 4):
+        saved[n].wait(PATIENCE)
+    assert [kept(world).get(run.id, {}).get("checkpoint") for run in runs] == [0, 1, 2, None, 4]
+
+
 def test_an_attempt_that_ended_here_is_let_go(world, writer):
     worker = world.worker()
     (run,) = world.started(worker)

@@ -37,6 +37,19 @@ def test_a_start_makes_the_run_this_workers_and_brings_its_work(world):
     assert batch["overdue_at"] - batch["started_at"] == timedelta(seconds=7 + starts.START_GRACE_SECONDS)
 
 
+@pytest.mark.parametrize("timeout", ["soon", {"a": 1}, 1e300, None])
+def test_a_timeout_that_is_no_number_of_seconds_stops_no_start(world, timeout):
+    worker = world.worker()
+    odd, plain = world.job(), world.job(timeout_seconds=7)
+    text = Json({"timeout_seconds": timeout})
+    world.db.execute("update jobs set work = %s where id = %s", [text, odd])
+
+    runs = world.start(worker, [world.put_run(job_id=job_id) for job_id in (odd, plain)])
+
+    assert {run.job_id for run in runs} == {odd, plain}
+    assert world.count("start_batches") == 1
+
+
 @pytest.mark.parametrize("fence", [1, 3])
 def test_a_start_with_another_fence_than_the_runs_is_refused(world, fence):
     run_id = world.put_run(fence=2)

@@ -9,10 +9,12 @@ import time
 from pathlib import Path
 from uuid import UUID
 
+import psycopg
 import pytest
 import uvloop
 from psycopg.types.json import Json
 from tests.integration.store.world import SHARDS, TOPICS
+from tests.unit.worker.bench import Bench
 from tests.unit.worker.hands import record
 from tests.unit.worker.test_http_executor import Target, answer
 
@@ -27,6 +29,7 @@ from noonmark.worker.http import signing
 from noonmark.worker.http.callback_tokens import CallbackTokens
 from noonmark.worker.http.client import HttpExecutor
 from noonmark.worker.http.kind import HttpKind
+from noonmark.worker.kinds import lookups as lookups_module
 from noonmark.worker.kinds.lookups import PostgresLookups
 
 HERE = ["127.0.0.1/32"]
@@ -283,6 +286,57 @@ def test_a_refused_connection_is_known_to_have_done_nothing(sender):
     outcome = sender.scenario(play)
 
     assert (outcome.state, outcome.attempt_outcome) == ("retrying", "failed")
+
+
+def test_the_time_that_postgres_takes_does_not_count_against_the_target(sender):
+    target, world = Target(), sender.world
+    lookups = PostgresLookups(world.url)
+    tokens = CallbackTokens(lookups, lambda: sender.worker)
+    bench = Bench(
+        kinds=lambda _: {
+            "http": HttpKind(HttpExecutor(HERE), SecretResolver(None, {}), lookups, tokens),
+        }
+    )
+
+    def held_up():
+        """Execute a run while the keys cannot be read for longer than its timeout."""
+        hand = sender.hand({"url": target.url()}, delivery="at_most_once", timeout_seconds=0.3)
+        with psycopg.connect(world.url) as blocker:
+            blocker.execute("lock table signing_keys in access exclusive mode")
+            bench.executors.submit([hand])
+            bench.wait(lambda: world.count("pg_locks", "not granted"), "the look-up")
+            over = time.monotonic() + 2 * hand.timeout_seconds
+            bench.wait(lambda: time.monotonic() > over, "the timeout to pass")
+            # Nothing was sent: a hand-back may let it begin elsewhere.
+            assert (bench.of(hand), hand.began_at) == (None, 0.0)
+        return bench.end(hand)
+
+    async def play():
+        async with contexts([target]):
+            return await asyncio.to_thread(held_up)
+
+    try:
+        outcome = uvloop.run(play())
+    finally:
+        bench.executors.close()
+    assert (outcome.state, len(target.requests)) == ("succeeded", 1)
+
+
+def test_a_lookup_without_an_answer_fails_the_attempt_before_anything_was_sent(sender, monkeypatch):
+    monkeypatch.setattr(lookups_module, "_MOST_SECONDS", 0.05)
+    target = Target()
+    with psycopg.connect(sender.world.url) as blocker:
+        blocker.execute("lock table signing_keys in access exclusive mode")
+
+        async def play(kind):
+            hand = sender.hand({"url": target.url()}, delivery="at_most_once")
+            outcome = await kind.run(hand)
+            blocker.rollback()
+            return outcome
+
+        outcome = sender.scenario(play, target)
+    assert (outcome.state, target.requests) == ("retrying", [])
+    assert outcome.error == "not sent: cannot query the database: no answer within 0.05 s"
 
 
 def test_secrets_are_resolved_at_the_last_moment_and_known_to_the_hand(sender):

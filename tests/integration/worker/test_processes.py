@@ -15,6 +15,7 @@ from tests.support import child_handlers
 from tests.support.below import below
 from tests.support.cluster import ROOT, wait_until
 from tests.unit.worker.bench import PATIENCE, Bench
+from tests.unit.worker.hands import hand
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.states import AttemptOutcome, DeliverySemantics, RunState
@@ -285,10 +286,20 @@ def test_a_suspect_that_is_cancelled_while_it_waits_leaves_no_child_behind(make,
     bench.wait(lambda: gone(pid), "the child to end")
 
 
-def test_a_module_that_cannot_be_imported_there_fails_the_run_and_says_why(make):
+def test_a_child_that_cannot_be_started_is_no_failure_of_the_handler_and_says_why(make):
     bench = make()
     bench.processes._load["modules"] = ["tests.support.nowhere"]
-    outcome = bench.end(bench.begin("child.pid"))
+    held = bench.begin("child.pid")
+    outcome = bench.end(held)
+    assert (outcome.state, outcome.reason) == (RunState.DEAD, "rejected")
+    assert outcome.attempt_outcome is AttemptOutcome.REJECTED
+    # The rules of the policy are about failures of the work, and none was done.
+    again = hand(
+        handler="child.pid", retry={"max_retries": 1, "only_on": {"exceptions": ["ConnectionError"]}}
+    )
+    bench.executors.submit([again])
+    assert bench.end(again).state is RunState.RETRYING
+    assert held.began_at == 0.0
     assert (
         "could not load its modules: HandlerLoadError: module tests.support.nowhere not found"
         in outcome.error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import orjson
 import psutil
 import pytest
 from tests.support.below import below
-from tests.unit.worker.bench import Bench
+from tests.unit.worker.bench import PATIENCE, Bench
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
@@ -103,16 +104,39 @@ def test_a_script_knows_its_run_and_nothing_of_the_worker(make, monkeypatch):
         "NOONMARK_IDEMPOTENCY_KEY": f"{held.run.job_id}/2026-06-01T09:00:00.000000Z/schedule/",
         "NOONMARK_SCHEDULED_FOR": "2026-06-01T09:00:00+00:00",
     }
-    assert not Path(folder).exists()
+    scripts.wait(lambda: not Path(folder).exists(), "the folder to be removed")
 
 
 def test_it_runs_in_a_folder_of_its_own_that_is_removed_or_in_the_one_it_names(scripts, tmp_path):
     own = Path(printed(scripts.shell("pwd; mkdir -p deep/er; echo x > deep/er/file")).strip())
     assert own.name.startswith("noonmark-")
-    assert not own.exists()
+    scripts.wait(lambda: not own.exists(), "the folder to be removed")
     assert printed(scripts.shell("pwd", cwd=str(tmp_path))).strip() == str(tmp_path)
     missing = scripts.shell("pwd", cwd=str(tmp_path / "none"))
     assert missing.error == f"the script could not be started: No such file or directory: {tmp_path}/none"
+
+
+def test_the_removal_of_a_large_folder_neither_times_out_nor_delays_a_script_that_has_ended(
+    make, monkeypatch
+):
+    removable = threading.Event()
+    remove = shutil.rmtree
+
+    def slow(folder, **options):
+        assert removable.wait(PATIENCE)
+        remove(folder, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", slow)
+    scripts = make()
+    try:
+        held = scripts.start(SH, "-c", "pwd", timeout_seconds=PATIENCE / 2)
+        outcome = scripts.end(held)
+        assert (outcome.state, outcome.error) == (RunState.SUCCEEDED, None)
+        folder = Path(printed(outcome).strip())
+        assert folder.exists()
+    finally:
+        removable.set()
+    scripts.wait(lambda: not folder.exists(), "the folder to be removed")
 
 
 def test_standard_input_is_text_or_json_or_empty(scripts):

@@ -19,10 +19,11 @@ from noonmark.service.runner import Service
 from noonmark.store.database.connect import connect
 from noonmark.store.database.hints import HintSender
 from noonmark.store.outcomes.events import EventTopics
-from noonmark.store.runs import finish, held_runs
+from noonmark.store.runs import finish, held_runs, starts
 from noonmark.store.runs.held_runs import LiveRun
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import HANDED_BACK, HEARTBEAT_AGE, WORKER_SLOTS
+from noonmark.worker.engine.late_starts import LateStarts
 from noonmark.worker.engine.recorder import RecorderLoop
 from noonmark.worker.engine.starter import SlotPlanner, Starter
 from noonmark.worker.engine.stop_requests import StopRequests
@@ -102,6 +103,7 @@ class Engine:
         self._overdue_at = 0.0
         self._stops = StopRequests()
         self._released: dict[Any, RunningAttempt] = {}
+        self._late_starts = LateStarts()
 
     def run(self, stop: threading.Event) -> None:
         """Start and supervise runs until stopped, then drain."""
@@ -158,7 +160,14 @@ class Engine:
             self._executors.cancel(to_cancel)
         if now >= self._reconcile_at:
             self._reconcile_at = now + _RECONCILE_SECONDS
+            self._extend_batches(connection, now)
             self._reconcile(connection)
+
+    def _extend_batches(self, connection: psycopg.Connection, now: float) -> None:
+        """Keep runs whose timeout began late from being taken: they are within it."""
+        if late := self._late_starts.due(self._in_flight.all(), now):
+            starts.extend_batches(connection, self._lease.identity, late)
+            self._late_starts.extended(late)
 
     def _reconcile(self, connection: psycopg.Connection) -> None:
         """Compare the runs that Postgres assigns to this worker with those in flight."""

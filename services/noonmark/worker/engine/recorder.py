@@ -122,11 +122,15 @@ class RecorderLoop:
         return taken
 
     def _record(
-        self, connection: psycopg.Connection | None, outcomes: list[Outcome], backoff: Backoff
+        self,
+        connection: psycopg.Connection | None,
+        outcomes: list[Outcome],
+        backoff: Backoff,
+        *,
+        unsure: bool = False,
     ) -> psycopg.Connection | None:
         """Record one batch, however long the database is down; a lost lease ends the wait."""
         identity = self._identity()
-        unsure = False
         while True:
             try:
                 if connection is None:
@@ -137,6 +141,11 @@ class RecorderLoop:
                 hit("worker.after_outcome")
             except psycopg.Error as error:
                 if classify(error) is DbFault.PERMANENT:
+                    if (middle := len(outcomes) // 2) > 0:
+                        # One of them is at fault: the others keep their results, logs and checkpoints.
+                        for some in (outcomes[:middle], outcomes[middle:]):
+                            connection = self._record(connection, some, backoff, unsure=unsure)
+                        return connection
                     outcomes = self._without_details(outcomes, error)
                     continue
                 unsure = True

@@ -11,7 +11,6 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,7 +23,8 @@ import grpc.aio
 
 from noonmark.core.kinds.grpc_call import GrpcTarget
 from noonmark.worker.http.address_guard import Guard
-from noonmark.worker.http.client import GuardedResolver, Lookup, system_lookup
+from noonmark.worker.http.client import GuardedResolver, Lookup
+from noonmark.worker.http.name_lookup import NameLookup
 from noonmark.worker.http.tls import tls_context
 
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
@@ -35,7 +35,6 @@ VETTED_SECONDS: Final = 10.0
 
 IDLE_SECONDS: Final = 120.0
 _MOST_CHANNELS: Final = 256
-_DNS_THREADS: Final = 8
 
 _OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),
@@ -98,9 +97,9 @@ class GrpcChannels:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._guard = Guard(allow_networks)
-        self._lookup = lookup
+        self._names = NameLookup()
+        self._lookup = lookup or self._names
         self._clock = clock
-        self._threads: ThreadPoolExecutor | None = None
         self._targets: dict[_Key, _TargetChannel] = {}
 
     @asynccontextmanager
@@ -154,9 +153,7 @@ class GrpcChannels:
         for cached in targets.values():
             if cached.open is not None:
                 await cached.open.channel.close()
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
-            self._threads = None
+        self._names.close()
 
     async def _current(self, cached: _TargetChannel, target: GrpcTarget, tls: Mapping[str, Any]) -> _Open:
         """Return the channel of a target, recently checked; a new one if its addresses have changed."""
@@ -181,9 +178,6 @@ class GrpcChannels:
         if target.is_address:
             self._guard.check(target.host, target.port)
             return [target.host]
-        if self._lookup is None:
-            self._threads = ThreadPoolExecutor(_DNS_THREADS, thread_name_prefix="dns-grpc")
-            self._lookup = system_lookup(self._threads)
         found = await GuardedResolver(self._guard, self._lookup).resolve(target.host, target.port)
         # A channel takes one family: that of the address that the system prefers.
         family = found[0]["family"]

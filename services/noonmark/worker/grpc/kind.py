@@ -14,7 +14,7 @@ import orjson
 import psycopg
 
 from noonmark.attempts.context import context_of
-from noonmark.attempts.outcomes import NO_RETRY, failed, is_final, succeeded, timed_out
+from noonmark.attempts.outcomes import NO_RETRY, failed, is_final, succeeded, timed_out, too_late
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
 from noonmark.core.failures import Failure
@@ -28,6 +28,7 @@ from noonmark.worker.grpc.channels import GrpcChannels
 from noonmark.worker.grpc.status import failure_of, was_sent
 from noonmark.worker.http.address_guard import AddressRefusedError
 from noonmark.worker.http.signing import signature_headers, trace_headers
+from noonmark.worker.kinds.lookups import without_timeout
 
 KeysOf = Callable[[str], Awaitable[Sequence[bytes]]]
 
@@ -64,14 +65,18 @@ class GrpcKind:
             NotBegunError: the call was not made, because the lease of the worker may be over.
         """
         spec = attempt.payload
-        ends_at = attempt.began_at + attempt.timeout_seconds
-        connected = False
+        ends_at, connected = 0.0, False
         try:
             target = parse_target(spec["target"])
             method = method_of(spec["descriptor_set"], spec["method"])
             request = method.encode(self._secrets.fill(attempt, spec.get("message") or {}))
-            metadata = self._metadata(attempt, request, await self._keys_of(attempt.run.namespace))
             tls = self._secrets.fill(attempt, spec.get("tls"))
+            async with without_timeout(attempt):
+                keys = await self._keys_of(attempt.run.namespace)
+            if (too_old := too_late(attempt)) is not None:
+                return too_old
+            metadata = self._metadata(attempt, request, keys)
+            ends_at = attempt.began_at + attempt.timeout_seconds
             async with self._channels.use(target, tls, fresh=is_final(attempt, _NO_ANSWER)) as channel:
                 connected = await _connect(channel, ends_at)
                 attempt.ensure_may_begin()

@@ -24,6 +24,24 @@ _LONGEST_GAP_SECONDS: Final = 2.0
 _log = get_logger()
 
 
+class _LoopClock:
+    """The timeout of an attempt on an event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit: asyncio.Timeout) -> None:
+        self._loop = loop
+        self._limit = limit
+
+    def hold(self, attempt: RunningAttempt) -> None:
+        """Stop the timeout."""
+        attempt.began_at = 0.0
+        self._limit.reschedule(None)
+
+    def start(self, attempt: RunningAttempt) -> None:
+        """Start the timeout from the beginning."""
+        attempt.began_at = time.monotonic()
+        self._limit.reschedule(self._loop.time() + attempt.timeout_seconds)
+
+
 class LoopExecutor:
     """An event loop that takes batches of runs and returns batches of outcomes."""
 
@@ -45,7 +63,6 @@ class LoopExecutor:
         self._closing = closing
         self._loop = uvloop.new_event_loop()
         self._tasks: dict[Any, asyncio.Task[Outcome | None]] = {}
-        self._limits: dict[RunningAttempt, asyncio.Timeout] = {}
         self._unbegun: dict[Any, RunningAttempt] = {}
         self._asked_at: float | None = None
         self._checked_at = 0.0
@@ -105,16 +122,6 @@ class LoopExecutor:
             if attempt.began_at and now - attempt.began_at > attempt.timeout_seconds + slack_seconds
         ]
 
-    def hold_clock(self, attempt: RunningAttempt) -> None:
-        """Stop the timeout of a run while it waits for a process. Called on the loop."""
-        attempt.began_at = 0.0
-        self._limits[attempt].reschedule(None)
-
-    def start_clock(self, attempt: RunningAttempt) -> None:
-        """Start the timeout of a run from the beginning: it has a process now. Called on the loop."""
-        attempt.began_at = time.monotonic()
-        self._limits[attempt].reschedule(self._loop.time() + attempt.timeout_seconds)
-
     def call(self, function: Callable[[], object]) -> None:
         """Call a function on the loop."""
         self._loop.call_soon_threadsafe(function)
@@ -171,7 +178,7 @@ class LoopExecutor:
         self.running[attempt.key] = attempt
         try:
             async with asyncio.timeout(attempt.timeout_seconds) as limit:
-                self._limits[attempt] = limit
+                attempt.clock = _LoopClock(self._loop, limit)
                 outcome = await self._execute(attempt)
                 if os.getpid() != self._process:
                     # The handler forked and its child returned here: the other runs belong to the parent.
@@ -185,7 +192,6 @@ class LoopExecutor:
     def _finish(self, attempt: RunningAttempt, task: asyncio.Task[Outcome | None]) -> None:
         """Collect the outcome of a task, also of one that was cancelled before it began."""
         self._tasks.pop(attempt.key, None)
-        self._limits.pop(attempt, None)
         if task.cancelled():
             self._unbegun.pop(attempt.key, None)
             outcome = self._cancelled(attempt)

@@ -267,6 +267,8 @@ class Executors:
 
     def _refusal(self, attempt: RunningAttempt, handler: Handler | None) -> Outcome | None:
         """Return the outcome of a run that is not executed here; None if it is."""
+        if attempt.unreadable:
+            return rejected(attempt, attempt.unreadable)
         if (late := too_late(attempt)) is not None:
             return late
         exactly_once = attempt.delivery is DeliverySemantics.EXACTLY_ONCE
@@ -345,7 +347,7 @@ class Executors:
             if kind is not None:
                 return await kind.run(attempt)
             context = context_of(attempt, self._services)
-            return await self._processes.run(attempt, context, self.kinds, suspect=_is_suspect(attempt))
+            return await self._processes.run(attempt, context, suspect=_is_suspect(attempt))
         except asyncio.CancelledError:
             raise
         except NotBegunError:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC
@@ -29,6 +28,7 @@ from yarl import URL
 from noonmark.core.kinds.http_request import BadRequestError, Target, parse_url
 from noonmark.handlers import Context
 from noonmark.worker.http.address_guard import AddressRefusedError, Guard
+from noonmark.worker.http.name_lookup import NameLookup
 from noonmark.worker.http.request import Request, prepare
 from noonmark.worker.http.response import MAX_BODY_BYTES, HttpResult, judge, read_body
 from noonmark.worker.http.tls import tls_context
@@ -36,7 +36,6 @@ from noonmark.worker.http.tls import tls_context
 # Below the shortest common idle timeout of servers (5 s), because a request that is lost on a connection that
 # the server has just closed costs an attempt.
 _KEEPALIVE_SECONDS: Final = 4.0
-_DNS_THREADS: Final = 8
 _AGENT: Final = f"noonmark/{version('noonmark')}"
 
 Sign = Callable[[bytes], Mapping[str, str]]
@@ -94,9 +93,9 @@ class HttpExecutor:
         dns_cache_seconds: int = 10,
     ) -> None:
         self._guard = Guard(allow_networks)
-        self._lookup = lookup
+        self._names = NameLookup()
+        self._lookup = lookup or self._names
         self._dns_cache_seconds = dns_cache_seconds
-        self._dns_threads: ThreadPoolExecutor | None = None
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
 
     async def __aenter__(self) -> Self:
@@ -110,9 +109,7 @@ class HttpExecutor:
         sessions, self._sessions = self._sessions, {}
         for session in sessions.values():
             await session.close()
-        if self._dns_threads is not None:
-            self._dns_threads.shutdown(wait=False, cancel_futures=True)
-            self._dns_threads = self._lookup = None
+        self._names.close()
 
     async def execute(
         self,
@@ -187,9 +184,6 @@ class HttpExecutor:
         return self._sessions[fresh]
 
     def _open_session(self, keeping: Mapping[str, Any]) -> aiohttp.ClientSession:
-        if self._lookup is None:
-            self._dns_threads = ThreadPoolExecutor(_DNS_THREADS, thread_name_prefix="dns")
-            self._lookup = system_lookup(self._dns_threads)
         connector = _WatchedConnector(
             resolver=GuardedResolver(self._guard, self._lookup),
             use_dns_cache=self._dns_cache_seconds > 0,
@@ -276,19 +270,6 @@ class GuardedResolver(AbstractResolver):
 
     async def close(self) -> None:
         """Close nothing."""
-
-
-def system_lookup(threads: ThreadPoolExecutor) -> Lookup:
-    """Look up names in separate threads, so that slow DNS does not block the loop's shared threads."""
-
-    def blocking(host: str) -> list[str]:
-        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        return list(dict.fromkeys(str(info[4][0]) for info in infos))
-
-    async def lookup(host: str) -> list[str]:
-        return await asyncio.get_running_loop().run_in_executor(threads, blocking, host)
-
-    return lookup
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import psycopg
 
 from noonmark.attempts.context import context_of
-from noonmark.attempts.outcomes import NO_RETRY, awaited, failed, is_final, succeeded, timed_out
+from noonmark.attempts.outcomes import NO_RETRY, awaited, failed, is_final, succeeded, timed_out, too_late
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretError, SecretResolver, refuse_references
 from noonmark.core.failures import Failure
@@ -20,7 +20,7 @@ from noonmark.worker.http.callback_tokens import CallbackTokens
 from noonmark.worker.http.client import HttpExecutor
 from noonmark.worker.http.response import HttpResult
 from noonmark.worker.http.signing import SigningKeys, signature_headers, trace_headers
-from noonmark.worker.kinds.lookups import PostgresLookups
+from noonmark.worker.kinds.lookups import PostgresLookups, without_timeout
 
 _MARGIN_SECONDS: Final = 0.02
 """The request times out this long before the attempt, because only it knows whether it was sent."""
@@ -57,8 +57,9 @@ class HttpKind:
         """
         try:
             spec = self._resolve(attempt)
-            keys = await self._keys.of(attempt.run.namespace)
-            token = await self._open_callback(attempt, spec)
+            async with without_timeout(attempt):
+                keys = await self._keys.of(attempt.run.namespace)
+                token = await self._open_callback(attempt, spec)
         except SecretError as error:
             return failed(attempt, f"not sent: {error}", failure=Failure(retryable=error.retryable))
         except psycopg.Error as error:
@@ -66,6 +67,8 @@ class HttpKind:
         except _Taken:
             # Any outcome of it is fenced.
             return failed(attempt, "not sent: this worker does not own the run any more", failure=NO_RETRY)
+        if (late := too_late(attempt)) is not None:
+            return late
         left = attempt.timeout_seconds - (time.monotonic() - attempt.began_at) - _MARGIN_SECONDS
         result = await self._http.execute(
             spec,

@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
 
 import psycopg
 
+from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.store.database.connect import connect
 
 T = TypeVar("T")
+
+_MOST_SECONDS: Final = 20.0
+"""A lookup that takes longer, or waits longer for those before it, fails the attempt: nothing was sent."""
+
+
+@asynccontextmanager
+async def without_timeout(attempt: RunningAttempt) -> AsyncIterator[None]:
+    """Hold the timeout of an attempt during its lookups: that bounds its target, not noonmark's database.
+
+    Raises:
+        psycopg.OperationalError: the lookups took longer than 20 s.
+    """
+    attempt.hold_clock()
+    try:
+        async with asyncio.timeout(_MOST_SECONDS):
+            yield
+    except TimeoutError:
+        raise psycopg.OperationalError(f"no answer within {_MOST_SECONDS:g} s") from None
+    attempt.start_clock()
 
 
 class PostgresLookups:

@@ -52,6 +52,7 @@ class ScriptKind:
         self._secrets = secrets
         self._allowed = tuple(place if place == "*" else os.path.realpath(place) for place in allowed)
         self._grace_seconds = grace_seconds
+        self._removals: set[asyncio.Future[None]] = set()
         self._passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         self._passed_on.setdefault("PATH", _DEFAULT_PATH)
 
@@ -84,11 +85,14 @@ class ScriptKind:
             )
             return await self._execute(attempt, request, stdin)
         finally:
-            # This may take long, and the run must not be reported as ended before.
-            await run_to_completion(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+            # This may take long: it must not time out, or lose, an attempt whose script has ended.
+            removal = asyncio.ensure_future(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+            self._removals.add(removal)
+            removal.add_done_callback(self._removals.discard)
 
     async def close(self) -> None:
-        """Close nothing: the kind keeps nothing between attempts."""
+        """Wait until the folders of all attempts are removed."""
+        await asyncio.gather(*self._removals)
 
     async def _execute(self, attempt: RunningAttempt, request: SpawnRequest, stdin: bytes) -> Outcome:
         # A file without a name: the script reads at its own pace, and no task has to write to a pipe.

@@ -8,15 +8,16 @@ import socket
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeVar
 
 import orjson
 
-from noonmark.attempts.outcomes import failed, ordered, succeeded
+from noonmark.attempts.outcomes import failed, ordered, rejected, succeeded, too_late
 from noonmark.attempts.running_attempt import NotBegunError, RunningAttempt
 from noonmark.core.failures import Failure
 from noonmark.handlers import Context
@@ -33,15 +34,9 @@ _RUNS_PER_CHILD: Final = 1000
 _START_SECONDS: Final = 120.0
 """Time limit for the import of the handler modules."""
 
+_LOOK_SECONDS: Final = 1.0
 
-class Clock(Protocol):
-    """The timeouts of runs; see `LoopExecutor`."""
-
-    def hold_clock(self, attempt: RunningAttempt) -> None:
-        """Stop the timeout of a run."""
-
-    def start_clock(self, attempt: RunningAttempt) -> None:
-        """Start the timeout of a run from the beginning."""
+T = TypeVar("T")
 
 
 class _WarmChild:
@@ -121,20 +116,19 @@ class Processes:
         self.waiting: dict[Any, RunningAttempt] = {}
         """Runs that wait for a child, by key; any thread can read it."""
 
-    async def run(self, attempt: RunningAttempt, context: Context, clock: Clock, *, suspect: bool) -> Outcome:
-        """Run a handler in a child.
+    async def run(self, attempt: RunningAttempt, context: Context, *, suspect: bool) -> Outcome:
+        """Run a handler in a child. Its timeout starts when the handler begins.
 
         Args:
             attempt: the run.
             context: of the attempt; its effects carry out what the handler requests.
-            clock: its timeout, which starts when the handler begins.
             suspect: in a child that has run nothing, or only other suspects of the same handler.
 
         Raises:
             NotBegunError: the handler did not begin, because the lease of the worker may be over.
         """
         try:
-            return await self._run_in_turn(attempt, context, clock, suspect=suspect)
+            return await self._run_in_turn(attempt, context, suspect=suspect)
         finally:
             self._close_unwanted()
 
@@ -149,24 +143,25 @@ class Processes:
         self._idle.clear()
         self._launcher.close()
 
-    async def _run_in_turn(
-        self, attempt: RunningAttempt, context: Context, clock: Clock, *, suspect: bool
-    ) -> Outcome:
+    async def _run_in_turn(self, attempt: RunningAttempt, context: Context, *, suspect: bool) -> Outcome:
         submitted_at = time.monotonic()
-        clock.hold_clock(attempt)
+        attempt.hold_clock()
         turns = self._turns[suspect]
         await self._wait_for(turns, attempt)
         try:
             warm = await self._take(attempt, suspect=suspect)
             if isinstance(warm, str):
-                clock.start_clock(attempt)
-                return failed(attempt, warm)
+                # No handler has begun, so this is not its failure: the rules of the policy do not apply.
+                return rejected(attempt, warm)
+            if (late := too_late(attempt)) is not None:
+                self._idle[attempt.run.handler if suspect else None].append(warm)
+                return late
             try:
                 attempt.ensure_may_begin()
             except NotBegunError:
                 self._idle[attempt.run.handler if suspect else None].append(warm)
                 raise
-            clock.start_clock(attempt)
+            attempt.start_clock()
             waited = timedelta(seconds=time.monotonic() - submitted_at)
             try:
                 return await self._run(warm, attempt, context, waited, suspect=suspect)
@@ -222,8 +217,7 @@ class Processes:
     async def _start_ready(self) -> _WarmChild | str:
         warm = await self._start()
         try:
-            async with asyncio.timeout(_START_SECONDS):
-                reply = await warm.exchange(self._load, _nothing)
+            reply = await _within(_START_SECONDS, warm.exchange(self._load, _nothing))
         except BaseException as error:
             warm.child.kill()
             await run_to_completion(warm.child.ended)
@@ -268,7 +262,7 @@ class Processes:
     ) -> Outcome:
         warm.runs += 1
         reply = await warm.exchange(
-            {"type": "run", "handler": attempt.run.handler, "context": _written(context, waited)},
+            {"type": "run", "handler": attempt.run.handler, "context": _written(context, attempt, waited)},
             ChildMessageHandler(context.effects, warm.send).handle,
         )
         spent = (
@@ -281,7 +275,9 @@ class Processes:
         if spent:
             # Processes that the handler left running end with its attempt.
             warm.child.kill()
-            await run_to_completion(warm.child.ended)
+            # The handler has ended: a timeout or cancel while its processes are killed comes too late.
+            with suppress(asyncio.CancelledError):
+                await run_to_completion(warm.child.ended)
         warm.child.discard(attempt)
         outcome = _outcome(attempt, reply)
         if spent:
@@ -297,15 +293,34 @@ class Processes:
         warm.close()
 
 
+async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """Await work for a time that counts only while this process runs, not while the machine is stopped.
+
+    Raises:
+        TimeoutError: it is not done; it was cancelled.
+    """
+    task = asyncio.ensure_future(work)
+    left = seconds
+    try:
+        while left > 0 and not task.done():
+            looked_at = time.monotonic()
+            await asyncio.wait({task}, timeout=min(left, _LOOK_SECONDS))
+            left -= min(time.monotonic() - looked_at, 2 * _LOOK_SECONDS)
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        task.cancel()
+
+
 def _nothing(_said: Mapping[str, Any]) -> None:
     """Ignore messages while modules are imported: there is no run yet."""
 
 
-def _written(context: Context, waited: timedelta) -> dict[str, Any]:
-    """Encode a context for a child; the time that the run waited for it is added to the deadline."""
+def _written(context: Context, attempt: RunningAttempt, waited: timedelta) -> dict[str, Any]:
+    """Encode a context for a child; its deadline counts from the end of the wait for the child."""
     facts = context.facts()
-    if context.deadline is not None:
-        facts["deadline"] = context.deadline + waited
+    facts["deadline"] = attempt.run.started_at + waited + timedelta(seconds=attempt.timeout_seconds)
     return facts
 
 

@@ -16,7 +16,7 @@ from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect
 from noonmark.service.runner import Service
 from noonmark.store.database.connect import connect
-from noonmark.store.outcomes.notes import Note, save_notes
+from noonmark.store.outcomes.notes import Note, Saving, save_notes
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import FENCED_WRITES
 
@@ -142,8 +142,7 @@ class NoteWriter:
             return False
         if self._connection is None:
             self._connection = connect(self._service.settings.dsn, application="notes", autocommit=True)
-        worker, epoch = self._identity()
-        saving = save_notes(self._connection, worker, epoch, list(batch.values()))
+        saving = self._save(self._connection, list(batch.values()))
         done: list[Future[None]] = []
         fenced: list[Future[None]] = []
         lost = 0
@@ -163,6 +162,32 @@ class NoteWriter:
         if lost:
             FENCED_WRITES.labels("worker", "note").inc(lost)
         return bool(saving.busy)
+
+    def _save(self, connection: psycopg.Connection, notes: list[Note]) -> Saving:
+        """Save notes. One that Postgres refuses is dropped alone: notes are not verdicts."""
+        worker, epoch = self._identity()
+        try:
+            return save_notes(connection, worker, epoch, notes)
+        except psycopg.Error as error:
+            if classify(error) is not DbFault.PERMANENT:
+                raise
+            middle = len(notes) // 2
+            if not middle:
+                self._drop(notes[0], error)
+                return Saving(set(), set())
+        halves = [self._save(connection, some) for some in (notes[:middle], notes[middle:])]
+        return Saving(*(set().union(*parts) for parts in zip(*halves, strict=True)))
+
+    def _drop(self, note: Note, error: psycopg.Error) -> None:
+        """Drop a note that cannot be stored, and tell the handler if it waits for it."""
+        why = str(error).strip()
+        self._log.error("note_dropped", run_id=str(note.run.id), error=why)
+        key = (note.run.id, note.fence)
+        with self._lock:
+            self._fresh.pop(key, None)
+            waiting = self._waiting.pop(key, [])
+        for _, future in waiting:
+            future.set_exception(RuntimeError(f"the checkpoint cannot be stored: {why}"))
 
     def _snapshot(self) -> dict[Any, Note]:
         with self._lock:
@@ -185,9 +210,6 @@ class NoteWriter:
 
     def _failed(self, error: psycopg.Error) -> None:
         self._log.warning("notes_not_written_yet", count=len(self._fresh), error=str(error).strip())
-        if classify(error) is DbFault.PERMANENT:
-            # Notes are not verdicts: those that Postgres refuses are dropped, and the attempts continue.
-            self.forget(list(self._fresh))
         if self._connection is not None and (must_reconnect(error) or self._connection.broken):
             self._connection.close()
             self._connection = None

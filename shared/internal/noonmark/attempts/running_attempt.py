@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import orjson
@@ -74,6 +74,16 @@ class NotBegunError(Exception):
     """The handler of an attempt may not begin: its worker may have lost its lease, or the run has ended."""
 
 
+class AttemptClock(Protocol):
+    """The timeout of an attempt that an event loop executes. Used on that loop."""
+
+    def hold(self, attempt: RunningAttempt) -> None:
+        """Stop the timeout: the attempt waits for something that is not its own work."""
+
+    def start(self, attempt: RunningAttempt) -> None:
+        """Start the timeout from the beginning."""
+
+
 @dataclass(slots=True, eq=False)
 class RunningAttempt:
     """A started run. `key` identifies it in memory: the same run under a higher fence is another attempt."""
@@ -109,27 +119,26 @@ class RunningAttempt:
     """The position of the attempt in the trace of its run, if the run is traced."""
     may_begin: Callable[[RunningAttempt], bool] | None = None
     """Whether the worker still owns the run; set by the executors. Without it there is no lease to check."""
+    clock: AttemptClock | None = None
+    """Its timeout; None if no event loop executes it."""
+    unreadable: str = ""
+    """Why this worker cannot read the job of the run, which is then rejected; empty if it can."""
 
     @classmethod
     def of(cls, run: StartedRun, delivery: Delivery, pool: str) -> RunningAttempt:
-        """Create the attempt of a started run. If its job is gone, it has no work and will be rejected."""
-        work = orjson.loads(run.work) if run.work else {}
+        """Create the attempt of a started run. If its job is gone, it has no work and will be rejected.
+
+        One job that cannot be read must not end the worker, and with it all other runs.
+        """
+        fence = delivery.start_request.fence
         attempt = cls(
-            (run.id, delivery.start_request.fence),
-            run,
-            delivery.start_request.fence,
-            delivery.record,
-            delivery.lane,
-            pool,
-            work.get("payload"),
-            work.get("timeout_seconds") or 3600.0,
-            work.get("retry") or {},
+            (run.id, fence), run, fence, delivery.record, delivery.lane, pool, None, _TIMEOUT_SECONDS, {}
         )
-        if "delivery" in work:
-            attempt.delivery = DeliverySemantics(work["delivery"])
-        if "deadline_seconds" in work:
-            attempt.deadline_seconds = work["deadline_seconds"]
-            attempt.timeout_seconds = min(attempt.timeout_seconds, attempt.age().left_seconds)
+        if run.work:
+            try:
+                attempt._read(orjson.loads(run.work))
+            except (ValueError, TypeError, AttributeError) as error:
+                attempt.unreadable = f"this worker cannot read the job of this run: {error}"
         return attempt
 
     @property
@@ -146,9 +155,31 @@ class RunningAttempt:
         if self.may_begin is not None and not self.may_begin(self):
             raise NotBegunError
 
+    def _read(self, work: dict[str, Any]) -> None:
+        self.payload = work.get("payload")
+        self.timeout_seconds = float(work.get("timeout_seconds") or _TIMEOUT_SECONDS)
+        self.retry = work.get("retry") or {}
+        if "delivery" in work:
+            self.delivery = DeliverySemantics(work["delivery"])
+        if "deadline_seconds" in work:
+            self.deadline_seconds = float(work["deadline_seconds"])
+            self.timeout_seconds = min(self.timeout_seconds, self.age().left_seconds)
+
     def is_stop_requested(self) -> bool:
         """Return whether a cancel of the run was requested."""
         return self.stop_requested
+
+    def hold_clock(self) -> None:
+        """Stop the timeout while the attempt waits for its worker, before anything of it is executed."""
+        if self.clock is not None:
+            self.clock.hold(self)
+
+    def start_clock(self) -> None:
+        """Start the timeout: what follows is the work of the attempt. The total deadline may shorten it."""
+        if self.deadline_seconds is not None:
+            self.timeout_seconds = min(self.timeout_seconds, max(0.0, self.age().left_seconds))
+        if self.clock is not None:
+            self.clock.start(self)
 
     def ensure_extras(self) -> OutcomeExtras:
         """Return log, notes and events of the attempt, to add to them."""
@@ -171,10 +202,13 @@ class RunningAttempt:
         )
 
 
+_TIMEOUT_SECONDS = 3600.0
+"""The timeout of a job that sets none."""
+
 _extras_lock = threading.Lock()
 """Held while the extras of an attempt are created, because its handler can have threads."""
 
 
 @lru_cache(maxsize=1024)
 def _policy(stored: bytes) -> RetryPolicy:
-    return RetryPolicy.of(orjson.loads(stored))
+    return RetryPolicy.of_row(orjson.loads(stored))

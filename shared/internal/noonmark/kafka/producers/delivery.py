@@ -49,7 +49,10 @@ class DeliveryFailure:
 
 
 UNCONFIRMED_TOPIC: Final = "UNCONFIRMED_TOPIC"
-"""Code of the one transient failure that does not indicate a problem of the brokers."""
+"""Code of a message whose topic was not found, but may be new. The brokers are not at fault."""
+
+UNACKNOWLEDGED_TOPIC: Final = "UNACKNOWLEDGED_TOPIC"
+"""Code of a message that was not acknowledged in time although the cluster answers: its topic is at fault."""
 
 UNKNOWN_TOPIC_CODES: Final = frozenset(
     {
@@ -106,6 +109,16 @@ def unconfirmed_topic(topic: str, bootstrap: str) -> DeliveryFailure:
         FailureKind.TRANSIENT,
         UNCONFIRMED_TOPIC,
         f"{topic}: topic not found at {bootstrap} yet, it may be new; it is looked up again",
+    )
+
+
+def unacknowledged_topic(topic: str, why: str) -> DeliveryFailure:
+    """Return the failure of a message that its topic did not acknowledge, though the cluster answers."""
+    return DeliveryFailure(
+        FailureKind.TRANSIENT,
+        UNACKNOWLEDGED_TOPIC,
+        f"{topic}: not acknowledged in time ({why}), although the cluster answers; check that its partitions"
+        " have a leader and at least min.insync.replicas replicas in sync",
     )
 
 

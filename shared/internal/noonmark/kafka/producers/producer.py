@@ -19,6 +19,7 @@ from noonmark.kafka.producers.delivery import (
     absent_topic,
     classify,
     out_of_turn,
+    unacknowledged_topic,
     unconfirmed_topic,
     unknown_outcome,
 )
@@ -83,6 +84,8 @@ class RelayProducer:
         hold_unseen: a batch with a message for a topic that the cluster does not list waits a moment, in
             case the topic was just created. If False, that message fails as transient at once, and the rest
             of the batch does not wait.
+        blame_topics: ask the cluster after a timeout, so that the failure tells a topic that acknowledges
+            nothing from a cluster that does not answer.
         properties: additional librdkafka properties.
     """
 
@@ -95,12 +98,14 @@ class RelayProducer:
         should_stop: Callable[[], bool] = _never,
         on_wait: Callable[[float], None] = _ignore,
         hold_unseen: bool = True,
+        blame_topics: bool = False,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
         self._bootstrap = config.bootstrap
         self._should_stop = should_stop
         self._on_wait = on_wait
         self._hold_unseen = hold_unseen
+        self._blame_topics = blame_topics
         self._properties = config.client(client_id="noonmark-relay", error_cb=self._client_error) | {
             "enable.idempotence": True,
             "acks": "all",
@@ -271,10 +276,21 @@ class RelayProducer:
         displaced = sorted(self._errors)
         self._retry_unknown_topics(messages, failed)
         self._isolate(messages)
+        blamed = self._timed_out() if self._blame_topics else frozenset()
         for index, error in self._errors.items():
             self._fatal = self._fatal or error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001
-            failed[index] = classify(error, messages[index].topic, self._last_error)
+            topic = messages[index].topic
+            failed[index] = (
+                unacknowledged_topic(topic, error.str())
+                if index in blamed
+                else classify(error, topic, self._last_error)
+            )
         _restore_order(messages, displaced, failed)
+
+    def _timed_out(self) -> frozenset[int]:
+        """Return the messages that were not acknowledged in time, if the cluster answers; otherwise none."""
+        late = frozenset(i for i, e in self._errors.items() if e.code() == KafkaError._MSG_TIMED_OUT)  # noqa: SLF001
+        return late if late and not self._stopping() and self._list_topics() is not None else frozenset()
 
     def _retry_unknown_topics(
         self, messages: Sequence[OutboundMessage], failed: dict[int, DeliveryFailure]

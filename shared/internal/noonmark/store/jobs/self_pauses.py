@@ -25,6 +25,9 @@ from noonmark.store.schedules.time_facts import read_time_facts, share_time_fact
 REASON_PREFIX: Final = "paused itself: "
 """How the state reason of such a job begins."""
 
+_LOCK_TIMEOUT: Final = "2s"
+"""Other failing jobs must not wait longer for the lock of one."""
+
 _MOST_REASON: Final = 500
 """Maximum length in characters, the same as for an operator's reason."""
 
@@ -63,6 +66,9 @@ def pause(
 ) -> FailingJob | None:
     """Pause a failing job as an operator's request would, in one transaction; return None if not needed.
 
+    Raises:
+        psycopg.errors.LockNotAvailable: another session locks the job or the facts about time.
+
     Args:
         connection: a connection without an open transaction.
         topics: topics for outcomes of runs that the pause settles.
@@ -71,6 +77,7 @@ def pause(
         shards: number of shards of the installation.
     """
     with connection.transaction():
+        connection.execute(f"set local lock_timeout = '{_LOCK_TIMEOUT}'")
         share_time_facts(connection, wait=True)
         job = lock_job(connection, JobRef(job_id, "", None))
         if job is None or job.state != JobState.ACTIVE:

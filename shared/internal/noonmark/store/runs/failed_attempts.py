@@ -42,6 +42,14 @@ class LiveAttempt:
         return (self.now - self.run.started_at).total_seconds()
 
 
+def _delivery_of(spec: dict[str, Any]) -> DeliverySemantics:
+    """Return the delivery guarantee of a job; one that this version does not know is not repeated."""
+    try:
+        return DeliverySemantics(spec.get("delivery", DeliverySemantics.AT_LEAST_ONCE))
+    except ValueError:
+        return DeliverySemantics.AT_MOST_ONCE
+
+
 def failed_attempt(live: LiveAttempt, error: str, outcome: AttemptOutcome, failure: Failure) -> Outcome:
     """Return the outcome of an attempt that failed, by the retry policy of its job.
 
@@ -52,13 +60,14 @@ def failed_attempt(live: LiveAttempt, error: str, outcome: AttemptOutcome, failu
         failure: what is known about the failure.
     """
     run = live.run
-    spec: dict[str, Any] = orjson.loads(run.work) if run.work else {}
+    work = orjson.loads(run.work) if run.work else {}
+    spec: dict[str, Any] = work if isinstance(work, dict) else {}
     next_state = after_failure(
         outcome,
         failure,
-        policy=RetryPolicy.of(spec.get("retry") or {}),
+        policy=RetryPolicy.of_row(spec.get("retry") or {}),
         attempt=run.attempt,
-        delivery=DeliverySemantics(spec.get("delivery", DeliverySemantics.AT_LEAST_ONCE)),
+        delivery=_delivery_of(spec),
         rng=_rng,
         age=Age(
             (live.now - run.scheduled_for).total_seconds(),

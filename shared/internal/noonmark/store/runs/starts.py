@@ -83,6 +83,24 @@ def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun])
     return filled
 
 
+def extend_batches(connection: psycopg.Connection, identity: Identity, seconds: Mapping[int, float]) -> None:
+    """Let start batches of this worker become overdue later: some of their runs have waited for it.
+
+    Args:
+        connection: in autocommit mode.
+        identity: the lease of the worker.
+        seconds: by batch, how long after its start its last run is past its timeout at the latest.
+    """
+    connection.execute(
+        statement("extend_batches"),
+        {
+            **identity._asdict(),
+            "ids": list(seconds),
+            "seconds": [each + START_GRACE_SECONDS for each in seconds.values()],
+        },
+    )
+
+
 def expire(
     connection: psycopg.Connection, topics: EventTopics, requests: Sequence[StartRequest], *, shards: int
 ) -> Mapping[int, int]:
