@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +39,7 @@ class Caller:
         key: str | None = None,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
+        repeated: Sequence[tuple[str, str]] = (),
         chunks: list[bytes] | None = None,
         is_cut: bool = False,
     ) -> Answer:
@@ -50,6 +51,7 @@ class Caller:
             key: token of the `Authorization` header.
             body: JSON value, or bytes as they are.
             headers: further ones; they win.
+            repeated: lines after these, also of the same names.
             chunks: a body in parts whose length nobody says.
             is_cut: the connection ends before the body does.
         """
@@ -74,7 +76,9 @@ class Caller:
             "raw_path": raw_path.encode(),
             "query_string": query.encode(),
             "root_path": "",
-            "headers": [(name.encode(), value.encode("latin-1")) for name, value in sent.items()],
+            "headers": [
+                (name.lower().encode(), value.encode("latin-1")) for name, value in (*sent.items(), *repeated)
+            ],
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
         }

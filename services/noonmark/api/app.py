@@ -29,6 +29,7 @@ from noonmark.api.routes.runs import cancel as run_cancel
 from noonmark.api.routes.runs import control as run_control
 from noonmark.api.routes.runs import dead_letters, events, runs
 from noonmark.api.server.gate import RequestAuthenticator, RequestGuard
+from noonmark.api.server.safe_methods import SafeMethods
 
 ROUTERS = (
     jobs.router,
@@ -86,4 +87,5 @@ def build_app(parts: ApiContext, authenticator: RequestAuthenticator) -> Request
         parts: shared parts of the process.
         authenticator: finds the principal of a request.
     """
-    return RequestGuard(DirectRouter(build_api(parts)), authenticator, parts.settings)
+    api = build_api(parts)
+    return RequestGuard(SafeMethods(DirectRouter(api), api), authenticator, parts.settings)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 import psycopg
@@ -107,6 +109,19 @@ class Scene:
             " values (now(), 't', 0, 0, 'invalid', '[]', false) returning id"
         )
         return found
+
+
+def target_of(scene: Scene, method: str, path: str, **instead: Any) -> str:
+    """The path with ids of objects that exist, or others; where it can, it names the namespace."""
+    kind = path.split("/")[2] if path.startswith("/v1/") else path.split("/")[1]
+    values = {**scene.places.get(kind, {}), **instead}
+    target = re.sub(r"\{(\w+)\}", lambda found: str(values[found[1]]), path)
+    route = ROUTES[method, path]
+    names = {parameter.alias for parameter in route.dependant.query_params}
+    query: dict[str, Any] = {"namespace": HOME} if "namespace" in names else {}
+    if path.endswith("/diff"):
+        query |= {"from": 1, "to": 1}
+    return f"{target}?{urlencode(query)}" if query else target
 
 
 def plant_keys(db: psycopg.Connection) -> dict[str, str]:

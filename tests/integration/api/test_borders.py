@@ -154,7 +154,7 @@ def test_each_namespace_reads_of_a_bulk_request_what_is_its_own(scene: Scene, lo
         for n, place in enumerate((HOME, ELSEWHERE, "third"))
     ]
     made = scene.call("POST", "/v1/jobs/bulk", key=key, body={"jobs": jobs}).json()["items"]
-    assert [item["status"] for item in made] == [202, 202, 403]
+    assert [item["status"] for item in made] == [202, 202, 404]
     entries = {entry["namespace"]: entry for entry in log.new()}
     assert sorted(entries) == [ELSEWHERE, HOME, "third"]
     assert entries[HOME]["after"] == {"accepted": 1, "rejected": 0, "jobs": [made[0]["id"]]}

@@ -50,10 +50,16 @@ def test_each_gets_its_own_verdict(api: Call, database: psycopg.Connection) -> N
 def test_namespaces_that_are_not_the_callers_are_told_apart(
     api: Call, token: Callable[..., str], database: psycopg.Connection
 ) -> None:
-    jobs = [ONCE, {**ONCE, "namespace": "globex"}, {**ONCE, "namespace": "acme"}]
+    api("POST", "/v1/jobs", 202, json={**ONCE, "namespace": "globex"})
+    database.execute("delete from jobs")
+    unknown = [{**ONCE, "namespace": name} for name in ("globex", "nowhere")]
+    jobs = [ONCE, *unknown, {**ONCE, "namespace": "acme"}]
     key = token("editor", "acme")
     answer = api("POST", "/v1/jobs/bulk", 200, json={"jobs": jobs}, key=key).json()
-    assert [item["status"] for item in answer["items"]] == [202, 403, 202]
+    # What belongs to others is not told from what does not exist, here as with a single job.
+    assert [item["status"] for item in answer["items"]] == [202, 404, 404, 202]
+    details = [item["problem"]["detail"] for item in answer["items"][1:3]]
+    assert details == ["there is no namespace 'globex'", "there is no namespace 'nowhere'"]
     assert database.execute("select distinct namespace from jobs").fetchall() == [("acme",)]
     api("POST", "/v1/jobs/bulk", 404, json={"jobs": jobs[1:2]}, key=key)
     api("POST", "/v1/jobs/bulk", 403, json={"jobs": jobs[:1]}, key=token("operator", "acme"))

@@ -33,10 +33,23 @@ def refusal(raw: bytes) -> list[FieldError]:
     ("raw", "where", "words"),
     [
         (b"", "", "is not JSON"),
-        (b"\xff\xfe", "", "is not JSON"),
+        (b"\xff\xfe", "", "is UTF-16"),
         (b"{", "", "is not JSON"),
         (b'{"a":1}x', "", "is not JSON"),
-        ('{"a":1}'.encode("utf-16"), "", "is not JSON"),
+        ('{"a":1}'.encode("utf-16"), "", "is UTF-16"),
+        ('{"a":1}'.encode("utf-16-le"), "", "is UTF-16"),
+        ('{"a":1}'.encode("utf-16-be"), "", "is UTF-16"),
+        (b'\xef\xbb\xbf{"a":1}', "", "begins with a byte order mark"),
+        (b'\x00\x00\x00\x00\x07{"a":1}', "", "the frame of a schema registry (zero byte, schema 7)"),
+        (b'{"a":1,"a":2}', "/a", "is given more than once"),
+        (b'{"a":1,"a":1}', "/a", "is given more than once"),
+        (b'{"a":1,"a" :2}', "/a", "is given more than once"),
+        (b'{"a":1,"a":2,"b" :3}', "/a", "is given more than once"),
+        (b'{"a"\n:1,"a"\t:2}', "/a", "is given more than once"),
+        (b'[{"x":{"a/b":1,"a/b":2}}]', "/0/x/a~1b", "is given more than once"),
+        (b'{"a":{"x":1,"\\u0078":2}}', "/a/x", "is given more than once"),
+        (b'{"a":1,"a":"\\u0022:"}', "/a", "is given more than once"),
+        (b'{"a":{"b":1},"a":{"b":1}}', "/a", "is given more than once"),
         (b"[" * 5000 + b"]" * 5000, "", "is not JSON"),
         (b'{"a":NaN}', "/a", "is NaN, which is not JSON"),
         (b'{"a":[1,-Infinity]}', "/a/1", "is -Infinity, which is not JSON"),
@@ -64,7 +77,7 @@ def test_unfit_bytes_are_refused_with_the_place(raw: bytes, where: str, words: s
         (b'{"a":"\\\\u0000"}', {"a": "\\u0000"}),
         (b'{"a":"12345678901234567890123"}', {"a": "12345678901234567890123"}),
         (b'{"a":0.12345678901234567890123}', {"a": 0.12345678901234568}),
-        (b'{"a":1,"a":2}', {"a": 2}),
+        (b'{"a":"\\":\\" : ","b":[{"a" : "x:y"},{"a":1}]}', {"a": '":" : ', "b": [{"a": "x:y"}, {"a": 1}]}),
         (b"[" * 32 + b"]" * 32, None),
         (b"[" + b",".join([b"{}"] * 100) + b"]", [{}] * 100),
     ],
@@ -96,3 +109,21 @@ def test_values_are_shown_short_and_printable():
     assert shown({"a": 1}) == "an object"
     assert shown("\0\ud800") == '"\\u0000\\ud800"'
     assert printable("täglich\x1b[31m\u202e") == "täglich\\u001b[31m\\u202e"
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", 'x":', "\\u0061", ":", " :"]),
+            st.sampled_from(["1", '"\\":"', '" : "']),
+        ),
+        max_size=5,
+    ),
+    st.sampled_from([":", " :", "\n:", ": "]),
+)
+def test_members_of_one_name_are_found_however_they_are_written(members: list[tuple[str, str]], colon: str):
+    raw = "{" + ",".join(f"{orjson.dumps(name).decode()}{colon}{value}" for name, value in members) + "}"
+    names = [name for name, _ in members]
+    found = outcome(lambda: parse_json(raw.encode()))
+    assert isinstance(found, Refused) is (len(set(names)) < len(names))

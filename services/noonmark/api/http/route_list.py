@@ -17,8 +17,10 @@ def routes_of(app: FastAPI) -> Iterator[tuple[tuple[str, str], APIRoute]]:
 
 
 def methods_of(app: FastAPI, path: str) -> set[str]:
-    """Return the methods that a path supports, over all of its routes."""
-    return {method for (method, _), route in routes_of(app) if route.path_regex.match(path)}
+    """Return the methods that a path supports, over all of its routes; empty if there is no such path."""
+    methods = {method for (method, _), route in routes_of(app) if route.path_regex.match(path)}
+    # Served for every path, outside of its routes.
+    return methods | {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set()) if methods else methods
 
 
 def _flat(routes: Iterable[BaseRoute]) -> Iterator[APIRoute]:

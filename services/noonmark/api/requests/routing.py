@@ -7,10 +7,12 @@ authorised against the namespace of the object, not of the path.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from types import MappingProxyType
+from typing import Annotated, Any, Final, get_origin
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.dependencies.models import Dependant
@@ -29,6 +31,7 @@ from noonmark.schemas.problems.types import FORBIDDEN, MALFORMED, NOT_FOUND
 from noonmark.store.access.audit import AuditEntry, Outcome, write_entries
 
 DEFAULT_NAMESPACE: Final = "default"
+_NO_PARAMETERS: Final[Mapping[str, bool]] = MappingProxyType({})
 _NAMESPACE: Final = re.compile(NAMESPACE_PATTERN)
 LONGEST_KEY: Final = 200
 """Most characters of an idempotency key."""
@@ -40,9 +43,6 @@ NamespaceParameter = Annotated[
         pattern=NAMESPACE_PATTERN,
         description="Default: the credential's only namespace, otherwise `default`.",
     ),
-]
-IfMatch = Annotated[
-    str | None, Header(max_length=1000, description="Make the change only if the object has this ETag.")
 ]
 IdempotencyKey = Annotated[
     str | None,
@@ -116,13 +116,18 @@ class Caller:
             ProblemError: if the caller lacks it: 404 if it has no role in the namespace, so that it does not
                 learn which objects exist there; otherwise 403.
         """
+        if (problem := self.denial(namespace, permission)) is not None:
+            self.request.scope["noonmark.namespace"] = namespace
+            raise problem
+
+    def denial(self, namespace: str, permission: Permission | None = None) -> ProblemError | None:
+        """Return the problem that `require` raises; None if the caller has the permission."""
         wanted = permission or self.permission
         if wanted is None or self.principal.may(wanted, namespace):
-            return
-        self.request.scope["noonmark.namespace"] = namespace
+            return None
         if self.principal.role_in(namespace) is None:
-            raise ProblemError(NOT_FOUND, f"there is no namespace {namespace!r}")
-        raise ProblemError(FORBIDDEN, _needed(wanted, namespace, self.principal))
+            return ProblemError(NOT_FOUND, f"there is no namespace {namespace!r}")
+        return ProblemError(FORBIDDEN, _needed(wanted, namespace, self.principal))
 
     def may(self, permission: Permission, namespace: str) -> bool:
         """Return whether the caller has another permission in a namespace."""
@@ -302,7 +307,7 @@ class Route(APIRoute):
         """Return the handler of the route, which authorises first; FastAPI would read the body first."""
         serve, need = super().get_route_handler(), needs_of(self)
         assert need is not None
-        known = sorted(_query_names(self.dependant))
+        known = dict(sorted(_query_parameters(self.dependant)))
 
         async def handle(request: Request) -> Response:
             await need(request)
@@ -312,22 +317,34 @@ class Route(APIRoute):
         return handle
 
 
-def _query_names(dependant: Dependant) -> Iterator[str]:
-    """Yield the query parameters of a route, including those of its dependencies."""
-    yield from (field.alias for field in dependant.query_params)
+def _query_parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+    """Yield the query parameters of a route and of its dependencies, and whether each can be repeated."""
+    for field in dependant.query_params:
+        yield field.alias, get_origin(field.field_info.annotation) is list
     for needed in dependant.dependencies:
-        yield from _query_names(needed)
+        yield from _query_parameters(needed)
 
 
-def check_query(request: Request, known: Sequence[str] = ()) -> None:
-    """Refuse query parameters that a route does not have.
+def check_query(request: Request, known: Mapping[str, bool] = _NO_PARAMETERS) -> None:
+    """Refuse query parameters that a route does not have, and several values where it takes one.
 
     A misspelt or misplaced filter, namespace or `dry_run` must not be ignored.
 
+    Args:
+        request: the request.
+        known: the parameters of the route, and whether each can be repeated.
+
     Raises:
-        ProblemError: if a parameter is unknown.
+        ProblemError: if a parameter is unknown, or repeated.
     """
-    for name in request.query_params if request.scope["query_string"] else ():
+    given = (
+        Counter(name for name, _ in request.query_params.multi_items())
+        if request.scope["query_string"]
+        else {}
+    )
+    for name, count in given.items():
+        if count > 1 and known.get(name) is False:
+            raise ProblemError(MALFORMED, f"query parameter {name} is given {count} times: give it once")
         if name not in known:
             parameters = ", ".join(known) or "none"
             problem = f"unknown query parameter {printable(name[:100])!r}{suggestion(name, known)}"

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 import psycopg
 from fastapi import Body, Path, Query, Response
 
-from noonmark.api.http.etags import check_if_match, etag_of
+from noonmark.api.http.etags import Conditions, Preconditions, etag_of
 from noonmark.api.http.problems import ProblemError
-from noonmark.api.requests.routing import Caller, IfMatch, NamespaceParameter, needs, resource
+from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
 from noonmark.core.access.roles import Permission
 from noonmark.core.calendars import calendar as core
 from noonmark.core.calendars.calendar import CalendarError
@@ -65,10 +65,10 @@ def put_calendar(
     name: Name,
     response: Response,
     body: Annotated[dict[str, Any], Body()],
+    conditions: Conditions,
     namespace: NamespaceParameter = None,
     *,
     dry_run: DryRun = False,
-    if_match: IfMatch = None,
     caller: Caller = needs(Permission.CALENDARS_WRITE, "calendar.put"),
 ) -> CalendarChange:
     """Create a calendar, or replace all of its days; jobs that use it are planned again.
@@ -86,7 +86,7 @@ def put_calendar(
         with caller.changing(where) as act:
             act.object = f"calendar:{name}"
             raw = act.session.raw
-            done = _edit(raw, where, name, wanted, if_match)
+            done = _edit(raw, where, name, wanted, conditions)
             users = calendars.calendar_users(raw, where, name, wanted)
             act.before = done.before.body() if done.before is not None else None
             act.after = wanted.body()
@@ -111,8 +111,8 @@ def put_calendar(
 @router.delete("/calendars/{name}", status_code=204)
 def delete_calendar(
     name: Name,
+    conditions: Conditions,
     namespace: NamespaceParameter = None,
-    if_match: IfMatch = None,
     caller: Caller = needs(Permission.CALENDARS_WRITE, "calendar.delete"),
 ) -> None:
     """Delete a calendar that no job uses."""
@@ -123,7 +123,7 @@ def delete_calendar(
         before = calendars.get_calendar(act.session.raw, where, name)
         if before is None:
             raise _missing(where, name)
-        check_if_match(if_match, _etag(before.digest))
+        conditions.check(_etag(before.digest))
         try:
             calendars.delete_calendar(act.session.raw, where, name)
         except CalendarInUseError as error:
@@ -132,12 +132,16 @@ def delete_calendar(
 
 
 def _edit(
-    connection: psycopg.Connection, namespace: str, name: str, wanted: core.Calendar, if_match: str | None
+    connection: psycopg.Connection,
+    namespace: str,
+    name: str,
+    wanted: core.Calendar,
+    conditions: Preconditions,
 ) -> calendars.CalendarChange:
-    """Replace the contents of a calendar if it matches `If-Match`."""
+    """Replace the contents of a calendar if the preconditions are true."""
 
     def edit(before: core.Calendar | None) -> core.Calendar:
-        check_if_match(if_match, _etag(before.digest() if before is not None else None))
+        conditions.check(_etag(before.digest() if before is not None else None), exists=before is not None)
         return wanted
 
     return calendars.edit_calendar(connection, namespace, name, edit)

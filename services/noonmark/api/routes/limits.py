@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import Path, Response
 
-from noonmark.api.http.etags import check_if_match, etag_of
+from noonmark.api.http.etags import Conditions, etag_of
 from noonmark.api.http.problems import ProblemError
-from noonmark.api.requests.routing import Caller, IfMatch, NamespaceParameter, needs, resource
+from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
 from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.limits import Limit, LimitFigures, Limits
 from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
@@ -58,7 +58,7 @@ def put_limit(
     figures: LimitFigures,
     response: Response,
     namespace: NamespaceParameter = None,
-    if_match: IfMatch = None,
+    conditions: Conditions,
     caller: Caller = needs(Permission.SETTINGS_WRITE, "limit.put"),
 ) -> Limit:
     """Create a limit, or replace its values. They apply immediately, also to waiting runs."""
@@ -70,7 +70,7 @@ def put_limit(
         # First the lock of all such changes: the compared version is still current when it is replaced.
         change_time_facts(raw)
         before = _find(raw, where, name)
-        check_if_match(if_match, _etag(before))
+        conditions.check(_etag(before), exists=before is not None)
         try:
             limits.set_limit(raw, where, name, wanted)
         except LimitError as error:
@@ -86,8 +86,8 @@ def put_limit(
 @router.delete("/limits/{name}", status_code=204)
 def delete_limit(
     name: Name,
+    conditions: Conditions,
     namespace: NamespaceParameter = None,
-    if_match: IfMatch = None,
     caller: Caller = needs(Permission.SETTINGS_WRITE, "limit.delete"),
 ) -> None:
     """Delete a limit. Fails while a job that can still run uses it."""
@@ -98,7 +98,7 @@ def delete_limit(
         before = _find(act.session.raw, where, name)
         if before is None:
             raise _missing(where, name)
-        check_if_match(if_match, _etag(before))
+        conditions.check(_etag(before), exists=before is not None)
         try:
             limits.delete_limit(act.session.raw, where, name)
         except LimitInUseError as error:

@@ -9,11 +9,11 @@ from uuid import UUID
 import psycopg
 from fastapi import Body, Path, Response
 
-from noonmark.api.http.etags import check_if_match, etag_of
+from noonmark.api.http.etags import Conditions, etag_of
 from noonmark.api.http.problems import ProblemError
 from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.requests.idempotency import store_response
-from noonmark.api.requests.routing import Caller, IdempotencyKey, IfMatch, needs, resource
+from noonmark.api.requests.routing import Caller, IdempotencyKey, needs, resource
 from noonmark.core.access.roles import Permission
 from noonmark.core.states import ResumeChoice
 from noonmark.core.zones.zones import ZoneError
@@ -76,7 +76,7 @@ def put_namespace(
     name: Name,
     settings: NamespaceSettings,
     response: Response,
-    if_match: IfMatch = None,
+    conditions: Conditions,
     caller: Caller = needs(Permission.SETTINGS_WRITE, "namespace.put"),
 ) -> Namespace:
     """Set the defaults and quotas of a namespace; omitted fields return to their default.
@@ -90,7 +90,7 @@ def put_namespace(
         # First the lock of all such changes: the compared version is still current when it is replaced.
         change_time_facts(raw)
         before = _read(raw, name)
-        check_if_match(if_match, _etag(before))
+        conditions.check(_etag(before))
         try:
             namespaces.set_timezone(raw, name, settings.timezone)
         except ZoneError as error:
@@ -107,7 +107,7 @@ def put_namespace(
 
 @router.delete("/namespaces/{name}", status_code=204)
 def delete_namespace(
-    name: Name, if_match: IfMatch = None, caller: Caller = needs(Permission.PLATFORM, "namespace.delete")
+    name: Name, conditions: Conditions, caller: Caller = needs(Permission.PLATFORM, "namespace.delete")
 ) -> None:
     """Reset a namespace to the defaults; its jobs stay. Fails while it is paused or has calendars."""
     with caller.changing(name) as act:
@@ -115,7 +115,7 @@ def delete_namespace(
         act.object = f"namespace:{name}"
         change_time_facts(raw)
         before = _read(raw, name)
-        check_if_match(if_match, _etag(before))
+        conditions.check(_etag(before))
         if before.updated_at is None:
             raise ProblemError(NOT_FOUND, f"namespace {name!r} has no settings")
         try:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from noonmark.api.http.problems import ProblemError, problem_response
 from noonmark.api.http.rate_limits import Rates
 from noonmark.api.requests.routing import Caller
+from noonmark.api.server.headers import ONCE, headers_of, repeated
 from noonmark.auth.errors import AuthenticationError, AuthenticationReason
 from noonmark.core.access.roles import Principal
 from noonmark.core.ids import uuid7
@@ -53,6 +54,7 @@ _REQUEST_ID: Final = REQUEST_ID.lower().encode()
 _NO_SNIFF: Final = (b"x-content-type-options", b"nosniff")
 _NO_STORE: Final = (b"cache-control", b"no-store")
 _GIVEN_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _BODIES: Final = frozenset({"POST", "PUT", "PATCH"})
 _JSON: Final = frozenset({"application/json", "application/merge-patch+json"})
 _FAILURES_PER_MINUTE: Final = 60
@@ -118,7 +120,7 @@ class RequestGuard:
                 await receive()
                 await send({"type": "websocket.close", "code": 1008})
             return
-        headers = _headers_of(scope)
+        headers = headers_of(scope)
         given = headers.get(REQUEST_ID.lower(), "")
         scope["noonmark.request_id"] = given if _GIVEN_ID.fullmatch(given) else str(uuid7())
         answer = _ResponseRecorder(scope, send)
@@ -151,10 +153,12 @@ class RequestGuard:
 
     async def _authenticate(self, scope: Scope, headers: Mapping[str, str]) -> Principal:
         path: str = scope["path"]
-        if scope["method"] == "GET" and path in OPEN_PATHS:
+        if scope["method"] in _SAFE and path in OPEN_PATHS:
             return ANONYMOUS
         if scope["method"] == "POST" and COMPLETION.fullmatch(path):
             return ANONYMOUS
+        if repeated(scope, (b"authorization",)):
+            raise ProblemError(MALFORMED, "there are several Authorization headers: send one")
         header = headers.get("authorization")
         known = self._authenticator.recall(header)
         if known is not None:
@@ -214,6 +218,15 @@ class RequestGuard:
         # Postgres text cannot contain U+0000; all other bytes of a query are decoded or replaced.
         if b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
             return ProblemError(MALFORMED, "the query contains U+0000, which no value can contain")
+        if twice := repeated(scope, ONCE):
+            return ProblemError(MALFORMED, f"there are several {twice.title()} headers: send one")
+        coding = headers.get("content-encoding", "identity").strip().lower()
+        if scope["method"] in _BODIES and coding != "identity":
+            return ProblemError(
+                UNSUPPORTED_MEDIA_TYPE,
+                f"the Content-Encoding of the body is {coding[:100]}: send it without one",
+                headers={"Accept-Encoding": "identity"},
+            )
         most = self._max_body_bytes(scope)
         length = headers.get("content-length")
         if length is not None and (not length.isdecimal() or int(length) > most):
@@ -284,11 +297,6 @@ class _ResponseRecorder:
             # Unauthenticated callers must not fill the audit log.
             return
         await to_thread.run_sync(_write_failure, caller, self._scope, self._status)
-
-
-def _headers_of(scope: Scope) -> dict[str, str]:
-    """Return the headers of a request by lower-case name; the first one of duplicates."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
 
 
 def _write_failure(caller: Caller, scope: Scope, status: int) -> None:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from noonmark.api.backend.database import Session
 from noonmark.api.backend.job_creation import job_etag, job_path
-from noonmark.api.http.etags import check_if_match
+from noonmark.api.http.etags import Preconditions
 from noonmark.api.http.problems import ProblemError
 from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.requests.idempotency import run_idempotent
@@ -108,14 +108,14 @@ class JobChange:
         return document_of(self.row, self.schedule)
 
 
-def _locked(act: AuditedChange, job_id: UUID, if_match: str | None) -> JobChange:
-    """Lock the job in the transaction of a change, and check `If-Match` under the lock."""
+def _locked(act: AuditedChange, job_id: UUID, conditions: Preconditions) -> JobChange:
+    """Lock the job in the transaction of a change, and check the preconditions under the lock."""
     act.object = f"job:{job_id}"
     # First this lock, then the job's: changes of time facts take them in the same order.
     share_time_facts(act.session.raw, wait=True)
     lock_job(act.session.raw, JobRef(job_id, "", None))
     row, schedule = read_job(act.session, job_id)
-    check_if_match(if_match, etag_of_job(row))
+    conditions.check(etag_of_job(row))
     act.before = audited(row, schedule)
     return JobChange(act, row, schedule)
 
@@ -125,13 +125,13 @@ class JobChangeRequest:
     """A request to change a job.
 
     Attributes:
-        if_match: value of `If-Match`.
+        conditions: what must be true of the job.
         key: value of `Idempotency-Key`.
         said: content of the request, for the key: JSON values.
     """
 
     job_id: UUID
-    if_match: str | None
+    conditions: Preconditions
     key: str | None
     said: Any = None
 
@@ -164,7 +164,7 @@ def change_job(
     made: list[Taken] = []
 
     def make(act: AuditedChange) -> StoredResponse:
-        job = _locked(act, job_id, change.if_match)
+        job = _locked(act, job_id, change.conditions)
         kind, data = submit(job)
         taken = caller.parts.submitter.accept_one(act.session.raw, kind, {**data, "job_id": str(job_id)})
         made.append(taken)

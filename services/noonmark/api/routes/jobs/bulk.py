@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, Final
@@ -14,10 +14,8 @@ from noonmark.api.backend.submit import SubmissionAcceptor, parse
 from noonmark.api.http.problems import ProblemError, problem_document
 from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.requests.routing import DEFAULT_NAMESPACE, Caller, named_namespace
-from noonmark.core.access.roles import Permission
 from noonmark.schemas.events.submissions import CREATE
 from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of
-from noonmark.schemas.problems.types import FORBIDDEN
 from noonmark.store.access.audit import AuditEntry, Outcome, write_entries
 from noonmark.store.jobs.requests import Request, Result, Status, Taken
 from noonmark.store.schedules.time_facts import Moment
@@ -47,7 +45,8 @@ def create_many(
     """
     home = namespace or caller.principal.home or DEFAULT_NAMESPACE
     targets = _namespaces(documents, home)
-    allowed = {name for name in {*targets, home} if caller.may(Permission.JOBS_WRITE, name)}
+    denials = {name: caller.denial(name) for name in {*targets, home}}
+    allowed = {name for name, denial in denials.items() if denial is None}
     if not allowed & set(targets):
         caller.require(targets[0])
     base = home if home in allowed else min(allowed)
@@ -62,7 +61,7 @@ def create_many(
             write_entries(session.raw, [caller.entry(base, Outcome.DONE)._replace(after={"replayed": True})])
             caller.request.scope["noonmark.audited"] = True
             return before
-        reading = _Reading(documents, targets, allowed)
+        reading = _Reading(documents, targets, denials)
         taken = _accept_all(submitter, session.raw, reading)
         results = [result for part in taken for result in part.results]
         reply = _reply(reading, results, caller.request_id)
@@ -104,10 +103,12 @@ def _accept_all(
 class _Reading:
     """Checks the documents and collects their problems by index."""
 
-    def __init__(self, documents: Sequence[Any], targets: Sequence[str], allowed: Collection[str]) -> None:
+    def __init__(
+        self, documents: Sequence[Any], targets: Sequence[str], denials: Mapping[str, ProblemError | None]
+    ) -> None:
         self._documents = documents
         self._places = targets
-        self._allowed = allowed
+        self._denials = denials
         self.refused: dict[int, ProblemError] = {}
         self.asked: list[int] = []
 
@@ -121,9 +122,8 @@ class _Reading:
         requests = []
         for index in part:
             document, target = self._documents[index], self._places[index]
-            if target not in self._allowed:
-                denied = f"the credential cannot write jobs in namespace {target!r}"
-                self.refused[index] = ProblemError(FORBIDDEN, denied)
+            if (denial := self._denials[target]) is not None:
+                self.refused[index] = denial
                 continue
             try:
                 order = parse(CREATE, _with_namespace(document, target), moment)

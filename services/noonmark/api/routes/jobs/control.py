@@ -8,8 +8,9 @@ from uuid import UUID
 from fastapi import Depends, Response
 
 from noonmark.api.http.bodies import checked_body, described
+from noonmark.api.http.etags import Conditions
 from noonmark.api.http.replies import StoredResponse
-from noonmark.api.requests.routing import Caller, IdempotencyKey, IfMatch, needs, resource
+from noonmark.api.requests.routing import Caller, IdempotencyKey, needs, resource
 from noonmark.api.routes.jobs.actions import JobChangeRequest, change_job, namespace_of_job
 from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.jobs import Job, JobTriggered, ReasonBody, ResumeBody, TriggerBody
@@ -32,14 +33,14 @@ def _given(body: Document) -> dict[str, Any]:
 def cancel(
     job_id: UUID,
     body: Reasoned,
-    if_match: IfMatch = None,
+    conditions: Conditions,
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_WRITE, "job.cancel"),
 ) -> Response:
     """Cancel a job: it is never due again, and its unfinished runs are cancelled, including running ones."""
     given = _given(body)
     return change_job(
-        caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (CANCEL, given)
+        caller, JobChangeRequest(job_id, conditions, idempotency_key, given), lambda _: (CANCEL, given)
     )
 
 
@@ -47,14 +48,14 @@ def cancel(
 def pause(
     job_id: UUID,
     body: Reasoned,
-    if_match: IfMatch = None,
+    conditions: Conditions,
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_OPERATE, "job.pause"),
 ) -> Response:
     """Pause a job: none of its runs start until it is resumed; running ones continue."""
     given = _given(body)
     return change_job(
-        caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (PAUSE, given)
+        caller, JobChangeRequest(job_id, conditions, idempotency_key, given), lambda _: (PAUSE, given)
     )
 
 
@@ -62,14 +63,14 @@ def pause(
 def resume(
     job_id: UUID,
     body: Annotated[ResumeBody, Depends(checked_body(ResumeBody))],
-    if_match: IfMatch = None,
+    conditions: Conditions,
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_OPERATE, "job.resume"),
 ) -> Response:
     """Resume a paused job; `missed` says what to do with instants that came due during the pause."""
     given = _given(body)
     return change_job(
-        caller, JobChangeRequest(job_id, if_match, idempotency_key, given), lambda _: (RESUME, given)
+        caller, JobChangeRequest(job_id, conditions, idempotency_key, given), lambda _: (RESUME, given)
     )
 
 
@@ -82,7 +83,7 @@ def resume(
 def trigger(
     job_id: UUID,
     body: Annotated[TriggerBody, Depends(checked_body(TriggerBody))],
-    if_match: IfMatch = None,
+    conditions: Conditions,
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.JOBS_OPERATE, "job.trigger"),
 ) -> Response:
@@ -103,5 +104,5 @@ def trigger(
         said = {"job_id": str(job_id), "run_id": str(run_id)}
         return StoredResponse(202, said, {"Location": f"/v1/runs/{run_id}"})
 
-    change = JobChangeRequest(job_id, if_match, idempotency_key, given)
+    change = JobChangeRequest(job_id, conditions, idempotency_key, given)
     return change_job(caller, change, lambda _: (TRIGGER, given), answer)

@@ -13,6 +13,7 @@ from noonmark.api.backend.group_commit import TooBusyError
 from noonmark.api.backend.job_creation import CreateRequest
 from noonmark.api.http.bodies import checked_body, described, document_body
 from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
+from noonmark.api.http.etags import Conditions
 from noonmark.api.http.merge_patch import patched
 from noonmark.api.http.problems import RETRY_SECONDS, ProblemError
 from noonmark.api.http.replies import IdempotencyKeyHash
@@ -21,7 +22,6 @@ from noonmark.api.requests.routing import (
     LONGEST_KEY,
     Caller,
     IdempotencyKey,
-    IfMatch,
     NamespaceParameter,
     check_query,
     named_namespace,
@@ -196,7 +196,7 @@ def read(job_id: UUID, response: Response, caller: Caller = needs(Permission.JOB
 def replace(
     job_id: UUID,
     document: Annotated[dict[str, Any], Depends(document_body)],
-    if_match: IfMatch = None,
+    conditions: Conditions,
     caller: Caller = needs(Permission.JOBS_WRITE, "job.replace"),
 ) -> Response:
     """Replace the whole document of a job: omitted fields return to their default.
@@ -204,7 +204,7 @@ def replace(
     Existing runs keep the document that they were planned with.
     """
     _check_job_id(document)
-    change = JobChangeRequest(job_id, if_match, None)
+    change = JobChangeRequest(job_id, conditions, None)
     return change_job(caller, change, lambda job: (UPDATE, _in_its_namespace(job, document)))
 
 
@@ -212,7 +212,7 @@ def replace(
 def patch(
     job_id: UUID,
     changes: Annotated[dict[str, Any], Depends(document_body)],
-    if_match: IfMatch = None,
+    conditions: Conditions,
     caller: Caller = needs(Permission.JOBS_WRITE, "job.patch"),
 ) -> Response:
     """Change some fields of a job (RFC 7396): null returns a field to its default.
@@ -220,7 +220,7 @@ def patch(
     Existing runs keep the document that they were planned with; a new payload applies to future runs.
     """
     _check_job_id(changes)
-    change = JobChangeRequest(job_id, if_match, None)
+    change = JobChangeRequest(job_id, conditions, None)
     return change_job(
         caller, change, lambda job: (UPDATE, _in_its_namespace(job, patched(job.document, changes)))
     )
@@ -228,11 +228,11 @@ def patch(
 
 @router.delete("/jobs/{job_id:uuid}", response_model=Job)
 def delete(
-    job_id: UUID, if_match: IfMatch = None, caller: Caller = needs(Permission.JOBS_WRITE, "job.delete")
+    job_id: UUID, conditions: Conditions, caller: Caller = needs(Permission.JOBS_WRITE, "job.delete")
 ) -> Response:
     """Cancel a job and its runs that have not started; running ones finish. The job stays readable."""
     return change_job(
-        caller, JobChangeRequest(job_id, if_match, None), lambda _: (CANCEL, {"running": "finish"})
+        caller, JobChangeRequest(job_id, conditions, None), lambda _: (CANCEL, {"running": "finish"})
     )
 
 

@@ -10,11 +10,11 @@ from fastapi import Body, Response
 
 from noonmark.api.backend.database import Session
 from noonmark.api.backend.submit import parse, raise_rejected
-from noonmark.api.http.etags import check_if_match
+from noonmark.api.http.etags import Conditions, Preconditions
 from noonmark.api.http.problems import ProblemError
 from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.requests.idempotency import run_idempotent
-from noonmark.api.requests.routing import AuditedChange, Caller, IdempotencyKey, IfMatch, needs, resource
+from noonmark.api.requests.routing import AuditedChange, Caller, IdempotencyKey, needs, resource
 from noonmark.api.routes.runs.runs import also_executions, missing_run
 from noonmark.api.routes.runs.views import run_etag
 from noonmark.core.access.roles import Permission
@@ -62,8 +62,8 @@ _REFUSED: Final = {
 @also_executions(router.post, "/runs/{run_id}/cancel", status_code=202, response_model=RunChange)
 def cancel_run(
     run_id: UUID,
+    conditions: Conditions,
     body: Annotated[RunCancel | None, Body()] = None,
-    if_match: IfMatch = None,
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "run.cancel"),
 ) -> Response:
@@ -86,10 +86,10 @@ def cancel_run(
         # First this lock, then the run's: changes of time facts take them in the same order.
         share_time_facts(raw, wait=True)
         lock_runs(raw, [RunKey(run_id, run.scheduled_for)], tuple(RunState))
-        before = _status(act.session, run_id, run, if_match)
+        before = _status(act.session, run_id, run, conditions)
         taken = submitter.accept_read(raw, read)
         raise_rejected(taken.results[0])
-        after = _status(act.session, run_id, run)
+        after = _status(act.session, run_id, run, Preconditions())
         if before["state"] not in (*CANCELLABLE, RunState.CANCELLED, RunState.CANCELLING):
             raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}: it has already finished")
         act.before = {"state": before["state"]}
@@ -106,7 +106,7 @@ def cancel_run(
 @also_executions(router.post, "/runs/{run_id}/retry", status_code=202, response_model=RunChange)
 def retry_run(
     run_id: UUID,
-    if_match: IfMatch = None,
+    conditions: Conditions,
     idempotency_key: IdempotencyKey = None,
     caller: Caller = needs(Permission.RUNS_OPERATE, "run.retry"),
 ) -> Response:
@@ -121,14 +121,14 @@ def retry_run(
     def change(act: AuditedChange) -> StoredResponse:
         raw = act.session.raw
         dead_letters.lock_dead(raw, runs)
-        before = _status(act.session, run_id, run, if_match)
+        before = _status(act.session, run_id, run, conditions)
         if before["state"] != RunState.DEAD:
             instead = _INSTEAD[RunState(before["state"])]
             raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}, not dead: {instead}")
         done = dead_letters.redrive(raw, submitter.events, runs, shards=submitter.shards)
         if run_id in done.refused:
             raise ProblemError(CONFLICT, f"run {run_id} is not retried: {_REFUSED[done.refused[run_id]]}")
-        after = _status(act.session, run_id, run)
+        after = _status(act.session, run_id, run, Preconditions())
         act.before, act.after = {"state": before["state"]}, {"state": after["state"]}
         return _changed(run_id, after)
 
@@ -190,10 +190,10 @@ def _find(caller: Caller, run_id: UUID) -> RunLocation:
     return found
 
 
-def _status(session: Session, run_id: UUID, run: RunLocation, if_match: str | None = None) -> Row:
-    """Read the fields of a run's entity tag, and compare the tag with `If-Match`."""
+def _status(session: Session, run_id: UUID, run: RunLocation, conditions: Preconditions) -> Row:
+    """Read the fields of a run's entity tag, and check the preconditions."""
     found = lookups.run_status(session.sql, run_id, run.scheduled_for)
     if found is None:
         raise missing_run(run_id)
-    check_if_match(if_match, run_etag(found))
+    conditions.check(run_etag(found))
     return found
