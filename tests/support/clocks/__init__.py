@@ -1,0 +1,1 @@
+"""Wall clocks that a test sets for one process, while it runs."""
