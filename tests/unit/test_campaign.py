@@ -47,12 +47,12 @@ class Player:
         self.left: list[float] = []
         self._die_at = die_at
 
-    def __call__(self, seed: int, rounds: int, minutes: float) -> Record:
+    def __call__(self, seed: int, plan: Plan, minutes: float) -> Record:
         if seed == self._die_at:
             raise KeyboardInterrupt
         self.seeds.append(seed)
         self.left.append(minutes)
-        return record(seed, rounds=rounds)
+        return record(seed, rounds=plan.rounds)
 
 
 @pytest.fixture

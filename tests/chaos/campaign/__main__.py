@@ -48,6 +48,8 @@ class Plan:
         minutes: after which no further round begins; 0 for no limit.
         rounds: of each seed.
         first: the first seed.
+        seconds: of faults in a round.
+        moments: of a round at which something is killed.
     """
 
     file: Path
@@ -55,10 +57,12 @@ class Plan:
     minutes: float
     rounds: int
     first: int = 1
+    seconds: float = 10.0
+    moments: int = 14
 
 
-Play = Callable[[int, int, float], Record]
-"""Plays a seed: its number, its rounds, the minutes that are left (0 for no limit); returns its record."""
+Play = Callable[[int, Plan, float], Record]
+"""Plays a seed: its number, the plan, the minutes that are left (0 for no limit); returns its record."""
 
 
 def campaign(plan: Plan, play: Play, clock: Callable[[], float] = time.monotonic) -> Iterator[Record]:
@@ -72,18 +76,19 @@ def campaign(plan: Plan, play: Play, clock: Callable[[], float] = time.monotonic
         if hurt >= plan.kills or left < 0 or (plan.minutes and not left):
             return
         if seed not in seen:
-            record = play(seed, plan.rounds, left)
+            record = play(seed, plan, left)
             records.append(plan.file, record)
             hurt += records.hurt([record])
             yield record
 
 
-def play_seed(seed: int, rounds: int, minutes: float) -> Record:
+def play_seed(seed: int, plan: Plan, minutes: float) -> Record:
     """Play a chaos run in a process of its own; a run that ends without a verdict is recorded as such."""
-    made = {"seed": seed, "commit": commit()}
+    made = {"seed": seed, "commit": commit(), "seconds": plan.seconds, "moments": plan.moments}
     with tempfile.TemporaryDirectory(prefix="noonmark-campaign-") as folder:
         out, log = Path(folder) / "run.json", Path(folder) / "run.log"
-        command = [sys.executable, "-m", "tests.chaos.run", "--seed", str(seed), "--rounds", str(rounds)]
+        command = [sys.executable, "-m", "tests.chaos.run", "--seed", str(seed), "--rounds", str(plan.rounds)]
+        command += ["--seconds", str(plan.seconds), "--kills", str(plan.moments)]
         process = processes.spawn(
             [*command, "--minutes", str(minutes), "--json", str(out)],
             log_file=log,
@@ -133,11 +138,17 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0.0, help="Start no round after this time.")
     parser.add_argument("--rounds", type=int, default=5, help="Rounds of each seed.")
     parser.add_argument("--first", type=int, default=1, help="First seed.")
+    parser.add_argument("--seconds", type=float, default=10.0, help="Time of faults in a round.")
+    parser.add_argument(
+        "--moments", type=int, default=14, help="Moments of a round at which something is killed."
+    )
     parser.add_argument("--summary", action="store_true", help="Print the file as Markdown, play nothing.")
     parser.add_argument("--write", action="store_true", help="With --summary: write it into the page.")
     given = parser.parse_args()
     if not given.summary:
-        plan = Plan(given.file, given.kills, given.minutes, given.rounds, given.first)
+        plan = Plan(
+            given.file, given.kills, given.minutes, given.rounds, given.first, given.seconds, given.moments
+        )
         for record in campaign(plan, play_seed):
             print(line(record), flush=True)
     played = records.read(given.file)
