@@ -159,7 +159,14 @@ def soon(seconds: float) -> datetime:
 
 def publish(bootstrap: str, topic: str, events: Sequence[dict[str, Any]]) -> None:
     """Publish events with a plain Kafka client and wait until the broker has all of them."""
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5})
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "queue.buffering.max.messages": max(100_000, len(events)),
+        }
+    )
     failed: list[str] = []
     for event in events:
         key = f"{event['data'].get('namespace', 'default')}/{event['data'].get('name', event['id'])}"
@@ -170,6 +177,6 @@ def publish(bootstrap: str, topic: str, events: Sequence[dict[str, Any]]) -> Non
             headers=HEADERS,
             on_delivery=lambda error, _message: failed.append(error.str()) if error else None,
         )
-    left = producer.flush(20)
+    left = producer.flush(20 + len(events) / 2_000)
     assert not failed, failed[0]
     assert not left, f"{left} events got no answer"

@@ -1,8 +1,12 @@
-"""Postgres fails over to its standby while a thousand runs are in flight: none is lost, none is unknown."""
+"""Postgres fails over to its standby, with a thousand runs in flight and under an even load: none is lost or unknown.
+
+NOONMARK_CHAOS_RATE sets the runs per second of the load (40).
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.chaos.tally import Tally
 from tests.support.cli import call
-from tests.support.cluster import cluster
+from tests.support.cluster import SERVICES, cluster
 from tests.support.proxy import Network
 from tests.support.publish import Load
 from tests.support.replicas import Replicas
@@ -22,6 +26,14 @@ from noonmark.store.migrations.migrate import migrate
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 IN_FLIGHT = 1000
+RATE = int(os.environ.get("NOONMARK_CHAOS_RATE", "40"))
+SECONDS = 30
+
+_GAP = """
+select extract(epoch from max(started_at - before))::float8
+from (select started_at, lag(started_at) over (order by started_at) as before from runs where namespace = %s) as starts
+where started_at >= %s
+"""
 
 
 @pytest.fixture
@@ -83,3 +95,34 @@ def test_commands_find_the_primary_wherever_the_address_names_it(
     replicas.fail_over(crash=True)
     assert json.loads(call("db", "check", "--json").stdout)["problems"] == []
     assert "pool-3-any" in call("pool", "list").stdout
+
+
+@pytest.mark.timeout(180 + SECONDS * RATE // 100)
+@pytest.mark.parametrize("crash", [True, False], ids=["the_primary_dies", "the_primary_stays_up_read_only"])
+def test_a_failover_under_load_makes_runs_late_and_nothing_else(
+    replicas: Replicas, kafka_server: Kafka, topic_prefix: str, tmp_path: Path, tally: Tally, crash: bool
+) -> None:
+    given = {"database_url": replicas.url}
+    with cluster(replicas.direct, kafka_server.bootstrap, topic_prefix, tmp_path, **given) as noonmark:
+        noonmark.start(*SERVICES, "worker")
+        load = Load()
+        with noonmark.standing_clock():
+            load.once(RATE * SECONDS, noonmark.soon(2), spread_seconds=SECONDS)
+            noonmark.take_in(load)
+        third = "select count(*) >= %s from runs where namespace = %s and state = 'succeeded'"
+        noonmark.wait(
+            lambda: noonmark.value(third, len(load.jobs) // 3, load.namespace), "a third of the runs"
+        )
+        failed_at = noonmark.soon(0)
+        replicas.fail_over(crash=crash)
+        report = noonmark.assert_clean(load, within=60 + SECONDS)
+        assert noonmark.states(load.namespace) == {"succeeded": len(load.jobs)}
+        assert noonmark.rows("select distinct losses from runs") == [(0,)]
+        gap, late = noonmark.value(_GAP, load.namespace, failed_at), report["late"]
+        how = "primary killed" if crash else "old primary up and read-only"
+        tally.figures.append(
+            f"failover ({how}) at {RATE} runs/s: {len(load.jobs)} runs, 0 lost, {len(report['duplicates'])} called"
+            " again;"
+            f" no run started for {gap:.1f} s; late p50 {late['p50']:.3f} s, p99 {late['p99']:.1f} s,"
+            f" at most {late['max']:.1f} s"
+        )
