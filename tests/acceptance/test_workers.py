@@ -110,6 +110,77 @@ def test_a_drained_worker_finishes_or_hands_back_what_it_holds(noonmark: Cluster
     assert sorted(runs(noonmark, load)) == [("succeeded", 1, 0, 1, 6), ("succeeded", 1, 0, 2, 12)]
 
 
+def one_begun_one_waiting(noonmark: Cluster, gate: Path, **settings: str) -> tuple[Load, Node]:
+    """A worker with one process, in which a run is at a gate; another run waits for the process."""
+    noonmark.start("intake", "trigger", "dispatcher")
+    worker = noonmark.start("worker", worker_processes="1", **settings)[0]
+    load = Load()
+    load.now(2, "chaos.child_gate", payload={"gate": str(gate)})
+    noonmark.publish(load)
+    noonmark.wait(lambda: noonmark.states(load.namespace) == {"running": 2}, "both runs to be taken")
+    noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 1, "one handler to begin")
+    return load, worker
+
+
+def fences_of_calls(noonmark: Cluster, load: Load) -> dict[str, list[int]]:
+    """The fences under which each run was called, in order."""
+    fences: dict[str, list[int]] = {}
+    for call in noonmark.calls(load.namespace):
+        fences.setdefault(call["run"], []).append(call["fence"])
+    return fences
+
+
+def test_a_worker_that_wakes_from_a_pause_begins_nothing_of_its_old_lease(
+    noonmark: Cluster, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    # Longer than in other tests: so late can a worker hear, after a pause, that its lease has lapsed.
+    load, sleeper = one_begun_one_waiting(noonmark, gate, beat_seconds="1")
+    sleeper.pause()
+    noonmark.start("worker", worker_processes="2")
+    # The paused worker's child ends its run now. Its process is free for the other run as soon as the worker wakes.
+    gate.touch()
+    noonmark.settle(load)
+    before = fences_of_calls(noonmark, load)
+    assert sorted(before.values()) == [[1, 2], [2]]
+
+    sleeper.resume()
+
+    noonmark.wait(
+        lambda: sleeper.logged("runs_handed_back") or sleeper.logged("runs_abandoned"),
+        "the worker to give up what it had taken",
+    )
+    noonmark.wait(
+        lambda: noonmark.value("select count(*) from workers where pid = %s", sleeper.pid) == 2,
+        "the worker to take a new lease",
+    )
+    noonmark.wait(sleeper.ready, "the worker to be ready under its new lease")
+    assert fences_of_calls(noonmark, load) == before
+    more = Load()
+    more.now(6, "chaos.alone")
+    noonmark.publish(more)
+    noonmark.assert_clean(more)
+    noonmark.assert_clean(load)
+
+
+def test_a_run_that_waits_for_a_process_is_handed_back_at_once_by_a_drain(
+    noonmark: Cluster, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    load, leaving = one_begun_one_waiting(noonmark, gate, drain_seconds="60")
+    noonmark.start("worker", worker_processes="1")
+    leaving.terminate()
+    noonmark.wait(
+        lambda: len(noonmark.calls(load.namespace)) == 2, "the other worker to begin the second run"
+    )
+    # The first still runs where it was: only what had not begun has moved.
+    assert sorted(fences_of_calls(noonmark, load).values()) == [[1], [2]]
+    assert attempts(noonmark) == [("handed_back", 1, 1)]
+    gate.touch()
+    noonmark.assert_clean(load)
+    assert sorted(runs(noonmark, load)) == [("succeeded", 1, 0, 1, 1), ("succeeded", 1, 0, 2, 1)]
+
+
 @pytest.mark.slow
 def test_a_run_that_was_isolated_ends_with_its_killed_worker(noonmark: Cluster, tmp_path: Path) -> None:
     noonmark.start("intake", "trigger", "dispatcher")

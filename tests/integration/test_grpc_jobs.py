@@ -17,6 +17,7 @@ import uvloop
 from tests.support.grpc_server import METHOD, GrpcServer, descriptor_set, echo, retry_info
 from tests.unit.worker.hands import hand
 
+from noonmark.attempts.running_attempt import NotBegunError
 from noonmark.attempts.secrets import SecretError, SecretResolver
 from noonmark.core.access.webhook_signature import read_secret, verify
 from noonmark.core.states import AttemptOutcome, DeliverySemantics, RunState
@@ -177,6 +178,21 @@ def test_a_cancelled_attempt_ends_its_call_at_the_server():
             with pytest.raises(asyncio.CancelledError):
                 await task
             await asyncio.wait_for(server.cancelled.wait(), 10)
+            await grpc_kind.close()
+
+    run(scenario)
+
+
+def test_no_call_is_made_once_the_lease_may_be_over():
+    async def scenario():
+        async with GrpcServer(echo) as server:
+            grpc_kind, attempt = kind(), job(server.port)
+            attempt.may_begin = lambda _: False
+            with pytest.raises(NotBegunError):
+                await grpc_kind.run(attempt)
+            attempt.may_begin = lambda _: True
+            assert (await grpc_kind.run(attempt)).state is RunState.SUCCEEDED
+            assert len(server.calls) == 1
             await grpc_kind.close()
 
     run(scenario)

@@ -136,6 +136,15 @@ def alone(ctx: Context) -> None:
     note("start", ctx, returns=None)
 
 
+@handler("chaos.child_gate", run="process")
+def child_gate(ctx: Context) -> None:
+    """Wait at the payload's gate in a process of its own."""
+    note("start", ctx, returns=None)
+    door = Path(ctx.payload["gate"])
+    while not door.exists():
+        time.sleep(LOOK_SECONDS)
+
+
 @handler("chaos.kill_worker")
 def kill_worker(ctx: Context) -> None:
     """Kill the process that it runs in: a worker at first, a child of its own once that was noticed."""

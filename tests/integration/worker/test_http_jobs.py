@@ -18,7 +18,7 @@ from tests.unit.worker.bench import Bench
 from tests.unit.worker.hands import record
 from tests.unit.worker.test_http_executor import Target, answer
 
-from noonmark.attempts.running_attempt import Delivery, RunningAttempt
+from noonmark.attempts.running_attempt import Delivery, NotBegunError, RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
 from noonmark.core.access.webhook_signature import SignatureError, verify
 from noonmark.core.states import Lane
@@ -128,6 +128,20 @@ def test_a_receiver_can_verify_a_call_and_its_fence(sender):
     assert call.scheduled_for == hand.run.scheduled_for
     with pytest.raises(SignatureError):
         verify({**headers, "noonmark-fence": "2"}, body, [key.secret], now=time.time())
+
+
+def test_no_request_is_sent_once_the_lease_may_be_over(sender):
+    target = Target()
+
+    async def play(kind):
+        hand = sender.hand({"url": target.url(), "method": "POST"})
+        hand.may_begin = lambda attempt: attempt is not hand
+        with pytest.raises(NotBegunError):
+            await kind.run(hand)
+
+    sender.scenario(play, target)
+
+    assert target.requests == []
 
 
 def test_keys_change_over_without_a_call_that_a_receiver_refuses(sender, monkeypatch):

@@ -180,6 +180,27 @@ def test_the_age_of_a_heartbeat_counts_from_its_statement_and_not_from_its_late_
     wait(lambda: not lease.problem())
 
 
+def test_a_lease_is_not_live_as_soon_as_it_may_be_over_although_no_report_says_so(
+    world: World, lease: Lease
+) -> None:
+    lease.start_heartbeat()
+    assert not lease.is_live()
+    take(world, lease)
+    assert lease.is_live()
+    os.kill(heartbeats(lease)[0], signal.SIGSTOP)
+    try:
+        wait(lambda: not lease.is_live())
+        assert lease.age_seconds() >= LEASE_SECONDS
+        assert not lease.lost.is_set()
+    finally:
+        os.kill(heartbeats(lease)[0], signal.SIGCONT)
+    wait(lease.is_live)
+
+    world.db.execute("update workers set lapsed_at = now(), epoch = epoch + 1")
+    wait(lease.lost.is_set)
+    assert not lease.is_live()
+
+
 def test_one_process_renews_one_lease_after_the_other(world: World, lease: Lease) -> None:
     lease.start_heartbeat()
     take(world, lease)

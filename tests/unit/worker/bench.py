@@ -34,9 +34,11 @@ class Bench:
         suspects: int = 8,
         grace_seconds: float = 5.0,
         environment: Mapping[str, str] | None = None,
+        is_lease_live: Callable[[], bool] = lambda: True,
     ) -> None:
         self.registry = Registry() if registry is None else registry
         self.outcomes: list[Outcome] = []
+        self.in_flight = RunsInFlight()
         self._all = threading.Condition()
         keeper = ChildLauncher()
         self.processes = Processes(
@@ -49,8 +51,8 @@ class Bench:
             self._take,
             services(environment),
             threads=4,
-            in_flight=RunsInFlight(),
-            is_lease_live=lambda: True,
+            in_flight=self.in_flight,
+            is_lease_live=is_lease_live,
             watched=UNWATCHED,
         )
 
@@ -65,6 +67,7 @@ class Bench:
         delivery = more.pop("delivery", DeliverySemantics.AT_LEAST_ONCE)
         held = hand(handler=handler, retry={"max_retries": 0}, **more)
         held.payload, held.delivery = payload, delivery
+        self.in_flight.add([held])
         self.executors.submit([held])
         return held
 

@@ -197,6 +197,32 @@ def test_connections_are_kept_and_cookies_are_not(ctx):
     assert target.requests[0][1]["host"] == f"app.test:{target.port}"
 
 
+def test_a_request_that_may_not_be_sent_any_more_leaves_its_connection_for_the_next(ctx):
+    target, connected = Target(), []
+
+    class OverError(Exception):
+        pass
+
+    def refuse():
+        connected.append(target.connections)
+        raise OverError
+
+    async def scenario():
+        async with target, HttpExecutor(HERE) as executor:
+            assert (await executor.execute({"url": target.url()}, ctx, 5)).ok
+            with pytest.raises(OverError):
+                await executor.execute({"url": target.url()}, ctx, 5, before_send=refuse)
+            with pytest.raises(OverError):
+                await executor.execute({"url": target.url()}, ctx, 5, before_send=refuse, fresh=True)
+            assert (await executor.execute({"url": target.url()}, ctx, 5)).ok
+
+    run(scenario())
+    # Asked only when there was nothing left to wait for: a new connection was there, too, and was not used.
+    assert connected == [1, 2]
+    assert len(target.requests) == 2
+    assert target.connections == 2
+
+
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
 def test_a_request_lost_on_a_kept_connection_is_not_sent_again(ctx, method):
     target = Target(OK, None)

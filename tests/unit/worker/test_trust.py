@@ -73,8 +73,8 @@ class Ledger:
 
     def __call__(self, connection: object, identity: object, runs: list[tuple[Any, Any]]) -> list[Any]:
         del connection, identity
-        self.asked.append([run_id for run_id, _ in runs])
-        return [run_id for run_id, _ in runs if run_id in self.cancelling]
+        self.asked.append([run_id for run_id, _, _ in runs])
+        return [run_id for run_id, _, _ in runs if run_id in self.cancelling]
 
 
 @pytest.fixture
