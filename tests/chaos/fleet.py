@@ -24,6 +24,8 @@ OWNERS_SECONDS = 15.0
 CPU_SECONDS = 60.0
 """Of a process that is to be ready, or to end: a start takes about two."""
 LOOK_SECONDS = 0.1
+STARVING_LOAD = 4.0
+"""Of one CPU: above it, processes wait for seconds now and then."""
 
 
 @dataclass(slots=True)
@@ -167,6 +169,11 @@ class Fleet:
             found.append(Owners(role, owned(), shards))
         return found
 
-    def take_unreachable(self) -> set[int]:
-        """Process ids that stood still, with their living children."""
-        return set(self.unreachable) | {os.getpid()}
+    def note_starved(self) -> None:
+        """Note workers that lost their lease for want of CPU: as if somebody had stopped them for a while.
+
+        Whether a process got the CPU in time cannot be read afterwards, so the load of the machine decides.
+        """
+        if os.getloadavg()[0] > STARVING_LOAD * (os.cpu_count() or 1):
+            lapsed = self.noonmark.rows("select distinct pid from workers where lapsed_at is not null")
+            self.unreachable.update(pid for (pid,) in lapsed)

@@ -238,11 +238,13 @@ class Round:
         history.sightings = self._watch.sightings
         history.pauses = self._watch.pauses
         history.children = [child for child in children(self._noonmark) if child.run in runs]
+        self._fleet.note_starved()
         history.unreachable = set(self._fleet.unreachable)
         history.exits, self._fleet.exits = self._fleet.exits, []
         history.owners = self._fleet.owners()
-        # What comes after the faults may take L to find its way back.
-        until = self._until + timedelta(seconds=0 if self._poison_only else self._options.bound)
+        # What comes after the faults may take L to find its way back, and on a busy machine L is longer.
+        bound = timedelta(seconds=self._options.bound)
+        until = self._until if self._poison_only else max(self._until + bound, self._noonmark.soon(0))
         span = Span("poison" if self._poison_only else "faults", self._since, until)
         history.faults = [] if self._poison_only else [span]
         history.poisoned = [span] if self._poison_only else None
