@@ -15,6 +15,7 @@ import orjson
 
 from noonmark.core.fingerprints import MAX_CHARACTERS
 from noonmark.core.monitoring.statistics import Outcome
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.schemas.events.lifecycle import SETTLED
 
 _LONGEST_WORD: Final = 255
@@ -25,6 +26,15 @@ class HeardEvent(NamedTuple):
 
     id: UUID
     outcomes: Sequence[Outcome]
+    published_at: datetime
+
+    @property
+    def is_of_worker(self) -> bool:
+        """Whether a worker reached an outcome. The trigger writes those of skipped and lost runs."""
+        return any(
+            one.started_at is not None and one.state != RunState.SKIPPED and one.reason != AttemptOutcome.LOST
+            for one in self.outcomes
+        )
 
 
 def read_event(value: bytes | None, published_at: datetime) -> HeardEvent | None:
@@ -42,7 +52,7 @@ def read_event(value: bytes | None, published_at: datetime) -> HeardEvent | None
         if event["type"] != SETTLED:
             return None
         outcomes = [_outcome(item, published_at) for item in event["data"]["outcomes"]]
-        return HeardEvent(_id(event["id"]), outcomes)
+        return HeardEvent(_id(event["id"]), outcomes, published_at)
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ValueError(f"not a {SETTLED} event: {type(error).__name__}: {error}") from error
 

@@ -217,7 +217,8 @@ def silent(row: Silence, *, after: float) -> list[FoundAlert]:
         FoundAlert(
             AlertKind.SILENT,
             fingerprint_of(AlertKind.SILENT),
-            f"No outcome has arrived since {format_instant(row.heard_at)}, but there are {', '.join(signs)}.",
+            f"No outcome of a worker has arrived since {format_instant(row.heard_at)}, but there are"
+            f" {', '.join(signs)}.",
             details={"silent_since": format_instant(row.heard_at), "signs": signs},
         )
     ]

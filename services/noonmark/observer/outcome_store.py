@@ -204,8 +204,9 @@ class OutcomeStore:
         statistics.move(
             connection, self._topic, [_move(partition, rows) for partition, rows in fresh.items()]
         )
-        if events:
-            statistics.heard(connection, max(_published_at(records[-1]) for records in fresh.values()))
+        # What the trigger writes without a worker would hide that no worker works.
+        if by_workers := [event.published_at for event in events if event.is_of_worker]:
+            statistics.heard(connection, max(by_workers))
 
     def _events(self, records: Sequence[Record]) -> Iterable[HeardEvent]:
         for record in records:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import psycopg
@@ -10,7 +10,9 @@ import pytest
 from tests.integration.observer.watch_desk import WatchDesk
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
+from noonmark.core.ids import uuid7
 from noonmark.core.states import RunState, TimerKind
+from noonmark.schemas.events.settled import SettledRun, settled_event
 from noonmark.store.alerts import alerts
 from noonmark.store.runs import dead_letters
 from noonmark.store.runs.dead_letters import DeadRun
@@ -306,6 +308,31 @@ def test_silence_is_an_alert_where_something_should_be_heard_until_it_is(world, 
     desk.hear()
     assert desk.look() == {}
     told_once(desk, "silent")
+
+
+def test_what_the_trigger_writes_without_a_worker_does_not_hide_silence(world, watching):
+    desk = watching(silent_after_seconds=60, late_after_seconds=86_400)
+    job = world.job(recurring=True)
+    world.turn_clock(timedelta(seconds=120))
+    world.timer(job, world.now() - timedelta(seconds=70), kind=TimerKind.PLANNED)
+
+    def settled(state: RunState, reason: str | None, started_at: datetime | None) -> bytes:
+        run = SettledRun(
+            uuid7(), job, "default", world.now(), "schedule", state, reason, 1, 1, "normal", "default",
+            started_at, world.now(), None,
+        )  # fmt: skip
+        return settled_event("default", [run])
+
+    desk.values += [
+        settled(RunState.SKIPPED, "overlap", None),
+        settled(RunState.UNKNOWN, "lost", world.now()),
+    ]
+    desk.hear()
+    assert set(desk.look()) == {"silent"}
+
+    desk.values.append(settled(RunState.SUCCEEDED, None, world.now()))
+    desk.hear()
+    assert desk.look() == {}
 
 
 def test_several_observers_raise_and_resolve_once(world, watching):

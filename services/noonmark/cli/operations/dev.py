@@ -67,15 +67,13 @@ def up(
     api_port: Annotated[int | None, typer.Option(help="Port of the API. (default: a free port)")] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(
-            min=1, help="Seconds that the start may take as long as there is progress. (default: 900)"
-        ),
+        typer.Option(min=1, help="Seconds that the start may take. (default: 900)"),
     ] = None,
 ) -> None:
     """Start the stack and run it until Ctrl-C or `noonmark dev down`.
 
-    It waits for each part as long as the part makes progress: it uses CPU time, or a server writes to its log.
-    It gives up after a minute without progress.
+    It waits for each part as long as the part makes progress: it uses CPU time or, if it is a server, writes
+    to its log. It gives up after a minute without progress.
     If NOONMARK_DATABASE_URL or NOONMARK_KAFKA_BOOTSTRAP is set, that server is used and none is started.
     """
     commands = _commands()
