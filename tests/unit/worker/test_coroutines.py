@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -28,6 +29,7 @@ class Loop:
         self.closed_on: list[int] = []
         self.execute_on: set[int] = set()
         self._all = threading.Condition()
+        self.news, self.free = asyncio.Event(), threading.Event()
         self.executor = LoopExecutor(self._execute, self._done, self._closing)
 
     async def _execute(self, held: RunningAttempt) -> Outcome | None:
@@ -36,6 +38,14 @@ class Loop:
         try:
             if held.run.handler == "sleeps":
                 await asyncio.sleep(PATIENCE)
+            if held.run.handler == "waits":
+                await self.news.wait()
+            if held.run.handler == "blocks":
+                self.free.wait(PATIENCE)
+            if held.run.handler == "stutters":
+                while True:
+                    threading.Event().wait(0.3)
+                    await asyncio.sleep(0)
             if held.run.handler == "cancels itself":
                 raise asyncio.CancelledError
             if held.run.handler == "ends elsewhere":
@@ -104,6 +114,32 @@ def test_a_run_past_its_limit_is_cancelled_and_timed_out(loop):
     assert outcome.attempt_outcome is AttemptOutcome.TIMED_OUT
     assert outcome.error == "timed out after 0.05 s"
     assert loop.ended == ["sleeps"]
+
+
+def test_the_time_in_which_another_run_blocked_the_loop_does_not_count(loop):
+    beside = hand(handler="waits", timeout_seconds=2.0)
+    loop.executor.submit([beside])
+    assert loop.began.acquire(timeout=PATIENCE)
+    loop.executor.submit([hand(handler="blocks")])
+    assert loop.began.acquire(timeout=PATIENCE)
+    began_at = beside.began_at
+    while time.monotonic() < began_at + 1.5 * beside.timeout_seconds:
+        assert not loop.free.wait(0.05)
+    loop.free.set()
+    loop.settle()
+    # It was postponed by what was blocked, within its bound, and still ends on its own.
+    assert loop.outcomes[0].run.handler == "blocks"
+    assert began_at < beside.began_at <= began_at + beside.timeout_seconds
+    loop.executor.call(loop.news.set)
+    loop.wait_for(2)
+    assert {o.run.handler: o.state for o in loop.outcomes}["waits"] is RunState.SUCCEEDED
+
+
+def test_a_run_that_blocks_the_loop_again_and_again_still_ends(loop):
+    held = hand(handler="stutters", timeout_seconds=0.6)
+    loop.executor.submit([held])
+    loop.wait_for(1)
+    assert loop.outcomes[0].attempt_outcome is AttemptOutcome.TIMED_OUT
 
 
 def test_a_run_that_a_user_cancelled_ends_with_that_verdict(loop):

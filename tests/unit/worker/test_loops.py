@@ -89,6 +89,26 @@ def test_an_overdue_run_on_a_blocked_loop_is_timed_out_and_the_loop_replaced(ben
     ]
 
 
+def test_what_runs_beside_a_blocked_loop_is_not_overdue_for_that_time_but_not_for_ever(bench, doors):
+    async def waits(ctx) -> None:
+        doors.began.release()
+        await asyncio.Event().wait()
+
+    bench.registry.add(waits, name="waits")
+    beside = bench.begin("waits", timeout_seconds=20.0)
+    assert doors.began.acquire(timeout=PATIENCE)
+    stuck = bench.begin("blocks", timeout_seconds=10.0)
+    assert doors.began.acquire(timeout=PATIENCE)
+    since = stuck.began_at
+    for second in (1, 12, 39):
+        bench.executors.end_overdue(since + second)
+    assert bench.end(stuck).attempt_outcome is AttemptOutcome.TIMED_OUT
+    assert bench.of(beside) is None
+    # Its own timeout once more, and it has ended, whatever the loop does.
+    bench.executors.end_overdue(since + 43)
+    assert bench.end(beside).attempt_outcome is AttemptOutcome.TIMED_OUT
+
+
 def test_a_loop_that_moves_again_is_closed_once_it_is_empty(bench, doors):
     stuck = begin(bench, doors, "blocks")
     loops = bench.executors.handlers

@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
@@ -71,10 +71,16 @@ class _Open:
 
 @dataclass(slots=True, eq=False)
 class _TargetChannel:
-    """The channel of a target, if it has one; only one task resolves its name at a time."""
+    """The channel of a target, if it has one, and the task that resolves its name for all who wait."""
 
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     open: _Open | None = None
+    opening: asyncio.Task[_Open] | None = None
+
+    def opened(self, task: asyncio.Task[_Open]) -> None:
+        """Record that the name is resolved, or cannot be."""
+        self.opening = None
+        if not task.cancelled():
+            task.exception()  # if all callers have given up, nobody else reads it
 
 
 class GrpcChannels:
@@ -136,9 +142,8 @@ class GrpcChannels:
         if cached is None:
             await self._evict_idle()
             cached = self._targets.setdefault(key, _TargetChannel())
-        async with cached.lock:
-            channel = await self._current(cached, target, tls)
-            channel.users += 1
+        channel = await self._current(cached, target, tls)
+        channel.users += 1
         try:
             yield channel.channel
         finally:
@@ -151,16 +156,31 @@ class GrpcChannels:
         """Close all channels; calls in flight fail."""
         targets, self._targets = self._targets, {}
         for cached in targets.values():
+            if cached.opening is not None:
+                cached.opening.cancel()
             if cached.open is not None:
                 await cached.open.channel.close()
         self._names.close()
 
     async def _current(self, cached: _TargetChannel, target: GrpcTarget, tls: Mapping[str, Any]) -> _Open:
-        """Return the channel of a target, recently checked; a new one if its addresses have changed."""
-        now = self._clock()
+        """Return the channel of a target, recently checked; a new one if its addresses have changed.
+
+        The name is resolved once for all who wait. One after the other, the last of them would wait as many
+        times as long for a name that nobody answers.
+        """
+        while True:
+            known = cached.open
+            if known is not None and self._clock() < known.vetted_until:
+                return known
+            if cached.opening is None:
+                cached.opening = asyncio.create_task(self._reopen(cached, target, tls))
+                cached.opening.add_done_callback(cached.opened)
+            channel = await asyncio.shield(cached.opening)
+            if not channel.retired:
+                return channel
+
+    async def _reopen(self, cached: _TargetChannel, target: GrpcTarget, tls: Mapping[str, Any]) -> _Open:
         known = cached.open
-        if known is not None and now < known.vetted_until:
-            return known
         addresses = await self._vetted(target)
         # The same addresses keep the connection; otherwise it could lead to an address that is gone.
         if known is not None and known.addresses == frozenset(addresses):
@@ -190,7 +210,7 @@ class GrpcChannels:
         free = [
             (cached.open.used_at if cached.open is not None else 0.0, key)
             for key, cached in self._targets.items()
-            if not cached.lock.locked() and (cached.open is None or not cached.open.users)
+            if cached.opening is None and (cached.open is None or not cached.open.users)
         ]
         idle = [key for used_at, key in free if now - used_at > IDLE_SECONDS]
         if not idle and len(self._targets) >= _MOST_CHANNELS and free:

@@ -21,6 +21,12 @@ from noonmark.telemetry.logs import get_logger
 _LONGEST_GAP_SECONDS: Final = 2.0
 """Of the time between two checks of a loop, so much counts at most."""
 
+_TICK_SECONDS: Final = 0.25
+_MOST_POSTPONED_SECONDS: Final = 30.0
+"""Time in which others blocked the loop does not count against an attempt, up to this or its own timeout.
+Less than the 60 s after which a run is taken from its worker, so that no run is executed twice for it.
+"""
+
 _log = get_logger()
 
 
@@ -30,6 +36,19 @@ class _LoopClock:
     def __init__(self, loop: asyncio.AbstractEventLoop, limit: asyncio.Timeout) -> None:
         self._loop = loop
         self._limit = limit
+        self._postponed = 0.0
+
+    def allowance(self, attempt: RunningAttempt) -> float:
+        """Return by how many seconds the timeout can still be postponed."""
+        return min(attempt.timeout_seconds, _MOST_POSTPONED_SECONDS) - self._postponed
+
+    def postpone(self, attempt: RunningAttempt, seconds: float) -> None:
+        """Postpone a timeout that is running: the loop was blocked."""
+        more, ends_at = min(seconds, self.allowance(attempt)), self._limit.when()
+        if more > 0 and ends_at is not None and not self._limit.expired():
+            self._postponed += more
+            attempt.began_at += more
+            self._limit.reschedule(ends_at + more)
 
     def hold(self, attempt: RunningAttempt) -> None:
         """Stop the timeout."""
@@ -63,6 +82,8 @@ class LoopExecutor:
         self._closing = closing
         self._loop = uvloop.new_event_loop()
         self._tasks: dict[Any, asyncio.Task[Outcome | None]] = {}
+        self._clocks: dict[Any, _LoopClock] = {}
+        self._tick_at: float | None = None
         self._unbegun: dict[Any, RunningAttempt] = {}
         self._asked_at: float | None = None
         self._checked_at = 0.0
@@ -115,11 +136,22 @@ class LoopExecutor:
         return self._blocked_seconds
 
     def overdue(self, now: float, slack_seconds: float) -> list[RunningAttempt]:
-        """Return the runs that are past their timeout by more than the loop needs to cancel them."""
+        """Return the runs that are past their timeout by more than the loop needs to cancel them.
+
+        While the loop is blocked, that is the run that blocks it. The others get some time: they cannot end.
+        """
+        late = [
+            (key, attempt, now - attempt.began_at - attempt.timeout_seconds - slack_seconds)
+            for key, attempt in list(self.running.items())
+            if attempt.began_at and now - attempt.began_at > attempt.timeout_seconds + slack_seconds
+        ]
+        if not late or not self._blocked_seconds:
+            return [attempt for _, attempt, _ in late]
+        blocking = asyncio.current_task(self._loop)
         return [
             attempt
-            for attempt in list(self.running.values())
-            if attempt.began_at and now - attempt.began_at > attempt.timeout_seconds + slack_seconds
+            for key, attempt, seconds in late
+            if self._tasks.get(key) is blocking or seconds > self._allowance(key, attempt)
         ]
 
     def call(self, function: Callable[[], object]) -> None:
@@ -157,12 +189,31 @@ class LoopExecutor:
             self._loop.call_soon(os._exit, 0)
 
     def _answer(self) -> None:
-        self._asked_at = None
+        self._asked_at, self._blocked_seconds = None, 0.0
+
+    def _allowance(self, key: Any, attempt: RunningAttempt) -> float:
+        clock = self._clocks.get(key)
+        return clock.allowance(attempt) if clock is not None else 0.0
+
+    def _tick(self) -> None:
+        """Postpone the timeouts of all runs by the time that the loop could not run since the last tick."""
+        assert self._tick_at is not None
+        now = self._loop.time()
+        if (blocked := now - self._tick_at) > _TICK_SECONDS:
+            for key, attempt in self.running.items():
+                if (clock := self._clocks.get(key)) is not None:
+                    clock.postpone(attempt, blocked)
+        self._tick_at = now + _TICK_SECONDS if self._tasks else None
+        if self._tick_at is not None:
+            self._loop.call_at(self._tick_at, self._tick)
 
     def _begin(self, attempts: Sequence[RunningAttempt]) -> None:
         for attempt in attempts:
             task = self._tasks[attempt.key] = self._loop.create_task(self._one(attempt))
             task.add_done_callback(partial(self._finish, attempt))
+        if self._tick_at is None:
+            self._tick_at = self._loop.time() + _TICK_SECONDS
+            self._loop.call_at(self._tick_at, self._tick)
 
     def _cancel(self, keys: Sequence[Any], *, verdict: bool) -> None:
         for key in keys:
@@ -178,7 +229,7 @@ class LoopExecutor:
         self.running[attempt.key] = attempt
         try:
             async with asyncio.timeout(attempt.timeout_seconds) as limit:
-                attempt.clock = _LoopClock(self._loop, limit)
+                attempt.clock = self._clocks[attempt.key] = _LoopClock(self._loop, limit)
                 outcome = await self._execute(attempt)
                 if os.getpid() != self._process:
                     # The handler forked and its child returned here: the other runs belong to the parent.
@@ -192,6 +243,7 @@ class LoopExecutor:
     def _finish(self, attempt: RunningAttempt, task: asyncio.Task[Outcome | None]) -> None:
         """Collect the outcome of a task, also of one that was cancelled before it began."""
         self._tasks.pop(attempt.key, None)
+        self._clocks.pop(attempt.key, None)
         if task.cancelled():
             self._unbegun.pop(attempt.key, None)
             outcome = self._cancelled(attempt)

@@ -49,9 +49,9 @@ class EventLoops:
         """Return runs that are past their timeout; replace the newest loop if it is blocked."""
         found: list[RunningAttempt] = []
         for loop in list(self._loops):
+            blocked = loop.blocked_seconds(now)
             late = loop.overdue(now, SLACK_SECONDS)
             found += late
-            blocked = loop.blocked_seconds(now)
             if loop is self._loops[-1]:
                 if blocked > _BLOCKED_SECONDS or (late and blocked > 0):
                     self._replace(loop, blocked)
