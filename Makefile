@@ -22,6 +22,9 @@ WORKERS ?= 2
 # and no process waits for another at the end.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# Where one file has all of the long tests, each of them may go to either process.
+SPREAD := -n $(WORKERS) --dist load
+
 # Without bytecode every process would compile all that it imports, and pytest rewrite every test again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -79,8 +82,8 @@ test-virtual: $(INSTALLED) ## a year of 1,000 schedules and every kind of outage
 test-model: $(INSTALLED) ## models of the races: every state, mutants, 2,000 walks on Postgres (about 2 minutes)
 	@$(BIN)/python -m pytest tests/model $(PYTEST_ARGS)
 
-test-simulation: $(INSTALLED) ## simulated days with faults, in the order of a seed, each judged by the checker
-	@$(BIN)/python -m pytest tests/simulation $(PYTEST_ARGS)
+test-simulation: $(INSTALLED) ## 20 simulated days with faults, in the order of a seed, each judged (about 3 minutes)
+	@$(BIN)/python -m pytest tests/simulation $(SPREAD) $(PYTEST_ARGS)
 
 simulate: $(INSTALLED) ## the same for more seeds (SEEDS=200), or for one again (ARGS="--seed 7 -v")
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(ARGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -45,6 +45,19 @@ as $$ select md5('{seed}/' || nextval('simulated_ids'))::uuid $$
 """
 
 
+# When jobs were paused and resumed, for the checker.
+_STATES = """
+create table simulated_states (job uuid, state text, at timestamptz);
+create function note_state() returns trigger language plpgsql as $$
+begin
+    insert into simulated_states values (new.id, new.state, noonmark_now());
+    return null;
+end $$;
+create trigger note_state after update of state on jobs for each row when (old.state is distinct from new.state)
+execute function note_state()
+"""
+
+
 class NotAtRest(AssertionError):  # noqa: N818 - the name says what happened
     """The system did not finish its work within hours after the last fault."""
 
@@ -56,19 +69,25 @@ class Day:
         url: of a migrated database that nothing else uses.
         seed: decides everything.
         flaws: mistakes that actors make on purpose.
-        has_faults: False leaves out the faults.
+        schedule: the faults and their seconds of the day; None: as the seed draws them.
     """
 
     def __init__(
-        self, url: str, seed: int, flaws: frozenset[str] = frozenset(), *, has_faults: bool = True
+        self,
+        url: str,
+        seed: int,
+        flaws: frozenset[str] = frozenset(),
+        *,
+        schedule: Sequence[tuple[float, faults.Fault]] | None = None,
     ) -> None:
         self.seed = seed
         self.begin = _STARTS[seed % len(_STARTS)]
         self.end = self.begin + DAY
         self._dice = Random(f"day {seed}")
-        self._has_faults = has_faults
+        self._schedule = schedule
         self.faults: list[tuple[datetime, str]] = []
         self.acknowledged: set[str] = set()
+        self.refusable: set[str] = set()
         self.steps = 0
         self.actors: list[Actor] = []
         self.db = connect(url, application="simulation", autocommit=True)
@@ -100,6 +119,7 @@ class Day:
         self.db.execute(
             "; ".join(f"alter table {name} set (autovacuum_enabled = false)" for (name,) in tables)
         )
+        self.db.execute(_STATES)
         self.db.execute("insert into namespaces (name) values (%s)", [NAMESPACE])
         for name, most in LIMITS.items():
             set_limit(self.db, NAMESPACE, name, Figures(max_running=most))
@@ -139,9 +159,9 @@ class Day:
             self._at(base + at, self._submit(next(number), "create", document))
         for at, kind, document in requests(dice, self.begin, self.end):
             self._at(base + at, self._submit(next(number), kind, document))
-        if self._has_faults:
-            for at, fault in faults.planned(dice, DAY.total_seconds()):
-                self._at(base + at, lambda fault=fault: self._break(fault))  # type: ignore[misc]
+        drawn = faults.planned(dice, DAY.total_seconds()) if self._schedule is None else self._schedule
+        for at, fault in drawn:
+            self._at(base + at, lambda fault=fault: self._break(fault))  # type: ignore[misc]
 
     def _at(self, seconds: float, do: Callable[[], None]) -> None:
         heapq.heappush(self._events, (seconds, next(self._order), do))
@@ -154,23 +174,28 @@ class Day:
 
         def publish() -> None:
             self.acknowledged.add(event)
+            if kind != "create":
+                # It can come too late, when its job has ended; a job itself is always accepted.
+                self.refusable.add(event)
             key = document["name"].encode()
             self.world.broker.append(TOPICS.submissions, key, value, self.world.seconds)
             self.intake.wake(0.05)
 
         return publish
 
-    def _break(self, fault: Callable[[Day, Random], None]) -> None:
+    def _break(self, fault: faults.Fault) -> None:
         self.faults.append((self.world.time.now, fault.__name__))
         fault(self, self._dice)
 
-    def when_busy(self, strike: Callable[[Worker], None]) -> None:
-        """Do this to the worker with the most runs in flight, as soon as one has any."""
-        busiest = max(self.workers, key=lambda worker: len(worker.in_flight))
-        if not len(busiest.in_flight):
-            self._at(self.world.seconds + 7.0, lambda: self.when_busy(strike))
+    def when(
+        self, strike: Callable[[Worker], None], amount: Callable[[Worker], int], look_seconds: float
+    ) -> None:
+        """Do this to the worker with the largest amount, as soon as one has any."""
+        worker = max(self.workers, key=amount)
+        if not amount(worker):
+            self._at(self.world.seconds + look_seconds, lambda: self.when(strike, amount, look_seconds))
             return
-        strike(busiest)
+        strike(worker)
         self.rebalance(self._dice)
 
     def rebalance(self, dice: Random) -> None:
@@ -271,10 +296,14 @@ def group_of(topic: str) -> str | None:
 
 @contextmanager
 def day_of(
-    url: str, seed: int, flaws: frozenset[str] = frozenset(), *, has_faults: bool = True
+    url: str,
+    seed: int,
+    flaws: frozenset[str] = frozenset(),
+    *,
+    schedule: Sequence[tuple[float, faults.Fault]] | None = None,
 ) -> Iterator[Day]:
     """Prepare a day to be run; its connections are closed at the end."""
-    day = Day(url, seed, flaws, has_faults=has_faults)
+    day = Day(url, seed, flaws, schedule=schedule)
     try:
         yield day
     finally:

@@ -11,7 +11,9 @@ from noonmark.core.faults import POINTS
 
 if TYPE_CHECKING:
     from tests.simulation.day import Day
+    from tests.simulation.worker import Worker
 
+Fault = Callable[["Day", Random], None]
 FAULTS = 30
 # Neither the observer nor the outboxes of applications are simulated.
 KILL_POINTS = tuple(
@@ -32,12 +34,27 @@ def cut_at_a_point(day: Day, dice: Random) -> None:
 
 def kill_worker(day: Day, dice: Random) -> None:
     """Lose a worker with all that it runs."""
-    day.when_busy(lambda worker: worker.die(dice.uniform(1, 1200)))
+    day.when(lambda worker: worker.die(dice.uniform(1, 1200)), in_flight, 7.0)
 
 
 def pause_worker(day: Day, dice: Random) -> None:
     """Stop a worker for longer than its lease; then it continues where it was."""
-    day.when_busy(lambda worker: worker.pause(dice.uniform(900, 2400)))
+    day.when(lambda worker: worker.pause(dice.uniform(900, 2400)), in_flight, 7.0)
+
+
+def pause_worker_before_it_begins(day: Day, _dice: Random) -> None:
+    """Stop a worker that has taken runs and begun none of them, until others have long run them."""
+    day.when(lambda worker: worker.pause(2400), lambda worker: len(worker.unbegun()), 0.2)
+
+
+def kill_worker_with_a_full_buffer(day: Day, _dice: Random) -> None:
+    """Lose a worker that has read more messages than it has slots."""
+    day.when(lambda worker: worker.die(600), lambda worker: worker.buffered(), 0.2)
+
+
+def in_flight(worker: Worker) -> int:
+    """Return the number of runs that a worker has in flight."""
+    return len(worker.in_flight)
 
 
 def skew_clock(day: Day, dice: Random) -> None:
@@ -72,7 +89,7 @@ def store_twice(day: Day, dice: Random) -> None:
     day.world.broker.late = dice.choice((0.1, 2.0, 30.0))
 
 
-ALL: tuple[Callable[[Day, Random], None], ...] = (
+ALL: tuple[Fault, ...] = (
     kill_at_a_point,
     kill_at_a_point,
     kill_at_a_point,
@@ -89,7 +106,7 @@ ALL: tuple[Callable[[Day, Random], None], ...] = (
 )
 
 
-def planned(dice: Random, seconds: float) -> Iterator[tuple[float, Callable[[Day, Random], None]]]:
+def planned(dice: Random, seconds: float) -> Iterator[tuple[float, Fault]]:
     """Yield the faults of a day of so many seconds: each kind once, the rest at random."""
     kinds = [*ALL, *dice.choices(ALL, k=FAULTS - len(ALL))]
     for kind in kinds:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import groupby
 from uuid import uuid4
 
 from tests.simulation.day import SOURCE, Day, NotAtRest, day_of, group_of
+from tests.simulation.faults import Fault
 from tests.simulation.jobs import NAMESPACE
 from tests.simulation.services import TOPICS
 from tests.support.evidence import read_told
@@ -18,7 +20,10 @@ from tests.support.ledger import read_ledger
 from tests.support.stack import Postgres
 
 from noonmark.verify import Expected, History, Report, judge
-from noonmark.verify.history import Message, Passed, Unpassed
+from noonmark.verify.history import Message, Passed, Pause, Span, Unpassed
+
+_AFTERMATH = timedelta(hours=1)
+"""For so long after a fault the order of lanes is not judged: what it kept back starts by and by."""
 
 _ROWS = (
     (
@@ -73,7 +78,7 @@ def judge_day(
     seed: int,
     flaws: frozenset[str] = frozenset(),
     *,
-    has_faults: bool = True,
+    schedule: Sequence[tuple[float, Fault]] | None = None,
 ) -> Judged:
     """Run a day of a seed on a database of its own, and judge it.
 
@@ -82,13 +87,13 @@ def judge_day(
         template: name of a migrated database.
         seed: decides everything.
         flaws: mistakes that actors make on purpose.
-        has_faults: False leaves out the faults.
+        schedule: the faults and their seconds of the day; None: as the seed draws them.
     """
     name = f"simulated_{uuid4().hex[:12]}"
     postgres.copy(template, name)
     judged = Judged(seed)
     try:
-        with day_of(postgres.url_of(name), seed, flaws, has_faults=has_faults) as day:
+        with day_of(postgres.url_of(name), seed, flaws, schedule=schedule) as day:
             try:
                 day.run()
             except NotAtRest as late:
@@ -146,8 +151,23 @@ def report_on(day: Day) -> Report:
         for offset, stored in enumerate(log):
             _note(found, place, offset, stored.value, passed=offset < committed)
     read_ledger(day.db, found, [NAMESPACE], [SOURCE])
-    expected = Expected(acknowledged=set(day.acknowledged), refusable=set(day.acknowledged))
+    found.pauses = list(_pauses(day))
+    found.faults = [Span(what, at, at + _AFTERMATH) for at, what in day.faults]
+    expected = Expected(acknowledged=set(day.acknowledged), refusable=set(day.refusable))
     return judge(found, expected, bound=timedelta(0))
+
+
+def _pauses(day: Day) -> Iterator[Pause]:
+    """Yield the times in which jobs were paused."""
+    rows = day.db.execute("select job::text, state, at from simulated_states order by job, at, ctid")
+    for job, changes in groupby(rows, key=lambda row: row[0]):
+        since: datetime | None = None
+        for _, state, at in changes:
+            if since is not None:
+                yield Pause(job, since, at)
+            since = at if state == "paused" else None
+        if since is not None:
+            yield Pause(job, since, None)
 
 
 def _note(found: History, place: tuple[str, int], offset: int, value: bytes, *, passed: bool) -> None:

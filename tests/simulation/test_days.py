@@ -6,27 +6,17 @@ NOONMARK_SIMULATED_SEEDS sets the number of seeds.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 import pytest
+from tests.simulation import faults
 from tests.simulation.judging import first_difference, judge_day
 
 SEEDS = int(os.environ.get("NOONMARK_SIMULATED_SEEDS", "20"))
 
 
-KNOWN = {
-    5: "S3: a worker that wakes from a pause longer than its lease can begin a handler that it had taken before,"
-    " until its next heartbeat tells it of the lapse",
-}
-"""What the days of some seeds show, until it is mended."""
-
-
-def _seed(number: int):
-    known = KNOWN.get(number)
-    return pytest.param(number, marks=[] if known is None else [pytest.mark.xfail(reason=known, strict=True)])
-
-
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", [_seed(number) for number in range(1, SEEDS + 1)])
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
 def test_a_day_of_faults_is_judged_clean(seed, postgres_server, template_database):
     judged = judge_day(postgres_server, template_database, seed)
 
@@ -47,9 +37,40 @@ def test_the_same_seed_leaves_the_same_ledger(postgres_server, template_database
     assert one.rows
 
 
+@dataclass(frozen=True)
+class Flaw:
+    """A mistake of an actor, the faults under which it shows, and the invariants that must find it."""
+
+    name: str
+    schedule: tuple[tuple[float, faults.Fault], ...] | None
+    found_by: frozenset[str]
+
+
+HOUR = 3600.0
+FLAWS = [
+    Flaw("drops messages", None, frozenset({"S6"})),
+    Flaw("commits early", ((HOUR, faults.kill_worker_with_a_full_buffer),), frozenset({"S5", "V2"})),
+    Flaw(
+        "ignores its lost lease",
+        tuple((hours * HOUR, faults.pause_worker_before_it_begins) for hours in (1, 5, 9, 13)),
+        frozenset({"S3"}),
+    ),
+]
+
+
 @pytest.mark.timeout(600)
-def test_a_relay_that_drops_messages_is_found(postgres_server, template_database):
-    judged = judge_day(postgres_server, template_database, 4, frozenset({"drops messages"}))
+@pytest.mark.parametrize("flaw", FLAWS, ids=lambda flaw: flaw.name.replace(" ", "_"))
+def test_a_flaw_of_an_actor_is_found(flaw, postgres_server, template_database):
+    judged = judge_day(postgres_server, template_database, 4, frozenset({flaw.name}), schedule=flaw.schedule)
 
     assert judged.problem
-    assert judged.report.by_invariant()["S6"]
+    assert flaw.found_by <= {violation.invariant for violation in judged.report.violations}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("flaw", FLAWS[1:], ids=lambda flaw: flaw.name.replace(" ", "_"))
+def test_the_faults_that_show_a_flaw_show_nothing_without_it(flaw, postgres_server, template_database):
+    judged = judge_day(postgres_server, template_database, 4, schedule=flaw.schedule)
+
+    assert not judged.problem, [violation.what for violation in judged.report.violations[:10]]
+    assert len(judged.faults) == len(flaw.schedule)

@@ -144,6 +144,16 @@ class Worker(Actor):
                 verdict, seconds = "hang", attempt.timeout_seconds
             self.handlings[attempt.key] = Handling(attempt, begins_at, begins_at + seconds, verdict)
 
+    # what faults wait for
+
+    def unbegun(self) -> list[Handling]:
+        """Return the runs that were started and whose handlers have not begun."""
+        return [handling for handling in self.handlings.values() if not handling.has_begun]
+
+    def buffered(self) -> int:
+        """Return the number of messages that were read and not started."""
+        return sum(len(lane.buffer) for lane in self.lanes)
+
     # partitions
 
     def assign(self, places: Iterable[tuple[str, int]]) -> None:
@@ -318,7 +328,7 @@ class Worker(Actor):
 
     def _begin_due(self, connection: psycopg.Connection, now: float) -> None:
         """Begin the handlers that are due, unless the lease may be over: then hand their runs back."""
-        due = [h for h in self.handlings.values() if h.begins_at <= now and not h.has_begun]
+        due = [handling for handling in self.unbegun() if handling.begins_at <= now]
         if not due or self._is_live(now) or "ignores its lost lease" in self.world.flaws:
             for handling in due:
                 self._call(handling)
