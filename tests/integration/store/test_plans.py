@@ -453,10 +453,12 @@ class Filled:
         queued = span(self.queued)
         now = self.world.now()
         step = {"ids": queued["ids"], "since": queued["first"], "until": now, "settled": now}
+        compared = {"digests": True, "error_chars": 100}
         passed = {"pools": ["default"], "lanes": [1], "passed_until": [now]}
         return {
-            "read_attempts_of_runs": step,
-            "read_dead_letters_of_runs": step,
+            "read_attempts_of_runs": step | compared,
+            "read_dead_letters_of_runs": step | compared,
+            "read_workers_of_runs": {"ids": [1, 2]},
             "read_jobs_of_runs": {"ids": jobs},
             "read_retry_policies": {"jobs": jobs, "versions": [1] * len(jobs)},
             "read_schedules": {"ids": jobs, "since": queued["first"]},

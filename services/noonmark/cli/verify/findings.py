@@ -27,6 +27,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "S15": f"{_OUTSIDE}; `noonmark run show` shows the attempts that are left",
     "S16": _CLOCK,
     "S17": f"{_OUTSIDE}; the lifecycle topic has the outcome as it was recorded",
+    "S18": f"{_OUTSIDE}: two rows say different things about one run",
+    "S19": f"{_OUTSIDE}, and whether a worker of another installation uses this database",
     "V1": "Run the instant with `noonmark backfill`, and find out what deleted its row or moved the timer of"
     " its job outside noonmark",
     "V2": "Run `noonmark db check`, which says what to do, and check that a trigger is live",

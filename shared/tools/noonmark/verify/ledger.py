@@ -14,7 +14,7 @@ from noonmark.verify.case import Case, Judging, Violation
 from noonmark.verify.history import History
 from noonmark.verify.invariants import INVARIANTS
 
-RUN_RULES: Final = ("S3", "S7", "S11", "S12", "S15", "S16", "S17")
+RUN_RULES: Final = ("S3", "S7", "S11", "S12", "S15", "S16", "S17", "S18", "S19")
 """Rules that judge each settled run by its own rows."""
 
 CHECKED: Final = tuple(
@@ -34,8 +34,6 @@ UNJUDGED: Final[Mapping[str, str]] = {
     "S10": "this version has no dependencies between jobs",
     "S13": "needs the schedules and zone data of the past",
     "S14": "needs the times of faults",
-    "S18": "needs the topics, and all versions of jobs",
-    "S19": "needs the workers of the past",
     "V1": "pass --instants to compare the schedules of recurring jobs with the ledger",
     "V4": "needs the metrics of the processes",
     "V5": "needs the times of bad input",

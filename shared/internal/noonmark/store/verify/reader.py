@@ -19,6 +19,10 @@ T = TypeVar("T", bound=tuple[Any, ...])
 FIRST_ID: Final = UUID(int=0)
 LAST_ID: Final = UUID(int=2**128 - 1)
 _DAY: Final = timedelta(days=1)
+_ROW_CHARS: Final = 100
+"""Characters of an error that are read to compare rows."""
+_EVENT_CHARS: Final = 4000
+"""Characters of an error that are read to compare it with an event, which contains at most these."""
 _CAP: Final = 10_000
 """Rows of a table that are looked up to count those that are left over."""
 
@@ -61,6 +65,8 @@ class LedgerReader:
         connection: outside of any transaction; its transactions become read-only snapshots.
         namespaces: only their runs; None: all.
         timeout_seconds: the server cancels a statement after this.
+        digests: whether to compute digests of results and errors, and to read more of errors, to compare them
+            with events.
     """
 
     def __init__(
@@ -69,10 +75,12 @@ class LedgerReader:
         *,
         namespaces: Sequence[str] | None = None,
         timeout_seconds: float = 30,
+        digests: bool = False,
     ) -> None:
         self._connection = connection
         self._namespaces = list(namespaces) if namespaces else None
         self._timeout_ms = int(timeout_seconds * 1000)
+        self._compared = {"digests": digests, "error_chars": _EVENT_CHARS if digests else _ROW_CHARS}
         connection.autocommit = True
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
@@ -99,7 +107,7 @@ class LedgerReader:
 
     def runs(self, kind: type[T], span: Span, settled: datetime) -> list[T]:
         """Return the runs of a step that have not changed since `settled`."""
-        return self._rows(kind, statement("read_settled_runs"), self._range(span, settled))
+        return self._rows(kind, statement("read_settled_runs"), self._range(span, settled) | self._compared)
 
     def repeated_runs(self, span: Span, ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return pairs of a run and a later one with the same key."""
@@ -108,11 +116,11 @@ class LedgerReader:
 
     def attempts(self, kind: type[T], ids: Sequence[str]) -> list[T]:
         """Return the recorded attempts of runs."""
-        return self._rows(kind, statement("read_attempts_of_runs"), {"ids": ids})
+        return self._rows(kind, statement("read_attempts_of_runs"), {"ids": ids} | self._compared)
 
     def dead_letters(self, kind: type[T], ids: Sequence[str]) -> list[T]:
         """Return the dead letters of runs."""
-        return self._rows(kind, statement("read_dead_letters_of_runs"), {"ids": ids})
+        return self._rows(kind, statement("read_dead_letters_of_runs"), {"ids": ids} | self._compared)
 
     def letters_end(self, after: UUID, rows: int) -> UUID | None:
         """Return the run of the last of the next `rows` dead letters; None if there are fewer."""
@@ -122,7 +130,9 @@ class LedgerReader:
 
     def letters_without_run(self, kind: type[T], span: Span, settled: datetime) -> list[T]:
         """Return the dead letters of a step whose run does not exist."""
-        return self._rows(kind, statement("read_letters_without_run"), self._range(span, settled))
+        return self._rows(
+            kind, statement("read_letters_without_run"), self._range(span, settled) | self._compared
+        )
 
     def jobs(self, ids: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return jobs; the last field is since when the job is paused."""
@@ -132,6 +142,16 @@ class LedgerReader:
         """Return (job, version, stored retry policy) of job versions that exist."""
         which = {"jobs": [job for job, _ in versions], "versions": [version for _, version in versions]}
         return self._connection.execute(statement("read_retry_policies"), which).fetchall()
+
+    def workers(self, kind: type[T], ids: Sequence[int]) -> list[T]:
+        """Return those of the workers whose rows are not pruned yet."""
+        return self._rows(kind, statement("read_workers_of_runs"), {"ids": ids})
+
+    def newest_worker(self) -> int:
+        """Return the highest id that was assigned to a worker; the highest possible if it is not readable."""
+        row = self._connection.execute(statement("find_newest_worker")).fetchone()
+        assert row is not None
+        return int(row[0])
 
     def abandoned(self, span: Span, ids: Sequence[str], settled: datetime) -> set[str]:
         """Return those of the unfinished runs that nothing has been able to continue since `settled`."""
