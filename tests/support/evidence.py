@@ -15,10 +15,10 @@ from tests.support.commits import Commits
 from tests.support.ledger import read_ledger
 
 from noonmark.verify import History
-from noonmark.verify.history import Attempt, Call, Death, LifecycleRecord, Message, Passed, Unpassed
+from noonmark.verify.events import instant, read_death, read_outcomes
+from noonmark.verify.history import Call, LifecycleRecord, Message, Passed, Unpassed
 
 LANES = ("high", "normal", "low")
-SETTLED = "noonmark.runs.settled.v1"
 
 
 class Place(NamedTuple):
@@ -192,53 +192,7 @@ def _note(found: History, message: Any, place: Place, *, passed: bool) -> None:
 
 def read_told(value: bytes, namespaces: Sequence[str]) -> list[LifecycleRecord]:
     """The outcomes of a lifecycle event that belong to some namespaces."""
-    event = json.loads(value)
-    if event["type"] != SETTLED:
-        return []
-    return [
-        LifecycleRecord(
-            event["id"],
-            told["run_id"],
-            told["state"],
-            told["fence"],
-            told["namespace"],
-            told["attempt"],
-            told.get("reason"),
-            _instant(told["finished_at"]),
-            told["error"],
-            # Where there is no result or no error, the field is left out.
-            told.get("result_digest", ""),
-            told.get("error_digest", ""),
-            _instant(told["started_at"]),
-            told["job_id"],
-            instant(told["scheduled_for"]),
-            told["origin"],
-            told["lane"],
-            told["pool"],
-        )
-        for told in event["data"]["outcomes"]
-        if told["namespace"] in namespaces
-    ]
-
-
-def read_death(value: bytes) -> Death:
-    """The event of a dead letter."""
-    told = json.loads(value)["data"]
-    history = tuple(
-        Attempt(
-            told["run_id"],
-            past["fence"],
-            past["number"],
-            past["outcome"],
-            _instant(past["started_at"]),
-            instant(past["finished_at"]),
-            past["error"],
-            past["worker"],
-        )
-        for past in told["history"]
-    )
-    names = ("run_id", "namespace", "fence", "attempts", "reason", "error", "kind", "job_name", "fingerprint")
-    return Death(*(told[name] for name in names), history)
+    return [told for told in read_outcomes(value) if told.namespace in namespaces]
 
 
 def read_calls(log: Path, namespaces: Sequence[str]) -> list[Call]:
@@ -280,12 +234,3 @@ def read_emitted(kafka: KafkaSide, topic: str, namespaces: Sequence[str]) -> dic
 
 RESOLUTION = timedelta(microseconds=1)
 """What a float of seconds loses of an instant."""
-
-
-def instant(text: str) -> datetime:
-    """Read an instant as UTC."""
-    return datetime.fromisoformat(text).astimezone(UTC)
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else instant(text)

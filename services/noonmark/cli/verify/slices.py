@@ -19,7 +19,7 @@ def read_slice(reader: LedgerReader, runs: list[Run], now: datetime) -> History:
     ids = [run.id for run in runs]
     jobs = reader.jobs(list({run.job for run in runs}))
     attempts = reader.attempts(Attempt, ids)
-    named = {run.owner for run in runs} | {attempt.worker for attempt in attempts}
+    named = {run.owner or 0 for run in runs} | {attempt.worker or 0 for attempt in attempts}
     return History(
         judged_at=now,
         jobs=[Job(*row[:-1]) for row in jobs],
@@ -30,7 +30,7 @@ def read_slice(reader: LedgerReader, runs: list[Run], now: datetime) -> History:
         # Earlier pauses are not recorded.
         pauses=[Pause(row[0], row[-1], None) for row in jobs if row[-1] is not None],
         messages=None,
-        workers=reader.workers(Worker, sorted(named - {None})),
+        workers=reader.workers(Worker, sorted(named)),
         newest_worker=reader.newest_worker(),
     )
 

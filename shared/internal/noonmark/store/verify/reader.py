@@ -94,6 +94,14 @@ class LedgerReader:
             assert row is not None
             yield row[-1]
 
+    def unknown_namespaces(self) -> list[str]:
+        """Return those of the namespaces of this reader that do not exist."""
+        names = {"names": self._namespaces or []}
+        return [
+            name
+            for (name,) in self._connection.execute(statement("find_unknown_namespaces"), names).fetchall()
+        ]
+
     def days(self, since: datetime, until: datetime) -> list[datetime]:
         """Return the days of the ledger with instants of a window, oldest first."""
         window = {"since": since, "until": until}
@@ -183,6 +191,20 @@ class LedgerReader:
         """Measure what must be young or empty; runs that ended after `settled` are not considered."""
         (found,) = self._rows(Queues, statement("measure_queues"), {"settled": settled, "cap": _CAP})
         return found
+
+    def unsent_events(
+        self, topics: Sequence[str], after: tuple[int, int, int], rows: int
+    ) -> list[tuple[int, int, int, str, bytes]]:
+        """Return the next (slice, lane, seq, topic, value) of events that are in the outbox.
+
+        Args:
+            topics: of the events.
+            after: slice, lane and seq of the last row of the call before.
+            rows: the most to return.
+        """
+        place = dict(zip(("slice", "lane", "seq"), after, strict=True))
+        where = {"topics": topics, "rows": rows} | place
+        return self._connection.execute(statement("read_unsent_events"), where).fetchall()
 
     def zone_data(self) -> tuple[str, datetime] | None:
         """Return the active release of the zone data, and since when it is active; None: there is none."""
