@@ -88,6 +88,8 @@ _RARE = {
     "read_settled_runs": "reads the runs of one step of a check, for people; the caller pauses between steps",
     "read_letters_without_run": "reads the dead letters of one step of a check, for people",
     "list_recurring_jobs": "reads the recurring jobs by name, some at a time, for people",
+    "find_unknown_namespaces": "looks up the names that a person passed, once for each check",
+    "read_unsent_events": "reads the events of the outbox by its key, some at a time, for people",
     "measure_queues": "counts up to its cap, once for each check, for people",
 }
 """Statements on the watched tables without a case of their own, and why."""

@@ -222,7 +222,7 @@ def _reading_errors(settings: Settings) -> Iterator[None]:
 
     hints = {
         KafkaError.UNKNOWN_TOPIC_OR_PART: "check NOONMARK_TOPIC_PREFIX",
-        KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant this client DESCRIBE and READ on the topic",
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant this client READ on the topic",
     }
     try:
         with kafka_errors(settings):

@@ -13,6 +13,10 @@ from noonmark.kafka.config import KafkaConfig
 
 _POLL_SECONDS: Final = 0.5
 
+_AGAIN_SECONDS: Final = 0.2
+_MOVING: Final = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+"""Errors of a partition whose leader is changing, or that was just created."""
+
 Place = tuple[str, int]
 """A topic and a partition of it."""
 
@@ -39,16 +43,26 @@ class RangeReader:
     Args:
         config: the cluster.
         topics: names of topics.
-        timeout_seconds: of each request, and the longest time that `read` waits in vain.
+        timeout_seconds: of each request.
+        patience_seconds: the longest time that `read` waits for records: partitions move, brokers restart.
 
     Attributes:
         ranges: what is read of each partition; known once it is open.
     """
 
-    def __init__(self, config: KafkaConfig, topics: Sequence[str], *, timeout_seconds: float = 10.0) -> None:
+    def __init__(
+        self,
+        config: KafkaConfig,
+        topics: Sequence[str],
+        *,
+        timeout_seconds: float = 10.0,
+        patience_seconds: float = 60.0,
+    ) -> None:
         self._config = config
         self._topics = topics
         self._timeout = timeout_seconds
+        self._patience = patience_seconds
+        self._failed: KafkaError | None = None
         self._left: dict[Place, int] = {}
         self._waited = 0.0
         self._consumer = Consumer(
@@ -73,24 +87,14 @@ class RangeReader:
         Raises:
             KafkaException: no broker answered in time, a topic does not exist, or may not be read.
         """
-        places = [TopicPartition(topic, p) for topic in self._topics for p in self._partitions(topic)]
-        # Ends first: what was acknowledged before this call is below them.
-        bounds = {(tp.topic, tp.partition): self._bounds(tp) for tp in places}
-        stamp = int(since.timestamp() * 1000)
-        wanted = [TopicPartition(tp.topic, tp.partition, stamp) for tp in places]
-        found = self._consumer.offsets_for_times(wanted, timeout=self._timeout)
-        ranges = {}
-        for tp in found:
-            if tp.error is not None:
-                raise KafkaException(tp.error)
-            low, end = bounds[tp.topic, tp.partition]
-            # Negative: no record is that new.
-            start = min(max(tp.offset, low), end) if tp.offset >= 0 else end
-            ranges[tp.topic, tp.partition] = PartitionRange(low, start, end)
-        self.ranges = ranges
-        self._left = {place: one.end for place, one in ranges.items() if one.end > one.start}
-        self._consumer.assign([TopicPartition(*place, ranges[place].start) for place in self._left])
-        self._waited = 0.0
+        give_up_at = time.monotonic() + self._timeout
+        while True:
+            try:
+                return self._open(since)
+            except KafkaException as error:
+                if error.args[0].code() not in _MOVING or time.monotonic() > give_up_at:
+                    raise
+                time.sleep(_AGAIN_SECONDS)
 
     @property
     def is_done(self) -> bool:
@@ -109,26 +113,52 @@ class RangeReader:
         began = time.monotonic()
         messages = self._consumer.consume(most, timeout=_POLL_SECONDS)
         # The caller may pause between two reads, so only the time spent here counts.
-        self._waited = 0.0 if messages else self._waited + time.monotonic() - began
+        self._waited += time.monotonic() - began
         for message in messages:
             place, offset = _place(message)
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
-                raise KafkaException(error)
-            if error is None and offset < self._left.get(place, 0):
+                if error.fatal() or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise KafkaException(error)
+                self._failed = error  # the client tries again
+                continue
+            if place not in self._left:
+                continue
+            self._waited, self._failed = 0.0, None
+            if error is None and offset < self._left[place]:
                 found.append(message)
             # The last offsets may be gone, or be no records; the end of the partition comes after them.
-            if offset + (error is None) >= self._left.get(place, 0):
-                self._left.pop(place, None)
-        if self._left and self._waited > self._timeout:
-            raise KafkaException(
-                KafkaError(KafkaError._TIMED_OUT, f"no record of {self._where()} came in time")  # noqa: SLF001
-            )
+            if offset + (error is None) >= self._left[place]:
+                del self._left[place]
+                self._consumer.pause([TopicPartition(*place)])
+        if self._left and self._waited > self._patience:
+            silent = KafkaError(KafkaError._TIMED_OUT, f"no record of {self._where()} in time")  # noqa: SLF001
+            raise KafkaException(self._failed or silent)
         return found
 
     def close(self) -> None:
         """Release the client."""
         self._consumer.close()
+
+    def _open(self, since: datetime) -> None:
+        places = [TopicPartition(topic, p) for topic in self._topics for p in self._partitions(topic)]
+        # Ends first: what was acknowledged before this call is below them.
+        bounds = {(tp.topic, tp.partition): self._bounds(tp) for tp in places}
+        stamp = int(since.timestamp() * 1000)
+        wanted = [TopicPartition(tp.topic, tp.partition, stamp) for tp in places]
+        found = self._consumer.offsets_for_times(wanted, timeout=self._timeout)
+        ranges = {}
+        for tp in found:
+            if tp.error is not None:
+                raise KafkaException(tp.error)
+            low, end = bounds[tp.topic, tp.partition]
+            # Negative: no record is that new.
+            start = min(max(tp.offset, low), end) if tp.offset >= 0 else end
+            ranges[tp.topic, tp.partition] = PartitionRange(low, start, end)
+        self.ranges = ranges
+        self._left = {place: one.end for place, one in ranges.items() if one.end > one.start}
+        self._consumer.assign([TopicPartition(*place, ranges[place].start) for place in self._left])
+        self._waited = 0.0
 
     def _where(self) -> str:
         return ", ".join(f"{topic}[{partition}]" for topic, partition in sorted(self._left)[:3])
