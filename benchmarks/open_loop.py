@@ -75,12 +75,15 @@ def measure_idle(stack: Stack, meter: Meter, *, seconds: float) -> Idle:
     )
 
 
-def lateness(connection: psycopg.Connection, namespace: str, since: datetime) -> list[float]:
-    """Return the start lateness of each started run, seconds."""
+def lateness(
+    connection: psycopg.Connection, namespace: str, since: datetime, until: datetime | None = None
+) -> list[float]:
+    """Return the start lateness of each started run that was due in a window, seconds."""
     rows = connection.execute(
         "select extract(epoch from started_at - scheduled_for)::float8 from runs"
-        " where namespace = %s and scheduled_for >= %s and started_at is not null",
-        [namespace, since],
+        " where namespace = %s and scheduled_for >= %s and started_at is not null"
+        " and (%s::timestamptz is null or scheduled_for < %s)",
+        [namespace, since, until, until],
     ).fetchall()
     return [row[0] for row in rows]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import psycopg
@@ -11,6 +11,7 @@ import psycopg
 from benchmarks.burst import SETTLED
 from benchmarks.figures import Priority, Spread
 from benchmarks.load import Load, evenly, load, sleep_until
+from benchmarks.open_loop import lateness
 from benchmarks.stack import Stack, states_of, wait_for
 from noonmark.core.states import Lane
 
@@ -42,20 +43,14 @@ def measure_priority(stack: Stack, connection: psycopg.Connection, low_jobs: int
     assert row is not None
     low_seconds = float(row[0])
     drained = instant + timedelta(seconds=low_seconds)
-    before = [_late(connection, one, loaded.due, instant) for one in (high, normal)]
-    during = [_late(connection, one, instant, drained) for one in (high, normal)]
+    before = [
+        Spread.of_seconds(lateness(connection, one.namespace, loaded.due, instant)) for one in (high, normal)
+    ]
+    during = [
+        Spread.of_seconds(lateness(connection, one.namespace, instant, drained)) for one in (high, normal)
+    ]
     connection.execute("delete from timers where namespace = any (%s)", [[high.namespace, normal.namespace]])
     return _figures(low_jobs, low_seconds, states_of(connection, low.namespace), before, during)
-
-
-def _late(connection: psycopg.Connection, one: Load, begin: datetime, end: datetime) -> Spread | None:
-    """Lateness of the runs of a load whose instants lie in a window."""
-    rows = connection.execute(
-        "select extract(epoch from started_at - scheduled_for)::float8 from runs"
-        " where namespace = %s and started_at is not null and scheduled_for >= %s and scheduled_for < %s",
-        [one.namespace, begin, end],
-    ).fetchall()
-    return Spread.of_seconds([row[0] for row in rows])
 
 
 def _figures(

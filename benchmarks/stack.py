@@ -147,7 +147,7 @@ class Stack:
     def start_services(self) -> None:
         """Start one process of each service, as `noonmark dev up` does, and wait until each is ready."""
         self._say("starting intake, trigger, dispatcher and worker")
-        env = {**self._environment(), STAMPS_VARIABLE: str(self.stamps)}
+        env = {**self.environment(), STAMPS_VARIABLE: str(self.stamps)}
         for spec in default_services(handlers=[HANDLERS], path=str(ROOT)):
             part = ServicePart(spec, env, free_port(), self.folder / f"{spec.name}.log")
             self._services[spec.name] = part
@@ -206,13 +206,13 @@ class Stack:
             log_file=log_file,
             name="database",
             patience=Patience(say=self._say),
-            env=self._environment(),
+            env=self.environment(),
         )
         if code != 0:
             raise BenchmarkError(f"`noonmark db migrate` ended with code {code}:\n{processes.tail(log_file)}")
 
-    def _environment(self) -> dict[str, str]:
-        """The environment of the services: of noonmark's settings only addresses and what was asked for."""
+    def environment(self) -> dict[str, str]:
+        """Return the environment of services: of settings only addresses and what was asked for."""
         env = {
             name: value
             for name, value in os.environ.items()

@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server = start_postgres(Path(folder) / "postgres")
         try:
             migrate(server.url)
-            _fill(server.url, chosen.runs)
+            fill(server.url, chosen.runs)
             cost = _measure(server.url, chosen.runs, chosen.step, chosen.rate)
         finally:
             server.stop()
@@ -98,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if cost["clean"] else 1
 
 
-def _fill(url: str, runs: int) -> None:
+def fill(url: str, runs: int) -> None:
+    """Write a ledger of `DAYS` days before the last hour into a migrated database."""
     with connect(url, application="benchmark", autocommit=True, statement_timeout_seconds=1800) as connection:
         connection.execute(
             "select noonmark_make_day((noonmark_now() at time zone 'UTC')::date - n)"

@@ -250,7 +250,9 @@ def test_the_check_runs_the_command_with_the_values_and_is_not_repeated():
     (container,) = job["template"]["spec"]["containers"]
     assert container["args"] == [
         *("verify", "--since", "3h", "--rate", "0.1"),
-        *("--namespace", "billing", "--namespace", "shop"),
+        *("--namespace", "billing", "--namespace", "shop", "--events"),
+        *("--metrics-gateway", "http://pushgateway.monitoring:9091"),
+        *("--metrics-label", "namespace=scheduling", "--period", "1h"),
     ]
     assert environment(container)["NOONMARK_DATABASE_URL"] == "noonmark-reader/dsn"
     assert container["resources"] == {"requests": {"cpu": "50m", "memory": "128Mi"}}
@@ -266,9 +268,10 @@ def test_the_command_accepts_what_the_check_passes(monkeypatch):
     assert "cannot connect to the database" in call(*container["args"], code=3).stderr
 
 
-def test_the_check_reaches_names_and_postgres_and_nothing_else():
+def test_the_check_reaches_names_postgres_and_what_its_values_name_and_nothing_else():
     policy = of_kind("full", "NetworkPolicy")["verify"]["spec"]
-    assert [sorted(port["port"] for port in rule["ports"]) for rule in policy["egress"]] == [[53, 53], [5432]]
+    ports = [sorted(port["port"] for port in rule["ports"]) for rule in policy["egress"]]
+    assert ports == [[53, 53], [5432], [9092, 9093, 9094], [9091]]
     pod = of_kind("full", "CronJob")["verify"]["spec"]["jobTemplate"]["spec"]["template"]
     assert policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
 

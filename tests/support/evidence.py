@@ -15,10 +15,10 @@ from tests.support.commits import Commits
 from tests.support.ledger import read_ledger
 
 from noonmark.verify import History
-from noonmark.verify.history import Attempt, Call, Death, LifecycleRecord, Message, Passed, Unpassed
+from noonmark.verify.events import instant, read_death, read_outcomes
+from noonmark.verify.history import Call, LifecycleRecord, Message, Passed, Unpassed
 
 LANES = ("high", "normal", "low")
-SETTLED = "noonmark.runs.settled.v1"
 
 
 class Place(NamedTuple):
@@ -193,57 +193,8 @@ def _note(found: History, message: Any, place: Place, *, passed: bool) -> None:
 
 
 def read_told(value: bytes, namespaces: Sequence[str], *, digests: bool = True) -> list[LifecycleRecord]:
-    """The outcomes of a lifecycle event that belong to some namespaces.
-
-    Where there is no result or no error, an event has no digest of it. Without `digests` it may also be that the
-    process which sent it knew of none, so that nothing can be said about the missing ones.
-    """
-    event, missing = json.loads(value), "" if digests else None
-    if event["type"] != SETTLED:
-        return []
-    return [
-        LifecycleRecord(
-            event["id"],
-            told["run_id"],
-            told["state"],
-            told["fence"],
-            told["namespace"],
-            told["attempt"],
-            told.get("reason"),
-            _instant(told["finished_at"]),
-            told["error"],
-            told.get("result_digest", missing),
-            told.get("error_digest", missing),
-            _instant(told["started_at"]),
-            told["job_id"],
-            instant(told["scheduled_for"]),
-            told["origin"],
-            told["lane"],
-            told["pool"],
-        )
-        for told in event["data"]["outcomes"]
-        if told["namespace"] in namespaces
-    ]
-
-
-def read_death(value: bytes) -> Death:
-    """The event of a dead letter."""
-    told = json.loads(value)["data"]
-    history = tuple(
-        Attempt(
-            told["run_id"],
-            past["fence"],
-            past["number"],
-            past["outcome"],
-            _instant(past["started_at"]),
-            instant(past["finished_at"]),
-            past["error"],
-            past["worker"],
-        )
-        for past in told["history"]
-    )
-    names = ("run_id", "namespace", "fence", "attempts", "reason", "error", "kind", "job_name", "fingerprint")
-    return Death(*(told[name] for name in names), history)
+    """The outcomes of a lifecycle event that belong to some namespaces; `digests` as in `read_outcomes`."""
+    return [told for told in read_outcomes(value, digests=digests) if told.namespace in namespaces]
 
 
 def read_calls(log: Path, namespaces: Sequence[str]) -> list[Call]:
@@ -285,12 +236,3 @@ def read_emitted(kafka: KafkaSide, topic: str, namespaces: Sequence[str]) -> dic
 
 RESOLUTION = timedelta(microseconds=1)
 """What a float of seconds loses of an instant."""
-
-
-def instant(text: str) -> datetime:
-    """Read an instant as UTC."""
-    return datetime.fromisoformat(text).astimezone(UTC)
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else instant(text)

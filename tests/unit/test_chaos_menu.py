@@ -22,7 +22,7 @@ from tests.chaos.releases import THIS, Releases, are_mixed
 from tests.chaos.run import Options
 from tests.chaos.world import Disk, World
 from tests.support.cluster import Cluster
-from tests.support.evidence import SETTLED, read_told
+from tests.support.evidence import read_told
 from tests.support.node import Node
 from tests.support.starver import Starver
 
@@ -38,6 +38,8 @@ FAULTS = {
 HANG = "import time; time.sleep(600)"
 START_SLOWLY = """
 import http.server, json, sys, time
+
+from noonmark.verify.events import SETTLED
 until = time.process_time() + 0.1
 while time.process_time() < until: pass
 class Ready(http.server.BaseHTTPRequestHandler):

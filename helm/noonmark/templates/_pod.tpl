@@ -263,12 +263,12 @@ volumeMounts:
   {{- end }}
 {{- end }}
 
-{{/* Volumes and placement of a pod that runs commands and ends; takes the root. */}}
+{{/* Volumes and placement of a pod that runs commands and ends; takes the root, which can have a tmpSizeLimit. */}}
 {{- define "noonmark.commandPodEnd" -}}
 {{- $d := .Values.defaults -}}
 volumes:
   - name: tmp
-    emptyDir: {sizeLimit: {{ $d.tmpSizeLimit | quote }}}
+    emptyDir: {sizeLimit: {{ .tmpSizeLimit | default $d.tmpSizeLimit | quote }}}
   {{- with include "noonmark.tlsVolumes" . }}{{ . | trim | nindent 2 }}{{ end }}
   {{- with $d.extraVolumes }}
   {{- toYaml . | nindent 2 }}

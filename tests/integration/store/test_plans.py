@@ -89,6 +89,8 @@ _RARE = {
     "read_settled_runs": "reads the runs of one step of a check, for people; the caller pauses between steps",
     "read_letters_without_run": "reads the dead letters of one step of a check, for people",
     "list_recurring_jobs": "reads the recurring jobs by name, some at a time, for people",
+    "find_unknown_namespaces": "looks up the names that a person passed, once for each check",
+    "read_unsent_events": "reads the events of the outbox by its key, some at a time, for people",
     "measure_queues": "counts up to its cap, once for each check, for people",
 }
 """Statements on the watched tables without a case of their own, and why."""
@@ -455,10 +457,12 @@ class Filled:
         queued = span(self.queued)
         now = self.world.now()
         step = {"ids": queued["ids"], "since": queued["first"], "until": now, "settled": now}
+        compared = {"digests": True, "error_chars": 100}
         passed = {"pools": ["default"], "lanes": [1], "passed_until": [now]}
         return {
-            "read_attempts_of_runs": step,
-            "read_dead_letters_of_runs": step,
+            "read_attempts_of_runs": step | compared,
+            "read_dead_letters_of_runs": step | compared,
+            "read_workers_of_runs": {"ids": [1, 2]},
             "read_jobs_of_runs": {"ids": jobs},
             "read_retry_policies": {"jobs": jobs, "versions": [1] * len(jobs)},
             "read_schedules": {"ids": jobs, "since": queued["first"]},

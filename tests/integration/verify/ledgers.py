@@ -54,7 +54,15 @@ def check(world: World, *, pacer: Pacer | None = None, **window: Any) -> Report:
 
 
 def good_ledger(world: World) -> Ledger:
-    """Write runs of every end; then time passes."""
+    """Write runs of every end, and relay what they announce; then time passes."""
+    ledger = write_ledger(world)
+    world.db.execute("delete from outbox")
+    world.turn_clock(LATER)
+    return ledger
+
+
+def write_ledger(world: World) -> Ledger:
+    """Write runs of every end; what they announce is in the outbox."""
     worker = world.worker(lease_seconds=3600)
     plain, retried, dead, redriven = (world.put_run() for _ in range(4))
     unknown = world.put_run(attempt=0)
@@ -73,8 +81,6 @@ def good_ledger(world: World) -> Ledger:
     cancelled = world.put_run()
     cancel.cancel(world.db, TOPICS, [RunKey(cancelled, world.run(cancelled)["scheduled_for"])], shards=SHARDS)
     lost = lose(world, worker)
-    world.db.execute("delete from outbox")  # relayed
-    world.turn_clock(LATER)
     return Ledger(world, plain, retried, dead, unknown, cancelled, lost, redriven)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from uuid import uuid4
 
 import pytest
@@ -53,8 +56,16 @@ def test_the_json_has_the_count_of_every_rule_and_why_others_were_not_judged(led
 def test_only_the_namespaces_that_were_named_are_checked(ledger):
     ledger.world.db.execute("delete from dead_letters")
 
+    ledger.world.db.execute("insert into namespaces (name) values ('other')")
+
     assert call("verify", "--namespace", "other").stdout.startswith("0 runs ")
     assert call("verify", "--namespace", "other", "--namespace", "tests", code=1).stdout.startswith("7 runs ")
+
+
+def test_a_namespace_that_does_not_exist_is_named(ledger):
+    told = call("verify", "--namespace", "tests", "--namespace", "typo", code=2).stderr
+
+    assert "namespace 'typo' does not exist; run `noonmark namespace list`" in told
 
 
 @pytest.mark.parametrize(
@@ -121,3 +132,92 @@ def test_a_user_who_cannot_see_all_rows_gets_an_error_and_no_clean_report(
 
     ledger.world.db.execute(f"alter role {reader} bypassrls")
     assert call("verify").stdout.startswith("7 runs")
+
+
+class Gateway(ThreadingHTTPServer):
+    """A Pushgateway as far as a client sees it: keeps each request, and answers with `status`."""
+
+    status = 200
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, str, dict[str, str], str]] = []
+        super().__init__(("127.0.0.1", 0), Receiver)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server_port}"
+
+
+class Receiver(BaseHTTPRequestHandler):
+    server: Gateway
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.server.requests.append((self.command, self.path, dict(self.headers), body))
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, *_args: object) -> None:
+        """Be quiet."""
+
+
+@pytest.fixture
+def gateway() -> Iterator[Gateway]:
+    with Gateway() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_the_metrics_are_pushed_as_one_group_that_replaces_the_last(ledger, gateway):
+    ledger.world.db.execute("delete from dead_letters")
+
+    call(
+        *("verify", "--metrics-gateway", f"http://{gateway.address}", "--metrics-label", "namespace=prod"),
+        *("--period", "1d"),
+        code=1,
+    )
+
+    ((method, path, _, body),) = gateway.requests
+    assert (method, path) == ("PUT", "/metrics/job/noonmark-verify/namespace/prod")
+    lines = body.splitlines()
+    assert 'noonmark_verify_findings{rule="S11"} 1.0' in lines
+    assert "noonmark_verify_period_seconds 86400.0" in lines
+    assert any(line.startswith("noonmark_verify_completed_timestamp_seconds ") for line in lines)
+
+
+def test_the_user_and_password_of_the_gateway_are_sent_and_not_shown(ledger, gateway):
+    url = f"http://robot:p%40ss@{gateway.address}"
+    call("verify", "--metrics-gateway", url)
+    gateway.status = 503
+    told = call("verify", "--metrics-gateway", url, code=3)
+
+    (_, _, headers, _) = gateway.requests[0]
+    assert headers["Authorization"] == "Basic " + base64.b64encode(b"robot:p@ss").decode()
+    assert f"cannot push metrics to http://{gateway.address}: " in told.stderr
+    assert "p%40ss" not in told.stderr
+    assert told.stdout.endswith("all promises kept\n")
+
+
+def test_a_gateway_that_is_away_exits_3_after_the_findings(ledger):
+    ledger.world.db.execute("delete from dead_letters")
+
+    told = call("verify", "--metrics-gateway", "http://127.0.0.1:1", code=3)
+
+    assert "S11 " in told.stderr
+    assert "cannot push metrics to http://127.0.0.1:1: " in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--metrics-gateway", "pushgateway:9091"], "is not an address such as http://pushgateway:9091"),
+        (["--metrics-label", "prod"], "--metrics-label 'prod' is not name=value"),
+        (["--metrics-label", "job=mine"], "job is set already"),
+        (["--period", "daily"], "--period 'daily' is not a time span"),
+    ],
+)
+def test_options_of_metrics_that_make_no_sense_exit_2(options, told):
+    assert told in call("verify", *options, code=2).stderr

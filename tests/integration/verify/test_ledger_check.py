@@ -19,7 +19,7 @@ from noonmark.store.runs import worker_lease
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.store.verify.reader import LedgerReader
 from noonmark.verify.invariants import INVARIANTS
-from noonmark.verify.ledger import CHECKED, INSTANT_RULES, UNJUDGED
+from noonmark.verify.ledger import CHECKED, EVENT_RULES, INSTANT_RULES, UNJUDGED
 
 
 def overlapping_attempts(ledger: Ledger) -> None:
@@ -35,6 +35,7 @@ def a_start_before_its_instant(ledger: Ledger) -> None:
         " where id = %s",
         [ledger.plain],
     )
+    ledger.world.db.execute("update workers set started_at = started_at - interval '1 hour'")
 
 
 def more_attempts_than_allowed(ledger: Ledger) -> None:
@@ -56,7 +57,7 @@ def a_letter_of_a_run_that_is_gone(ledger: Ledger) -> None:
 
 def a_letter_of_the_living(ledger: Ledger) -> None:
     ledger.world.db.execute(
-        "update dead_letters set run_id = runs.id, scheduled_for = runs.scheduled_for from runs where runs.id = %s",
+        "update dead_letters set run_id = runs.id, scheduled_for = runs.scheduled_for, job_id = runs.job_id from runs where runs.id = %s",
         [ledger.lost],
     )
     ledger.world.db.execute("delete from runs where id = %s", [ledger.dead])
@@ -78,6 +79,30 @@ def an_end_before_the_start(ledger: Ledger) -> None:
 
 def an_erased_error(ledger: Ledger) -> None:
     ledger.world.db.execute("update attempts set error = null where run_id = %s", [ledger.retried])
+
+
+def a_letter_of_another_job(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "update dead_letters set job_id = gen_random_uuid() where run_id = %s",
+        [ledger.dead],
+    )
+
+
+def a_version_that_the_job_never_had(ledger: Ledger) -> None:
+    ledger.world.db.execute("update runs set job_version = 7 where id = %s", [ledger.plain])
+
+
+def a_worker_that_never_existed(ledger: Ledger) -> None:
+    ledger.world.db.execute("update runs set owner = 471100 where id = %s", [ledger.plain])
+
+
+def a_worker_without_a_lease(ledger: Ledger) -> None:
+    """It was registered an hour after it is said to have started the run."""
+    late = ledger.world.worker().worker
+    ledger.world.db.execute(
+        "update workers set started_at = started_at + interval '1 hour' where id = %s", [late]
+    )
+    ledger.world.db.execute("update runs set owner = %s where id = %s", [late, ledger.plain])
 
 
 def a_run_whose_worker_is_gone(ledger: Ledger) -> None:
@@ -180,6 +205,10 @@ FAULTS: dict[Callable[[Ledger], None], tuple[str, str]] = {
     a_deleted_attempt: ("S15", "retried"),
     an_end_before_the_start: ("S16", "plain"),
     an_erased_error: ("S17", "retried"),
+    a_letter_of_another_job: ("S18", "dead"),
+    a_version_that_the_job_never_had: ("S18", "plain"),
+    a_worker_that_never_existed: ("S19", "plain"),
+    a_worker_without_a_lease: ("S19", "plain"),
 }
 """What must be found: the rule, and the run by what became of it."""
 
@@ -262,8 +291,8 @@ def test_no_run_is_stuck_while_no_primary_has_received_heartbeats_for_long(ledge
 def test_every_rule_that_is_checked_has_a_planted_fault_and_a_remedy():
     planted = {rule for rule, _ in (FAULTS | STANDSTILLS).values()} | {"S1"}
 
-    assert planted == set(CHECKED) == set(REMEDIES) - set(INSTANT_RULES)
-    assert set(INSTANT_RULES) < set(UNJUDGED)
+    assert planted == set(CHECKED) == set(REMEDIES) - set(INSTANT_RULES) - set(EVENT_RULES)
+    assert {*INSTANT_RULES, *EVENT_RULES} < set(UNJUDGED)
     assert set(CHECKED) | set(UNJUDGED) == {one.id for one in INVARIANTS if not one.id.startswith("T")}
     assert not set(CHECKED) & set(UNJUDGED)
 

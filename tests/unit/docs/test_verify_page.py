@@ -2,12 +2,14 @@
 
 import re
 
+import typer.main
 from tests.unit.docs.pages import DOCS
 
+from noonmark.cli.main import app
 from noonmark.verify.invariants import INVARIANTS
-from noonmark.verify.ledger import CHECKED, INSTANT_RULES
+from noonmark.verify.ledger import CHECKED, EVENT_RULES, INSTANT_RULES
 
-RULES = {*CHECKED, *INSTANT_RULES}
+RULES = {*CHECKED, *EVENT_RULES, *INSTANT_RULES}
 PAGE = (DOCS / "verify.md").read_text(encoding="utf-8")
 
 
@@ -24,3 +26,11 @@ def test_every_section_begins_with_the_title_of_its_rule():
         rule: titles[rule].lower() for rule in RULES if rule != "S12"
     }
     assert said["S12"].lower().startswith("one namespace in run")
+
+
+def test_the_table_of_options_has_every_option_of_the_command():
+    command = typer.main.get_command(app).commands["verify"]
+    given = {name for one in command.params for name in one.opts if name.startswith("--")} - {"--help"}
+    (rows,) = re.findall(r"^\| option \|.*\n\|---.*\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
+
+    assert set(re.findall(r"`(--[\w-]+)`", "".join(row.split("|")[1] for row in rows.splitlines()))) == given

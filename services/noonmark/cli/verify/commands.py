@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -12,14 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noonmark.cli.connections.context import database_errors, operator_settings
-from noonmark.cli.terminal.options import AsJson, read_since
+from noonmark.cli.connections.context import database_errors, kafka_config, kafka_errors, operator_settings
+from noonmark.cli.terminal.options import AsJson, as_seconds, read_since
 from noonmark.cli.terminal.output import counted, instant, printable, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode, first_line
+from noonmark.cli.verify import exposition
 
 if TYPE_CHECKING:
     from noonmark.cli.verify.findings import Report
-    from noonmark.cli.verify.walk import Window
+    from noonmark.cli.verify.walk import EventSource, Window
+    from noonmark.settings import Settings
 
 _TIMEOUT_SECONDS = 30.0
 
@@ -60,6 +63,14 @@ def verify(
             " Takes longer.",
         ),
     ] = False,
+    events: Annotated[
+        bool,
+        typer.Option(
+            "--events",
+            help="Also compare the ledger with the events on the lifecycle topic and that of dead letters."
+            " Reads Kafka; keeps events in a temporary file (TMPDIR), about 300 bytes for each run.",
+        ),
+    ] = False,
     metrics_file: Annotated[
         Path | None,
         typer.Option(
@@ -67,6 +78,29 @@ def verify(
             dir_okay=False,
             help="Write the metrics of the check to this file, for the textfile collector of a node"
             " exporter. The file is replaced in one step when the check has ended.",
+        ),
+    ] = None,
+    metrics_gateway: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics-gateway",
+            help="Push the metrics of the check to the Pushgateway at this URL. It may contain a user and a"
+            " password.",
+        ),
+    ] = None,
+    metrics_label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metrics-label",
+            help="Label of the pushed metrics, such as namespace=prod; repeatable. `job` is noonmark-verify.",
+        ),
+    ] = None,
+    period: Annotated[
+        str | None,
+        typer.Option(
+            "--period",
+            help="How often the check is called (1d, 6h): shown as a metric, so that an alert can say that it"
+            " is overdue.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -79,14 +113,18 @@ def verify(
 
     if not 0 < rate <= 1:
         raise CliError(f"--rate {rate:g} is not a share; use more than 0 and at most 1", ExitCode.USAGE)
+    exposition.check_gateway(metrics_gateway)
+    labels, every = exposition.read_labels(metrics_label or []), _seconds(period)
     window = Window(*_window(since, until), tuple(namespace or ()), step, instants)
-    report = _check(window, rate)
-    if metrics_file is not None:
-        _write_metrics(report, metrics_file)
+    report = _check(window, rate, events=events)
     if as_json:
         show_json(document(report))
     else:
         _show(report)
+    if metrics_file is not None:
+        exposition.write_file(report, metrics_file, period_seconds=every)
+    if metrics_gateway is not None:
+        exposition.push(report, metrics_gateway, labels, period_seconds=every)
     if not report.clean:
         raise typer.Exit(ExitCode.PROBLEM)
 
@@ -98,11 +136,16 @@ def _window(since: str | None, until: str | None) -> tuple[datetime | None, date
     return first, end
 
 
-def _check(window: Window, rate: float) -> Report:
-    import psycopg  # noqa: PLC0415
+def _seconds(period: str | None) -> int | None:
+    found = as_seconds(period) if period is not None else None
+    if period is not None and not found:
+        raise CliError(f"--period {period!r} is not a time span such as 1d or 6h", ExitCode.USAGE)
+    return found
 
+
+def _check(window: Window, rate: float, *, events: bool) -> Report:
     from noonmark.cli.verify.pacing import Pacer  # noqa: PLC0415
-    from noonmark.cli.verify.walk import LedgerCheck, ZoneDataError  # noqa: PLC0415
+    from noonmark.cli.verify.walk import LedgerCheck  # noqa: PLC0415
     from noonmark.kafka.topics import Topics  # noqa: PLC0415
     from noonmark.store.database.connect import connect  # noqa: PLC0415
     from noonmark.store.verify.reader import LedgerReader  # noqa: PLC0415
@@ -110,50 +153,99 @@ def _check(window: Window, rate: float) -> Report:
     settings = operator_settings()
     with (
         database_errors(settings),
+        _event_source(settings, events=events) as source,
         connect(settings.dsn, application="verify", autocommit=True) as connection,
+        _check_errors(),
     ):
-        reader = LedgerReader(connection, namespaces=window.namespaces, timeout_seconds=_TIMEOUT_SECONDS)
-        try:
-            return LedgerCheck(reader, window, Pacer(rate), Topics(settings.topic_prefix), _progress()).run()
-        except psycopg.errors.QueryCanceled as error:
-            raise CliError(
-                f"a step took longer than {_TIMEOUT_SECONDS:g} s; pass a smaller --step, and check with"
-                " `noonmark db check` that the database is healthy"
-            ) from error
-        except ZoneDataError as error:
-            raise CliError(f"--instants is not possible: {error}", ExitCode.USAGE) from error
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise CliError(
-                f"the database user cannot read all rows: {first_line(error)}; use the owner of the tables,"
-                " or a user with SELECT on them and BYPASSRLS",
-                ExitCode.USAGE,
-            ) from error
-        finally:
-            if sys.stderr.isatty():
-                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        reader = LedgerReader(
+            connection, namespaces=window.namespaces, timeout_seconds=_TIMEOUT_SECONDS, digests=events
+        )
+        topics = Topics(settings.topic_prefix)
+        return LedgerCheck(reader, window, Pacer(rate), topics, events=source, progress=_progress()).run()
 
 
-def _progress() -> Callable[[datetime, int], None] | None:
-    if not sys.stderr.isatty():
-        return None
-    return lambda day, runs: print(
-        f"\r\x1b[K{day:%Y-%m-%d}: {counted(runs, 'run')} checked", end="", file=sys.stderr, flush=True
-    )
+@contextmanager
+def _check_errors() -> Iterator[None]:
+    """Turn errors of a check into messages, and clear the line of its progress."""
+    import psycopg  # noqa: PLC0415
 
+    from noonmark.cli.verify.walk import NamespaceError, ZoneDataError  # noqa: PLC0415
 
-def _write_metrics(report: Report, path: Path) -> None:
-    from prometheus_client import write_to_textfile  # noqa: PLC0415
-
-    from noonmark.telemetry import metrics  # noqa: PLC0415
-
-    metrics.VERIFY_FINDINGS.replace({(rule,): report.counts[rule] for rule in report.rules})
-    metrics.VERIFY_RUNS.set(report.runs)
-    metrics.VERIFY_COMPLETED.set(time.time())
-    names = [row.name for row in metrics.TABLE if row.shown_by == "verify"]
     try:
-        write_to_textfile(str(path), metrics.REGISTRY.restricted_registry(names))
-    except OSError as error:
-        raise CliError(f"cannot write {path}: {error.strerror}") from error
+        yield
+    except psycopg.errors.QueryCanceled as error:
+        raise CliError(
+            f"a step took longer than {_TIMEOUT_SECONDS:g} s; pass a smaller --step, and check with"
+            " `noonmark db check` that the database is healthy"
+        ) from error
+    except (NamespaceError, ZoneDataError) as error:
+        raise CliError(str(error), ExitCode.USAGE) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise CliError(
+            f"the database user cannot read all rows: {first_line(error)}; use the owner of the tables,"
+            " or a user with SELECT on them and BYPASSRLS",
+            ExitCode.USAGE,
+        ) from error
+    finally:
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _event_source(settings: Settings, *, events: bool) -> Iterator[EventSource | None]:
+    """Open a consumer and a temporary file for events; None if they are not compared."""
+    if not events:
+        yield None
+        return
+    from noonmark.cli.verify.event_store import EventStore  # noqa: PLC0415
+    from noonmark.cli.verify.walk import EventSource  # noqa: PLC0415
+    from noonmark.kafka.consumers.ranges import RangeReader  # noqa: PLC0415
+    from noonmark.kafka.topics import Topics  # noqa: PLC0415
+
+    topics = Topics(settings.topic_prefix)
+    with _reading_errors(settings), tempfile.TemporaryDirectory(prefix="noonmark-verify-") as folder:
+        kafka = RangeReader(kafka_config(settings), [topics.lifecycle, topics.dead])
+        store = EventStore(Path(folder) / "events.db")
+        try:
+            yield EventSource(kafka, store)
+        finally:
+            store.close()
+            kafka.close()
+
+
+@contextmanager
+def _reading_errors(settings: Settings) -> Iterator[None]:
+    """Turn errors of the consumer and of the temporary file into messages."""
+    import sqlite3  # noqa: PLC0415
+
+    from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415
+
+    hints = {
+        KafkaError.UNKNOWN_TOPIC_OR_PART: "check NOONMARK_TOPIC_PREFIX",
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant this client READ on the topic",
+    }
+    try:
+        with kafka_errors(settings):
+            try:
+                yield
+            except KafkaException as error:
+                hint = hints.get(error.args[0].code())
+                if hint is None:
+                    raise
+                raise CliError(
+                    f"cannot read events: {error.args[0].str()}; {hint}", ExitCode.USAGE
+                ) from error
+    except (sqlite3.OperationalError, FileNotFoundError, PermissionError) as error:
+        raise CliError(
+            f"cannot keep events in a temporary file: {error}; set TMPDIR to a folder with more space,"
+            " or check a shorter window"
+        ) from error
+
+
+def _progress() -> Callable[[str], None]:
+    if not sys.stderr.isatty():
+        return lambda _done: None
+    return lambda done: print(f"\r\x1b[K{done}", end="", file=sys.stderr, flush=True)
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -169,6 +261,7 @@ def document(report: Report) -> dict[str, Any]:
         "runs": report.runs,
         "rules": {name: report.counts[name] for name in report.rules},
         "unjudged": {name: why for name, why in UNJUDGED.items() if name not in report.rules},
+        "events": asdict(report.events) if report.events is not None else None,
         "findings": [asdict(finding) for finding in report.findings],
     }
 
@@ -180,6 +273,20 @@ def _show(report: Report) -> None:
         shown = sum(finding.rule == rule for finding in report.findings)
         if shown < count:
             print(f"{rule}: {count - shown:,} more are not shown", file=sys.stderr)
+    if (events := report.events) is not None:
+        print(
+            f"{counted(events.compared, 'outcome')} compared with {counted(events.outcomes, 'event')}"
+            f" of {counted(events.records, 'record')}"
+        )
+        if events.not_compared:
+            print(
+                f"{counted(events.not_compared, 'outcome')} not compared: their events may have been removed,"
+                " or were written after the check began"
+            )
+        if events.unreadable:
+            print(
+                f"{counted(events.unreadable, 'record')} ignored: not an event of noonmark", file=sys.stderr
+            )
     broken = sum(report.counts.values())
     print(
         f"{counted(report.runs, 'run')} due from {instant(report.since)} to {instant(report.until)} checked:"

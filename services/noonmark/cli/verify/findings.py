@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from noonmark.cli.verify.event_log import EventCounts
 from noonmark.verify.case import Violation
 
 MOST: Final = 100
@@ -19,6 +20,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "S1": "The unique index of the day's table is damaged or missing: check it with amcheck, find out which"
     " run took effect, delete the other, then reindex",
     "S3": "Check whether the effects of the run happened twice, and whether a server's clock was set back",
+    "S4": "The lifecycle topic has each outcome under its fence: find out which one took effect, and what"
+    " changed the other outside noonmark",
     "S6": "The leading trigger queues the run again within minutes; if it does not, check that triggers are"
     " live, and which topic lost records",
     "S7": _CLOCK,
@@ -27,6 +30,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "S15": f"{_OUTSIDE}; `noonmark run show` shows the attempts that are left",
     "S16": _CLOCK,
     "S17": f"{_OUTSIDE}; the lifecycle topic has the outcome as it was recorded",
+    "S18": f"{_OUTSIDE}: two rows say different things about one run",
+    "S19": f"{_OUTSIDE}, and whether a worker of another installation uses this database",
     "V1": "Run the instant with `noonmark backfill`, and find out what deleted its row or moved the timer of"
     " its job outside noonmark",
     "V2": "Run `noonmark db check`, which says what to do, and check that a trigger is live",
@@ -86,6 +91,7 @@ class Report:
         runs: the number of runs that were checked.
         findings: the first of each rule.
         counts: the number of findings, by rule.
+        events: what was read and compared of events; None: they were not read.
     """
 
     judged_at: datetime
@@ -96,6 +102,7 @@ class Report:
     runs: int = 0
     findings: list[Finding] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    events: EventCounts | None = None
 
     def add(self, violation: Violation) -> None:
         """Count a violation; keep it if its rule has few so far."""

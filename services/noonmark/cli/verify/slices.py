@@ -8,24 +8,30 @@ from typing import Any
 
 from noonmark.core.retry import RetryPolicy
 from noonmark.core.states import RunState
+from noonmark.store.documents.jobs import FIRST_ONE_OFF
 from noonmark.store.verify.reader import LedgerReader, Span
 from noonmark.verify import History
-from noonmark.verify.history import Attempt, DeadLetter, Job, Pause, Run, Version
+from noonmark.verify.history import Attempt, DeadLetter, Job, Pause, Run, Version, Worker
 
 
 def read_slice(reader: LedgerReader, runs: list[Run], now: datetime) -> History:
     """Read what belongs to runs, in the snapshot in which they were read."""
     ids = [run.id for run in runs]
     jobs = reader.jobs(list({run.job for run in runs}))
+    attempts = reader.attempts(Attempt, ids)
+    named = {run.owner or 0 for run in runs} | {attempt.worker or 0 for attempt in attempts}
     return History(
         judged_at=now,
         jobs=[Job(*row[:-1]) for row in jobs],
-        versions=_versions(reader, runs, now),
+        versions=_versions(reader, runs, {row[0]: row[4] for row in jobs}, now),
         runs=runs,
-        attempts=reader.attempts(Attempt, ids),
+        attempts=attempts,
         dead_letters=reader.dead_letters(DeadLetter, ids),
         # Earlier pauses are not recorded.
         pauses=[Pause(row[0], row[-1], None) for row in jobs if row[-1] is not None],
+        messages=None,
+        workers=reader.workers(Worker, sorted(named)),
+        newest_worker=reader.newest_worker(),
     )
 
 
@@ -87,13 +93,25 @@ def read_queues(reader: LedgerReader, now: datetime, settled: datetime) -> Histo
     )
 
 
-def _versions(reader: LedgerReader, runs: list[Run], now: datetime) -> list[Version]:
-    """Read the budgets of runs that used more than one attempt: one attempt is always allowed."""
-    wanted = sorted({(run.job, run.version) for run in runs if run.attempt > 1})
-    if not wanted:
-        return []
-    rows = reader.retry_policies(wanted)
-    return [Version(job, version, None, now, None, _max_attempts(stored)) for job, version, stored in rows]
+def _versions(
+    reader: LedgerReader, runs: list[Run], newest: Mapping[str, int], now: datetime
+) -> list[Version]:
+    """Return the versions that runs name, if their jobs can have had them.
+
+    Budgets are read for runs that used more than one attempt: one attempt is always allowed. Versions are
+    numbered from 1, so one up to the newest has existed, although its row may be gone.
+    """
+    used = sorted({(run.job, run.version) for run in runs if run.attempt > 1})
+    stored = {(job, version): work for job, version, work in reader.retry_policies(used)} if used else {}
+    named = {(run.job, run.version) for run in runs if _can_exist(run.version, newest.get(run.job, 0))}
+    return [
+        Version(*key, None, now, None, _max_attempts(stored[key]) if key in stored else None)
+        for key in sorted(named | stored.keys())
+    ]
+
+
+def _can_exist(version: int, newest: int) -> bool:
+    return 1 <= version <= newest or version >= FIRST_ONE_OFF
 
 
 def _max_attempts(stored: dict[str, Any] | None) -> int:

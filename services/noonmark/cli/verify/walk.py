@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from noonmark.cli.terminal.output import counted
+from noonmark.cli.verify.event_log import EventLog, restricted
+from noonmark.cli.verify.event_store import EventStore
 from noonmark.cli.verify.findings import Report
 from noonmark.cli.verify.instants import JOBS_OF_A_STEP, read_instants
 from noonmark.cli.verify.pacing import Pacer
 from noonmark.cli.verify.slices import read_queues, read_repeated, read_slice, read_stuck, read_unsent
 from noonmark.core.zones.zones import zone_data_version
+from noonmark.kafka.consumers.ranges import RangeReader
 from noonmark.kafka.topics import Topics
 from noonmark.store.verify.reader import FIRST_ID, LAST_ID, LedgerReader, Span
 from noonmark.verify import History
 from noonmark.verify.history import DeadLetter, Run
-from noonmark.verify.ledger import CHECKED, INSTANT_RULES, RUN_RULES, judge_rows
+from noonmark.verify.ledger import CHECKED, EVENT_RULES, INSTANT_RULES, RUN_RULES, judge_rows
 
 SETTLED_AFTER: Final = timedelta(minutes=1)
 """Rows that changed later than this are not judged: the next check will."""
@@ -43,6 +47,17 @@ class Window:
     instants: bool = False
 
 
+class EventSource(NamedTuple):
+    """Where events come from, and where they are kept meanwhile."""
+
+    kafka: RangeReader
+    store: EventStore
+
+
+class NamespaceError(Exception):
+    """A namespace of the window does not exist."""
+
+
 class ZoneDataError(Exception):
     """Instants cannot be compared, because this process has other zone data than the installation."""
 
@@ -55,7 +70,8 @@ class LedgerCheck:
         window: what to check.
         pacer: bounds the share of the time that steps take.
         topics: the names of the installation's topics.
-        progress: called after each step with the day and the number of runs checked so far.
+        events: to compare the ledger with events, too; None: only the ledger is checked.
+        progress: called after each step with what was done.
     """
 
     def __init__(
@@ -64,30 +80,56 @@ class LedgerCheck:
         window: Window,
         pacer: Pacer,
         topics: Topics,
-        progress: Callable[[datetime, int], None] | None = None,
+        *,
+        events: EventSource | None = None,
+        progress: Callable[[str], None] = lambda _done: None,
     ) -> None:
         self._reader = reader
         self._window = window
         self._pacer = pacer
         self._topics = topics
+        self._events = events
+        self._log: EventLog | None = None
         self._progress = progress
 
     def run(self) -> Report:
-        """Check the window, and return what was found."""
+        """Check the window, and return what was found.
+
+        Raises:
+            NamespaceError: a namespace does not exist.
+            ZoneDataError: instants cannot be compared.
+            KafkaException: events cannot be read.
+            sqlite3.OperationalError: events cannot be kept.
+        """
         with self._pacer.step(), self._reader.step() as now:
+            if unknown := self._reader.unknown_namespaces():
+                raise NamespaceError(
+                    f"namespace {', '.join(map(repr, unknown))} does not exist; run `noonmark namespace list`"
+                )
             until = self._window.until or now
             since = self._window.since or until - 7 * _DAY
-            rules = CHECKED + INSTANT_RULES if self._window.instants else CHECKED
+            rules = self._rules()
             report = Report(now, since, until, self._window.namespaces, rules)
             days = self._reader.days(since, until)
             queues = read_queues(self._reader, now, now - SETTLED_AFTER)
             comparable = self._comparable_since(since) if self._window.instants else until
         _judge(report, queues, ("V3",))
+        if self._events is not None:
+            self._log = EventLog(self._events.store, self._topics, since, until)
+            settled = now - SETTLED_AFTER
+            self._log.collect(
+                self._reader, self._events.kafka, self._pacer, settled=settled, progress=self._progress
+            )
+            report.events = self._log.counts
         for day in days:
             self._check_day(report, day)
             self._check_instants(report, day, comparable)
         self._check_letters(report)
         return report
+
+    def _rules(self) -> tuple[str, ...]:
+        events = EVENT_RULES if self._events is not None else ()
+        return CHECKED + events + (INSTANT_RULES if self._window.instants else ())
 
     def _check_day(self, report: Report, day: datetime) -> None:
         since, until = max(report.since, day), min(report.until, day + _DAY)
@@ -95,13 +137,15 @@ class LedgerCheck:
         while last != LAST_ID:
             with self._pacer.step(), self._reader.step() as now:
                 last = self._reader.step_end(day, after, self._window.step) or LAST_ID
-                histories = self._read(Span(day, since, until, after, last), now)
+                span = Span(day, since, until, after, last)
+                runs, histories = self._read(span, now)
             for history, rules in histories:
                 _judge(report, history, rules)
+            if self._log is not None:
+                _judge_events(report, self._log, histories[0][0], runs, span)
             report.runs += len(histories[0][0].runs)
             after = last
-            if self._progress is not None:
-                self._progress(day, report.runs)
+            self._progress(f"{day:%Y-%m-%d}: {counted(report.runs, 'run')} checked")
 
     def _check_instants(self, report: Report, day: datetime, comparable: datetime) -> None:
         """Compare a day with the schedules of all recurring jobs, some at a time."""
@@ -137,18 +181,22 @@ class LedgerCheck:
         if active is None or active[0] != zone_data_version():
             planned = active[0] if active is not None else "no zone data"
             raise ZoneDataError(
-                f"the installation plans with {planned}, this process has {zone_data_version()}"
+                f"--instants is not possible: the installation plans with {planned},"
+                f" this process has {zone_data_version()}"
             )
         return max(since, active[1])
 
-    def _read(self, span: Span, now: datetime) -> list[tuple[History, Sequence[str]]]:
-        """Read what a step shows, with the rules that judge it; first all runs that have ended."""
+    def _read(self, span: Span, now: datetime) -> tuple[list[Run], list[tuple[History, Sequence[str]]]]:
+        """Read the unfinished runs of a step, and what it shows, with the rules that judge it.
+
+        The first history is that of all runs that have ended. With events, it is judged later, with them.
+        """
         reader, settled = self._reader, now - SETTLED_AFTER
         runs = reader.runs(Run, span, settled)
         ended = [run for run in runs if run.finished_at is not None]
         unfinished = [run for run in runs if run.finished_at is None]
-        return [
-            (read_slice(reader, ended, now), RUN_RULES),
+        return unfinished, [
+            (read_slice(reader, ended, now), RUN_RULES if self._log is None else ()),
             (read_repeated(reader, runs, span, now), ("S1",)),
             (read_unsent(reader, unfinished, span, now, self._passed()), ("S6",)),
             (read_stuck(reader, unfinished, span, now, settled), ("V2",)),
@@ -163,6 +211,25 @@ class LedgerCheck:
         }
 
 
-def _judge(report: Report, history: History, rules: Sequence[str]) -> None:
-    for violation in judge_rows(history, rules, bound=SETTLED_AFTER):
+def _judge(report: Report, history: History, rules: Sequence[str], *, partway: bool = True) -> None:
+    for violation in judge_rows(history, rules, bound=SETTLED_AFTER, partway=partway):
         report.add(violation)
+
+
+def _judge_events(report: Report, log: EventLog, ended: History, unfinished: list[Run], span: Span) -> None:
+    """Judge runs with their events: strictly, if none of these can be missing."""
+    open_runs = History(judged_at=ended.judged_at, runs=unfinished, messages=None)
+    _judge(report, log.with_events(open_runs, span), EVENT_RULES)
+    judged = log.with_events(ended, span)
+    whole = {run.id for run in judged.runs if log.is_whole(run)}
+    for partway in (False, True):
+        part = restricted(judged, [run for run in judged.runs if (run.id in whole) is not partway])
+        _judge(report, part, RUN_RULES + EVENT_RULES, partway=partway)
+    announced = [run for run in judged.runs if log.is_announced(run)]
+    _judge(
+        report, restricted(judged, [run for run in announced if log.has_death(run)]), ("S6",), partway=False
+    )
+    deaths_gone = restricted(judged, [run for run in announced if not log.has_death(run)])
+    _judge(report, replace(deaths_gone, deaths=None), ("S6",), partway=False)
+    log.counts.compared += len(announced)
+    log.counts.not_compared += len(judged.runs) - len(announced)

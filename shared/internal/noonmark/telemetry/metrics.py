@@ -103,6 +103,7 @@ from noonmark.telemetry.declared.trigger import (
 from noonmark.telemetry.declared.verify import (
     VERIFY_COMPLETED,
     VERIFY_FINDINGS,
+    VERIFY_PERIOD,
     VERIFY_RUNS,
 )
 from noonmark.telemetry.declared.worker import (
@@ -186,6 +187,7 @@ __all__ = [
     "TABLE",
     "VERIFY_COMPLETED",
     "VERIFY_FINDINGS",
+    "VERIFY_PERIOD",
     "VERIFY_RUNS",
     "WAITING_RUNS",
     "WATCHDOG_BEATS",

@@ -22,9 +22,9 @@ _BY_TARGET: Final = 0
 
 def copies_agree(case: Case) -> Iterator[Violation]:
     """S18: rows, messages, events and calls repeat what the run says."""
-    for row in (*case.history.attempts, *case.history.dead_letters, *case.history.messages):
+    for row in (*case.history.attempts, *case.history.dead_letters, *(case.history.messages or ())):
         yield from _repeats(case, row, ("job", "scheduled_for"))
-    for message in case.history.messages:
+    for message in case.history.messages or ():
         run = case.runs.get(message.run)
         if run is not None and message.job_version not in {None, run.version}:
             what = f"{case.title(run)} is of version {run.version}, its message of {message.job_version}"
@@ -103,7 +103,7 @@ def _had_its_lease(
     found = case.workers.get(worker)
     if found is None:
         # Rows of former workers are pruned, but an id that was never assigned has no excuse.
-        if worker > max(case.workers, default=0):
+        if worker > max(case.history.newest_worker or 0, *case.workers, 0):
             what = f"{case.title(run)} names worker {worker}, which never existed"
             yield offence("S19", "worker", what, run, row)
         return

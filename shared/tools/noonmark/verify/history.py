@@ -60,6 +60,8 @@ class Run(NamedTuple):
         epoch: of the lease of its worker.
         start_by: until when its first attempt may start.
         instants: the number of instants that it stands for.
+        result_digest: of the result, if `result` is not the whole; "" if there is none; None: of `result`.
+        error_digest: of the error, likewise.
     """
 
     id: str
@@ -86,10 +88,15 @@ class Run(NamedTuple):
     epoch: int | None = None
     start_by: datetime | None = None
     instants: int = 1
+    result_digest: str | None = None
+    error_digest: str | None = None
 
 
 class Attempt(NamedTuple):
-    """The row of an attempt that did not succeed. `scheduled_for`: of its run; None: not in it."""
+    """The row of an attempt that did not succeed.
+
+    `scheduled_for`: of its run; None: not in it. `error_digest`: as for runs.
+    """
 
     run: str
     fence: int
@@ -100,6 +107,7 @@ class Attempt(NamedTuple):
     error: str | None = None
     worker: int | None = None
     scheduled_for: datetime | None = None
+    error_digest: str | None = None
 
 
 class DeadLetter(NamedTuple):
@@ -131,6 +139,7 @@ class Death(NamedTuple):
     name: str | None
     fingerprint: str | None
     history: tuple[Attempt, ...] = ()
+    scheduled_for: datetime | None = None
 
 
 class Worker(NamedTuple):
@@ -341,8 +350,10 @@ class History:
         unreachable: ids of processes that were stopped for a while: nothing can prevent their late actions.
         faults: periods of planned faults, each with L after it; the order of lanes is not judged then.
         poisoned: periods without faults in which bad input was sent.
+        messages: run messages in the outbox and in Kafka.
         limits: the number of runs of a (namespace, limit) that may be in flight.
         claim_p99_ms: measured next to a session that is idle in transaction.
+        newest_worker: the highest id that was ever assigned to a worker; None: the highest of `workers`.
         restless: what had not come to rest within L after the last fault, with its number; empty if all had.
             If not empty, the parts of the history contradict each other, and only V2 and V3 are judged.
     """
@@ -356,7 +367,7 @@ class History:
     dead_letters: list[DeadLetter] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
     known_events: set[str] = field(default_factory=set)
-    messages: list[Message] = field(default_factory=list)
+    messages: list[Message] | None = field(default_factory=list)
     passed: list[Passed] = field(default_factory=list)
     unpassed: list[Unpassed] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
@@ -364,6 +375,7 @@ class History:
     lifecycle: list[LifecycleRecord] = field(default_factory=list)
     deaths: list[Death] | None = None
     workers: list[Worker] | None = None
+    newest_worker: int | None = None
     sightings: Sequence[Sighting] | None = None
     children: list[Child] | None = None
     pauses: list[Pause] | None = None

@@ -197,11 +197,11 @@ def _event_agrees(case: Case, run: Run, event: LifecycleRecord, last: Attempt | 
         differ.append("finished_at")
     if event.error is not None and not _same_error(event.error, run.error):
         differ.append("error")
-    if event.result_digest is not None and event.result_digest != digest(run.result):
+    if event.result_digest is not None and event.result_digest != _digest(run.result_digest, run.result):
         differ.append("result")
     # A success, and a cancel at that moment, may leave the error of the attempt before in the row.
     told = bool(event.error_digest) or run.state not in {RunState.SUCCEEDED, RunState.CANCELLED}
-    if event.error_digest is not None and told and event.error_digest != digest(run.error):
+    if event.error_digest is not None and told and event.error_digest != _digest(run.error_digest, run.error):
         differ.append("error")
     if event.started_at is not None and event.started_at != run.started_at:
         differ.append("started_at")
@@ -218,14 +218,16 @@ def _attempts_agree(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[V
         if row is None:
             continue
         said = event.attempt, event.started_at, event.error_digest
-        kept = row.attempt, row.started_at, digest(row.error)
+        kept = row.attempt, row.started_at, _digest(row.error_digest, row.error)
         if any(one not in {None, other} for one, other in zip(said, kept, strict=True)):
             what = f"{case.title(run)}: the attempt of fence {row.fence} and its event differ"
             yield offence("S17", "rewritten", what, run, row, event)
     for death in case.deaths.get(run.id, ()):
         for past in death.history:
             row = by_fence.get(past.fence)
-            same = row is None or past._replace(error=None) == row._replace(error=None, scheduled_for=None)
+            same = row is None or past._replace(error=None) == row._replace(
+                error=None, scheduled_for=None, error_digest=None
+            )
             if row is not None and not (same and _same_error(past.error, row.error)):
                 what = (
                     f"{case.title(run)}: the attempt of fence {row.fence} and the event of the death differ"
@@ -290,6 +292,10 @@ def _snoozed(row: Attempt | None) -> bool:
 def digest(text: str | None) -> str:
     """The digest of a result or an error in an event; empty if there is none."""
     return "" if text is None else hashlib.sha256(text.encode()).hexdigest()
+
+
+def _digest(known: str | None, text: str | None) -> str:
+    return known if known is not None else digest(text)
 
 
 def _same_error(announced: str | None, kept: str | None) -> bool:

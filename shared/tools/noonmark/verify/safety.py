@@ -165,6 +165,13 @@ def offsets_leave_no_hole(case: Case) -> Iterator[Violation]:
 
 def messages_are_written_with_runs(case: Case) -> Iterator[Violation]:
     """S6: a queued run has its message in the outbox or in Kafka, and so had a run that was started."""
+    yield from _queued_runs_have_messages(case)
+    yield from _verdicts_are_announced(case)
+
+
+def _queued_runs_have_messages(case: Case) -> Iterator[Violation]:
+    if case.history.messages is None:
+        return
     there = {(m.run, m.fence) for m in case.history.messages}
     for run in case.history.runs:
         fences = {window.fence for window in case.windows[run.id]}
@@ -176,6 +183,9 @@ def messages_are_written_with_runs(case: Case) -> Iterator[Violation]:
             if (run.id, fence) not in there:
                 what = f"{case.title(run)}: no message of fence {fence} in the outbox or in Kafka"
                 yield offence("S6", "no_message", what, run)
+
+
+def _verdicts_are_announced(case: Case) -> Iterator[Violation]:
     if case.partway:
         return
     for run in case.history.runs:
@@ -292,7 +302,7 @@ def tenants_stay_apart(case: Case) -> Iterator[Violation]:
             yield offence("S12", "namespace", f"{case.title(run)}: its job is in {job.namespace}", run, job)
     announced = [t for events in case.lifecycle.values() for t in events.values()]
     rows: tuple[Message | DeadLetter | LifecycleRecord | Call | Death, ...] = (
-        *case.history.messages,
+        *(case.history.messages or ()),
         *case.history.dead_letters,
         *announced,
         *case.history.calls,

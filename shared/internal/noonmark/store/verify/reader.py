@@ -19,6 +19,10 @@ T = TypeVar("T", bound=tuple[Any, ...])
 FIRST_ID: Final = UUID(int=0)
 LAST_ID: Final = UUID(int=2**128 - 1)
 _DAY: Final = timedelta(days=1)
+_ROW_CHARS: Final = 100
+"""Characters of an error that are read to compare rows."""
+_EVENT_CHARS: Final = 4000
+"""Characters of an error that are read to compare it with an event, which contains at most these."""
 _CAP: Final = 10_000
 """Rows of a table that are looked up to count those that are left over."""
 
@@ -61,6 +65,8 @@ class LedgerReader:
         connection: outside of any transaction; its transactions become read-only snapshots.
         namespaces: only their runs; None: all.
         timeout_seconds: the server cancels a statement after this.
+        digests: whether to compute digests of results and errors, and to read more of errors, to compare them
+            with events.
     """
 
     def __init__(
@@ -69,10 +75,12 @@ class LedgerReader:
         *,
         namespaces: Sequence[str] | None = None,
         timeout_seconds: float = 30,
+        digests: bool = False,
     ) -> None:
         self._connection = connection
         self._namespaces = list(namespaces) if namespaces else None
         self._timeout_ms = int(timeout_seconds * 1000)
+        self._compared = {"digests": digests, "error_chars": _EVENT_CHARS if digests else _ROW_CHARS}
         connection.autocommit = True
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
@@ -85,6 +93,14 @@ class LedgerReader:
             row = self._connection.execute(statement("begin_verify_step"), limits).fetchone()
             assert row is not None
             yield row[-1]
+
+    def unknown_namespaces(self) -> list[str]:
+        """Return those of the namespaces of this reader that do not exist."""
+        names = {"names": self._namespaces or []}
+        return [
+            name
+            for (name,) in self._connection.execute(statement("find_unknown_namespaces"), names).fetchall()
+        ]
 
     def days(self, since: datetime, until: datetime) -> list[datetime]:
         """Return the days of the ledger with instants of a window, oldest first."""
@@ -99,7 +115,7 @@ class LedgerReader:
 
     def runs(self, kind: type[T], span: Span, settled: datetime) -> list[T]:
         """Return the runs of a step that have not changed since `settled`."""
-        return self._rows(kind, statement("read_settled_runs"), self._range(span, settled))
+        return self._rows(kind, statement("read_settled_runs"), self._range(span, settled) | self._compared)
 
     def repeated_runs(self, span: Span, ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return pairs of a run and a later one with the same key."""
@@ -108,11 +124,11 @@ class LedgerReader:
 
     def attempts(self, kind: type[T], ids: Sequence[str]) -> list[T]:
         """Return the recorded attempts of runs."""
-        return self._rows(kind, statement("read_attempts_of_runs"), {"ids": ids})
+        return self._rows(kind, statement("read_attempts_of_runs"), {"ids": ids} | self._compared)
 
     def dead_letters(self, kind: type[T], ids: Sequence[str]) -> list[T]:
         """Return the dead letters of runs."""
-        return self._rows(kind, statement("read_dead_letters_of_runs"), {"ids": ids})
+        return self._rows(kind, statement("read_dead_letters_of_runs"), {"ids": ids} | self._compared)
 
     def letters_end(self, after: UUID, rows: int) -> UUID | None:
         """Return the run of the last of the next `rows` dead letters; None if there are fewer."""
@@ -122,7 +138,9 @@ class LedgerReader:
 
     def letters_without_run(self, kind: type[T], span: Span, settled: datetime) -> list[T]:
         """Return the dead letters of a step whose run does not exist."""
-        return self._rows(kind, statement("read_letters_without_run"), self._range(span, settled))
+        return self._rows(
+            kind, statement("read_letters_without_run"), self._range(span, settled) | self._compared
+        )
 
     def jobs(self, ids: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return jobs; the last field is since when the job is paused."""
@@ -132,6 +150,16 @@ class LedgerReader:
         """Return (job, version, stored retry policy) of job versions that exist."""
         which = {"jobs": [job for job, _ in versions], "versions": [version for _, version in versions]}
         return self._connection.execute(statement("read_retry_policies"), which).fetchall()
+
+    def workers(self, kind: type[T], ids: Sequence[int]) -> list[T]:
+        """Return those of the workers whose rows are not pruned yet."""
+        return self._rows(kind, statement("read_workers_of_runs"), {"ids": ids})
+
+    def newest_worker(self) -> int:
+        """Return the highest id that was assigned to a worker; the highest possible if it is not readable."""
+        row = self._connection.execute(statement("find_newest_worker")).fetchone()
+        assert row is not None
+        return int(row[0])
 
     def abandoned(self, span: Span, ids: Sequence[str], settled: datetime) -> set[str]:
         """Return those of the unfinished runs that nothing has been able to continue since `settled`."""
@@ -163,6 +191,20 @@ class LedgerReader:
         """Measure what must be young or empty; runs that ended after `settled` are not considered."""
         (found,) = self._rows(Queues, statement("measure_queues"), {"settled": settled, "cap": _CAP})
         return found
+
+    def unsent_events(
+        self, topics: Sequence[str], after: tuple[int, int, int], rows: int
+    ) -> list[tuple[int, int, int, str, bytes]]:
+        """Return the next (slice, lane, seq, topic, value) of events that are in the outbox.
+
+        Args:
+            topics: of the events.
+            after: slice, lane and seq of the last row of the call before.
+            rows: the most to return.
+        """
+        place = dict(zip(("slice", "lane", "seq"), after, strict=True))
+        where = {"topics": topics, "rows": rows} | place
+        return self._connection.execute(statement("read_unsent_events"), where).fetchall()
 
     def zone_data(self) -> tuple[str, datetime] | None:
         """Return the active release of the zone data, and since when it is active; None: there is none."""

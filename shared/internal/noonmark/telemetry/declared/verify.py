@@ -1,4 +1,4 @@
-"""Metrics of `noonmark verify`, which writes them to a file because it ends."""
+"""Metrics of `noonmark verify`, which writes them to a file or pushes them, because it ends."""
 
 from __future__ import annotations
 
@@ -23,4 +23,10 @@ VERIFY_COMPLETED = _verify.gauge(
     (),
     "When the last `noonmark verify` completed, in seconds since 1970.",
     "Older than the period of its schedule: read the output of the last call.",
+)
+VERIFY_PERIOD = _verify.gauge(
+    "verify_period_seconds",
+    (),
+    "How often `noonmark verify` is called, as its `--period` says; absent without it.",
+    "Compare with the schedule that calls it.",
 )
