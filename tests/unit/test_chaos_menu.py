@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from tests.chaos.loads import Publisher
 from tests.chaos.releases import THIS, Releases, are_mixed
 from tests.chaos.run import Options
 from tests.chaos.world import Disk, World
+from tests.support.clocks.turned import TurnedClock
 from tests.support.cluster import Cluster
 from tests.support.evidence import read_told
 from tests.support.node import Node
@@ -112,6 +114,22 @@ def test_seeds_draw_every_fault_several_times(tmp_path: Path) -> None:
 def test_what_a_machine_does_not_allow_is_not_drawn(tmp_path: Path) -> None:
     faults, _ = drawn(tmp_path, why="not here")
     assert faults.keys() == FAULTS - {"fill_disk", "turn_clocks", "set_database_ahead"}
+
+
+def test_times_of_calls_are_converted_to_the_clock_of_postgres(tmp_path: Path) -> None:
+    clocks = Clocks(tmp_path, postgres=TurnedClock(tmp_path, tmp_path / "clock"))
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    assert clocks.by_postgres(before) == before
+    clocks.set_ahead(5)
+    between = datetime.now(UTC)
+    clocks.set_ahead(2.5)
+    # A step counts from a moment before it, for calls that are dated too early.
+    after = datetime.now(UTC) + timedelta(seconds=1)
+    assert clocks.by_postgres(before) == before
+    assert clocks.by_postgres(between) - between in {timedelta(seconds=5), timedelta(seconds=7.5)}
+    assert clocks.by_postgres(after) == after + timedelta(seconds=7.5)
+    assert clocks.postgres is not None
+    assert clocks.postgres.seconds == 7.5
 
 
 def test_a_third_of_the_seeds_runs_both_releases() -> None:

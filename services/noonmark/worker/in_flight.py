@@ -106,12 +106,16 @@ class StartBatches:
                 self._left.setdefault(run.batch_id, set()).add(run.id)
 
     def would_end(self, outcomes: Sequence[Outcome]) -> list[int]:
-        """Return the batches whose last runs have these outcomes."""
+        """Return the batches whose last runs have these outcomes.
+
+        A batch of a lost lease is never one of them. Its row must stay until the runs whose outcomes were
+        dropped are queued again, even if the recorder still writes outcomes that it took before.
+        """
         ending: dict[int, set[UUID]] = {}
         for outcome in outcomes:
             ending.setdefault(outcome.run.batch_id, set()).add(outcome.run.id)
         with self._lock:
-            return [batch for batch, runs in ending.items() if self._left.get(batch, runs) <= runs]
+            return [b for b, runs in ending.items() if b in self._left and self._left[b] <= runs]
 
     def ended(self, outcomes: Iterable[Outcome]) -> None:
         """Remove runs whose outcomes are committed."""

@@ -42,14 +42,14 @@ def test_asking_what_would_end_changes_nothing():
     assert batches.known() == {1}
 
 
-def test_a_batch_that_is_not_known_any_more_may_go():
+def test_the_row_of_a_batch_of_a_lost_lease_stays_for_whoever_queues_its_other_runs_again():
     batches = StartBatches()
     run = started(batch_id=7)
     batches.started([run])
     batches.clear()
 
     assert batches.known() == set()
-    assert batches.would_end(outcomes(run)) == [7]
+    assert batches.would_end(outcomes(run)) == []
     batches.ended(outcomes(run))
     assert batches.known() == set()
 
