@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from noonmark.settings import Settings
+    from noonmark.store.migrations.migrate import SchemaStatus
 
 app = typer.Typer(help="Migrate and check the database.", no_args_is_help=True)
 
@@ -70,16 +71,7 @@ def check(as_json: AsJson = False) -> None:
         if status.usable:
             with connect(settings.dsn, application="cli", autocommit=True) as connection:
                 search = find_stranded(connection)
-    shown = {
-        "server_version": status.server_version,
-        "schema": status.current,
-        "wanted": status.wanted,
-        "usable_from": status.revision.usable_from,
-        "shards": status.shards,
-        "days_ahead": status.days_ahead,
-        "zone_data": status.zone_data,
-        "active_zone_data": status.active_zone_data,
-    }
+    shown = _shown(status)
     problems = [*status.problems, *map(printable, map(str, search.found))]
     if as_json:
         stranded = [asdict(one) for one in search.found]
@@ -124,3 +116,17 @@ def create_topics(settings: Settings, pools: Sequence[str]) -> None:
     print(f"topics: {len(done.created)} created, {len(done.existing)} already existed")
     for name, (has, wanted) in done.narrower.items():
         print(f"topic {name} has {has} partitions, fewer than the configured {wanted}; it still works")
+
+
+def _shown(status: SchemaStatus) -> dict[str, object]:
+    """Return the fields of `db check`."""
+    return {
+        "server_version": status.server_version,
+        "schema": status.current,
+        "wanted": status.wanted,
+        "usable_from": status.revision.usable_from,
+        "shards": status.shards,
+        "days_ahead": status.days_ahead,
+        "zone_data": status.zone_data,
+        "active_zone_data": status.active_zone_data,
+    }

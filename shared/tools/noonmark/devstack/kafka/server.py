@@ -114,18 +114,10 @@ def start_kafka(
             log_file,
             patience,
         )
-        tuned = (f"-Xmx{heap_mb}m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:+ExitOnOutOfMemoryError")
         before = processes.log_size(log_file)
+        flags = [*_tuned(heap_mb), *java_options, *class_data.flags(), *options]
         process = processes.spawn(
-            [
-                java.program,
-                *tuned,
-                *java_options,
-                *class_data.flags(),
-                *options,
-                "kafka.Kafka",
-                data_dir / "server.properties",
-            ],
+            [java.program, *flags, "kafka.Kafka", data_dir / "server.properties"],
             log_file=log_file,
             env=_environment(),
             cwd=data_dir,
@@ -143,6 +135,10 @@ def start_kafka(
         process.wait()
         raise _start_error(server, before)
     return server
+
+
+def _tuned(heap_mb: int) -> tuple[str, ...]:
+    return (f"-Xmx{heap_mb}m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:+ExitOnOutOfMemoryError")
 
 
 def _wait_ready(server: KafkaServer, patience: Patience) -> bool:
