@@ -5,9 +5,13 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 
+import psycopg
 import pytest
+from tests.support.cluster import wait_until
 
 from noonmark.core.ids import uuid7
+from noonmark.service import ownership
+from noonmark.service.database_loop import DatabaseLoop
 from noonmark.service.health import Health
 from noonmark.service.ownership import OwnershipLoop
 from noonmark.service.runner import Service
@@ -39,6 +43,42 @@ def test_one_that_is_alive_and_stands_still_makes_no_progress(world):
     assert (one.stuck, one.progressed_seconds) == (None, one.seen_seconds)
     processes.leave(world.db, "trigger", process)
     assert seen(world) == []
+
+
+class SlowLoop(DatabaseLoop):
+    """A loop whose statement takes too long in every pass, until it is `quick`."""
+
+    quick = False
+
+    def run_once(self, connection: psycopg.Connection) -> float:
+        if not self.quick:
+            connection.execute("set statement_timeout = '1ms'")
+            connection.execute("select pg_sleep(10)")
+        return 0.01
+
+
+def test_a_loop_whose_every_pass_fails_makes_no_progress_though_it_is_alive(world, monkeypatch):
+    monkeypatch.setattr(ownership, "_FAILING_SECONDS", 0.0)
+    settings = Settings(database_url=world.url)
+    service = Service("trigger", settings, Health(), threading.Event(), get_logger())
+    slow = SlowLoop(service, "claim")
+    member = OwnershipLoop(service, Membership("trigger", shards=4, timeout_seconds=5))
+    thread = threading.Thread(target=slow.run, args=[service.stop])
+    thread.start()
+    try:
+        wait_until(lambda: service.health.failing(0.0), "a pass to fail", 20)
+        member.run_once(world.db)
+        ((service_name, stuck),) = seen(world)
+        assert service_name == "trigger"
+        assert stuck.startswith("claim: every pass has failed for")
+        assert "statement timeout" in stuck
+        assert service.health.live()[0]
+        slow.quick = True
+        wait_until(lambda: not service.health.failing(0.0), "a pass to succeed", 20)
+    finally:
+        service.stop.set()
+        slow.wake.set()
+        thread.join(20)
 
 
 def test_a_member_tells_which_of_its_loops_hang_and_says_good_bye(world):

@@ -164,3 +164,19 @@ def test_trouble_that_is_only_noted_is_shown_and_leaves_the_process_ready():
     ready, body = health.ready()
     assert ready
     assert body["notes"] == {"app_outbox_shop": "not relayed at present", "app_outbox_crm": "ok"}
+
+
+def test_a_loop_that_only_fails_is_alive_but_is_named_after_a_while(health, clock):
+    loop = health.progress("claim", 15.0)
+    for _ in range(8):
+        loop.failed("canceling statement due to statement timeout")
+        assert health.live()[0]
+        clock.now += 10
+    assert health.failing(90.0) == {}
+    assert health.failing(60.0) == {
+        "claim": "every pass has failed for 80 s, last with: canceling statement due to statement timeout"
+    }
+    loop.beat()  # in the middle of a pass, which may still fail
+    assert health.failing(60.0)
+    loop.passed()
+    assert health.failing(0.0) == {}

@@ -39,6 +39,8 @@ _MAX_UNVERIFIED = 1000
 class Keyring:
     """The keys with which run messages of the pool are signed; read again when a key is unknown.
 
+    They are read in a thread of its own: a lane reader that waited for Postgres would look as if it hung.
+
     Attributes:
         signer: verifies signatures with the keys.
         known_at: monotonic time of the last read, in seconds.
@@ -54,46 +56,48 @@ class Keyring:
         """
         self._service = service
         self._pool = pool
-        self._lock = threading.Lock()
+        self._wanted = threading.Event()
         self._progress = service.health.progress(self.name, 2 * _KEY_LIFE_SECONDS)
-        self._read_at = 0.0
+        self._tried_at = time.monotonic()
         self.known_at = 0.0
         self.signer = await_read(service, self._keys)
 
     def run(self, stop: threading.Event) -> None:
-        """Read the keys regularly, so that a retired key is not accepted for long."""
-        while not stop.wait(_KEY_LIFE_SECONDS / 2):
+        """Read the keys when they are wanted, and so often that a retired key is not accepted for long."""
+        while not stop.is_set():
             self._progress.beat()
-            self.refresh(older_than=_KEY_LIFE_SECONDS / 2)
+            wanted = self._wanted.wait(_POLL_SECONDS)
+            age = time.monotonic() - self._tried_at
+            if age >= (_KEY_REFRESH_SECONDS if wanted else _KEY_LIFE_SECONDS / 2):
+                self._wanted.clear()
+                self._refresh()
+            elif wanted:
+                stop.wait(_KEY_REFRESH_SECONDS - age)
 
-    def refresh(self, *, older_than: float = _KEY_REFRESH_SECONDS) -> bool:
-        """Read the keys again, at most every second; keep the old ones if Postgres is down.
+    def want(self) -> None:
+        """Have the keys read again soon, at most every second; callable from any thread."""
+        self._wanted.set()
 
-        Returns:
-            Whether they were read.
-        """
-        with self._lock:
-            if time.monotonic() - self._read_at < older_than:
-                return False
-            try:
-                self.signer = self._read()
-            except psycopg.Error as error:
-                self._service.log.warning("keys_not_read", error=str(error).strip())
-                return False
-            return True
+    def _refresh(self) -> None:
+        """Read the keys again; keep the old ones if Postgres is down."""
+        self._tried_at = time.monotonic()
+        try:
+            self.signer = self._read()
+        except psycopg.Error as error:
+            self._service.log.warning("keys_not_read", error=str(error).strip())
 
     def _read(self) -> Signer:
         with connect(self._service.settings.dsn, application="worker") as connection:
             return self._keys(connection)
 
     def _keys(self, connection: Connection) -> Signer:
-        self._read_at = time.monotonic()
+        read_at = time.monotonic()
         keys = read_keys(connection, self._pool)
         if not keys:
             raise StartError(
                 f"pool {self._pool!r} is not registered: run `noonmark pool create {self._pool}`"
             )
-        self.known_at = self._read_at
+        self.known_at = read_at
         return Signer({key.key_id: key.secret for key in keys}, keys[0].key_id)
 
 
@@ -194,9 +198,11 @@ class LaneReader:
         """Check messages with an unknown key again, if the keys were read since they arrived."""
         if not self._unverified:
             return
-        if self._keyring.refresh() or self._keyring.known_at > self._unverified_since:
-            waiting, self._unverified = self._unverified, []
-            self._check(waiting, keys_current=True)
+        if self._keyring.known_at <= self._unverified_since:
+            self._keyring.want()
+            return
+        waiting, self._unverified = self._unverified, []
+        self._check(waiting, keys_current=True)
 
     def _check(self, records: list[Record], *, keys_current: bool = False) -> None:
         """Check messages and buffer the valid ones; `keys_current`: the keys were just read."""
@@ -217,15 +223,14 @@ class LaneReader:
         self._wake()
 
     def _verify_again(self, record: Record, error: UnknownKey, used: Signer) -> Signer:
-        """Check a message again with the current keys, or as soon as they can be read again."""
-        if self._keyring.refresh():
-            self._check([record], keys_current=True)
-        elif self._keyring.signer is not used:
-            # Another lane has read them meanwhile.
+        """Check a message again with the current keys, or as soon as they have been read again."""
+        if self._keyring.signer is not used:
+            # They were read meanwhile.
             self._check([record])
         elif len(self._unverified) < _MAX_UNVERIFIED:
             self._unverified.append(record)
             self._unverified_since = time.monotonic()
+            self._keyring.want()
         else:
             self._refuse(record, error)
         return self._keyring.signer

@@ -34,7 +34,7 @@ _RUNS_PER_CHILD: Final = 1000
 _START_SECONDS: Final = 120.0
 """Time limit for the import of the handler modules."""
 
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 
 T = TypeVar("T")
 
@@ -303,9 +303,9 @@ async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     left = seconds
     try:
         while left > 0 and not task.done():
-            looked_at = time.monotonic()
-            await asyncio.wait({task}, timeout=min(left, _LOOK_SECONDS))
-            left -= min(time.monotonic() - looked_at, 2 * _LOOK_SECONDS)
+            checked_at = time.monotonic()
+            await asyncio.wait({task}, timeout=min(left, _CHECK_SECONDS))
+            left -= min(time.monotonic() - checked_at, 2 * _CHECK_SECONDS)
         if not task.done():
             raise TimeoutError
         return task.result()

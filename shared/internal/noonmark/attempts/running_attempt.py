@@ -14,7 +14,7 @@ import orjson
 
 from noonmark.attempts.redaction import Redactor
 from noonmark.core.monitoring.trace_context import Hop, TraceContext, parse_traceparent, span_id_of
-from noonmark.core.retry import Age, RetryPolicy
+from noonmark.core.retry import Age, RetryPolicy, policy_of_row
 from noonmark.core.states import DeliverySemantics, Lane, Origin
 from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.messages import RunMessage, traceparent_of
@@ -211,4 +211,4 @@ _extras_lock = threading.Lock()
 
 @lru_cache(maxsize=1024)
 def _policy(stored: bytes) -> RetryPolicy:
-    return RetryPolicy.of_row(orjson.loads(stored))
+    return policy_of_row(orjson.loads(stored))

@@ -129,17 +129,6 @@ class RetryPolicy:
         rules = {name: FailureRules.of(stored[name]) for name in ("only_on", "never_on") if stored.get(name)}
         return cls(**{**stored, **rules})
 
-    @classmethod
-    def of_row(cls, stored: object) -> RetryPolicy:
-        """Read the policy of a job that any version or person may have written.
-
-        One that cannot be read permits no retry, so that nothing is repeated against rules nobody knows.
-        """
-        try:
-            return cls.of(stored)  # type: ignore[arg-type]
-        except (TypeError, ValueError, AttributeError):
-            return cls(max_retries=0)
-
     def stored(self) -> dict[str, Any]:
         """Return the policy as JSON values: the five plain fields, and of the others those that are set."""
         written: dict[str, Any] = {
@@ -192,6 +181,17 @@ class RetryPolicy:
         if self.only_on is not None:
             return self.only_on.match(failure)
         return failure.retryable is not False
+
+
+def policy_of_row(stored: Any) -> RetryPolicy:
+    """Read the policy of a job that any version or person may have written.
+
+    One that cannot be read permits no retry, so that nothing is repeated against rules nobody knows.
+    """
+    try:
+        return RetryPolicy.of(stored)
+    except (TypeError, ValueError, AttributeError):
+        return RetryPolicy(max_retries=0)
 
 
 def decide(

@@ -59,14 +59,14 @@ class DatabaseLoop(ABC):
                     raise
                 self._service.health.set_ready(f"{self.name}_database", ready=False, missing="unreachable")
                 self._log.warning("database_unavailable", error=str(error).strip(), sqlstate=error.sqlstate)
-                # A process that keeps trying makes progress: an outage of the database is not its failure.
-                self._progress.beat()
+                # A process that keeps trying is alive: an outage of the database is not its failure.
+                self._progress.failed(str(error).strip())
                 backoff.wait(stop)
 
     def _passes(self, connection: psycopg.Connection, stop: threading.Event, backoff: Backoff) -> None:
         while not stop.is_set():
             pause = self.run_once(connection)
-            self._progress.beat()
+            self._progress.passed()
             if backoff.failures:
                 backoff.reset()
             self._service.health.set_ready(f"{self.name}_database", ready=True)

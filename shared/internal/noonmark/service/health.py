@@ -37,11 +37,25 @@ class Progress:
     iterations: int = 0
     exposed_iterations: int = 0
     failure: str = ""
+    failing_since: float | None = None
+    last_error: str = ""
 
     def beat(self) -> None:
-        """Record that the loop has finished a pass."""
+        """Record that the loop moves: in a pass, or by a pass that it has finished."""
         self.beaten_at = self.clock()
         self.iterations += 1
+
+    def passed(self) -> None:
+        """Record that the loop has finished a pass without an error."""
+        self.beat()
+        self.failing_since = None
+
+    def failed(self, error: str) -> None:
+        """Record that a pass failed, and that the loop tries again. It is alive, but achieves nothing."""
+        self.beat()
+        self.last_error = error
+        if self.failing_since is None:
+            self.failing_since = self.beaten_at
 
     def problem(self, now: float) -> str:
         """Return what is wrong, or an empty string."""
@@ -119,6 +133,20 @@ class Health:
                 "max_age_seconds": loop.max_age_seconds,
             }
         return not stuck, body
+
+    def failing(self, longer_than_seconds: float) -> dict[str, str]:
+        """Return the loops whose every pass has failed for this time, with the last error of each.
+
+        A restart would not help them, so `/livez` does not show them; people must know.
+        """
+        now = self._clock()
+        with self._lock:
+            loops = list(self._loops.values())
+        return {
+            loop.name: f"every pass has failed for {now - since:.0f} s, last with: {loop.last_error}"
+            for loop in loops
+            if (since := loop.failing_since) is not None and now - since > longer_than_seconds
+        }
 
     def ready(self) -> tuple[bool, dict[str, Any]]:
         """Return whether the process can do its work, and the body of `/readyz`."""

@@ -15,6 +15,8 @@ from noonmark.telemetry.metrics import LEADER_CHANGES, LEADS, OWNED_SHARDS, OWNE
 
 _BEAT_SECONDS = 0.8
 _PROGRESS_SECONDS = 2.0
+_FAILING_SECONDS = 60.0
+"""A loop whose passes fail for less may have met an outage."""
 
 
 class OwnershipLoop(DatabaseLoop):
@@ -57,5 +59,7 @@ class OwnershipLoop(DatabaseLoop):
         processes.leave(connection, self._membership.role, self._membership.id)
 
     def _stuck(self) -> str | None:
-        alive, body = self._service.health.live()
-        return None if alive else "; ".join(f"{name}: {why}" for name, why in body["stuck"].items())
+        """Return which loops of the process hang, or fail again and again while the database answers us."""
+        health = self._service.health
+        found = {**health.failing(_FAILING_SECONDS), **health.live()[1].get("stuck", {})}
+        return "; ".join(f"{name}: {why}" for name, why in found.items()) or None

@@ -11,7 +11,7 @@ import orjson
 
 from noonmark.core.failures import Failure
 from noonmark.core.next_state import after_failure
-from noonmark.core.retry import Age, RetryPolicy
+from noonmark.core.retry import Age, policy_of_row
 from noonmark.core.states import AttemptOutcome, DeliverySemantics, Origin
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.runs.finish import Outcome
@@ -65,7 +65,7 @@ def failed_attempt(live: LiveAttempt, error: str, outcome: AttemptOutcome, failu
     next_state = after_failure(
         outcome,
         failure,
-        policy=RetryPolicy.of_row(spec.get("retry") or {}),
+        policy=policy_of_row(spec.get("retry") or {}),
         attempt=run.attempt,
         delivery=_delivery_of(spec),
         rng=_rng,
