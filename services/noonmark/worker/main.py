@@ -11,6 +11,7 @@ from pathlib import Path
 
 from noonmark.attempts.context import Services
 from noonmark.attempts.emitter import Emitter
+from noonmark.attempts.live_logs import LogWriter
 from noonmark.attempts.notes import NoteWriter
 from noonmark.attempts.secrets import SecretResolver
 from noonmark.core.states import Lane
@@ -23,6 +24,7 @@ from noonmark.store.cluster.catalogues import catalogue_text
 from noonmark.store.database.hints import HintSender
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.telemetry.logs import mask_also
+from noonmark.telemetry.routed_output import route_output
 from noonmark.worker.engine.engine import Engine
 from noonmark.worker.engine.recorder import RecorderLoop, SettledRuns
 from noonmark.worker.engine.starter import SlotPlanner
@@ -74,6 +76,7 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         settled=SettledRuns(service, readers, slots, in_flight, wake.set),
     )
     parts = _services(service, lease)
+    logs = LogWriter(service, lambda: lease.identity, in_flight.all)
     executors = _executors(
         settings, registry, parts, recorder, lease, in_flight=in_flight, watched=watched, path=path
     )
@@ -85,13 +88,14 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         readers=readers,
         slots=slots,
         in_flight=in_flight,
+        logs=logs,
         topics=events,
         hints=hints,
         wake=wake,
         catalogue=catalogue_text(executors.kind_names, {entry.name: entry.run for entry in registry}),
         shards=install.shards,
     )
-    return [*readers, keyring, refused, recorder, parts.notes, engine]
+    return [*readers, keyring, refused, recorder, parts.notes, logs, engine]
 
 
 def _lease(service: Service, events: EventTopics, *, shards: int) -> tuple[Lease, SharedAttempts]:
@@ -178,6 +182,7 @@ def run(settings: Settings, path: Path | None = None) -> int:
         settings: as the command line read them.
         path: folder to import handler modules from.
     """
+    route_output()
     return run_service("worker", settings, lambda service: build(service, path))
 
 

@@ -32,7 +32,7 @@ def test_the_revisions_are_those_of_the_migrations_in_their_order():
     assert known_revisions() == [script.revision for script in scripts.walk_revisions()][::-1]
 
 
-@pytest.mark.parametrize("revision", ["0002_pre_observing", "0999_pre_of_a_later_release"])
+@pytest.mark.parametrize("revision", ["0003_pre_live_logs", "0999_pre_of_a_later_release"])
 def test_its_own_schema_and_a_later_one_are_worked_with(database_url: str, revision: str):
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("update alembic_version set version_num = %s", [revision])
@@ -43,7 +43,7 @@ def test_an_earlier_schema_is_refused_with_what_to_do(database_url: str):
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("update alembic_version set version_num = '0001_pre_baseline'")
     with pytest.raises(
-        StartError, match=r"is at revision 0001_pre_baseline.*needs 0002_pre_observing.*db migrate"
+        StartError, match=r"is at revision 0001_pre_baseline.*needs 0003_pre_live_logs.*db migrate"
     ):
         await_install(service(database_url))
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import psycopg
 
+from noonmark.attempts.live_logs import LogWriter
 from noonmark.attempts.outcomes import unfinished
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.states import DeliverySemantics
@@ -53,6 +54,7 @@ class Engine:
         readers: Sequence[LaneReader],
         slots: SlotPlanner,
         in_flight: RunsInFlight,
+        logs: LogWriter,
         topics: EventTopics,
         hints: HintSender,
         wake: threading.Event,
@@ -69,6 +71,7 @@ class Engine:
             readers: one per lane, in the order of the lanes.
             slots: decides how many runs to start, and from which lane.
             in_flight: the runs in flight.
+            logs: stores the output of attempts while they run.
             topics: where verdicts are announced.
             hints: wakes dispatcher and trigger.
             wake: set when there are messages to start, or slots for them.
@@ -94,6 +97,7 @@ class Engine:
         self._executors = executors
         self._recorder = recorder
         self._in_flight = in_flight
+        self._logs = logs
         self._wake = wake
         self._catalogue = catalogue
         self._shards = shards
@@ -246,6 +250,7 @@ class Engine:
         keys = [attempt.key for attempt in attempts]
         still_open = self._executors.release(keys)
         self._await_end(keys)
+        self._logs.save_last(connection, attempts)
         attempts = self._without_begun(connection, attempts, still_open)
         if not attempts:
             return
@@ -298,6 +303,7 @@ class Engine:
         """Stop the parts in order: executors, recorder, consumers with a last commit, heartbeat."""
         self._executors.close()
         self._recorder.close()
+        self._logs.close()
         for reader in self._readers:
             reader.closed.set()
         self._lease.close()

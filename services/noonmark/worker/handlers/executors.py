@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from noonmark.attempts.context import Services, context_of
 from noonmark.attempts.outcomes import cancelled, raised, rejected, succeeded, timed_out, too_late
+from noonmark.attempts.printed_output import begin_capture, end_capture
 from noonmark.attempts.redaction import cleaned
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.states import DeliverySemantics
@@ -228,13 +229,17 @@ class Executors:
             self._sink(own)
 
     def _attempt_left(self, attempt: RunningAttempt, outcome: Outcome) -> Outcome:
-        """Complete an outcome: its notes are written with it, not separately, and secrets are removed."""
+        """Complete an outcome: notes and output are written with it, not separately, without secrets."""
         if attempt.extras is not None and attempt.extras.note is not None:
             self._services.notes.forget([attempt.key])
         if attempt.trace is not None:
             attempt.trace.ended_at = time.monotonic()
             outcome.traceparent = attempt.trace.context.traceparent
-        return outcome if attempt.redactor is None else cleaned(outcome, attempt.redactor)
+        if attempt.redactor is not None:
+            return cleaned(outcome, attempt.redactor)
+        if attempt.extras is not None and attempt.extras.log is not None:
+            attempt.extras.log.move(None, final=True)
+        return outcome
 
     def _claim(self, attempt: RunningAttempt) -> bool:
         """Claim the end of a run for the caller; False if it has ended already."""
@@ -266,10 +271,11 @@ class Executors:
         return None
 
     def _run_sync(self, attempt: RunningAttempt) -> Outcome | None:
-        slot = self._watched.enter(attempt)
+        slot, capture = self._watched.enter(attempt), begin_capture(attempt)
         try:
             return self._call(attempt)
         finally:
+            end_capture(attempt, capture)
             self._watched.leave(slot)
 
     def _call(self, attempt: RunningAttempt) -> Outcome | None:
@@ -293,7 +299,7 @@ class Executors:
         assert attempt.run.handler is not None
         handler = self._registry.get(attempt.run.handler)
         assert handler is not None
-        slot = self._watched.enter(attempt)
+        slot, capture = self._watched.enter(attempt), begin_capture(attempt)
         try:
             outcome = succeeded(attempt, await handler.function(context_of(attempt, self._services)))
         except asyncio.CancelledError:
@@ -302,6 +308,7 @@ class Executors:
             # A TimeoutError here is the handler's own: the attempt's limit cancels instead.
             outcome = raised(attempt, error)
         finally:
+            end_capture(attempt, capture)
             self._watched.leave(slot)
         return outcome
 

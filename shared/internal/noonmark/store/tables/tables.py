@@ -367,6 +367,9 @@ attempt_logs: Final = Table(
     must("log", Text()),
     must("dropped", BigInteger()),
     must("written_at", INSTANT),
+    may("stdout_end", BigInteger()),
+    may("stderr_end", BigInteger()),
+    may("log_end", BigInteger()),
 )
 
 run_notes: Final = Table(

@@ -1,0 +1,77 @@
+"""What handlers print in the worker's own process, for their attempts and for the worker's log."""
+
+from __future__ import annotations
+
+from contextvars import Token
+from functools import partial
+from typing import Any, Final
+
+from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.bounded_tail import TAIL_BYTES
+from noonmark.telemetry.logs import get_logger
+from noonmark.telemetry.routed_output import Printer, StreamName, begin_printing, end_printing
+
+_LINE_BYTES: Final = 4096
+"""A line of this length is written to the worker's log before it ends."""
+
+_log = get_logger()
+
+Capture = Token[Printer | None]
+
+
+def begin_capture(attempt: RunningAttempt) -> Capture:
+    """Pass what this thread or task prints to an attempt; returns the argument of `end_capture`."""
+    return begin_printing(partial(_print, attempt))
+
+
+def end_capture(attempt: RunningAttempt, capture: Capture) -> None:
+    """Pass nothing more to an attempt, and write its last line to the worker's log."""
+    end_printing(capture)
+    log = attempt.extras.log if attempt.extras is not None else None
+    if log is not None and log.unfinished_lines:
+        for stream, line in log.take_unfinished_lines():
+            _write_lines(attempt, stream, line)
+
+
+def write_to_worker_log(attempt: RunningAttempt, event: str, text: str, **fields: Any) -> None:
+    """Write a text of a handler to the worker's log.
+
+    Args:
+        attempt: the attempt.
+        event: name of the event.
+        text: one line or several, without the secrets of the attempt.
+        fields: further fields of the event.
+    """
+    _log.info(
+        event,
+        message=text,
+        **fields,
+        run_id=str(attempt.run.id),
+        job_id=str(attempt.run.job_id),
+        namespace=attempt.run.namespace,
+        attempt=attempt.run.attempt,
+        fence=attempt.fence,
+    )
+
+
+def _print(attempt: RunningAttempt, stream: StreamName, data: bytes) -> bool:
+    log = attempt.ensure_extras().logged()
+    if log.closed:
+        return False
+    (log.stdout if stream == "stdout" else log.stderr).add(data)
+    lines, end, rest = (log.unfinished_lines.pop(stream, b"") + data).rpartition(b"\n")
+    if len(rest) >= _LINE_BYTES:
+        lines, rest = lines + end + rest, b""
+    if rest:
+        log.unfinished_lines[stream] = rest
+    if lines or end:
+        _write_lines(attempt, stream, lines)
+    return True
+
+
+def _write_lines(attempt: RunningAttempt, stream: str, lines: bytes) -> None:
+    # No more of it is stored, and the worker's log must not contain more either.
+    text = lines[-TAIL_BYTES:].decode("utf-8", "replace")
+    if attempt.redactor is not None:
+        text = attempt.redactor.clean(text, cut=len(lines) > TAIL_BYTES)
+    write_to_worker_log(attempt, "handler_printed", text, stream=stream)
