@@ -2,6 +2,7 @@
 
 import threading
 import time
+from itertools import pairwise
 
 import psycopg
 import pytest
@@ -197,7 +198,7 @@ def test_a_flood_delays_only_its_own_output(world, writing):
         after = {run: row[6:] for run, row in stored(world).items()}
         rounds.append({run for run in after if after[run] != before.get(run)})
         assert len(rounds[-1] - {quiet.run.id}) * 3 * 65536 <= ROUND_BYTES + 3 * 65536
-    for two in zip(rounds, rounds[1:], strict=False):
+    for two in pairwise(rounds):
         assert {attempt.run.id for attempt in attempts} == set.union(*two), "nobody waits for a third round"
 
 

@@ -12,7 +12,16 @@ _POLLS_PER_SECOND: Final = 50
 
 
 class TooManyFollowers(Exception):  # noqa: N818 - the name says what is the case
-    """The process, or the credential, has the maximum number of streams of logs."""
+    """The process, or the credential, has the maximum number of streams of logs.
+
+    Attributes:
+        own: the streams of the credential, if these are too many.
+    """
+
+    def __init__(self, own: int | None = None) -> None:
+        """Create the error."""
+        super().__init__("too many streams of logs are open")
+        self.own = own
 
 
 class LogFollowers:
@@ -42,8 +51,10 @@ class LogFollowers:
             TooManyFollowers: there are too many.
         """
         with self._lock:
-            if self._open.total() >= self._most or self._open[principal_id] >= -(-self._most * 3 // 4):
+            if self._open.total() >= self._most:
                 raise TooManyFollowers
+            if (own := self._open[principal_id]) >= -(-self._most * 3 // 4):
+                raise TooManyFollowers(own)
             self._open[principal_id] += 1
 
     def leave(self, principal_id: str) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from noonmark.attempts.emitter import Emitter
 from noonmark.attempts.notes import NoteWriter
-from noonmark.attempts.printed_output import write_to_worker_log
+from noonmark.attempts.printed_output import ids_of
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
 from noonmark.core.bounded_tail import TAIL_BYTES
@@ -15,6 +15,9 @@ from noonmark.core.kinds.emitted_event import Event
 from noonmark.handlers import Context
 from noonmark.handlers.context import MAX_MESSAGE_CHARS
 from noonmark.handlers.effects import Saved
+from noonmark.telemetry.logs import get_logger
+
+_log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class AttemptEffects:
         # No more of a line is stored, and the worker's log must not contain more either.
         line = self._without_secrets(line)[-TAIL_BYTES:]
         attempt.ensure_extras().logged().add(line)
-        write_to_worker_log(attempt, "handler_logged", line)
+        _log.info("handler_logged", message=line, **ids_of(attempt))
 
     def progress(self, fraction: float | None, message: str) -> None:
         """Note how far the attempt is."""

@@ -33,25 +33,15 @@ def end_capture(attempt: RunningAttempt, capture: Capture) -> None:
             _write_lines(attempt, stream, line)
 
 
-def write_to_worker_log(attempt: RunningAttempt, event: str, text: str, **fields: Any) -> None:
-    """Write a text of a handler to the worker's log.
-
-    Args:
-        attempt: the attempt.
-        event: name of the event.
-        text: one line or several, without the secrets of the attempt.
-        fields: further fields of the event.
-    """
-    _log.info(
-        event,
-        message=text,
-        **fields,
-        run_id=str(attempt.run.id),
-        job_id=str(attempt.run.job_id),
-        namespace=attempt.run.namespace,
-        attempt=attempt.run.attempt,
-        fence=attempt.fence,
-    )
+def ids_of(attempt: RunningAttempt) -> dict[str, Any]:
+    """Return the fields of a line in the worker's log that is about an attempt; they bound such lines."""
+    return {
+        "run_id": str(attempt.run.id),
+        "job_id": str(attempt.run.job_id),
+        "namespace": attempt.run.namespace,
+        "attempt": attempt.run.attempt,
+        "fence": attempt.fence,
+    }
 
 
 def _print(attempt: RunningAttempt, stream: StreamName, data: bytes) -> bool:
@@ -74,4 +64,4 @@ def _write_lines(attempt: RunningAttempt, stream: str, lines: bytes) -> None:
     text = lines[-TAIL_BYTES:].decode("utf-8", "replace")
     if attempt.redactor is not None:
         text = attempt.redactor.clean(text, cut=len(lines) > TAIL_BYTES)
-    write_to_worker_log(attempt, "handler_printed", text, stream=stream)
+    _log.info("handler_printed", message=text, stream=stream, **ids_of(attempt))

@@ -121,6 +121,8 @@ class OutputStream:
                 self._moved = self._added
             if lost:
                 self._cut = self._has_gap = True
+                whole = _whole_characters(raw)
+                lost, raw = lost + len(raw) - len(whole), whole
             length = len(raw) if final else self._settled(raw, cleaner)
             stored = self._cleaned(raw[:length], cleaner, cut_end=final and self._has_gap)
             with self._lock:
@@ -134,7 +136,7 @@ class OutputStream:
 
     def stored_text(self) -> str:
         """Return the kept end of the stored stream, from the first whole character on."""
-        return _whole_characters(self._tail).decode()
+        return _whole_characters(self._tail).decode("utf-8", "replace")
 
     def text(self) -> str:
         """Return the end of everything that was added, cleaned or not."""
@@ -193,7 +195,8 @@ def _long_line(raw: bytes) -> int:
 
 
 def _whole_characters(data: bytes) -> bytes:
+    """Return data without the rest of a character at its beginning."""
     start = 0
-    while start < len(data) and data[start] & 0xC0 == 0x80:
+    while start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
         start += 1
     return data[start:]

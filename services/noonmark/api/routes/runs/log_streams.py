@@ -24,9 +24,11 @@ from noonmark.api.http.event_streams import (
     authenticate_again,
     too_many_streams,
 )
+from noonmark.api.http.problems import ProblemError
 from noonmark.api.requests.routing import Caller
 from noonmark.core.access.roles import Permission
 from noonmark.core.transitions import VERDICTS
+from noonmark.schemas.problems.types import TOO_MANY_REQUESTS
 from noonmark.service.database_errors import DbFault, classify
 from noonmark.store.views import lookups
 from noonmark.store.views.attempts import OUTPUT_STREAMS, OutputPosition, new_output
@@ -83,8 +85,11 @@ def follow_logs(
     followers, who = caller.parts.log_followers, caller.principal.id
     try:
         followers.join(who)
-    except TooManyFollowers:
-        raise too_many_streams() from None
+    except TooManyFollowers as error:
+        if error.own is None:
+            raise too_many_streams() from None
+        detail = f"the credential has {error.own} open streams of logs on this server"
+        raise ProblemError(TOO_MANY_REQUESTS, detail, headers={"Retry-After": "5"}) from None
     return EventStream(_stream(request, caller, run, position), partial(followers.leave, who))
 
 

@@ -166,7 +166,12 @@ def read_run(run_id: UUID, response: Response, caller: Caller = needs(Permission
     "/runs/{run_id}/logs",
     response_model=RunLogs,
     responses={
-        200: {"content": {"text/plain": {"schema": {"type": "string"}}, "text/event-stream": {}}},
+        200: {
+            "content": {
+                media_type: {"schema": {"type": "string"}}
+                for media_type in ("text/plain", "text/event-stream")
+            }
+        },
         204: {"description": "A stream that was closed after its event `end` has nothing more."},
     },
 )
@@ -198,9 +203,8 @@ def read_logs(
         caller.require(namespace)
         accepted = request.headers.get("accept", "").partition(";")[0].strip().lower()
         if follow or accepted == "text/event-stream":
-            return follow_logs(
-                request, caller, session.sql, FollowedRun(run_id, namespace, attempt), last_event_id
-            )
+            followed = FollowedRun(run_id, namespace, attempt)
+            return follow_logs(request, caller, session.sql, followed, last_event_id)
         rows = attempt_views.run_logs(session.sql, run_id, attempt)
     if accepted == "text/plain":
         return PlainTextResponse(logs_text(rows))
