@@ -97,7 +97,9 @@ def test_all_streams_are_followed_over_a_retry_and_the_worker_logs_them(noonmark
     assert {"== attempt 1, fence 1: stdout", "line 1", "warning 1", "the end"} <= set(first)
     assert "the end" in second
     assert second[-1] == "== run is succeeded"
-    printed = [json.loads(line) for line in node.log(10_000).splitlines() if "handler_printed" in line]
+    printed = [
+        json.loads(line) for line in node.log_file.read_text().splitlines() if "handler_printed" in line
+    ]
     assert {"line 1", "warning 1", "the end"} <= {line["message"] for line in printed}
     assert {(line["run_id"], line["stream"]) for line in printed} == {(run, "stdout"), (run, "stderr")}
 
@@ -129,5 +131,7 @@ def test_a_worker_that_drains_leaves_the_last_line(noonmark, start, command):
         noonmark.wait(lambda: not first.alive, "the worker to end")
     (shown,) = json.loads(command("run", "logs", run, "--json").stdout)["attempts"]
     assert shown["ended"]
-    printed = [json.loads(line) for line in first.log(10_000).splitlines() if "handler_logged" in line]
+    printed = [
+        json.loads(line) for line in first.log_file.read_text().splitlines() if "handler_logged" in line
+    ]
     assert shown["log"].splitlines() == [line["message"] for line in printed]

@@ -13,6 +13,7 @@ from noonmark.attempts.context import Services
 from noonmark.attempts.emitter import Emitter
 from noonmark.attempts.live_logs import LogWriter
 from noonmark.attempts.notes import NoteWriter
+from noonmark.attempts.printed_output import store_printed
 from noonmark.attempts.secrets import SecretResolver
 from noonmark.core.states import Lane
 from noonmark.handlers import HandlerLoadError, Registry, load_handlers
@@ -59,13 +60,11 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
     install = await_install(service)
     topics = Topics(settings.topic_prefix)
     events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
-    hints = HintSender(settings.dsn)
     lease, watched = _lease(service, events, shards=install.shards)
-    wake = threading.Event()
+    hints, wake = HintSender(settings.dsn), threading.Event()
     keyring, refused = Keyring(service, settings.pool), RefusedMessages(service)
     readers = _readers(service, keyring, refused, wake)
-    slots = SlotPlanner(settings)
-    in_flight = RunsInFlight()
+    slots, in_flight = SlotPlanner(settings), RunsInFlight()
     recorder = RecorderLoop(
         service,
         events,
@@ -182,7 +181,7 @@ def run(settings: Settings, path: Path | None = None) -> int:
         settings: as the command line read them.
         path: folder to import handler modules from.
     """
-    route_output()
+    route_output(store_printed)
     return run_service("worker", settings, lambda service: build(service, path))
 
 

@@ -12,11 +12,11 @@ import pytest
 from tests.unit.worker.bench import Bench
 from tests.unit.worker.hands import hand
 
-from noonmark.attempts.printed_output import begin_capture, end_capture
+from noonmark.attempts.printed_output import finish_lines, store_printed
 from noonmark.attempts.redaction import Redactor
 from noonmark.telemetry import logs
 from noonmark.telemetry.log_bounds import PER_ATTEMPT, LogBounds
-from noonmark.telemetry.routed_output import RoutedStream
+from noonmark.telemetry.routed_output import RoutedStream, print_for
 
 
 @pytest.fixture
@@ -31,12 +31,13 @@ def route(monkeypatch):
             name: io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for name in ("stdout", "stderr")
         }
         for name, stream in below.items():
-            monkeypatch.setattr(sys, name, RoutedStream(stream, name))
+            monkeypatch.setattr(sys, name, RoutedStream(stream, name, store_printed))
         monkeypatch.setattr(logs, "_bounds", LogBounds())
         logs.configure_logs("worker")
         return lambda name: below[name].buffer.getvalue().decode()
 
     yield begin
+    print_for(None)
     monkeypatch.undo()
 
 
@@ -162,9 +163,9 @@ def test_secrets_are_removed_from_both(route):
     real = route()
     attempt = hand()
     attempt.redactor = Redactor({"key": "hunter2-hunter2"})
-    capture = begin_capture(attempt)
+    print_for(attempt)
     print("a hunter2-hunter2", end="!\n")
-    end_capture(attempt, capture)
+    finish_lines(attempt)
     attempt.extras.log.move(attempt.redactor, final=True)
     assert attempt.extras.log.stdout.text() == "a [secret:key]!\n"
     assert [event["message"] for event in events(real)] == ["a [secret:key]!"]
@@ -173,11 +174,11 @@ def test_secrets_are_removed_from_both(route):
 def test_a_flood_is_bounded_in_the_log_of_the_worker_and_in_the_attempt(route):
     real = route()
     attempt = hand()
-    capture = begin_capture(attempt)
+    print_for(attempt)
     for number in range(3 * PER_ATTEMPT.lines):
         print("row", number, "x" * 40)
     print("y" * 10_000, end="")
-    end_capture(attempt, capture)
+    finish_lines(attempt)
     assert PER_ATTEMPT.lines // 2 < len(events(real)) <= PER_ATTEMPT.lines
     assert len(attempt.extras.log.stdout.text()) == 65_536
 
@@ -185,13 +186,13 @@ def test_a_flood_is_bounded_in_the_log_of_the_worker_and_in_the_attempt(route):
 def test_bytes_and_several_lines_at_once_are_output_too(route):
     real = route()
     attempt = hand()
-    capture = begin_capture(attempt)
+    print_for(attempt)
     sys.stdout.buffer.write(b"\xc3")
     sys.stdout.buffer.write(b"\xa9\n")
     sys.stdout.writelines(["one\n", "two\nthr", "ee"])
     print("\ud800")
     sys.stdout.flush()
-    end_capture(attempt, capture)
+    finish_lines(attempt)
     assert attempt.extras.log.stdout.text() == "é\none\ntwo\nthree\\ud800\n"
     assert [event["message"] for event in events(real)] == ["é", "one", "two", "three\\ud800"]
 
@@ -211,10 +212,10 @@ def test_a_routed_stream_is_like_the_one_below(route):
 def test_the_context_of_a_pool_is_its_own(route):
     real = route()
     attempt = hand()
-    capture = begin_capture(attempt)
+    print_for(attempt)
     with ThreadPoolExecutor(1) as pool:
         pool.submit(print, "elsewhere").result()
-    end_capture(attempt, capture)
+    finish_lines(attempt)
     assert attempt.extras is None
     assert real("stdout") == "elsewhere\n"
 
@@ -222,9 +223,9 @@ def test_the_context_of_a_pool_is_its_own(route):
 def test_a_fork_prints_to_the_process(tmp_path):
     script = """
 import os, sys
-from noonmark.telemetry.routed_output import begin_printing, route_output
-route_output()
-begin_printing(lambda name, data: True)
+from noonmark.telemetry.routed_output import print_for, route_output
+route_output(lambda attempt, name, data: True)
+print_for("an attempt")
 print("lost to the attempt", flush=True)
 if os.fork() == 0:
     print("child", flush=True)

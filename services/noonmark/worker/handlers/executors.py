@@ -9,13 +9,14 @@ from typing import Any, Protocol
 
 from noonmark.attempts.context import Services, context_of
 from noonmark.attempts.outcomes import cancelled, raised, rejected, succeeded, timed_out, too_late
-from noonmark.attempts.printed_output import begin_capture, end_capture
+from noonmark.attempts.printed_output import finish_lines
 from noonmark.attempts.redaction import cleaned
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.states import DeliverySemantics
 from noonmark.handlers import Handler, Registry
 from noonmark.store.runs.finish import Outcome
 from noonmark.telemetry.logs import get_logger
+from noonmark.telemetry.routed_output import print_for
 from noonmark.worker.handlers.coroutines import LoopExecutor
 from noonmark.worker.handlers.event_loops import EventLoops
 from noonmark.worker.handlers.threads import ThreadExecutor
@@ -271,11 +272,13 @@ class Executors:
         return None
 
     def _run_sync(self, attempt: RunningAttempt) -> Outcome | None:
-        slot, capture = self._watched.enter(attempt), begin_capture(attempt)
+        slot = self._watched.enter(attempt)
+        print_for(attempt)
         try:
             return self._call(attempt)
         finally:
-            end_capture(attempt, capture)
+            if attempt.extras is not None:
+                finish_lines(attempt)
             self._watched.leave(slot)
 
     def _call(self, attempt: RunningAttempt) -> Outcome | None:
@@ -299,7 +302,8 @@ class Executors:
         assert attempt.run.handler is not None
         handler = self._registry.get(attempt.run.handler)
         assert handler is not None
-        slot, capture = self._watched.enter(attempt), begin_capture(attempt)
+        slot = self._watched.enter(attempt)
+        print_for(attempt)
         try:
             outcome = succeeded(attempt, await handler.function(context_of(attempt, self._services)))
         except asyncio.CancelledError:
@@ -308,7 +312,8 @@ class Executors:
             # A TimeoutError here is the handler's own: the attempt's limit cancels instead.
             outcome = raised(attempt, error)
         finally:
-            end_capture(attempt, capture)
+            if attempt.extras is not None:
+                finish_lines(attempt)
             self._watched.leave(slot)
         return outcome
 

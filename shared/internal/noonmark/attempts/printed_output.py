@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from contextvars import Token
-from functools import partial
 from typing import Any, Final
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.bounded_tail import TAIL_BYTES
 from noonmark.telemetry.logs import get_logger
-from noonmark.telemetry.routed_output import Printer, StreamName, begin_printing, end_printing
+from noonmark.telemetry.routed_output import StreamName
 
 _LINE_BYTES: Final = 4096
 """A line of this length is written to the worker's log before it ends."""
 
 _log = get_logger()
 
-Capture = Token[Printer | None]
+
+def store_printed(attempt: RunningAttempt, stream: StreamName, data: bytes) -> bool:
+    """Add what a handler printed to its attempt; return False if the attempt is over."""
+    log = attempt.ensure_extras().logged()
+    if log.closed:
+        return False
+    (log.stdout if stream == "stdout" else log.stderr).add(data)
+    lines, end, rest = (log.unfinished_lines.pop(stream, b"") + data).rpartition(b"\n")
+    if len(rest) >= _LINE_BYTES:
+        lines, rest = lines + end + rest, b""
+    if rest:
+        log.unfinished_lines[stream] = rest
+    if lines or end:
+        _write_lines(attempt, stream, lines)
+    return True
 
 
-def begin_capture(attempt: RunningAttempt) -> Capture:
-    """Pass what this thread or task prints to an attempt; returns the argument of `end_capture`."""
-    return begin_printing(partial(_print, attempt))
-
-
-def end_capture(attempt: RunningAttempt, capture: Capture) -> None:
-    """Pass nothing more to an attempt, and write its last line to the worker's log."""
-    end_printing(capture)
+def finish_lines(attempt: RunningAttempt) -> None:
+    """Write the last lines that a handler printed to the worker's log, although they have no end."""
     log = attempt.extras.log if attempt.extras is not None else None
     if log is not None and log.unfinished_lines:
         for stream, line in log.take_unfinished_lines():
@@ -42,21 +48,6 @@ def ids_of(attempt: RunningAttempt) -> dict[str, Any]:
         "attempt": attempt.run.attempt,
         "fence": attempt.fence,
     }
-
-
-def _print(attempt: RunningAttempt, stream: StreamName, data: bytes) -> bool:
-    log = attempt.ensure_extras().logged()
-    if log.closed:
-        return False
-    (log.stdout if stream == "stdout" else log.stderr).add(data)
-    lines, end, rest = (log.unfinished_lines.pop(stream, b"") + data).rpartition(b"\n")
-    if len(rest) >= _LINE_BYTES:
-        lines, rest = lines + end + rest, b""
-    if rest:
-        log.unfinished_lines[stream] = rest
-    if lines or end:
-        _write_lines(attempt, stream, lines)
-    return True
 
 
 def _write_lines(attempt: RunningAttempt, stream: str, lines: bytes) -> None:

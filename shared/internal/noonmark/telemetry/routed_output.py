@@ -11,28 +11,26 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import Any, Final, Literal, TextIO
 
 StreamName = Literal["stdout", "stderr"]
 
-Printer = Callable[[StreamName, bytes], bool]
-"""Takes what a handler printed; returns False if its attempt is over."""
+Sink = Callable[[Any, StreamName, bytes], bool]
+"""Takes an attempt and what its handler printed; returns False if the attempt is over."""
 
-_printer: Final[ContextVar[Printer | None]] = ContextVar("noonmark_printer", default=None)
+_attempt: Final[ContextVar[Any]] = ContextVar("noonmark_attempt", default=None)
 
-begin_printing: Final[Callable[[Printer], Token[Printer | None]]] = _printer.set
-"""Route what this thread or task prints to a printer; returns the argument of `end_printing`."""
-
-end_printing: Final[Callable[[Token[Printer | None]], None]] = _printer.reset
+print_for: Final[Callable[[Any], object]] = _attempt.set
+"""Pass what this thread or task prints from now on to an attempt, until it is over or there is another."""
 
 
-def route_output() -> None:
+def route_output(sink: Sink) -> None:
     """Replace `sys.stdout` and `sys.stderr`; called once, before handlers are imported."""
-    sys.stdout = RoutedStream(sys.stdout, "stdout")
-    sys.stderr = RoutedStream(sys.stderr, "stderr")
+    sys.stdout = RoutedStream(sys.stdout, "stdout", sink)
+    sys.stderr = RoutedStream(sys.stderr, "stderr", sink)
     # What a process prints that a handler forks cannot reach its attempt.
-    os.register_at_fork(after_in_child=lambda: _printer.set(None))
+    os.register_at_fork(after_in_child=lambda: _attempt.set(None))
 
 
 def process_stderr() -> TextIO:
@@ -44,13 +42,15 @@ def process_stderr() -> TextIO:
 class RoutedStream(io.TextIOBase):
     """A text stream that passes what handlers print to their attempts."""
 
-    def __init__(self, real: TextIO, name: StreamName) -> None:
+    def __init__(self, real: TextIO, name: StreamName, sink: Sink) -> None:
         """Wrap a stream of the process.
 
         Args:
             real: the stream for everything that no handler prints.
             name: its name in the output of attempts.
+            sink: takes what handlers print.
         """
+        self._sink: Final = sink
         self.real: Final = real
         self._name: Final = name
         self._binary: Final = _RoutedBuffer(self)
@@ -72,7 +72,7 @@ class RoutedStream(io.TextIOBase):
 
     def write(self, text: str, /) -> int:
         """Write text to the attempt of the caller, or else to the wrapped stream."""
-        if _printer.get() is None:
+        if _attempt.get() is None:
             return self.real.write(text)
         if not self.passed_on(text.encode("utf-8", "backslashreplace")):
             self.real.write(text)
@@ -85,15 +85,15 @@ class RoutedStream(io.TextIOBase):
 
     def passed_on(self, data: bytes) -> bool:
         """Return whether the data was passed to the attempt of the caller."""
-        printer = _printer.get()
-        if printer is None:
+        attempt = _attempt.get()
+        if attempt is None:
             return False
         # Whatever is printed meanwhile is not output of the handler.
-        token = _printer.set(None)
+        token = _attempt.set(None)
         try:
-            return printer(self._name, data)
+            return self._sink(attempt, self._name, data)
         finally:
-            _printer.reset(token)
+            _attempt.reset(token)
 
     def flush(self) -> None:
         """Flush the wrapped stream."""

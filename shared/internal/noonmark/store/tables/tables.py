@@ -1,7 +1,6 @@
-"""The tables in SQLAlchemy Core, for reads.
+"""The tables in SQLAlchemy Core, for reads: nothing here creates or changes a table.
 
-`tests/integration/test_tables_equal_migration.py` checks that they equal the migrations, whose comments say
-what each table is for. Nothing here creates or changes a table.
+A test checks that they equal the migrations, whose comments say what each table is for.
 """
 
 from __future__ import annotations
