@@ -1,16 +1,14 @@
 """What `noonmark run show` and `run logs` say about the attempts of a run."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from types import SimpleNamespace
 from uuid import uuid4
 
 import psycopg
 import pytest
 from tests.integration.test_cli_reads import NOW, add_job, add_runs
 from tests.support.cli import call
-
-from noonmark.cli.runs import logs as run_logs
 
 DUE = NOW - timedelta(seconds=1)
 """When the one run of `add_runs` is due; what is kept of its attempts has it too."""
@@ -72,7 +70,7 @@ def test_a_running_attempt_is_shown_without_an_outcome(database):
     )
     (attempt,) = json.loads(call("run", "show", str(run), "--json").stdout)["attempts"]
     assert (attempt["outcome"], attempt["worker"]) == (None, 3)
-    assert "when an attempt finishes" in call("run", "logs", str(run)).stdout
+    assert "the run is running; follow it" in call("run", "logs", str(run)).stdout
 
 
 def test_progress_and_checkpoint_are_shown(database, run):
@@ -109,24 +107,50 @@ def test_no_logs_and_no_run_are_told_apart(database, run):
     assert told == f"run {nobody} does not exist; run `noonmark run list`\n"
 
 
-def test_logs_are_followed_attempt_by_attempt_until_the_run_has_ended(database, run, monkeypatch):
-    database.execute("update runs set state = 'retrying', finished_at = null where id = %s", [run])
-    add_log(database, run, 1, stderr="first\n")
-    looks = []
+@pytest.fixture
+def meanwhile():
+    """Play what happens while a command runs, on a thread of its own."""
+    with ThreadPoolExecutor(1) as other:
+        played = []
+        yield lambda *words: played.append(other.submit(call, *words)) or played[-1]
 
-    def meanwhile(_seconds):
-        looks.append(len(looks))
-        if len(looks) == 1:
-            add_log(database, run, 2, stdout="second\n")
-        else:
-            database.execute("update runs set state = 'succeeded', finished_at = now() where id = %s", [run])
 
-    monkeypatch.setattr(run_logs, "time", SimpleNamespace(sleep=meanwhile))
-    assert call("run", "logs", str(run), "--follow").stdout == (
-        "== attempt 1, fence 1: stderr\nfirst\n== attempt 2, fence 2: stdout\nsecond\n== run is succeeded\n"
+def test_logs_are_followed_while_attempts_write_until_the_run_has_ended(database, run, meanwhile):
+    database.execute("update runs set state = 'running', finished_at = null where id = %s", [run])
+    add_log(database, run, 1, stderr="first\n", log="kept")
+    following = meanwhile("run", "logs", str(run), "--follow")
+    add_log(database, run, 2, stdout="second\nwith")
+    with pytest.raises(TimeoutError):
+        following.result(1.5)
+    database.execute("update attempt_logs set stdout = 'second\nwithout end' where fence = 2")
+    database.execute("update runs set state = 'succeeded', finished_at = now() where id = %s", [run])
+    assert following.result(20).stdout == (
+        "== attempt 1, fence 1: log\nkept\n== attempt 1, fence 1: stderr\nfirst\n"
+        "== attempt 2, fence 2: stdout\nsecond\nwithout end\n== run is succeeded\n"
     )
-    assert looks == [0, 1]
     lines = call("run", "logs", str(run), "-f", "--json").stdout.splitlines()
-    assert [json.loads(line)["attempt"] for line in lines] == [1, 2]
-    assert call("run", "logs", str(run), "-f", "--stream", "stdout").stdout == "second\n"
+    assert [(line["event"], line.get("attempt"), line.get("text")) for line in map(json.loads, lines)] == [
+        ("output", 1, "kept"),
+        ("output", 1, "first\n"),
+        ("output", 2, "second\nwithout end"),
+        ("end", None, None),
+    ]
+    assert json.loads(lines[-1]) == {
+        "run_id": str(run),
+        "event": "end",
+        "reason": "finished",
+        "state": "succeeded",
+    }
+    assert call("run", "logs", str(run), "-f", "--stream", "stdout").stdout == "second\nwithout end\n"
+    assert call("run", "logs", str(run), "-f", "--attempt", "1", "--stream", "log").stdout == "kept\n"
     assert "does not exist" in call("run", "logs", str(uuid4()), "-f", code=1).stderr
+
+
+def test_dropped_output_is_shown_where_it_is_missing(database, run):
+    add_log(database, run, 1, stdout="end\r\n", dropped=100)
+    database.execute("update attempt_logs set stdout_end = 105, stderr_end = 0, log_end = 0")
+    shown = call("run", "logs", str(run), "-f").stdout
+    assert shown == (
+        "== 100 bytes of stdout were dropped\n== attempt 1, fence 1: stdout\nend\n== run is succeeded\n"
+    )
+    assert call("run", "logs", str(run), "-f", "--stream", "stdout").stdout == "end\n"

@@ -28,6 +28,8 @@ from tests.support.evidence import read_told
 from tests.support.node import Node
 from tests.support.starver import Starver
 
+from noonmark.verify.events import SETTLED
+
 SEEDS = 20
 LEAST = 5
 """How often each fault is drawn in so many seeds."""
@@ -40,8 +42,6 @@ FAULTS = {
 HANG = "import time; time.sleep(600)"
 START_SLOWLY = """
 import http.server, json, sys, time
-
-from noonmark.verify.events import SETTLED
 until = time.process_time() + 0.1
 while time.process_time() < until: pass
 class Ready(http.server.BaseHTTPRequestHandler):

@@ -14,6 +14,7 @@ from noonmark.api.backend.group_commit import GroupCommit
 from noonmark.api.backend.job_creation import JobCreator
 from noonmark.api.backend.lag import LaneLags
 from noonmark.api.backend.live_events import LiveRuns
+from noonmark.api.backend.log_followers import LogFollowers
 from noonmark.api.backend.submit import SubmissionAcceptor
 from noonmark.api.http.cursors import Cursors
 from noonmark.api.server.server import ServeLoop
@@ -60,6 +61,7 @@ def make_parts(
         GroupCommit(JobCreator(database, submitter), threads=CREATING_THREADS, max_waiting=CREATIONS_WAITING),
         LiveRuns(kafka_config(settings), topics.lifecycle, most=settings.api_event_streams),
         LaneLags(kafka_config(settings), topics, settings.bound_topics),
+        LogFollowers(most=settings.api_event_streams),
         traces=traces,
     )
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from noonmark.attempts.context import Services
 from noonmark.attempts.emitter import Emitter
+from noonmark.attempts.live_logs import LogWriter
 from noonmark.attempts.notes import NoteWriter
+from noonmark.attempts.printed_output import store_printed
 from noonmark.attempts.secrets import SecretResolver
 from noonmark.core.states import Lane
 from noonmark.handlers import HandlerLoadError, Registry, load_handlers
@@ -23,6 +25,7 @@ from noonmark.store.cluster.catalogues import catalogue_text
 from noonmark.store.database.hints import HintSender
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.telemetry.logs import mask_also
+from noonmark.telemetry.routed_output import route_output
 from noonmark.worker.engine.engine import Engine
 from noonmark.worker.engine.recorder import RecorderLoop, SettledRuns
 from noonmark.worker.engine.starter import SlotPlanner
@@ -57,13 +60,11 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
     install = await_install(service)
     topics = Topics(settings.topic_prefix)
     events = EventTopics(lifecycle=topics.lifecycle, dead=topics.dead)
-    hints = HintSender(settings.dsn)
     lease, watched = _lease(service, events, shards=install.shards)
-    wake = threading.Event()
+    hints, wake = HintSender(settings.dsn), threading.Event()
     keyring, refused = Keyring(service, settings.pool), RefusedMessages(service)
     readers = _readers(service, keyring, refused, wake)
-    slots = SlotPlanner(settings)
-    in_flight = RunsInFlight()
+    slots, in_flight = SlotPlanner(settings), RunsInFlight()
     recorder = RecorderLoop(
         service,
         events,
@@ -74,6 +75,7 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         settled=SettledRuns(service, readers, slots, in_flight, wake.set),
     )
     parts = _services(service, lease)
+    logs = LogWriter(service, lambda: lease.identity, in_flight.all)
     executors = _executors(
         settings, registry, parts, recorder, lease, in_flight=in_flight, watched=watched, path=path
     )
@@ -85,13 +87,14 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         readers=readers,
         slots=slots,
         in_flight=in_flight,
+        logs=logs,
         topics=events,
         hints=hints,
         wake=wake,
         catalogue=catalogue_text(executors.kind_names, {entry.name: entry.run for entry in registry}),
         shards=install.shards,
     )
-    return [*readers, keyring, refused, recorder, parts.notes, engine]
+    return [*readers, keyring, refused, recorder, parts.notes, logs, engine]
 
 
 def _lease(service: Service, events: EventTopics, *, shards: int) -> tuple[Lease, SharedAttempts]:
@@ -179,6 +182,7 @@ def run(settings: Settings, path: Path | None = None) -> int:
         settings: as the command line read them.
         path: folder to import handler modules from.
     """
+    route_output(store_printed)
     return run_service("worker", settings, lambda service: build(service, path))
 
 

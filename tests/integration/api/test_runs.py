@@ -44,7 +44,9 @@ def failed(world, **more):
     ended = outcome(
         run, RunState.DEAD, reason="retries_exhausted", error="the card 4711 was declined", **more
     )
-    ended.extras = OutcomeExtras(log=AttemptLog(stdout="dear customer\n"))
+    log = AttemptLog()
+    log.stdout.add(b"dear customer\n")
+    ended.extras = OutcomeExtras(log=log)
     with world.db.transaction():
         finish.record(world.db, worker, TOPICS, [ended], [], shards=4)
     return run

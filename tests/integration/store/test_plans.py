@@ -235,6 +235,7 @@ class Filled:
         due = {"shards": list(EVERY_SHARD), "limit": BATCH // 4}
         details = json.dumps({str(row[0]): [1, "dead", "x", None, "boom"] for row in self.running})
         notes = json.dumps({str(row[0]): [1, 0.5, "half", None] for row in self.running})
+        logs = json.dumps({str(row[0]): [1, 0, 4, 0, 0, "one\n", None, None] for row in self.running})
         refused = json.dumps({str(row[0]): [1, "no topic"] for row in self.queued})
         return {
             "claim_once": {**due, "lane": 0, "named": False},
@@ -277,6 +278,7 @@ class Filled:
             "finish_detailed": {**me, **running, "outcomes": details},
             "find_recorded_outcomes": {**me, **running},
             "save_run_notes": {**me, **running, "given": notes},
+            "save_attempt_logs": {**me, **running, "given": logs},
             "list_worker_batches": me,
             "list_worker_runs": {**me, **running},
             "requeue_unfinished_runs": {**me, **running_fences},

@@ -139,11 +139,11 @@ def test_logs_that_are_no_proper_text_are_kept_as_text(world):
     worker = world.worker()
     (run,) = world.started(worker)
     extras = OutcomeExtras()
-    extras.logged().stdout = "a\0b\udcff"
+    extras.logged().stdout.add(b"a\0b\xff")
     extras.logged().add("c\0d\ud800")
     world.record(worker, [outcome(run, extras=extras)])
     assert world.rows("select stdout, log from attempt_logs") == [
-        {"stdout": "a\\x00b\\udcff", "log": "c\\x00d\\ud800\n"}
+        {"stdout": "a\\x00b\ufffd", "log": "c\\x00d\\ud800\n"}
     ]
 
 

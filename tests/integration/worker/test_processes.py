@@ -102,7 +102,7 @@ def test_last_words_are_kept(bench):
     outcome = bench.end(bench.begin("child.exits"))
     assert outcome.extras is not None
     assert outcome.extras.log is not None
-    assert outcome.extras.log.stdout == "last words\n"
+    assert outcome.extras.log.stdout.text() == "last words\n"
 
 
 def test_ten_megabytes_in_a_line_and_bytes_that_are_no_text_are_bounded_and_shown(bench):
@@ -110,8 +110,8 @@ def test_ten_megabytes_in_a_line_and_bytes_that_are_no_text_are_bounded_and_show
     outcome = bench.end(held)
     assert outcome.state is RunState.SUCCEEDED
     log = outcome.extras.log
-    assert log.stdout == "y" * 65536
-    assert log.stderr == "\ufffd\0 no text"
+    assert log.stdout.text() == "y" * 65536
+    assert log.stderr.text() == "\ufffd\0 no text"
     assert log.dropped == 10_000_000 - 65536
 
 
@@ -193,8 +193,8 @@ def test_what_a_handler_tells_its_context_reaches_the_worker(make):
     assert orjson.loads(outcome.result) == {"before": None, "after": {"at": 3}}
     extras = outcome.extras
     assert extras.log.lines.text() == "half way count=3\n"
-    assert "hunter2" not in extras.log.stdout
-    assert extras.log.stdout.startswith("the token is ")
+    assert "hunter2" not in extras.log.stdout.text()
+    assert extras.log.stdout.text().startswith("the token is ")
     assert extras.note.checkpoint == b'{"at":3}'
     assert [event.topic for event in extras.emits] == ["tests.events"]
 

@@ -72,7 +72,7 @@ def scripts(make: Callable[..., Scripts]) -> Scripts:
 def printed(outcome: Outcome) -> str:
     assert outcome.extras is not None
     assert outcome.extras.log is not None
-    return outcome.extras.log.stdout
+    return outcome.extras.log.stdout.text()
 
 
 def test_no_shell_reads_the_arguments(scripts):
@@ -317,7 +317,7 @@ def test_output_without_end_is_bounded_and_does_not_keep_the_script_waiting(scri
     assert outcome.state is RunState.SUCCEEDED
     log = outcome.extras.log
     assert log.dropped == 30_000_005 - 65536
-    assert log.stdout.endswith("yend\ufffd\0")
+    assert log.stdout.text().endswith("yend\ufffd\0")
 
 
 def test_a_script_that_prints_for_ever_keeps_memory_flat(scripts):

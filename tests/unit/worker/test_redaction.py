@@ -113,13 +113,14 @@ def test_a_rotated_secret_is_known_in_both_its_values():
 def test_an_outcome_is_cleaned_in_all_its_words():
     of = hand(retry={"max_retries": 0})
     log = of.ensure_extras().logged()
-    log.stdout, log.stderr = "out hunter2", "err hunter2"
+    log.stdout.add(b"out hunter2")
+    log.stderr.add(b"err hunter2")
     log.add("line hunter2")
     redactor = Redactor({"key": "hunter2"})
     lost = cleaned(failed(of, "failed: hunter2"), redactor)
     assert lost.error == "failed: [secret:key]"
     kept = lost.extras.log
-    assert (kept.stdout, kept.stderr, kept.lines.text()) == (
+    assert (kept.stdout.text(), kept.stderr.text(), kept.lines.text()) == (
         "out [secret:key]",
         "err [secret:key]",
         "line [secret:key]\n",

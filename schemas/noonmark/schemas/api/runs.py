@@ -119,6 +119,14 @@ class Run(RunSummary):
     attempts: list[Attempt]
 
 
+class OutputEnds(Answer):
+    """The number of bytes of each stream so far, including dropped ones."""
+
+    stdout: int
+    stderr: int
+    log: int
+
+
 class AttemptLog(Answer):
     """Output of one attempt: the last 64 KB of each stream."""
 
@@ -129,6 +137,11 @@ class AttemptLog(Answer):
     log: Annotated[str, Field(description="Log lines that the handler wrote through its context.")]
     dropped: Annotated[int, Field(description="Earlier bytes that were dropped.")]
     written_at: datetime
+    ends: OutputEnds
+    ended: Annotated[
+        bool,
+        Field(description="Whether the output is complete. If not, it is about a second old."),
+    ]
 
 
 class RunLogs(Answer):

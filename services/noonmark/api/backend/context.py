@@ -12,6 +12,7 @@ from noonmark.api.backend.group_commit import GroupCommit
 from noonmark.api.backend.job_creation import CreateRequest
 from noonmark.api.backend.lag import LaneLags
 from noonmark.api.backend.live_events import LiveRuns
+from noonmark.api.backend.log_followers import LogFollowers
 from noonmark.api.backend.submit import SubmissionAcceptor
 from noonmark.api.http.cursors import Cursors
 from noonmark.api.http.rate_limits import Rates
@@ -36,6 +37,7 @@ class ApiContext:
         backlogs: measures the backlogs of lanes on request.
         lags: measures the lag of all subscriptions on request.
         live: sends outcomes of runs to streams.
+        log_followers: the open streams of logs.
         guesses: rate limits of unauthenticated completion reports.
         traces: None if traces are off.
         creations: creates jobs; concurrent requests share one transaction.
@@ -50,6 +52,7 @@ class ApiContext:
     creations: GroupCommit[CreateRequest, StoredResponse]
     live: LiveRuns
     lags: LaneLags
+    log_followers: LogFollowers
     guesses: Rates = field(default_factory=Rates)
     traces: RunTraces | None = None
 
@@ -59,9 +62,14 @@ class ApiContext:
             return None
         return SubmitTrace.begin(request.headers.get("traceparent"), time.time())
 
+    def end_streams(self) -> None:
+        """End all open streams: they would otherwise last for hours."""
+        self.log_followers.close()
+        self.live.close()
+
     def close(self) -> None:
         """Stop streams and threads, and close connections."""
-        self.live.close()
+        self.end_streams()
         self.lags.close()
         self.submitter.close()
         self.database.close()

@@ -65,7 +65,7 @@ class ServeLoop:
             if stop.is_set() and not self._server.should_exit:
                 self._server.should_exit = True
                 # Otherwise streams would continue until the drain time of requests in flight is over.
-                await asyncio.to_thread(self._parts.live.close)
+                await asyncio.to_thread(self._parts.end_streams)
             await asyncio.wait([serving], timeout=_BEAT_SECONDS)
         await serving
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
@@ -19,8 +18,6 @@ from noonmark.cli.terminal.output import as_json_line, printable, show_json
 if TYPE_CHECKING:
     from noonmark.client import Client
 
-_POLL_SECONDS: Final = 0.5
-
 Stream = StrEnum("Stream", {"LOG": "log", "STDOUT": "stdout", "STDERR": "stderr"})
 
 
@@ -32,13 +29,13 @@ def logs(
     ] = None,
     *,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Follow attempt by attempt until the run finishes.")
+        bool, typer.Option("--follow", "-f", help="Follow the output until the run finishes.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the output of a run's attempts: the last 64 KB of each stream.
 
-    Output is stored with the outcome, when an attempt finishes.
+    Output of a running attempt is stored about once a second. `--follow` prints lines as they come.
     """
     run_id = read_uuid(run, "run")
     assert run_id is not None
@@ -67,29 +64,70 @@ def missing_run(run_id: UUID) -> str:
 
 
 def _follow(api: Client, run_id: UUID, attempt: int | None, stream: Stream | None, *, as_json: bool) -> None:
-    """Show attempts as they finish, with `as_json` one document per line, until the run finishes."""
-    from noonmark.core.transitions import VERDICTS  # noqa: PLC0415
-
-    seen: set[int] = set()
-    while True:
-        # Read the state first, so that output written before the run finished is read after it.
-        state = api.runs.get(run_id)["state"]
-        found = api.runs.logs(run_id, attempt=attempt)["attempts"]
-        fresh = [row for row in found if row["fence"] not in seen]
-        seen.update(row["fence"] for row in fresh)
+    """Show output as it comes, with `as_json` one document per line, until the run finishes."""
+    lines = _Lines(stream)
+    for event in api.runs.follow_logs(run_id, attempt=attempt):
+        data = event.data
         if as_json:
-            for row in fresh:
-                print(as_json_line({"run_id": run_id, **row}))
-        elif stream is not None:
-            _print_stream(fresh, stream)
-        else:
-            _show(fresh)
+            if event.event != "end" or data["reason"] == "finished":
+                print(as_json_line({"run_id": run_id, "event": event.event, **data}))
+        elif event.event == "output":
+            lines.add(data)
+        elif event.event == "gap":
+            lines.skip(data)
+        elif data["reason"] == "finished":
+            lines.end(data["state"])
         sys.stdout.flush()
-        if state in VERDICTS:
-            if not as_json and stream is None:
-                print(f"== run is {state}")
+
+
+class _Lines:
+    """Prints the lines of several streams; a line without its end waits for it."""
+
+    def __init__(self, only: Stream | None) -> None:
+        self._only = only
+        self._source: tuple[int, str] | None = None
+        self._begun = ""
+        self._ended_with_cr = False
+
+    def add(self, data: Mapping[str, Any]) -> None:
+        """Print new text of a stream."""
+        if not self._wants(data):
             return
-        time.sleep(_POLL_SECONDS)
+        source = data["fence"], data["stream"]
+        if source != self._source:
+            self._print_begun()
+            if self._only is None:
+                print(f"== attempt {data['attempt']}, fence {data['fence']}: {data['stream']}")
+            self._source, self._ended_with_cr = source, False
+        text: str = data["text"]
+        if self._ended_with_cr:
+            text = text.removeprefix("\n")  # the other half of a line end
+        self._ended_with_cr = text.endswith("\r")
+        *lines, self._begun = f"{self._begun}{text}\0".splitlines()
+        self._begun = self._begun.removesuffix("\0")
+        for line in lines:
+            print(_shown(line))
+
+    def skip(self, data: Mapping[str, Any]) -> None:
+        """Report dropped bytes."""
+        if self._wants(data):
+            self._print_begun()
+            note = f"== {data['bytes']} bytes of {data['stream']} were dropped"
+            print(note, file=sys.stdout if self._only is None else sys.stderr)
+
+    def end(self, state: str) -> None:
+        """Print the state of the finished run."""
+        self._print_begun()
+        if self._only is None:
+            print(f"== run is {state}")
+
+    def _wants(self, data: Mapping[str, Any]) -> bool:
+        return self._only is None or data["stream"] == self._only
+
+    def _print_begun(self) -> None:
+        if self._begun:
+            print(_shown(self._begun))
+        self._begun = ""
 
 
 def _print_stream(attempts: Sequence[Mapping[str, Any]], stream: Stream) -> None:
@@ -117,5 +155,5 @@ def _shown(line: str) -> str:
 def _nothing(run: Mapping[str, Any], attempt: int | None) -> str:
     which = f"attempt {attempt}" if attempt is not None else "its attempts"
     if run["state"] in {"running", "cancelling"}:
-        return f"no output yet: the run is {run['state']}, and output is stored when an attempt finishes"
+        return f"no output yet: the run is {run['state']}; follow it with --follow"
     return f"{which} stored no output"

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import psycopg
 
+from noonmark.attempts.live_logs import LogWriter
 from noonmark.attempts.outcomes import unfinished
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.states import DeliverySemantics
@@ -54,6 +55,7 @@ class Engine:
         readers: Sequence[LaneReader],
         slots: SlotPlanner,
         in_flight: RunsInFlight,
+        logs: LogWriter,
         topics: EventTopics,
         hints: HintSender,
         wake: threading.Event,
@@ -70,6 +72,7 @@ class Engine:
             readers: one per lane, in the order of the lanes.
             slots: decides how many runs to start, and from which lane.
             in_flight: the runs in flight.
+            logs: stores the output of attempts while they run.
             topics: where verdicts are announced.
             hints: wakes dispatcher and trigger.
             wake: set when there are messages to start, or slots for them.
@@ -95,6 +98,7 @@ class Engine:
         self._executors = executors
         self._recorder = recorder
         self._in_flight = in_flight
+        self._logs = logs
         self._wake = wake
         self._catalogue = catalogue
         self._shards = shards
@@ -268,6 +272,7 @@ class Engine:
         keys = [attempt.key for attempt in attempts]
         still_open = self._executors.release(keys)
         self._await_end(keys)
+        self._logs.save_last(connection, attempts)
         attempts = self._without_begun(connection, attempts, still_open)
         self._released.update((attempt.key, attempt) for attempt in attempts)
         self._requeue_released(connection, why)
@@ -329,6 +334,7 @@ class Engine:
         """Stop the parts in order: executors, recorder, consumers with a last commit, heartbeat."""
         self._executors.close()
         self._recorder.close()
+        self._logs.close()
         for reader in self._readers:
             reader.closed.set()
         self._lease.close()

@@ -9,12 +9,14 @@ from typing import Any, Protocol
 
 from noonmark.attempts.context import Services, context_of
 from noonmark.attempts.outcomes import cancelled, raised, rejected, succeeded, timed_out, too_late
+from noonmark.attempts.printed_output import finish_lines
 from noonmark.attempts.redaction import cleaned
 from noonmark.attempts.running_attempt import NotBegunError, RunningAttempt
 from noonmark.core.states import DeliverySemantics
 from noonmark.handlers import Handler, Registry
 from noonmark.store.runs.finish import Outcome
 from noonmark.telemetry.logs import get_logger
+from noonmark.telemetry.routed_output import print_for
 from noonmark.worker.handlers.coroutines import LoopExecutor
 from noonmark.worker.handlers.event_loops import EventLoops
 from noonmark.worker.handlers.threads import ThreadExecutor
@@ -243,13 +245,17 @@ class Executors:
             self._sink(own)
 
     def _attempt_left(self, attempt: RunningAttempt, outcome: Outcome) -> Outcome:
-        """Complete an outcome: its notes are written with it, not separately, and secrets are removed."""
+        """Complete an outcome: notes and output are written with it, not separately, without secrets."""
         if attempt.extras is not None and attempt.extras.note is not None:
             self._services.notes.forget([attempt.key])
         if attempt.trace is not None:
             attempt.trace.ended_at = time.monotonic()
             outcome.traceparent = attempt.trace.context.traceparent
-        return outcome if attempt.redactor is None else cleaned(outcome, attempt.redactor)
+        if attempt.redactor is not None:
+            return cleaned(outcome, attempt.redactor)
+        if attempt.extras is not None and attempt.extras.log is not None:
+            attempt.extras.log.move(None, final=True)
+        return outcome
 
     def _may_begin(self, attempt: RunningAttempt) -> bool:
         # In this order: a run that is still open was not dropped with an earlier lease, so the lease that was
@@ -294,12 +300,15 @@ class Executors:
 
     def _run_sync(self, attempt: RunningAttempt) -> Outcome | None:
         slot = self._watched.enter(attempt)
+        print_for(attempt)
         try:
             return self._call(attempt)
         except NotBegunError:
             self._withhold(attempt)
             return None
         finally:
+            if attempt.extras is not None:
+                finish_lines(attempt)
             self._watched.leave(slot)
 
     def _call(self, attempt: RunningAttempt) -> Outcome | None:
@@ -328,6 +337,7 @@ class Executors:
             self._withhold(attempt)
             return None
         slot = self._watched.enter(attempt)
+        print_for(attempt)
         try:
             outcome = succeeded(attempt, await handler.function(context_of(attempt, self._services)))
         except asyncio.CancelledError:
@@ -336,6 +346,8 @@ class Executors:
             # A TimeoutError here is the handler's own: the attempt's limit cancels instead.
             outcome = raised(attempt, error)
         finally:
+            if attempt.extras is not None:
+                finish_lines(attempt)
             self._watched.leave(slot)
         return outcome
 

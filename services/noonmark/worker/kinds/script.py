@@ -102,7 +102,7 @@ class ScriptKind:
                 writer.write(stdin)
             os.lseek(given, 0, os.SEEK_SET)
             attempt.ensure_may_begin()
-            child = self._launcher.spawn(request, given)
+            child = self._launcher.spawn(request, given, attempt=attempt)
         finally:
             os.close(given)
         try:
@@ -111,7 +111,7 @@ class ScriptKind:
             await run_to_completion(child.stop(self._grace_seconds))
             raise
         finally:
-            last_line = child.discard(attempt)
+            last_line = child.end_output()
             child.close()
         return _outcome(attempt, ending, last_line)
 
@@ -140,7 +140,7 @@ def _outcome(attempt: RunningAttempt, ending: Ending, last_line: str) -> Outcome
     exited = ending.code is not None and ending.code >= 0
     facts = Failure(exit_code=ending.code if exited else None, unknown=ending.started and not exited)
     log = attempt.extras.log if attempt.extras is not None else None
-    text = failure_text(ending, payload["limits"], log.stderr if log is not None else "")
+    text = failure_text(ending, payload["limits"], log.stderr.text() if log is not None else "")
     return failed(attempt, f"the script {text}", failure=facts)
 
 

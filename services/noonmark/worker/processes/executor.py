@@ -166,7 +166,7 @@ class Processes:
             try:
                 return await self._run(warm, attempt, context, waited, suspect=suspect)
             except BaseException:
-                await run_to_completion(self._discard(warm, attempt))
+                await run_to_completion(self._discard(warm))
                 raise
         finally:
             turns.release()
@@ -261,6 +261,7 @@ class Processes:
         self, warm: _WarmChild, attempt: RunningAttempt, context: Context, waited: timedelta, *, suspect: bool
     ) -> Outcome:
         warm.runs += 1
+        warm.child.begin_output(attempt)
         reply = await warm.exchange(
             {"type": "run", "handler": attempt.run.handler, "context": _written(context, attempt, waited)},
             ChildMessageHandler(context.effects, warm.send).handle,
@@ -278,7 +279,7 @@ class Processes:
             # The handler has ended: a timeout or cancel while its processes are killed comes too late.
             with suppress(asyncio.CancelledError):
                 await run_to_completion(warm.child.ended)
-        warm.child.discard(attempt)
+        warm.child.end_output()
         outcome = _outcome(attempt, reply)
         if spent:
             warm.close()
@@ -286,10 +287,10 @@ class Processes:
             self._idle[attempt.run.handler if suspect else None].append(warm)
         return outcome
 
-    async def _discard(self, warm: _WarmChild, attempt: RunningAttempt) -> None:
+    async def _discard(self, warm: _WarmChild) -> None:
         """Stop a child in the middle of a run."""
         await warm.child.stop(self.grace_seconds)
-        warm.child.discard(attempt)
+        warm.child.end_output()
         warm.close()
 
 

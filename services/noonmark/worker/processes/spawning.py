@@ -84,36 +84,42 @@ class SpawnRequest:
 class Child:
     """A child that the supervisor starts."""
 
-    def __init__(self, number: int, owner: ChildLauncher, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        number: int,
+        owner: ChildLauncher,
+        loop: asyncio.AbstractEventLoop,
+        attempt: RunningAttempt | None,
+    ) -> None:
         self._number = number
         self._owner = owner
         self.ended: asyncio.Future[Ending] = loop.create_future()
         """Done when no process of it is left."""
 
-        self._printed = {"stdout": Tail(), "stderr": Tail()}
+        self._attempt = attempt
+        self._stdout = Tail()
         self._pipes: dict[int, str] = {}
         self._loop = loop
 
     def read(self, descriptor: int, name: str) -> None:
-        """Keep the tail of what a pipe delivers; the child never waits for a reader."""
+        """Read what a pipe delivers; the child never waits for a reader."""
         os.set_blocking(descriptor, False)
         self._pipes[descriptor] = name
         self._loop.add_reader(descriptor, self._readable, descriptor)
 
-    def discard(self, attempt: RunningAttempt) -> str:
-        """Add what was printed since the last call to an attempt's log; return the last line of stdout."""
-        for descriptor in list(self._pipes):
-            for _ in range(_LAST_READS):
-                if not self._readable(descriptor):
-                    break
-        stdout, stderr = self._printed["stdout"], self._printed["stderr"]
-        self._printed = {"stdout": Tail(), "stderr": Tail()}
-        texts = (stdout.text(), stderr.text())
-        if any(texts):
-            log = attempt.ensure_extras().logged()
-            log.stdout, log.stderr = texts
-            log.dropped = stdout.dropped + stderr.dropped
-        return texts[0].rstrip().rsplit("\n", 1)[-1]
+    def begin_output(self, attempt: RunningAttempt) -> None:
+        """Add what is printed from now on to an attempt's log; what was printed before is in no attempt's."""
+        self._read_all()
+        self._attempt, self._stdout = attempt, Tail()
+
+    def end_output(self) -> str:
+        """Add what was printed up to now to the attempt's log; return the last line of its stdout.
+
+        The line is as it was printed: it can contain secrets.
+        """
+        self._read_all()
+        self._attempt = None
+        return self._stdout.text().rstrip().rsplit("\n", 1)[-1]
 
     async def stop(self, grace_seconds: float) -> Ending:
         """Stop it: SIGTERM to its process group, SIGKILL after the grace; return when no process is left.
@@ -150,6 +156,12 @@ class Child:
         self.kill()
         return await self.ended
 
+    def _read_all(self) -> None:
+        for descriptor in list(self._pipes):
+            for _ in range(_LAST_READS):
+                if not self._readable(descriptor):
+                    break
+
     def _readable(self, descriptor: int) -> bool:
         try:
             data = os.read(descriptor, _READ_BYTES)
@@ -158,10 +170,21 @@ class Child:
         except OSError:
             data = b""
         if data:
-            self._printed[self._pipes[descriptor]].add(data)
+            self._take(self._pipes[descriptor], data)
         else:
             self._shut(descriptor)
         return bool(data)
+
+    def _take(self, name: str, data: bytes) -> None:
+        if self._attempt is None:
+            _log.info("child_printed", message=data.decode("utf-8", "replace"), stream=name)
+            return
+        log = self._attempt.ensure_extras().logged()
+        if name == "stdout":
+            self._stdout.add(data)
+            log.stdout.add(data)
+        else:
+            log.stderr.add(data)
 
     def _shut(self, descriptor: int) -> None:
         self._loop.remove_reader(descriptor)
@@ -184,20 +207,28 @@ class ChildLauncher:
         self._children: dict[int, Child] = {}
         self._number = 0
 
-    def spawn(self, request: SpawnRequest, stdin: int, extra: Sequence[int] = ()) -> Child:
+    def spawn(
+        self,
+        request: SpawnRequest,
+        stdin: int,
+        extra: Sequence[int] = (),
+        *,
+        attempt: RunningAttempt | None = None,
+    ) -> Child:
         """Start a child and read its output.
 
         Args:
             request: the child to start.
             stdin: its standard input; the caller closes it.
             extra: its descriptors 3 and up; the caller closes them.
+            attempt: the attempt that gets its output from the beginning; None: see `Child.begin_output`.
 
         Returns:
             The child. If it could not be started, its `ended` says why.
         """
         loop = asyncio.get_running_loop()
         self._number += 1
-        child = self._children[self._number] = Child(self._number, self, loop)
+        child = self._children[self._number] = Child(self._number, self, loop, attempt)
         out, to_out = os.pipe()
         err, to_err = os.pipe()
         child.read(out, "stdout")

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from noonmark.attempts.emitter import Emitter
 from noonmark.attempts.notes import NoteWriter
+from noonmark.attempts.printed_output import ids_of
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
 from noonmark.core.bounded_tail import TAIL_BYTES
@@ -50,15 +51,7 @@ class AttemptEffects:
         # No more of a line is stored, and the worker's log must not contain more either.
         line = self._without_secrets(line)[-TAIL_BYTES:]
         attempt.ensure_extras().logged().add(line)
-        _log.info(
-            "handler_logged",
-            message=line,
-            run_id=str(attempt.run.id),
-            job_id=str(attempt.run.job_id),
-            namespace=attempt.run.namespace,
-            attempt=attempt.run.attempt,
-            fence=attempt.fence,
-        )
+        _log.info("handler_logged", message=line, **ids_of(attempt))
 
     def progress(self, fraction: float | None, message: str) -> None:
         """Note how far the attempt is."""

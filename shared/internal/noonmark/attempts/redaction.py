@@ -12,7 +12,6 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
-from noonmark.core.bounded_tail import Tail
 from noonmark.handlers.results import MAX_RESULT_BYTES
 from noonmark.store.runs.finish import Outcome
 
@@ -60,13 +59,43 @@ class Redactor:
             text: any text.
             cut: whether it can be cut at either end, so that pieces of secrets are searched there, too.
         """
+        return self.clean_part(text, cut_start=cut, cut_end=cut)
+
+    def clean_part(self, text: str, *, cut_start: bool, cut_end: bool) -> str:
+        """Return a text without the secrets, and without pieces of them where it was cut."""
         labels = self._spelt()
         # One search per form is fast; a single pattern of all forms would try each at every character.
         if present := [form for form in labels if form in text]:
             # The longest first: a form can contain another. In one pass: a label can look like a form.
             pattern = "|".join(map(re.escape, sorted(present, key=len, reverse=True)))
             text = re.sub(pattern, lambda match: labels[match[0]], text)
-        return self._without_pieces(text) if cut else text
+        for form, label in labels.items():
+            if cut_end and (head := _head_at_end(form, text)):
+                text = text[:-head] + label
+            if cut_start and (tail := _tail_at_start(form, text)):
+                text = label + text[tail:]
+        return text
+
+    def settled_length(self, text: str, *, cut_start: bool) -> int:
+        """Return how many characters of a stream can be cleaned before the text that follows is known.
+
+        They end with a line, or where a secret can begin in a line without an end. No secret begins in them
+        and ends after them, whatever follows.
+
+        Args:
+            text: a part of a stream: whole lines, or one that has not ended.
+            cut_start: whether the stream was cut directly before it.
+        """
+        length = len(text)
+        while length:
+            # A line end is part of few secrets, and then of few of their forms.
+            forms = [form for form in self._spelt() if text[length - 1] in form]
+            held = max((_longest_head(form, text, length) for form in forms), default=0)
+            if not held:
+                return 0 if cut_start and any(text[:length] in form for form in forms) else length
+            length -= held
+            length = max(text.rfind("\n", 0, length), text.rfind("\r", 0, length)) + 1 or length
+        return 0
 
     def clean_json(self, document: str) -> str:
         """Return JSON with cleaned strings, keys and numbers; the result is within the size limit."""
@@ -99,15 +128,6 @@ class Redactor:
             self._labels = labels
         return self._labels
 
-    def _without_pieces(self, text: str) -> str:
-        """Remove the start of a secret at the end of a text, and the end of a secret at its start."""
-        for form, label in self._labels.items():
-            if head := _head_at_end(form, text):
-                text = text[:-head] + label
-            if tail := _tail_at_start(form, text):
-                text = label + text[tail:]
-        return text
-
 
 def cleaned(outcome: Outcome, redactor: Redactor) -> Outcome:
     """Remove the secrets from all texts of an outcome."""
@@ -117,12 +137,7 @@ def cleaned(outcome: Outcome, redactor: Redactor) -> Outcome:
         outcome.result = redactor.clean_json(outcome.result)
     extras = outcome.extras
     if extras is not None and extras.log is not None:
-        log = extras.log
-        cut = log.dropped > 0
-        log.stdout, log.stderr = redactor.clean(log.stdout, cut=cut), redactor.clean(log.stderr, cut=cut)
-        lines, log.lines = log.lines, Tail()
-        log.lines.add(redactor.clean(lines.text(), cut=lines.dropped > 0).encode())
-        log.dropped += lines.dropped
+        extras.log.move(redactor, final=True)
     return outcome
 
 
@@ -133,6 +148,15 @@ def _head_at_end(form: str, text: str) -> int:
         if form.startswith(text[start:]):
             return len(text) - start
         start += 1
+    return 0
+
+
+def _longest_head(form: str, text: str, length: int) -> int:
+    """Return the length of the longest piece of the form's beginning that `text[:length]` ends with."""
+    size = len(form)
+    while (size := form.rfind(text[length - 1], 0, min(size - 1, length)) + 1) > 0:
+        if text.endswith(form[:size], 0, length):
+            return size
     return 0
 
 

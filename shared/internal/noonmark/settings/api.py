@@ -27,7 +27,10 @@ class ApiSettings(BaseSettings):
         " 0: unlimited.",
     )
     api_event_streams: int = Field(
-        200, ge=0, le=10_000, description="Most streams of live events that one API process serves at once."
+        200,
+        ge=0,
+        le=10_000,
+        description="Most streams of live events, and of logs, that one API process serves at once.",
     )
     api_trusted_proxies: Annotated[tuple[str, ...], NoDecode, AfterValidator(checked_networks)] = Field(
         (),

@@ -19,6 +19,7 @@ import structlog
 from pydantic import SecretBytes, SecretStr
 
 from noonmark.telemetry.log_bounds import LogBounds
+from noonmark.telemetry.routed_output import process_stderr
 
 MASK: Final = "***"
 
@@ -91,7 +92,7 @@ def _masked(key: object, value: object) -> object:
 
 
 class _Sink:
-    """Writes whole lines to the current stderr; also the wrapped logger of structlog."""
+    """Writes whole lines to the current stderr of the process; also the wrapped logger of structlog."""
 
     _lock = threading.Lock()
 
@@ -99,7 +100,7 @@ class _Sink:
         data = line.encode("utf-8", "backslashreplace") if isinstance(line, str) else line
         # A log call never raises: the disk may be full, or the stream may be closed.
         with self._lock, suppress(OSError, ValueError):
-            stream = sys.stderr
+            stream = process_stderr()
             try:
                 binary = stream.buffer
             except AttributeError:

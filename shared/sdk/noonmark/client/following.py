@@ -62,7 +62,10 @@ def follow(driver: Blocking, call: Call[Any]) -> Iterator[ServerEvent]:
                 if pieces is None:
                     return
                 for piece in pieces:
-                    yield from course.take(piece)
+                    for event in course.take(piece):
+                        yield event
+                        if _is_last(event):
+                            return
         except (NoAnswerError, ApiError) as error:
             problem = error
         time.sleep(course.broken(problem))
@@ -80,9 +83,16 @@ async def follow_async(driver: Awaiting, call: Call[Any]) -> AsyncIterator[Serve
                 async for piece in pieces:
                     for event in course.take(piece):
                         yield event
+                        if _is_last(event):
+                            return
         except (NoAnswerError, ApiError) as error:
             problem = error
         await asyncio.sleep(course.broken(problem))
+
+
+def _is_last(event: ServerEvent) -> bool:
+    """Return whether there is nothing to resume after an event: what the stream follows has finished."""
+    return event.event == "end" and isinstance(event.data, dict) and event.data.get("reason") == "finished"
 
 
 class streaming(Generic[P]):  # noqa: N801 - a decorator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -11,21 +11,23 @@ from uuid import UUID
 import orjson
 from anyio import to_thread
 from fastapi import Header, Query, Request
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
 from noonmark.api.backend.live_events import Listener, LiveEvent, TooManyListeners, parse_position
+from noonmark.api.http.event_streams import (
+    CHECK_SECONDS,
+    HEARTBEAT_SECONDS,
+    EventStream,
+    authenticate_again,
+    too_many_streams,
+)
 from noonmark.api.http.problems import ProblemError
 from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
-from noonmark.core.access.roles import Permission, Principal
-from noonmark.schemas.problems.types import NOT_FOUND, UNAVAILABLE
+from noonmark.core.access.roles import Permission
+from noonmark.schemas.problems.types import NOT_FOUND
 from noonmark.store.views.lookups import namespace_of_job
 
 router = resource("events")
-
-HEARTBEAT_SECONDS: Final = 15.0
-CHECK_SECONDS: Final = 3.0
-"""Time between two checks of the credential of an open stream."""
 
 _ENDS: Final = {
     "slow": "events arrived faster than you read them; reconnect with the last id",
@@ -39,23 +41,6 @@ LastEventId = Annotated[
     str | None,
     Header(max_length=20_000, description="`id` of the last event of a broken stream, to resume there."),
 ]
-
-
-class EventStream(StreamingResponse):
-    """A stream that proxies must not buffer; its listener is removed when it closes for any reason."""
-
-    media_type = "text/event-stream"
-
-    def __init__(self, parts: AsyncIterator[bytes], leave: Callable[[], None]) -> None:
-        super().__init__(parts, headers={"X-Accel-Buffering": "no"})
-        self._leave = leave
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the stream."""
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._leave()
 
 
 @router.get(
@@ -88,9 +73,7 @@ async def follow_events(
     try:
         live.join(listener)
     except TooManyListeners:
-        raise ProblemError(
-            UNAVAILABLE, "the maximum number of streams is open on this server", headers={"Retry-After": "5"}
-        ) from None
+        raise too_many_streams() from None
     return EventStream(_stream(request, caller, listener, where), partial(live.leave, listener))
 
 
@@ -113,7 +96,7 @@ async def _stream(
     while listener.end is None:
         await listener.news(CHECK_SECONDS)
         if time.monotonic() - checked >= CHECK_SECONDS:
-            principal = await _authenticate_again(request)
+            principal = await authenticate_again(request)
             if principal is None or not principal.may(Permission.RUNS_READ, namespace):
                 listener.end = "revoked"
                 break
@@ -126,16 +109,6 @@ async def _stream(
             yield _comment(listener, "heartbeat")
     data = orjson.dumps({"reason": listener.end, "message": _ENDS[listener.end]})
     yield b"event: end\ndata: " + data + b"\n\n"
-
-
-async def _authenticate_again(request: Request) -> Principal | None:
-    """Authenticate the request again; None if its credential is no longer valid."""
-    try:
-        principal: Principal = await request.scope["noonmark.again"]()
-    except ProblemError as error:
-        # The database may be away for a moment; the check of 3 s ago stays valid until it responds.
-        return request.scope["noonmark.principal"] if error.kind is UNAVAILABLE else None
-    return principal
 
 
 def _parts(listener: Listener, *, payloads: bool) -> list[bytes]:

@@ -13,6 +13,7 @@ from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.http.problems import ProblemError
 from noonmark.api.http.query_parameters import PoolName, PriorityWords, Since, Text, Texts, Until, lanes_of
 from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
+from noonmark.api.routes.runs.log_streams import FollowedRun, LastLogId, follow_logs
 from noonmark.api.routes.runs.views import logs_of, logs_text, run_etag, run_of, summary_of
 from noonmark.core.access.roles import Permission
 from noonmark.core.states import Origin, RunState
@@ -164,7 +165,15 @@ def read_run(run_id: UUID, response: Response, caller: Caller = needs(Permission
     router.get,
     "/runs/{run_id}/logs",
     response_model=RunLogs,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    responses={
+        200: {
+            "content": {
+                media_type: {"schema": {"type": "string"}}
+                for media_type in ("text/plain", "text/event-stream")
+            }
+        },
+        204: {"description": "A stream that was closed after its event `end` has nothing more."},
+    },
 )
 def read_logs(
     run_id: UUID,
@@ -172,19 +181,32 @@ def read_logs(
     attempt: Annotated[
         int | None, Query(ge=1, le=1_000_000, description="Only output of this attempt.")
     ] = None,
+    *,
+    follow: Annotated[
+        bool,
+        Query(description="Stream output until the run finishes; also with `Accept: text/event-stream`"),
+    ] = False,
+    last_event_id: LastLogId = None,
     caller: Caller = needs(Permission.PAYLOADS_READ),
 ) -> RunLogs | Response:
     """Read the output and logs of the attempts of a run: the last 64 KB of each stream.
 
-    With `Accept: text/plain`, the response is text. Output is stored when an attempt finishes.
+    Output of a running attempt is about a second old. With `Accept: text/plain`, the response is text. With
+    `follow`, it is a stream of server-sent events: `output` has new text of one stream of an attempt, `gap`
+    the number of bytes that were dropped before it, and `end` the state of the finished run. Later attempts
+    follow, too. The `id` of an event resumes a broken stream after it.
     """
     with caller.reading() as session:
         namespace = lookups.namespace_of_run(session.sql, run_id)
         if namespace is None or caller.principal.role_in(namespace) is None:
             raise missing_run(run_id)
         caller.require(namespace)
+        accepted = request.headers.get("accept", "").partition(";")[0].strip().lower()
+        if follow or accepted == "text/event-stream":
+            followed = FollowedRun(run_id, namespace, attempt)
+            return follow_logs(request, caller, session.sql, followed, last_event_id)
         rows = attempt_views.run_logs(session.sql, run_id, attempt)
-    if request.headers.get("accept", "").partition(";")[0].strip().lower() == "text/plain":
+    if accepted == "text/plain":
         return PlainTextResponse(logs_text(rows))
     return logs_of(run_id, rows)
 

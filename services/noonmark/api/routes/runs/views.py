@@ -52,9 +52,7 @@ def run_etag(row: Row) -> str:
 
 def logs_of(run_id: object, rows: Sequence[Row]) -> RunLogs:
     """Build the output of attempts from rows of `views.attempts.run_logs`."""
-    return RunLogs.model_validate(
-        {"run_id": run_id, "attempts": [AttemptLog.model_validate(dict(row)) for row in rows]}
-    )
+    return RunLogs.model_validate({"run_id": run_id, "attempts": [_log_of(row) for row in rows]})
 
 
 def logs_text(rows: Sequence[Row]) -> str:
@@ -70,6 +68,11 @@ def logs_text(rows: Sequence[Row]) -> str:
         if row["dropped"]:
             parts.append(f"== {row['dropped']} earlier bytes were dropped")
     return "\n".join(parts) + "\n" if parts else ""
+
+
+def _log_of(row: Row) -> AttemptLog:
+    ends = {name: row[f"{name}_end"] for name in ("stdout", "stderr", "log")}
+    return AttemptLog.model_validate({**row, "ends": ends})
 
 
 def _summary(row: Row, *, payloads: bool) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from uuid import UUID
 import orjson
 import psycopg
 
+from noonmark.core.output_stream import storable
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.database.statements import statement
-from noonmark.store.outcomes.attempt_logs import storable
 
 
 @dataclass(slots=True)

@@ -1,7 +1,6 @@
-"""The tables in SQLAlchemy Core, for reads.
+"""The tables in SQLAlchemy Core, for reads: nothing here creates or changes a table.
 
-`tests/integration/test_tables_equal_migration.py` checks that they equal the migrations, whose comments say
-what each table is for. Nothing here creates or changes a table.
+A test checks that they equal the migrations, whose comments say what each table is for.
 """
 
 from __future__ import annotations
@@ -367,6 +366,9 @@ attempt_logs: Final = Table(
     must("log", Text()),
     must("dropped", BigInteger()),
     must("written_at", INSTANT),
+    may("stdout_end", BigInteger()),
+    may("stderr_end", BigInteger()),
+    may("log_end", BigInteger()),
 )
 
 run_notes: Final = Table(

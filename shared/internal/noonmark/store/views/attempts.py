@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Integer, and_, case, func, not_, select
 
 from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.store.tables import tables as t
 from noonmark.store.views.paging import Row
+
+OUTPUT_STREAMS: Final = ("log", "stdout", "stderr")
+"""The streams of an attempt, in the order in which they are shown."""
+
+
+class OutputPosition(NamedTuple):
+    """How much of the output of a run is known: all of earlier attempts, and these bytes of one attempt."""
+
+    fence: int
+    log: int
+    stdout: int
+    stderr: int
 
 
 def run_attempts(connection: Connection, run: Row) -> list[Row]:
@@ -46,19 +58,63 @@ def run_note(connection: Connection, run_id: UUID) -> Row | None:
 
 
 def run_logs(connection: Connection, run_id: UUID, attempt: int | None = None) -> list[Row]:
-    """Return the output of a run's attempts, in their order.
+    """Return the output of a run's attempts, in their order, and whether each is complete (`ended`).
 
     Args:
         connection: a connection of `paging.reader`.
         run_id: id of the run.
         attempt: only attempts with this number; a number is used again after a hand-back.
     """
-    a = t.attempt_logs
+    a, r = t.attempt_logs, t.runs
     columns = (a.c.attempt, a.c.fence, a.c.stdout, a.c.stderr, a.c.log, a.c.dropped, a.c.written_at)
-    query = select(*columns).where(a.c.run_id == run_id).order_by(a.c.fence)
+    ends = (_end_of(name).label(f"{name}_end") for name in OUTPUT_STREAMS)
+    is_running = and_(r.c.state.in_([RunState.RUNNING, RunState.CANCELLING]), r.c.fence == a.c.fence)
+    query = (
+        select(*columns, *ends, not_(is_running).label("ended"))
+        .join(r, and_(r.c.id == a.c.run_id, r.c.scheduled_for == a.c.scheduled_for))
+        .where(a.c.run_id == run_id)
+        .order_by(a.c.fence)
+    )
     if attempt is not None:
         query = query.where(a.c.attempt == attempt)
     return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def new_output(
+    connection: Connection, run_id: UUID, position: OutputPosition, *, attempt: int | None, limit: int
+) -> list[Row]:
+    """Return what attempts wrote after a position, with the columns of `run_logs`.
+
+    A stream is the bytes after the position that are still kept; its `_end` is the number of all its bytes.
+
+    Args:
+        connection: a connection of `paging.reader`.
+        run_id: id of the run.
+        position: what is known already.
+        attempt: only attempts with this number.
+        limit: the most attempts.
+    """
+    a = t.attempt_logs
+    columns: list[ColumnElement[Any]] = [a.c.attempt, a.c.fence]
+    for name, known in zip(OUTPUT_STREAMS, position[1:], strict=True):
+        after, end = case((a.c.fence == position.fence, known), else_=0), _end_of(name)
+        text = func.convert_to(a.c[name], "UTF8")
+        first = func.greatest(func.octet_length(text) - (end - after), 0) + 1
+        columns += [
+            case((end > after, func.substring(text, first.cast(Integer)))).label(name),
+            end.label(f"{name}_end"),
+        ]
+    query = select(*columns).where(a.c.run_id == run_id, a.c.fence >= position.fence)
+    if attempt is not None:
+        query = query.where(a.c.attempt == attempt)
+    return [dict(row) for row in connection.execute(query.order_by(a.c.fence).limit(limit)).mappings()]
+
+
+def _end_of(name: str) -> ColumnElement[int]:
+    """Return the number of bytes of a stream; release 0.2 stored only what it kept."""
+    column = t.attempt_logs.c
+    end: ColumnElement[int] = func.coalesce(column[f"{name}_end"], func.octet_length(column[name]))
+    return end
 
 
 def _latest(run: Mapping[str, Any]) -> Row | None:

@@ -87,8 +87,23 @@ class Runs(Group[D]):
 
     @operation
     def logs(self, run_id: Id, *, attempt: int | None = None) -> Call[RunLogs]:
-        """Read what the attempts of a run, or one of them, printed and logged."""
+        """Read what the attempts of a run, or one of them, printed and logged so far."""
         return Call("GET", path("runs", run_id, "logs"), document, {"attempt": attempt})
+
+    @streaming
+    def follow_logs(self, run_id: Id, *, attempt: int | None = None) -> Call[Any]:
+        """Follow the output of a run's attempts while they run; a broken stream is resumed.
+
+        The data of an event `output` has `attempt`, `fence`, `stream` (stdout, stderr or log) and `text`; an
+        event `gap` has `bytes`, the number that were dropped there. The last event is `end` with the `state`
+        of the finished run.
+
+        Args:
+            run_id: id of the run.
+            attempt: only the output of this attempt.
+        """
+        params = {"attempt": attempt, "follow": True}
+        return Call("GET", path("runs", run_id, "logs"), document, params)
 
     @operation
     def cancel(

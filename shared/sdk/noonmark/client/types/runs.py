@@ -176,6 +176,16 @@ class Run(RunSummary):
     attempts: list[Attempt]
 
 
+class OutputEnds(TypedDict):
+    """The number of bytes of each stream so far, including dropped ones."""
+
+    stdout: int
+
+    stderr: int
+
+    log: int
+
+
 class AttemptLog(TypedDict):
     """Output of one attempt: the last 64 KB of each stream."""
 
@@ -194,6 +204,11 @@ class AttemptLog(TypedDict):
     """Earlier bytes that were dropped."""
 
     written_at: str
+
+    ends: OutputEnds
+
+    ended: bool
+    """Whether the output is complete. If not, it is about a second old."""
 
 
 class RunLogs(TypedDict):
