@@ -236,11 +236,9 @@ class Executors:
         if attempt.trace is not None:
             attempt.trace.ended_at = time.monotonic()
             outcome.traceparent = attempt.trace.context.traceparent
-        if attempt.redactor is not None:
-            return cleaned(outcome, attempt.redactor)
         if attempt.extras is not None and attempt.extras.log is not None:
-            attempt.extras.log.move(None, final=True)
-        return outcome
+            attempt.extras.log.move(attempt.current_redactor, final=True)
+        return outcome if attempt.redactor is None else cleaned(outcome, attempt.redactor)
 
     def _claim(self, attempt: RunningAttempt) -> bool:
         """Claim the end of a run for the caller; False if it has ended already."""

@@ -128,6 +128,10 @@ class RunningAttempt:
         """Return whether a cancel of the run was requested."""
         return self.stop_requested
 
+    def current_redactor(self) -> Redactor | None:
+        """Return what removes the secrets that the attempt has received by now."""
+        return self.redactor
+
     def ensure_extras(self) -> OutcomeExtras:
         """Return log, notes and events of the attempt, to add to them."""
         if self.extras is None:
